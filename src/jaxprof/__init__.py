@@ -1,0 +1,31 @@
+"""jaxprof: a terminal profiler for JAX.
+
+The public names are loaded when they are first used, so that `import jaxprof` costs nothing and never brings in jax.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxprof.api import Session, load, profile
+    from jaxprof.workloads.user import workload
+
+__version__ = "0.1.0"
+
+__all__ = ["Session", "__version__", "load", "profile", "workload"]
+
+_HOME = {
+    "Session": "jaxprof.api",
+    "load": "jaxprof.api",
+    "profile": "jaxprof.api",
+    "workload": "jaxprof.workloads.user",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        from importlib import import_module
+
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'jaxprof' has no attribute {name!r}")

@@ -1,0 +1,94 @@
+"""Quantities as text: one way to write a time, a size, a rate and a ratio, for every screen and report.
+
+Unknown is `None`, and shown as a dash, never as 0. Scales change at 1000 (times, rates, counts) or at 1024 (bytes),
+and four significant digits are the most that a noisy machine deserves.
+"""
+
+from __future__ import annotations
+
+import math
+
+UNKNOWN = "-"
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_COUNT = ("", "k", "M", "G", "T", "P", "E")
+
+
+def _digits(value: float, significant: int) -> str:
+    """`value` with `significant` digits, without an exponent and without a trailing point."""
+    if value == 0:
+        return "0"
+    decimals = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:.{decimals}f}"
+    whole = text.lstrip("-").split(".")[0]
+    if decimals and len(whole) + decimals > significant and whole != "0":  # 9.9996 became 10.000
+        text = f"{value:.{decimals - 1}f}"
+    return text
+
+
+def seconds(value: float | None, significant: int = 3) -> str:
+    """A duration: `4.37 ms`, `22.5 µs`, `1.61 s`, `2 min 05 s`, `1 h 12 min`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if value < 0:
+        return "-" + seconds(-value, significant)
+    if value >= 3600:
+        minutes = round(value / 60)
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    if value >= 120:
+        whole = round(value)
+        return f"{whole // 60} min {whole % 60:02d} s"
+    for scale, unit in _SECONDS:
+        if value >= scale * 0.99995:
+            return f"{_digits(value / scale, significant)} {unit}"
+    return f"{_digits(value / 1e-9, significant)} ns"
+
+
+def bytes_(value: float | None, significant: int = 3) -> str:
+    """A size in binary units: `64.0 MiB`, `139 GiB`, `512 B`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    scaled, unit = float(value), 0
+    while abs(scaled) >= 1024 and unit < len(_BYTES) - 1:
+        scaled /= 1024
+        unit += 1
+    if unit == 0:
+        return f"{scaled:.0f} B"
+    return f"{_digits(scaled, max(significant, len(str(int(abs(scaled))))))} {_BYTES[unit]}"
+
+
+def scaled(value: float | None, unit: str = "", significant: int = 3) -> str:
+    """A count or a rate in decimal units: `2.00 M`, `812 GB/s` for `scaled(812e9, "B/s")`, `54.2 TFLOP/s`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    size, step = float(value), 0
+    while abs(size) >= 999.5 and step < len(_COUNT) - 1:
+        size /= 1000
+        step += 1
+    number = f"{size:.0f}" if step == 0 and size == int(size) else _digits(size, significant)
+    suffix = f"{_COUNT[step]}{unit}"
+    return f"{number} {suffix}" if suffix else number
+
+
+def percent(fraction: float | None, significant: int = 2) -> str:
+    """A share: `0.87` is `87 %`, `0.004` is `0.40 %`."""
+    if fraction is None or math.isnan(fraction):
+        return UNKNOWN
+    value = fraction * 100
+    if abs(value) >= 99.5:
+        return f"{value:.0f} %"
+    return f"{_digits(value, significant)} %"
+
+
+def ratio(value: float | None, significant: int = 2) -> str:
+    """A speed-up: `6.9×`, `28×`, `0.46×`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    return f"{_digits(value, max(significant, len(str(int(abs(value))))))}×"
+
+
+def integer(value: float | None) -> str:
+    """A whole number in groups of three, set apart by a thin no-break space: `1 000 000`."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}".replace(",", "\u202f")

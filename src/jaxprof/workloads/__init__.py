@@ -1,0 +1,32 @@
+"""The catalogue: what can be run. No jax here; the declarations import it inside their functions."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from jaxprof.errors import unknown_name
+from jaxprof.workloads.model import Workload, WorkloadCard, card
+
+CATALOGUE = ("selu",)
+"""Module names under `catalogue`, in the order in which they are listed; a workload's name has `-` for `_`."""
+
+
+@cache
+def built_in(name: str) -> Workload:
+    """The built-in workload of that name. Raises UsageError naming the near ones."""
+    module = name.replace("-", "_")
+    if module not in CATALOGUE or "_" in name:
+        raise unknown_name("workload", name, names())
+    workload: Workload = import_module(f"jaxprof.workloads.catalogue.{module}").WORKLOAD
+    return workload
+
+
+def names() -> list[str]:
+    """The names of the built-in workloads, in their order."""
+    return [module.replace("_", "-") for module in CATALOGUE]
+
+
+def cards(*, sources: bool = True) -> list[WorkloadCard]:
+    """All built-in workloads as data."""
+    return [card(built_in(name), sources=sources) for name in names()]
