@@ -45,7 +45,7 @@ class WorkerError(JaxprofError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a `name` that no `kind` (workload, variant, device...) has, naming the near ones, or all of them."""
+    """The error for a `name` that no `kind` (workload, variant, device...) has, naming the near ones, or all."""
     choices = sorted(set(known))
     near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
     if near:

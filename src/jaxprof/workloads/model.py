@@ -70,7 +70,7 @@ class Variant:
     """Gives the function that is called with the workload's inputs. Its source is what the screens show."""
     description: str = ""
     inputs: Placement = "device"
-    """`device`: the inputs are put there once, before the calls; `host`: NumPy arrays at each call, the transfer inside."""
+    """`device`: the inputs are put there once, before the calls; `host`: NumPy arrays at each call, transfer inside."""
     precision: Literal["", "highest"] = ""
     """Matrix precision (`jax.default_matmul_precision`); empty for JAX's default on that device."""
 

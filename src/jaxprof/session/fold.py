@@ -1,0 +1,211 @@
+"""`Session = fold(events)`.
+
+Applying an event never fails: a file may come from a newer version, may be cut off, or may have been edited, and what
+can be read of it is shown. What could not be used is counted in `notices`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from jaxprof import events as e
+from jaxprof.session.run import Phase, Run, Series
+from jaxprof.session.texts import Texts
+
+
+class Session:
+    """The state of a session. Fed with `apply`; read by screens and reports, which change nothing."""
+
+    def __init__(self, header: e.Header | None = None) -> None:
+        self.header = header if header is not None else e.Header()
+        self.runs: dict[str, Run] = {}
+        self.texts = Texts()
+        self.readings: dict[str, list[e.DeviceReading]] = {}
+        """Device readings in the order in which they came, by device."""
+        self.closed: e.SessionClosed | None = None
+        self.last_seq = 0
+        self.last_seconds = self.header.monotonic_seconds
+        self._problems: Counter[str] = Counter()
+
+    @property
+    def complete(self) -> bool:
+        """Whether the writer ended in good order."""
+        return self.closed is not None
+
+    @property
+    def notices(self) -> list[str]:
+        """What could not be read or used, a line each."""
+        return [text if count == 1 else f"{text} ({count} times)" for text, count in self._problems.items()]
+
+    def notice(self, text: str) -> None:
+        """Records that something of the file could not be read or used."""
+        self._problems[text] += 1
+
+    def text(self, run: str, name: str) -> str | None:
+        """The text of that name of a run (`hlo`, `jaxpr`...), decoded now; None where there is none.
+
+        Raises KeyError for an unknown run, and FileRefusedError where the text is damaged.
+        """
+        recorded = self.runs[run].texts.get(name)
+        if recorded is None:
+            return None
+        return self.texts.decode(recorded.digest) if recorded.digest else recorded.text
+
+    def apply(self, event: e.Event) -> None:
+        """Takes one event in."""
+        if event.seq:
+            self.last_seq = event.seq
+        if event.monotonic_seconds:
+            self.last_seconds = event.monotonic_seconds
+        step = _STEPS.get(type(event))
+        if step is not None:
+            step(self, event)
+
+    def extend(self, events: Iterable[e.Event]) -> None:
+        """Takes several events in."""
+        for event in events:
+            self.apply(event)
+
+    def _run(self, event: e.Event) -> Run:
+        """The run of an event; one that was never planned is made up, so that nothing of it is lost."""
+        run = self.runs.get(event.run)
+        if run is None:
+            self.notice(f"run {event.run or '(without id)'} has no plan in this file")
+            plan = e.RunPlanned(run=event.run, workload="unknown", variant="unknown", how="", device="unknown")
+            run = self.runs[event.run] = Run(id=event.run, plan=plan, status="running")
+        return run
+
+
+def fold(header: e.Header, events: Iterable[e.Event]) -> Session:
+    """The session that `events` make."""
+    session = Session(header)
+    session.extend(events)
+    return session
+
+
+def _planned(session: Session, event: e.RunPlanned) -> None:
+    known = session.runs.get(event.run)
+    if known is None:
+        session.runs[event.run] = Run(id=event.run, plan=event)
+    else:
+        known.plan = event
+
+
+def _worker_started(session: Session, event: e.WorkerStarted) -> None:
+    run = session._run(event)
+    run.status, run.pid, run.python = "running", event.pid, event.python
+    run.started_seconds = event.monotonic_seconds
+
+
+def _phase_started(session: Session, event: e.PhaseStarted) -> None:
+    run = session._run(event)
+    run.current_phase = event.phase
+    run.phases[event.phase] = Phase(event.phase, started_seconds=event.monotonic_seconds)
+
+
+def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
+    run = session._run(event)
+    phase = run.phases.get(event.phase)
+    if phase is None:
+        phase = run.phases[event.phase] = Phase(event.phase)
+    phase.ended_seconds = event.monotonic_seconds
+    phase.seconds, phase.bytes, phase.zero_copy, phase.note = event.seconds, event.bytes, event.zero_copy, event.note
+    if run.current_phase == event.phase:
+        run.current_phase = ""
+
+
+def _samples(session: Session, event: e.SamplesTaken) -> None:
+    run = session.runs.get(event.run) or session._run(event)
+    series = run.series.get(event.series)
+    if series is None:
+        series = run.series[event.series] = Series()
+    series.seconds += event.seconds
+    series.calls_per_sample = event.calls_per_sample
+
+
+def _progress(session: Session, event: e.ProgressMade) -> None:
+    run = session._run(event)
+    run.fraction, run.remaining_seconds, run.note = event.fraction, event.remaining_seconds, event.note
+
+
+def _finished(session: Session, event: e.RunFinished) -> None:
+    run = session._run(event)
+    run.finished = event
+    run.status, run.current_phase, run.ended_seconds = event.status, "", event.monotonic_seconds
+
+
+def _run_closed(session: Session, event: e.RunClosed) -> None:
+    run = session._run(event)
+    run.closed = event
+    run.status, run.current_phase = event.status, ""
+    if run.ended_seconds is None:
+        run.ended_seconds = event.monotonic_seconds
+
+
+def _environment(session: Session, event: e.EnvironmentRead) -> None:
+    session._run(event).environment = event
+
+
+def _text(session: Session, event: e.TextRecorded) -> None:
+    session._run(event).texts[event.name] = event
+
+
+def _chunk(session: Session, event: e.TextChunk) -> None:
+    session.texts.add(event)
+
+
+def _cost(session: Session, event: e.CostReported) -> None:
+    session._run(event).cost = event
+
+
+def _memory(session: Session, event: e.MemoryReported) -> None:
+    session._run(event).memory = event
+
+
+def _check(session: Session, event: e.CheckReported) -> None:
+    session._run(event).check = event
+
+
+def _compile(session: Session, event: e.CompileObserved) -> None:
+    session._run(event).compiles.append(event)
+
+
+def _warning(session: Session, event: e.WarningRaised) -> None:
+    session._run(event).warnings.append(event)
+
+
+def _log(session: Session, event: e.LogLine) -> None:
+    session._run(event).log.append(event)
+
+
+def _reading(session: Session, event: e.DeviceReading) -> None:
+    session.readings.setdefault(event.device, []).append(event)
+
+
+def _closed(session: Session, event: e.SessionClosed) -> None:
+    session.closed = event
+
+
+_STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
+    e.RunPlanned: _planned,
+    e.WorkerStarted: _worker_started,
+    e.EnvironmentRead: _environment,
+    e.PhaseStarted: _phase_started,
+    e.PhaseEnded: _phase_ended,
+    e.SamplesTaken: _samples,
+    e.ProgressMade: _progress,
+    e.TextRecorded: _text,
+    e.TextChunk: _chunk,
+    e.CostReported: _cost,
+    e.MemoryReported: _memory,
+    e.CheckReported: _check,
+    e.CompileObserved: _compile,
+    e.WarningRaised: _warning,
+    e.LogLine: _log,
+    e.DeviceReading: _reading,
+    e.RunFinished: _finished,
+    e.RunClosed: _run_closed,
+    e.SessionClosed: _closed,
+}

@@ -1,0 +1,78 @@
+"""Long texts, kept once by content hash and decoded when they are looked at.
+
+An HLO module can be megabytes of text; a session of twenty runs holds many, some of them equal. The log keeps each as
+zlib-compressed base64 pieces; this holds the pieces as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import zlib
+from collections.abc import Iterator
+
+from jaxprof.errors import FileRefusedError
+from jaxprof.events import TextChunk, TextRecorded
+
+INLINE_BYTES = 64 * 1024
+"""A longer text is kept apart, in chunks."""
+CHUNK_CHARACTERS = 256 * 1024
+"""Most characters of base64 in one chunk."""
+TEXT_LIMIT_BYTES = 4 << 30
+"""A text that claims to decode to more is refused: no program's HLO is that long."""
+
+
+def split(name: str, text: str, run: str = "", monotonic_seconds: float = 0.0) -> Iterator[TextChunk | TextRecorded]:
+    """The events that record `text`: one, or its chunks and then the one that names them."""
+    raw = text.encode("utf-8", "backslashreplace")
+    if len(raw) <= INLINE_BYTES:
+        yield TextRecorded(run=run, monotonic_seconds=monotonic_seconds, name=name, text=text, bytes=len(raw))
+        return
+    digest = hashlib.sha256(raw).hexdigest()
+    data = base64.b64encode(zlib.compress(raw, 6)).decode("ascii")
+    pieces = [data[start : start + CHUNK_CHARACTERS] for start in range(0, len(data), CHUNK_CHARACTERS)]
+    for index, piece in enumerate(pieces):
+        yield TextChunk(
+            run=run,
+            monotonic_seconds=monotonic_seconds,
+            digest=digest,
+            index=index,
+            count=len(pieces),
+            data=piece,
+        )
+    yield TextRecorded(run=run, monotonic_seconds=monotonic_seconds, name=name, digest=digest, bytes=len(raw))
+
+
+class Texts:
+    """The chunks of a session's long texts, by digest."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[str, dict[int, str]] = {}
+        self._counts: dict[str, int] = {}
+
+    def add(self, chunk: TextChunk) -> None:
+        """Takes one piece; a piece that is there already is the same one."""
+        self._pieces.setdefault(chunk.digest, {})[chunk.index] = chunk.data
+        self._counts[chunk.digest] = chunk.count
+
+    def __contains__(self, digest: str) -> bool:
+        """Whether every piece of the text is there."""
+        return digest in self._pieces and len(self._pieces[digest]) == self._counts[digest]
+
+    def decode(self, digest: str) -> str:
+        """The text. Raises FileRefusedError when a piece is missing or damaged."""
+        if digest not in self:
+            raise FileRefusedError(
+                f"the text {digest[:12]} is not whole in this session",
+                "The session was cut off while it was being written; run the workload again to have it.",
+            )
+        pieces = self._pieces[digest]
+        try:
+            packed = base64.b64decode("".join(pieces[index] for index in range(len(pieces))), validate=True)
+            inflater = zlib.decompressobj()
+            raw = inflater.decompress(packed, TEXT_LIMIT_BYTES)
+        except (KeyError, ValueError, zlib.error) as error:
+            raise FileRefusedError(f"the text {digest[:12]} is damaged in this session: {error}") from error
+        if hashlib.sha256(raw).hexdigest() != digest:
+            raise FileRefusedError(f"the text {digest[:12]} is damaged in this session: its hash differs")
+        return raw.decode("utf-8", "replace")

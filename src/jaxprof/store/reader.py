@@ -1,0 +1,87 @@
+"""Reading a session's log: whole, or following one that another process still writes. A torn last line is no error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO, Generic, TypeVar
+
+from jaxprof.errors import FileRefusedError
+from jaxprof.events import Event
+from jaxprof.session import Session
+from jaxprof.store.codec import EXTENSION, UnknownEvent, decode_header, decode_line, newer_minor
+
+S = TypeVar("S", bound=Session)
+
+
+def load(path: Path, kind: type[S]) -> S:
+    """The session in the file at `path`, folded into a `kind` (`Session`, or a class made of it). Raises FileRefusedError when it is not one."""
+    follower = Follower(path, kind)
+    follower.poll()
+    follower.finish()
+    return follower.session
+
+
+class Follower(Generic[S]):
+    """Reads a session file as it grows: `poll` returns the events that came since, folded into `session` already."""
+
+    def __init__(self, path: Path, kind: type[S]) -> None:
+        """Reads the header. Raises FileRefusedError when the file is not a session."""
+        self.path = Path(path)
+        self._rest = b""
+        self._file = _open(self.path)
+        first = self._file.readline()
+        if not first.strip():
+            self._file.close()
+            raise FileRefusedError(
+                f"{self.path} is empty", "A session file has at least a header line; nothing was recorded in this one."
+            )
+        try:
+            header = decode_header(first, str(self.path))
+        except FileRefusedError:
+            self._file.close()
+            raise
+        self.session = kind(header)
+        if newer_minor(header):
+            self.session.notice(
+                f"written by jaxprof {header.jaxprof} with a newer schema: what this version does not know is left out"
+            )
+
+    def poll(self) -> list[Event]:
+        """The events that were written since the last call."""
+        lines = (self._rest + self._file.read()).split(b"\n")
+        self._rest = lines.pop()
+        events: list[Event] = []
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                event = decode_line(line)
+            except UnknownEvent as unknown:
+                self.session.notice(f"events of an unknown type were left out: {str(unknown)[:60] or 'no type'}")
+                continue
+            except ValueError:
+                self.session.notice("damaged lines were left out")
+                continue
+            self.session.apply(event)
+            events.append(event)
+        return events
+
+    def finish(self) -> None:
+        """Closes the file; a torn last line is told."""
+        self._file.close()
+        if self._rest.strip():
+            self.session.notice("the last line was cut off in the middle; everything before it was read")
+            self._rest = b""
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.is_dir():
+        inside = sorted(path.glob(f"*{EXTENSION}"))
+        hint = f"Did you mean {inside[0]}?" if inside else "Give the path of a session file."
+        raise FileRefusedError(f"{path} is a directory", hint)
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise FileRefusedError(f"there is no file {path}", "jaxprof sessions lists the kept sessions.") from None
+    except OSError as error:
+        raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
