@@ -73,6 +73,13 @@ class Variant:
     """`device`: the inputs are put there once, before the calls; `host`: NumPy arrays at each call, transfer inside."""
     precision: Literal["", "highest"] = ""
     """Matrix precision (`jax.default_matmul_precision`); empty for JAX's default on that device."""
+    adapt: Callable[[tuple[Any, ...]], tuple[Any, ...]] | None = None
+    """The form in which this variant wants the workload's inputs, where it is another one: a narrower dtype, another
+    alignment. Applied once, on the host, before anything is timed."""
+
+    def arguments(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What this variant is called with, given the workload's `inputs` (on the host, before they are put anywhere)."""
+        return self.adapt(inputs) if self.adapt else inputs
 
     @property
     def source(self) -> str:
@@ -217,6 +224,11 @@ class WorkloadCard:
     def target(self) -> str:
         """What the engine is asked for: the name of a built-in workload, or where the user's own was found."""
         return self.name if self.origin == "built in" else self.origin
+
+
+def worth_running(variant: Variant | VariantCard, platform: str) -> bool:
+    """Whether `variant` can differ from its default twin on `platform`: on a CPU, `highest` is the same program."""
+    return not (variant.precision == "highest" and platform == "cpu")
 
 
 def card(workload: Workload, *, sources: bool = True) -> WorkloadCard:
