@@ -14,7 +14,10 @@ S = TypeVar("S", bound=Session)
 
 
 def load(path: Path, kind: type[S]) -> S:
-    """The session in the file at `path`, folded into a `kind` (`Session`, or a class made of it). Raises FileRefusedError when it is not one."""
+    """The session in the file at `path`, folded into a `kind` (`Session`, or a class made of it).
+
+    Raises FileRefusedError when it is not a session.
+    """
     follower = Follower(path, kind)
     follower.poll()
     follower.finish()

@@ -1,0 +1,27 @@
+"""The client of the engine: start it, ask it, follow it, cancel it, explain its end, and write what it says."""
+
+from __future__ import annotations
+
+from jaxprof.worker.conductor import Conductor
+from jaxprof.worker.interpreter import Interpreter, find_interpreter
+from jaxprof.worker.placement import Placement, place
+from jaxprof.worker.planning import Choice, Planned, Sweep, expected_seconds, plan_runs, read_sweep
+from jaxprof.worker.process import EngineProcess
+from jaxprof.worker.queries import describe, jax_devices
+
+__all__ = [
+    "Choice",
+    "Conductor",
+    "EngineProcess",
+    "Interpreter",
+    "Placement",
+    "Planned",
+    "Sweep",
+    "describe",
+    "expected_seconds",
+    "find_interpreter",
+    "jax_devices",
+    "place",
+    "plan_runs",
+    "read_sweep",
+]

@@ -1,0 +1,325 @@
+"""The queue of runs: one fresh engine process for each, its events numbered, written to the log and passed on.
+
+It draws nothing and prints nothing. `run` blocks its thread until the queue is empty; everything else may be called
+from another thread. Whatever happens to a child, its run is closed in the log and the next one goes on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from jaxprof.engine.request import Answer, RunRequest
+from jaxprof.errors import JaxprofError, StorageError
+from jaxprof.events import (
+    Event,
+    Heartbeat,
+    LogLine,
+    RunClosed,
+    RunFinished,
+    RunPlanned,
+    SessionClosed,
+    TextChunk,
+    TextRecorded,
+    WarningRaised,
+    WorkerStarted,
+)
+from jaxprof.session import Run, Session
+from jaxprof.session.texts import split
+from jaxprof.stats import summarise
+from jaxprof.store import LogWriter
+from jaxprof.worker.interpreter import Interpreter
+from jaxprof.worker.placement import Placement, place
+from jaxprof.worker.planning import Planned
+from jaxprof.worker.process import EngineProcess
+
+BATCH_SECONDS = 0.05
+"""Events are passed on in batches of this length: one message for a screen, however many events came."""
+SILENCE_SECONDS = 15.0
+"""A child whose heartbeat (one a second) has stopped for so long is told to hang."""
+CAP_GRACE_SECONDS = 5.0
+"""How much longer than its hard cap a run may take before it is cancelled from here."""
+START_UP_SECONDS = 60.0
+"""What importing and backend start may take on top of the hard cap."""
+
+Listener = Callable[[list[Event]], None]
+
+
+class Conductor:
+    """Works a queue of planned runs. One of these writes a session."""
+
+    def __init__(
+        self,
+        writer: LogWriter,
+        interpreter: Interpreter,
+        listen: Listener,
+        placement: Callable[[Planned], Placement] = place,
+    ) -> None:
+        self.writer = writer
+        self.interpreter = interpreter
+        self.session = Session(writer.header)
+        """The conductor's own fold; it belongs to the thread that calls `run`."""
+        self._listen = listen
+        self._placement = placement
+        self._lock = threading.RLock()
+        self._queue: deque[tuple[str, Planned]] = deque()
+        self._ids: dict[Planned, str] = {}
+        self._batch: list[Event] = []
+        self._flushed_seconds = time.monotonic()
+        self._process: EngineProcess | None = None
+        self._waiting: EngineProcess | None = None
+        self._current = ""
+        self._closed = False
+
+    @property
+    def storage_failure(self) -> StorageError | None:
+        """Why the session is not being written, if it is not."""
+        return self.writer.failure
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is going on or waits."""
+        with self._lock:
+            return bool(self._current or self._queue)
+
+    def add(self, planned: Sequence[Planned]) -> list[str]:
+        """Puts runs into the queue and says so as events; gives their ids, in the same order."""
+        ids: list[str] = []
+        with self._lock:
+            for plan in planned:
+                run = f"r{len(self._ids) + 1}"
+                self._ids[plan] = run
+                self._queue.append((run, plan))
+                ids.append(run)
+                self._emit(_plan_event(run, plan, self._ids))
+            self._flush()
+        return ids
+
+    def prepare(self, planned: Planned) -> None:
+        """Starts a child that imports jax and waits, so that the next run like `planned` need not. Best effort."""
+        if planned.how == "numpy" or self.interpreter.jax is None:
+            return
+        environment = self._placement(planned).environment
+        with self._lock:
+            if self._waiting is not None or self._current or self._closed:
+                return
+            try:
+                self._waiting = EngineProcess(self.interpreter, environment, import_jax=True)
+            except JaxprofError:  # the run itself will meet it, and tell
+                self._waiting = None
+
+    def run(self) -> None:
+        """Works the queue until it is empty."""
+        while True:
+            with self._lock:
+                if not self._queue or self._closed:
+                    self._flush()
+                    return
+                run, planned = self._queue.popleft()
+                self._current = run
+            try:
+                self._one(run, planned)
+            finally:
+                with self._lock:
+                    self._current, self._process = "", None
+                    self._flush()
+
+    def cancel(self, run: str) -> None:
+        """Cancels a run that waits or goes on; a second time, without patience. Unknown and finished ids are ignored."""
+        with self._lock:
+            if run == self._current:
+                if self._process is not None:
+                    self._process.cancel()
+                return
+            for entry in self._queue:
+                if entry[0] == run:
+                    self._queue.remove(entry)
+                    self._close_run(run, RunFinished(run=run, status="cancelled", error="cancelled before it began"))
+                    self._flush()
+                    return
+
+    def cancel_all(self) -> None:
+        """Cancels what waits, and the run that goes on."""
+        with self._lock:
+            waiting = [run for run, _ in self._queue]
+        for run in waiting:
+            self.cancel(run)
+        self.cancel(self._current)
+
+    def close(self, reason: str = "finished") -> None:
+        """Ends the children, closes the log in good order. What still waits or runs is closed as cancelled."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._queue.clear()
+            for process in (self._waiting, self._process):
+                if process is not None:
+                    process.kill()
+            if self._waiting is not None:
+                self._waiting.close()
+            for run in self.session.runs.values():
+                if run.closed is None:
+                    self._close_run(run.id, RunFinished(run=run.id, status="cancelled", error=f"the session {reason}"))
+            self._emit(SessionClosed(reason=reason))
+            self._flush()
+            self.writer.close()
+
+    def _one(self, run: str, planned: Planned) -> None:
+        """One run, from the start of its process to the event that closes it."""
+        try:
+            placement = self._placement(planned)
+            process = self._start(planned, placement)
+        except JaxprofError as error:
+            self._close_run(run, RunFinished(run=run, status="failed", error=error.what, advice=error.mend))
+            return
+        try:
+            self._emit(WorkerStarted(run=run, pid=process.pid, python=self.interpreter.path))
+            for text in placement.notes:
+                self._emit(WarningRaised(run=run, code="placement", message=text))
+            with self._lock:
+                self._process = process
+            finished = self._follow(run, planned, process, _request(run, planned, placement.device))
+        except JaxprofError as error:
+            finished = RunFinished(run=run, status="crashed", error=error.what, advice=error.mend)
+        finally:
+            with self._lock:
+                self._process = None
+            process.close()
+        self._close_run(run, finished)
+
+    def _start(self, planned: Planned, placement: Placement) -> EngineProcess:
+        with self._lock:
+            waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            fits = waiting.alive and waiting.environment == placement.environment and planned.how != "numpy"
+            if fits:
+                return waiting
+            waiting.kill()
+            waiting.close()
+        return EngineProcess(self.interpreter, placement.environment)
+
+    def _follow(self, run: str, planned: Planned, process: EngineProcess, request: RunRequest) -> RunFinished:
+        """Passes the events of one run on until it is over; gives the word that ends it."""
+        process.send(request)
+        silent_told = False
+        cap = None if planned.max_seconds is None else planned.max_seconds + CAP_GRACE_SECONDS + START_UP_SECONDS
+        began = time.monotonic()
+        while True:
+            items = process.read(BATCH_SECONDS)
+            for item in items:
+                if isinstance(item, RunFinished):
+                    return replace(item, run=run)
+                self._take(run, item)
+            self._flush_when_due()
+            if not items and not process.alive:
+                return self._ended(run, process)
+            now = time.monotonic()
+            if not silent_told and now - process.last_sign_seconds > SILENCE_SECONDS:
+                silent_told = True
+                self._emit(
+                    WarningRaised(
+                        run=run,
+                        code="worker_silent",
+                        message=f"the worker has given no sign of life for {SILENCE_SECONDS:g} s",
+                        advice="It may be stopped, or hang in native code: cancel the run to end it.",
+                    )
+                )
+            if cap is not None and now - began > cap and not process.cancelled:
+                process.cancel()
+
+    def _take(self, run: str, item: Event | Answer) -> None:
+        if isinstance(item, Heartbeat | Answer):
+            return
+        stamped = replace(item, run=run) if isinstance(item, LogLine) or not item.run else item
+        if isinstance(stamped, TextRecorded) and stamped.text:
+            for part in split(stamped.name, stamped.text, run, stamped.monotonic_seconds):
+                if not (isinstance(part, TextChunk) and part.digest in self.session.texts):
+                    self._emit(part)
+        else:
+            self._emit(stamped)
+
+    def _ended(self, run: str, process: EngineProcess) -> RunFinished:
+        if process.cancelled:
+            return RunFinished(run=run, status="cancelled", error="cancelled")
+        ended = process.explain()
+        return RunFinished(run=run, status="crashed", error=ended.what, advice=ended.advice)
+
+    def _close_run(self, run: str, finished: RunFinished) -> None:
+        with self._lock:
+            now = time.monotonic()
+            self._emit(replace(finished, monotonic_seconds=finished.monotonic_seconds or now))
+            self._emit(_closing(self.session.runs[run], finished))
+
+    def _emit(self, event: Event) -> None:
+        with self._lock:
+            if not event.monotonic_seconds:
+                event = replace(event, monotonic_seconds=time.monotonic())
+            stamped = self.writer.append(event)
+            self.session.apply(stamped)
+            self._batch.append(stamped)
+
+    def _flush_when_due(self) -> None:
+        if time.monotonic() - self._flushed_seconds >= BATCH_SECONDS:
+            with self._lock:
+                self._flush()
+
+    def _flush(self) -> None:
+        self._flushed_seconds = time.monotonic()
+        if self._batch:
+            batch, self._batch = self._batch, []
+            self._listen(batch)
+
+
+def _plan_event(run: str, plan: Planned, ids: dict[Planned, str]) -> RunPlanned:
+    return RunPlanned(
+        run=run,
+        workload=plan.workload,
+        variant=plan.variant,
+        how=plan.how,
+        device=plan.device,
+        parameters=plan.parameters,
+        preset=plan.preset,
+        baseline=ids[plan.baseline] if plan.baseline is not None else "",
+        budget_seconds=plan.budget_seconds,
+        max_seconds=plan.max_seconds,
+        precision=plan.precision,
+    )
+
+
+def _request(run: str, plan: Planned, device: str) -> RunRequest:
+    return RunRequest(
+        run=run,
+        workload=plan.target,
+        variant=plan.variant,
+        device=device,
+        parameters=plan.parameters,
+        arguments=list(plan.arguments),
+        budget_seconds=plan.budget_seconds,
+        max_seconds=plan.max_seconds,
+        keep_constants=plan.keep_constants,
+        compilation_cache=plan.compilation_cache,
+        check=plan.check,
+        seed=plan.seed,
+    )
+
+
+def _closing(run: Run, finished: RunFinished) -> RunClosed:
+    """The summary that stands at the end of a run."""
+    summary = summarise(run.samples("run"))
+    began, ended = run.started_seconds, run.ended_seconds
+    return RunClosed(
+        run=run.id,
+        workload=run.plan.workload,
+        variant=run.plan.variant,
+        device=run.plan.device,
+        status=finished.status,
+        error=finished.error,
+        advice=finished.advice,
+        median_seconds=summary.median if summary else None,
+        ci95_seconds=list(summary.ci95) if summary and summary.ci95 else None,
+        wall_seconds=ended - began if began is not None and ended is not None else None,
+    )

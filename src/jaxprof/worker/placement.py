@@ -1,0 +1,24 @@
+"""What a worker's environment must be so that it uses one device and leaves the others alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from jaxprof.worker.planning import Planned
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """For one worker: variables laid over ours, the device under the name that JAX has for it there, and what to say."""
+
+    environment: dict[str, str]
+    device: str
+    notes: tuple[str, ...] = field(default=())
+
+
+def place(planned: Planned) -> Placement:
+    """A CPU worker sees the CPU only: a process that prefers the CPU still takes memory on every GPU that it sees."""
+    platform = planned.device.partition(":")[0]
+    if platform == "cpu":
+        return Placement({"JAX_PLATFORMS": "cpu"}, planned.device)
+    return Placement({"JAX_PLATFORMS": f"{platform},cpu"}, planned.device)
