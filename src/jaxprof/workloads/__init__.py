@@ -8,7 +8,17 @@ from importlib import import_module
 from jaxprof.errors import unknown_name
 from jaxprof.workloads.model import Workload, WorkloadCard, card
 
-CATALOGUE = ("selu",)
+CATALOGUE = (
+    "matmul",
+    "matmul_uniform",
+    "selu",
+    "batch_matmul_mean",
+    "grad_logistic",
+    "grad_nested",
+    "hessian",
+    "vjp_jvp",
+    "vmap",
+)
 """Module names under `catalogue`, in the order in which they are listed; a workload's name has `-` for `_`."""
 
 

@@ -78,7 +78,7 @@ class Variant:
     alignment. Applied once, on the host, before anything is timed."""
 
     def arguments(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        """What this variant is called with, given the workload's `inputs` (on the host, before they are put anywhere)."""
+        """What this variant is called with, given the workload's `inputs` on the host."""
         return self.adapt(inputs) if self.adapt else inputs
 
     @property

@@ -39,7 +39,15 @@ def estimate(parameters: Parameters) -> Estimate:
     return Estimate(memory_bytes=4 * n * 6, flops=5 * n, traffic_bytes=2 * 4 * n)
 
 
-_DEEPHUB = 'deephub "JAX" (F. Chiusano)'
+_N = {"n": 1_000_000}
+_DEEPHUB: dict[str, Any] = {"source": 'deephub "JAX" (F. Chiusano)', "parameters": _N}
+_QUICKSTART: dict[str, Any] = {
+    "source": "JAX quickstart",
+    "hardware": "GPU, not named",
+    "parameters": _N,
+    "statistic": "mean ± sd of 7 runs",
+}
+_FIRST_CALL = "the first call: tracing, compiling and one run are inside"
 
 WORKLOAD = Workload(
     name="selu",
@@ -49,7 +57,7 @@ WORKLOAD = Workload(
         "writes the whole array; compiled, one loop does all of them, so the gain is mostly memory traffic saved."
     ),
     parameters=(Parameter(name="n", description="length of the vector", minimum=1),),
-    presets={"quick": {"n": 1_000_000}, "published": {"n": 1_000_000}},
+    presets={"quick": _N, "published": _N},
     variants=(
         Variant(name="numpy", how="numpy", build=selu_numpy, description="NumPy on the host"),
         Variant(name="jax", how="eager", build=selu_jax, description="jax.numpy op by op, device-resident"),
@@ -59,27 +67,17 @@ WORKLOAD = Workload(
     tolerance={"float32": 1e-5},
     estimate=estimate,
     published=(
-        Published(variant="numpy", phase="run", seconds=7.6e-3, hardware="Colab CPU", source=_DEEPHUB),
-        Published(variant="jax", phase="run", seconds=4.8e-3, hardware="Colab CPU", source=_DEEPHUB),
-        Published(variant="jax", phase="run", seconds=1.21e-3, hardware="Colab GPU", source=_DEEPHUB),
+        Published(variant="numpy", phase="run", seconds=7.6e-3, hardware="Colab CPU", **_DEEPHUB),
+        Published(variant="jax", phase="run", seconds=4.8e-3, hardware="Colab CPU", **_DEEPHUB),
+        Published(variant="jax", phase="run", seconds=1.21e-3, hardware="Colab GPU", **_DEEPHUB),
         Published(
-            variant="jax",
-            phase="first_run",
-            seconds=0.447,
-            hardware="Colab GPU",
-            source=_DEEPHUB,
-            caveat="the first call: tracing and compiling of each operation are inside",
+            variant="jax", phase="first_run", seconds=0.447, hardware="Colab GPU", caveat=_FIRST_CALL, **_DEEPHUB
         ),
-        Published(variant="jit", phase="run", seconds=0.13e-3, hardware="Colab GPU", source=_DEEPHUB),
+        Published(variant="jit", phase="run", seconds=0.13e-3, hardware="Colab GPU", **_DEEPHUB),
         Published(
-            variant="jit",
-            phase="first_run",
-            seconds=0.122,
-            hardware="Colab GPU",
-            source=_DEEPHUB,
-            caveat="the first call: tracing and compiling are inside",
+            variant="jit", phase="first_run", seconds=0.122, hardware="Colab GPU", caveat=_FIRST_CALL, **_DEEPHUB
         ),
-        Published(variant="jax", phase="run", seconds=861e-6, hardware="GPU, not named", source="JAX quickstart"),
-        Published(variant="jit", phase="run", seconds=142e-6, hardware="GPU, not named", source="JAX quickstart"),
+        Published(variant="jax", phase="run", seconds=861e-6, **_QUICKSTART),
+        Published(variant="jit", phase="run", seconds=142e-6, **_QUICKSTART),
     ),
 )
