@@ -128,7 +128,7 @@ class Conductor:
                     self._flush()
 
     def cancel(self, run: str) -> None:
-        """Cancels a run that waits or goes on; a second time, without patience. Unknown and finished ids are ignored."""
+        """Cancels a run that waits or goes on; a second time, without patience. Other ids are ignored."""
         with self._lock:
             if run == self._current:
                 if self._process is not None:
@@ -210,10 +210,13 @@ class Conductor:
         began = time.monotonic()
         while True:
             items = process.read(BATCH_SECONDS)
+            finished = next((item for item in items if isinstance(item, RunFinished)), None)
+            if finished is not None:
+                items += process.read(BATCH_SECONDS)  # what the child wrote to its stderr comes on another pipe
             for item in items:
-                if isinstance(item, RunFinished):
-                    return replace(item, run=run)
                 self._take(run, item)
+            if finished is not None:
+                return replace(finished, run=run)
             self._flush_when_due()
             if not items and not process.alive:
                 return self._ended(run, process)
@@ -232,7 +235,7 @@ class Conductor:
                 process.cancel()
 
     def _take(self, run: str, item: Event | Answer) -> None:
-        if isinstance(item, Heartbeat | Answer):
+        if isinstance(item, Heartbeat | Answer | RunFinished):
             return
         stamped = replace(item, run=run) if isinstance(item, LogLine) or not item.run else item
         if isinstance(stamped, TextRecorded) and stamped.text:

@@ -9,7 +9,7 @@ from jaxprof.worker.planning import Planned
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """For one worker: variables laid over ours, the device under the name that JAX has for it there, and what to say."""
+    """For one worker: variables laid over ours, the device as JAX names it there, and what to say about it."""
 
     environment: dict[str, str]
     device: str

@@ -100,7 +100,7 @@ def read_sweep(text: str, parameters: Sequence[Parameter]) -> Sweep:
     parameter = known[name]
     if ".." not in span:
         listed = {parameter.read(item.strip()) for item in span.split(",")}
-        values = sorted(listed, key=lambda value: (isinstance(value, str), value))  # type: ignore[arg-type,return-value]
+        values = sorted(listed, key=lambda value: (isinstance(value, str), value))
         return Sweep(parameter=name, values=tuple(values))
     low_text, _, rest = span.partition("..")
     high_text, _, points_text = rest.partition(":")

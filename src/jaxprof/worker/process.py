@@ -222,7 +222,7 @@ class EngineProcess:
 
     def _event(self, line: bytes) -> list[Event | Answer]:
         self.last_sign_seconds = time.monotonic()
-        if line.startswith(b'{"type": "answer"') or line.startswith(b'{"type":"answer"'):
+        if line.startswith((b'{"type": "answer"', b'{"type":"answer"')):
             return [_ANSWER.decode(line)]
         try:
             return [decode_line(line)]

@@ -1,0 +1,94 @@
+"""Warnings that the samples themselves give: noise, drift, too few, a busy machine, a wrong result; with advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxprof.events import WarningRaised
+from jaxprof.session import Run
+from jaxprof.stats import Summary, median_interval, outliers
+from jaxprof.units import percent, seconds
+
+NOISY_HALFWIDTH = 0.05
+"""Half the 95 % interval over the median, above which a figure is called noisy."""
+FEW_SAMPLES = 5
+DRIFT = 0.10
+"""Difference of the two halves' medians, over the whole median."""
+MANY_OUTLIERS = 0.10
+BUSY_LOAD = 0.5
+"""Load average a core before the run, above which the machine is called busy."""
+
+
+def derived_warnings(run: Run, summary: Summary | None) -> Iterator[WarningRaised]:
+    """The warnings that follow from a run's facts and samples."""
+    if summary is not None and run.over:
+        yield from _of_samples(run, summary)
+    yield from _busy(run)
+    if run.check is not None and run.check.passed is False:
+        yield WarningRaised(
+            run=run.id,
+            code="wrong_result",
+            message=f"the result is not the expected one ({run.check.against}): relative error "
+            f"{_number(run.check.max_relative_error)} against a tolerance of {_number(run.check.tolerance)}",
+            advice="Its time means nothing until the result is right; compare the `highest` precision variant.",
+        )
+
+
+def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
+    if summary.count < FEW_SAMPLES:
+        yield WarningRaised(
+            run=run.id,
+            code="few_samples",
+            message=f"only {summary.count} samples: no interval can be given",
+            advice="A larger --budget gives more, a smaller size makes each call shorter.",
+        )
+        return
+    halfwidth = summary.relative_halfwidth
+    if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:
+        yield WarningRaised(
+            run=run.id,
+            code="noise",
+            message=f"noisy: the median is known to ± {percent(halfwidth)} only",
+            advice="Close what else runs on the machine, fix the clocks, or give a larger --budget.",
+        )
+    samples = run.samples("run")
+    half = len(samples) // 2
+    if half >= FEW_SAMPLES:
+        first, second = median_interval(samples[:half]), median_interval(samples[half:])
+        if first and second and (first[1] < second[0] or second[1] < first[0]):
+            shift = (sum(second) - sum(first)) / 2 / summary.median
+            if abs(shift) > DRIFT:
+                yield WarningRaised(
+                    run=run.id,
+                    code="drift",
+                    message=f"the second half of the samples is {percent(abs(shift))} "
+                    f"{'slower' if shift > 0 else 'faster'} than the first",
+                    advice="The machine changed under the run: heat, clocks, or other work. Run it again.",
+                )
+    far = sum(outliers(samples))
+    if far > MANY_OUTLIERS * len(samples):
+        yield WarningRaised(
+            run=run.id,
+            code="outliers",
+            message=f"{percent(far / len(samples))} of the samples lie far from the median (up to "
+            f"{seconds(summary.maximum)})",
+            advice="They are kept and marked; look at the distribution before you trust one number.",
+        )
+
+
+def _busy(run: Run) -> Iterator[WarningRaised]:
+    if run.environment is None:
+        return
+    settings = run.environment.settings
+    load, cores = settings.get("load_average_before"), settings.get("cores")
+    if isinstance(load, int | float) and isinstance(cores, int | float) and cores and load / cores > BUSY_LOAD:
+        yield WarningRaised(
+            run=run.id,
+            code="busy_machine",
+            message=f"the machine was busy: load average {load:.1f} on {cores:g} cores before the run",
+            advice="Other work takes turns with the measurement; times are an upper bound.",
+        )
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.2g}"
