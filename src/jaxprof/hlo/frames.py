@@ -1,0 +1,104 @@
+"""The four tables of a module that say where its instructions came from: files, functions, locations, stack frames.
+
+Printed between the `HloModule` line and the first computation; `stack_frame_id` in an instruction's metadata points
+into the last one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.syntax import STRING, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One call: a place in a source file. Lines count from 1; 0 and empty text mean that it is not said."""
+
+    file: str
+    function: str
+    line: int
+    column: int = 0
+    end_line: int = 0
+    end_column: int = 0
+
+
+_TITLE = re.compile(r"^[ \t]*(FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*$", re.MULTILINE)
+_NAMED = re.compile(rf"^[ \t]*(\d{{1,18}})[ \t]+({STRING})", re.MULTILINE | re.DOTALL)
+_FIELDS = re.compile(r"^[ \t]*(\d{1,18})[ \t]+\{([^{}\n]*)\}", re.MULTILINE)
+_FIELD = re.compile(r"(\w+)\s*=\s*(\d{1,18})\b")
+
+
+class Tables:
+    """The tables in one part of a text, read when a stack is first asked for."""
+
+    def __init__(self, text: str = "", start: int = 0, end: int = 0) -> None:
+        self._text: Final = text
+        self._span: Final = (start, end)
+
+    @cached_property
+    def _sections(self) -> Mapping[str, str]:
+        part = self._text[slice(*self._span)]
+        titles = list(_TITLE.finditer(part))
+        ends = [title.start() for title in titles[1:]] + [len(part)]
+        return {title[1]: part[title.end() : end] for title, end in zip(titles, ends, strict=True)}
+
+    def _names(self, title: str) -> Mapping[int, str]:
+        return {int(number): unquote(raw) for number, raw in _NAMED.findall(self._sections.get(title, ""))}
+
+    def _rows(self, title: str) -> Mapping[int, Mapping[str, int]]:
+        return {
+            int(number): {name: int(value) for name, value in _FIELD.findall(inside)}
+            for number, inside in _FIELDS.findall(self._sections.get(title, ""))
+        }
+
+    @cached_property
+    def files(self) -> Mapping[int, str]:
+        return self._names("FileNames")
+
+    @cached_property
+    def functions(self) -> Mapping[int, str]:
+        return self._names("FunctionNames")
+
+    @cached_property
+    def frames(self) -> Mapping[int, tuple[Frame, int]]:
+        """For each frame number its place and the number of its parent (the caller); 0 means none.
+
+        XLA prints a parent's number plus 1, so that 1 means none; a table in which a 0 occurs is taken as it is.
+        """
+        locations = self._rows("FileLocations")
+        rows = self._rows("StackFrames")
+        shift = 0 if any(row.get("parent_frame_id") == 0 for row in rows.values()) else 1
+        return {
+            number: (
+                self._frame(locations.get(row.get("file_location_id", 0), {})),
+                row.get("parent_frame_id", 0) - shift,
+            )
+            for number, row in rows.items()
+        }
+
+    def _frame(self, location: Mapping[str, int]) -> Frame:
+        return Frame(
+            self.files.get(location.get("file_name_id", 0), ""),
+            self.functions.get(location.get("function_name_id", 0), ""),
+            location.get("line", 0),
+            location.get("column", 0),
+            location.get("end_line", 0),
+            location.get("end_column", 0),
+        )
+
+    def stack(self, number: int) -> tuple[Frame, ...]:
+        """The frames from `number` to the outermost caller. A table that runs in a circle ends where it repeats."""
+        found: list[Frame] = []
+        seen: set[int] = set()
+        while number in self.frames and number not in seen:
+            seen.add(number)
+            frame, number = self.frames[number]
+            found.append(frame)
+        return tuple(found)

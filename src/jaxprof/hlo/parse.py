@@ -1,0 +1,216 @@
+"""Finds the modules and computations in a text: the index, which is all that is read at first.
+
+One pass of a regular expression stops at the few lines that matter (`HloModule`, a computation's header, a closing
+brace) and passes over the instructions; what lies between is cut up later, computation by computation.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from jaxprof.hlo.frames import Tables
+from jaxprof.hlo.in_place import find_in_place
+from jaxprof.hlo.model import Computation, Module, Problem
+from jaxprof.hlo.recognise import is_other_text, not_hlo
+from jaxprof.hlo.record import Budget
+from jaxprof.hlo.source import Source
+from jaxprof.hlo.syntax import attributes, balanced_end, skip_blank
+
+_NAME: Final = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
+_LANDMARK_LINE: Final = (
+    r"(?P<indent>[ \t]*)(?:(?P<close>\})(?![)\]}]|[ \t]*,(?![ \t]*execution_thread))|(?P<comment>/\*)"
+    rf"|(?P<module>HloModule)\b"
+    rf"|(?:(?P<entry>ENTRY)\b[ \t]*(?P<entry_name>{_NAME})?|(?P<name>{_NAME}))[ \t]*(?P<open>[({{]))"
+)
+_LANDMARK = re.compile("\n" + _LANDMARK_LINE)
+_FIRST_LANDMARK = re.compile("(?:\ufeff)?" + _LANDMARK_LINE)
+_RESULT = re.compile(r"\s*(?:->\s*(?:\w+\[[^\[\]{}]*\](?:\{[^{}]*\})?|(?P<tuple>\()))?")
+_BRACE = re.compile(r"\s*\{")
+_MODULE_NAME = re.compile(r"HloModule[ \t]*([^\s,]*)")
+
+
+def modules(text: str) -> list[Module]:
+    """The modules in `text`, in order: one for each `HloModule` line, one for computations without such a line.
+
+    Cost: one pass over the text. Raises HloError where there is neither a module nor a computation; anything else
+    that cannot be read is in `Module.problems`.
+    """
+    index = _Index(Source(text))
+    found = index.modules()
+    if not found or (index.headerless and _is_doubtful(found)):
+        raise not_hlo(text)
+    for module in found:
+        find_in_place(module)
+    return found
+
+
+def module(text: str) -> Module:
+    """The first module in `text`. Raises HloError as `modules` does."""
+    return modules(text)[0]
+
+
+def _is_doubtful(found: list[Module]) -> bool:
+    """No line says that this is HLO: then it must look like it, in at least one instruction."""
+    if is_other_text(found[0].source.text):
+        return True
+    looked_at = 0
+    for computation in found[0].computations.values():
+        for instruction in computation.instructions[:100]:
+            if instruction.readable:
+                return False
+            looked_at += 1
+        if looked_at > 1000:
+            break
+    return True
+
+
+@dataclass(slots=True)
+class _Open:
+    """A computation whose closing brace has not come yet."""
+
+    name: str
+    is_entry: bool
+    indent: int
+    header: int
+    body: int
+    counted: int
+    """Up to here the braces were counted, for a brace that is indented more than the header."""
+    depth: int = 0
+
+
+class _Index:
+    """The one pass, with what it has found so far."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.text = source.text
+        self.headerless = False
+        self._found: list[Module] = []
+        self._open: _Open | None = None
+        self._starts: list[int] = []
+        self._budget = Budget(4 * len(source.text) + 1024)
+
+    def modules(self) -> list[Module]:
+        text = self.text
+        landmark = _FIRST_LANDMARK.match(text) or _LANDMARK.search(text)
+        while landmark:
+            at = landmark.end()
+            if landmark["close"]:
+                self._close(landmark)
+                at -= 1  # so that the next line's break is seen, were the brace the last of its line
+            elif landmark["comment"]:
+                closed = text.find("*/", at)
+                at = closed + 2 if closed >= 0 else len(text)
+            elif landmark["module"]:
+                at = self._begin_module(landmark)
+            else:
+                at = self._begin_computation(landmark)
+            landmark = _LANDMARK.search(text, at)
+        self._give_up("the text ends inside the computation", len(text))
+        return self._found
+
+    def _begin_module(self, landmark: re.Match[str]) -> int:
+        start = landmark.start("module")
+        self._give_up("a module begins inside the computation", landmark.start())
+        text = self.text
+        name = _MODULE_NAME.match(text, start)
+        assert name is not None
+        end = text.find("\n", name.end())
+        while end >= 0 and text[max(end - 80, start) : end].rstrip().endswith(","):
+            end = text.find("\n", end + 1)
+        end = end if end >= 0 else len(text)
+        listed = attributes(text, name.end(), end)
+        header = {item.name: text[item.start : item.end] for item in listed.found}
+        self._add(name[1], header, start, end)
+        if not listed.closed or skip_blank(text, listed.end, end) < end:
+            self._problem(start, "the module's header could not be read to its end")
+        return end
+
+    def _add(self, name: str, header: dict[str, str], start: int, tables: int) -> None:
+        limit = len(self.text)
+        self._found.append(Module(name, self.source, header, (start, limit), Tables(self.text, tables, limit)))
+        if len(self._found) > 1:
+            self._found[-2]._end(start)
+
+    def _begin_computation(self, landmark: re.Match[str]) -> int:
+        text = self.text
+        indent = len(landmark["indent"])
+        if self._open and indent > self._open.indent:
+            return landmark.end()
+        body = self._body(landmark)
+        if body < 0:
+            return landmark.end()
+        start = landmark.end("indent")
+        self._give_up("another computation begins inside the computation", landmark.start())
+        name = (landmark["name"] or landmark["entry_name"] or "").lstrip("%")
+        self._open = _Open(name, bool(landmark["entry"]), indent, start, body, body)
+        line_end = text.find("\n", body)
+        line_end = line_end if line_end >= 0 else len(text)
+        if skip_blank(text, body, line_end) < line_end and self._budget.left > 0:
+            # Instructions on the line of the header: the closing brace need not begin a line either.
+            end = balanced_end(text, body - 1, len(text))
+            self._budget.left -= (end if end >= 0 else len(text)) - body
+            if end >= 0:
+                self._finish(end - 1)
+                return end
+        return body - 1 if text[body - 1] == "\n" else body
+
+    def _body(self, landmark: re.Match[str]) -> int:
+        """The offset after the brace that opens the body, or -1 where the line is no header."""
+        text = self.text
+        if landmark["open"] == "{":
+            return landmark.end()
+        at = landmark.end()
+        line_end = text.find("\n", at)
+        line_end = line_end if line_end >= 0 else len(text)
+        if text[max(at, line_end - 80) : line_end].rstrip().endswith("{") and text.find("->", at, line_end) >= 0:
+            return text.rindex("{", at, line_end) + 1
+        if self._open or self._budget.left <= 0:
+            return -1
+        end = balanced_end(text, at - 1, len(text))
+        self._budget.left -= (end if end >= 0 else len(text)) - at
+        result = _RESULT.match(text, end) if end >= 0 else None
+        if result is None:
+            return -1
+        end = balanced_end(text, result.end() - 1, len(text)) if result["tuple"] else result.end()
+        brace = _BRACE.match(text, end) if end >= 0 else None
+        return brace.end() if brace else -1
+
+    def _close(self, landmark: re.Match[str]) -> None:
+        current = self._open
+        if current is None:
+            return
+        at = landmark.start("close")
+        if len(landmark["indent"]) > current.indent:
+            text = self.text
+            current.depth += text.count("{", current.counted, at) - text.count("}", current.counted, at)
+            current.counted = at
+            if current.depth > 0:
+                return
+        self._finish(at)
+
+    def _finish(self, end: int) -> None:
+        current = self._open
+        assert current is not None
+        self._open = None
+        if not self._found:
+            self.headerless = True
+            self._add("", {}, 0, 0)
+        module = self._found[-1]
+        computation = Computation(
+            module, current.name, self.source, (current.header, current.body - 1), (current.body, end),
+            is_entry=current.is_entry,
+        )  # fmt: skip
+        if not module._put(computation):
+            self._problem(current.header, f"a second computation is named {current.name!r}; it is left out")
+
+    def _give_up(self, message: str, end: int) -> None:
+        if self._open:
+            header, name = self._open.header, self._open.name
+            self._finish(end)
+            self._problem(header, f"{message} {name!r}")
+
+    def _problem(self, at: int, message: str) -> None:
+        self._found[-1]._index_problems.append(Problem(self.source.line(at), message, self.text[at : at + 200]))

@@ -1,0 +1,69 @@
+"""One text and its lines: from an offset to a line number and back, without a table of a million offsets.
+
+A line index as a list costs more than the text of short lines that it indexes. Here only the number of lines before
+each block of 64 KiB is kept; inside a block `str.count` and `str.find` run at memory speed (a few microseconds).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from itertools import accumulate
+from typing import Final
+
+_BLOCK: Final = 1 << 16
+
+
+class Source:
+    """A text that does not change, with its line numbers. Lines count from 1 and end with `\\n`."""
+
+    __slots__ = ("_before", "first_line", "text")
+
+    def __init__(self, text: str, first_line: int = 1) -> None:
+        self.text = text
+        self.first_line = first_line
+        """The number of the first line: not 1 for a text that stands for a part of another one."""
+        self._before: list[int] | None = None
+
+    def _lines_before(self) -> list[int]:
+        if self._before is None:
+            text = self.text
+            counts = (text.count("\n", at, at + _BLOCK) for at in range(0, len(text), _BLOCK))
+            self._before = list(accumulate(counts, initial=self.first_line))
+        return self._before
+
+    def line(self, offset: int) -> int:
+        """The number of the line that holds the character at `offset`."""
+        block = min(max(offset, 0), len(self.text)) // _BLOCK
+        return self._lines_before()[block] + self.text.count("\n", block * _BLOCK, offset)
+
+    @property
+    def line_count(self) -> int:
+        """Lines in the text; a `\\n` at its very end begins no further one."""
+        breaks = self._lines_before()[-1] - self.first_line
+        return breaks + (0 if not self.text or self.text.endswith("\n") else 1)
+
+    def offset(self, line: int) -> int:
+        """Where line number `line` begins; the length of the text for a line behind the last."""
+        before = self._lines_before()
+        if line <= self.first_line:
+            return 0
+        # The break that ends the line before this one lies in the last block with fewer breaks before it.
+        block = bisect_right(before, line - 1) - 1
+        at = block * _BLOCK
+        for _ in range(line - before[block]):
+            found = self.text.find("\n", at)
+            if found < 0:
+                return len(self.text)
+            at = found + 1
+        return at
+
+    def lines(self, first: int, count: int) -> list[str]:
+        """At most `count` lines from number `first` on, without their ends: what a screen of the text shows."""
+        at = self.offset(first)
+        found: list[str] = []
+        while len(found) < count and at < len(self.text):
+            end = self.text.find("\n", at)
+            end = len(self.text) if end < 0 else end
+            found.append(self.text[at:end])
+            at = end + 1
+        return found
