@@ -18,6 +18,17 @@ CATALOGUE = (
     "hessian",
     "vjp_jvp",
     "vmap",
+    "transfer",
+    "triad",
+    "gemm_peak",
+    "reduce",
+    "sort",
+    "fft",
+    "conv2d",
+    "layernorm",
+    "attention",
+    "scan_rnn",
+    "mlp_train_step",
 )
 """Module names under `catalogue`, in the order in which they are listed; a workload's name has `-` for `_`."""
 
