@@ -326,7 +326,10 @@ class SessionClosed(Event):
     """`finished`, `interrupted`, or the name of the signal."""
 
 
-EVENT_TYPES: dict[str, type[Event]] = {cls.type: cls for cls in Event.__subclasses__()}
+EVENT_TYPES: dict[str, type[Event]] = {
+    cls.type: cls for cls in list(globals().values()) if isinstance(cls, type) and issubclass(cls, Event) and cls.type
+}
+"""Every event type of this version, by its name in the log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

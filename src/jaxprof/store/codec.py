@@ -62,7 +62,7 @@ def decode_header(line: bytes, name: str) -> Header:
     """The header on the first line of the file `name`. Raises FileRefusedError saying what the file is instead."""
     try:
         header = _HEADER.decode(line)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         raise FileRefusedError(f"{name} is not a jaxprof session", _what_it_is(line)) from None
     if header.format != "jaxprof" or not header.session:
         raise FileRefusedError(f"{name} is not a jaxprof session", _what_it_is(line))

@@ -101,6 +101,10 @@ class LogWriter:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | (0 if replace_existing else os.O_EXCL)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        except OSError as error:
+            self._fail(error)
+            return
+        try:
             self._file = os.open(path, flags, FILE_MODE)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if replace_existing:

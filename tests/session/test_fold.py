@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.errors import FileRefusedError
+from jaxprof.session import Session, fold
+from jaxprof.session.texts import CHUNK_CHARACTERS, INLINE_BYTES, split
+
+PLAN = e.RunPlanned(run="r1", workload="selu", variant="jit", how="jit", device="cpu:0")
+
+
+def test_a_run_goes_through_its_states() -> None:
+    session = Session()
+    session.apply(PLAN)
+    run = session.runs["r1"]
+    assert run.status == "queued"
+    session.apply(e.WorkerStarted(run="r1", pid=7, python="python", monotonic_seconds=1.0))
+    assert (run.status, run.pid) == ("running", 7)
+    session.apply(e.PhaseStarted(run="r1", phase="compile", monotonic_seconds=2.0))
+    assert run.current_phase == "compile"
+    assert run.phases["compile"].started_seconds == 2.0
+    assert run.phases["compile"].seconds is None
+    session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=0.5, monotonic_seconds=2.5))
+    assert run.current_phase == ""
+    session.extend(e.SamplesTaken(run="r1", series="run", seconds=[1.0, 2.0]) for _ in range(2))
+    assert run.samples("run") == [1.0, 2.0, 1.0, 2.0]
+    session.apply(e.RunFinished(run="r1", status="ok", monotonic_seconds=9.0))
+    assert run.over
+    assert run.ended_seconds == 9.0
+    assert not session.complete
+    session.apply(e.SessionClosed())
+    assert session.complete
+
+
+def test_one_event_at_a_time_or_all_at_once_is_the_same() -> None:
+    events = [PLAN, e.PhaseStarted(run="r1", phase="trace"), e.PhaseEnded(run="r1", phase="trace", seconds=1.0)]
+    live = Session()
+    for event in events:
+        live.apply(event)
+    assert live.runs == fold(e.Header(), events).runs
+
+
+def test_an_event_of_a_run_without_a_plan_is_kept_and_told() -> None:
+    session = fold(e.Header(), [e.SamplesTaken(run="r9", series="run", seconds=[1.0])] * 3)
+    assert session.runs["r9"].samples("run") == [1.0, 1.0, 1.0]
+    assert session.notices == ["run r9 has no plan in this file"]
+
+
+def test_errors_come_from_the_closing_word_or_the_engine() -> None:
+    session = fold(e.Header(), [PLAN, e.RunFinished(run="r1", status="failed", error="boom", advice="mend")])
+    assert (session.runs["r1"].error, session.runs["r1"].advice) == ("boom", "mend")
+
+
+@pytest.mark.parametrize("size", [10, INLINE_BYTES, INLINE_BYTES + 1, 3_000_000])
+def test_texts_survive_splitting(size: int) -> None:
+    text = "".join(chr(33 + (i * 7919) % 90) for i in range(size))
+    parts = list(split("hlo", text, "r1"))
+    session = fold(e.Header(), [PLAN, *parts])
+    assert session.text("r1", "hlo") == text
+    assert (len(parts) == 1) == (size <= INLINE_BYTES)
+    assert all(len(part.data) <= CHUNK_CHARACTERS for part in parts if isinstance(part, e.TextChunk))
+    assert parts[-1].bytes == size if isinstance(parts[-1], e.TextRecorded) else False
+
+
+def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words() -> None:
+    text = "".join(str(i * i) for i in range(400_000))
+    parts = list(split("hlo", text, "r1"))
+    assert len(parts) > 2
+    whole_but_one = fold(e.Header(), [PLAN, *parts[1:]])
+    with pytest.raises(FileRefusedError, match="not whole"):
+        whole_but_one.text("r1", "hlo")
+    first = parts[0]
+    assert isinstance(first, e.TextChunk)
+    flipped = e.TextChunk(
+        run="r1", digest=first.digest, index=0, count=first.count, data=first.data[:100] + "AAAA" + first.data[104:]
+    )
+    with pytest.raises(FileRefusedError, match="damaged"):
+        fold(e.Header(), [PLAN, flipped, *parts[1:]]).text("r1", "hlo")
+
+
+def test_a_text_that_is_not_there_is_none() -> None:
+    assert fold(e.Header(), [PLAN]).text("r1", "hlo") is None

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from jaxprof import units
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "-"),
+        (float("nan"), "-"),
+        (0.0, "0 ns"),
+        (22.5e-6, "22.5 µs"),
+        (4.37e-3, "4.37 ms"),
+        (0.99996, "1.00 s"),
+        (1.61, "1.61 s"),
+        (125.0, "2 min 05 s"),
+        (4320.0, "1 h 12 min"),
+        (-0.5, "-500 ms"),
+        (999.96e-6, "1.00 ms"),
+    ],
+)
+def test_seconds(value: float | None, text: str) -> None:
+    assert units.seconds(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "-"), (0, "0 B"), (1023, "1023 B"), (1024, "1.00 KiB"), (64 << 20, "64.0 MiB"), (1000 << 20, "1000 MiB")],
+)
+def test_bytes(value: float | None, text: str) -> None:
+    assert units.bytes_(value) == text
+
+
+def test_scaled_rates_and_counts() -> None:
+    assert units.scaled(812e9, "B/s") == "812 GB/s"
+    assert units.scaled(42) == "42"
+    assert units.scaled(2e6) == "2.00 M"
+    assert units.scaled(None) == "-"
+
+
+def test_percent_and_ratio() -> None:
+    assert units.percent(0.87) == "87 %"
+    assert units.percent(0.004) == "0.40 %"
+    assert units.percent(0.999) == "100 %"
+    assert units.ratio(6.93) == "6.9×"
+    assert units.ratio(28.4) == "28×"
+    assert units.ratio(0.456) == "0.46×"
+
+
+def test_integer_groups_by_three() -> None:
+    assert units.integer(1_000_000) == "1\u202f000\u202f000"
