@@ -36,18 +36,20 @@ _FIELD = re.compile(r"(\w+)\s*=\s*(\d{1,18})\b")
 
 
 class Tables:
-    """The tables in one part of a text, read when a stack is first asked for."""
+    """The tables in `text[start:end]`, read when a stack is first asked for."""
 
-    def __init__(self, text: str = "", start: int = 0, end: int = 0) -> None:
+    def __init__(self, text: str, start: int, end: int) -> None:
         self._text: Final = text
-        self._span: Final = (start, end)
+        self._start: Final = start
+        self.end = end
+        """Where the first computation begins: the reader sets it when it finds one."""
 
     @cached_property
     def _sections(self) -> Mapping[str, str]:
-        part = self._text[slice(*self._span)]
+        part = self._text[self._start : self.end]
         titles = list(_TITLE.finditer(part))
         ends = [title.start() for title in titles[1:]] + [len(part)]
-        return {title[1]: part[title.end() : end] for title, end in zip(titles, ends, strict=True)}
+        return {title[1]: part[title.end() : end] for title, end in zip(titles, ends, strict=False)}
 
     def _names(self, title: str) -> Mapping[int, str]:
         return {int(number): unquote(raw) for number, raw in _NAMED.findall(self._sections.get(title, ""))}

@@ -199,6 +199,8 @@ class _Index:
             self.headerless = True
             self._add("", {}, 0, 0)
         module = self._found[-1]
+        if not module.computations:
+            module.tables.end = current.header
         computation = Computation(
             module, current.name, self.source, (current.header, current.body - 1), (current.body, end),
             is_entry=current.is_entry,
