@@ -1,0 +1,329 @@
+"""The app: its modes, its keys, the open session, and the queue of runs. What a screen shows is the screen's business.
+
+jax is never imported here, and numpy, psutil and the list of sessions only after the first frame, in threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import Binding, BindingType
+
+from jaxprof.session import Session
+from jaxprof.tui.live import Live, Maker, make_conductor
+from jaxprof.tui.messages import (
+    EventsArrived,
+    Failed,
+    LiveChanged,
+    SessionChanged,
+    SessionOpened,
+    StorageFailed,
+)
+from jaxprof.tui.modes import PLACES
+from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
+from jaxprof.tui.widgets.mode_bar import ModeBar
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from jaxprof.errors import JaxprofError
+    from jaxprof.store import Follower
+    from jaxprof.worker import Interpreter, Planned
+
+FOLLOW_SECONDS = 0.25
+"""How often a session that another process writes is read on."""
+TWICE_SECONDS = 2.0
+"""Within this time a second ctrl+c quits."""
+
+
+class JaxprofApp(App[None]):
+    """The terminal app."""
+
+    TITLE = "jaxprof"
+    CSS_PATH = "jaxprof.tcss"
+    MODES: ClassVar[dict[str, Any]] = {mode.name: mode.make for mode in PLACES}
+    DEFAULT_MODE = "home"
+    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [
+        (0, "-tiny"),
+        (80, "-narrow"),
+        (110, "-wide"),
+        (160, "-very-wide"),
+    ]
+    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-low"), (24, "-short"), (34, "-tall")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(
+                mode.key, f"go('{mode.name}')", mode.title, show=False, tooltip=mode.tooltip, id=f"app.mode.{mode.name}"
+            )
+            for mode in PLACES
+        ),
+        Binding("question_mark,f1", "help", "Help", key_display="?", tooltip="Every key of this screen", id="app.help"),
+        Binding("q", "quit", "Quit", tooltip="Leave jaxprof; asks when a run is going on", id="app.quit"),
+        Binding("ctrl+q", "quit", "Quit", show=False, priority=True, tooltip="Leave jaxprof", id="app.quit_always"),
+        Binding(
+            "ctrl+c",
+            "interrupt",
+            "Cancel the run",
+            show=False,
+            tooltip="Cancel the run that is going on; twice: quit",
+            id="app.interrupt",
+        ),
+        Binding("escape", "back", "Back", show=False, tooltip="Back to Home", id="app.back"),
+    ]
+
+    def __init__(
+        self,
+        path: Path | None = None,
+        *,
+        interpreter: Interpreter | None = None,
+        make: Maker = make_conductor,
+        driver_class: Any = None,
+    ) -> None:
+        super().__init__(driver_class=driver_class)
+        self.session = Session()
+        """The open session: the one that this app writes, or one that was opened to be looked at."""
+        self.session_path: Path | None = None
+        self.run_in_view = ""
+        """The run that the screens have in common: chosen in one, shown in the next."""
+        self.live = Live(self, interpreter, make)
+        self.session_screens: list[SessionScreen] = []
+        """Those that were gone to so far."""
+        self._open_first = path
+        self._follower: Follower[Session] | None = None
+        self._show_live = True
+        self._interrupted = float("-inf")
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        self.theme = DARK.name
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        """The meanings that other themes than ours do not know."""
+        return VARIABLES
+
+    def on_mount(self) -> None:
+        self.set_interval(FOLLOW_SECONDS, self._follow)
+        if self._open_first is not None:
+            self.open_session(self._open_first)
+
+    # -- where to go ------------------------------------------------------------------------------------------
+
+    def action_go(self, mode: str) -> None:
+        """Goes to a mode."""
+        self.switch_mode(mode)
+
+    def action_back(self) -> None:
+        """Leaves what is on top; from a mode, back to Home."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        elif self.current_mode != "home":
+            self.switch_mode("home")
+
+    def action_press(self, key: str) -> None:
+        """Presses a key, for the line of keys."""
+        self.simulate_key(key)
+
+    def show_results(self, run: str = "") -> None:
+        """Goes to Results, with that run in view."""
+        self.run_in_view = run or self.run_in_view
+        self.switch_mode("results")
+
+    def show_hlo(self, run: str = "") -> None:
+        """Goes to the HLO of that run."""
+        self.run_in_view = run or self.run_in_view
+        self.switch_mode("hlo")
+
+    def action_help(self) -> None:
+        """Shows the keys of the screen that is in view."""
+        from jaxprof.tui.screens.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.screen))
+
+    # -- the session ------------------------------------------------------------------------------------------
+
+    def start_runs(self, planned: Sequence[Planned]) -> None:
+        """Adds runs to the queue of the session that this app writes, and goes to the Run screen."""
+        self._show_live = True
+        self.live.start(planned)
+        self.switch_mode("run")
+
+    def set_session(self, session: Session, path: Path | None) -> None:
+        """Shows another session in every screen."""
+        self.session, self.session_path, self.run_in_view = session, path, ""
+        self._tell(frozenset(session.runs), replaced=True)
+
+    def open_session(self, path: Path, go: str = "results") -> None:
+        """Opens a session file: read in a thread, then followed if somebody still writes it."""
+        if self.live.path is not None and path == self.live.path and self.live.session is not None:
+            self._drop_follower()
+            self._show_live = True
+            self.set_session(self.live.session, path)
+            self.switch_mode(go)
+            return
+        self.run_worker(lambda: self._read(path, go), name="open", group="open", exclusive=True, thread=True)
+
+    def _read(self, path: Path, go: str) -> None:
+        from jaxprof.errors import JaxprofError
+        from jaxprof.store import Follower
+        from jaxprof.store.library import is_live
+
+        try:
+            follower = Follower(path, Session)
+            follower.poll()
+            written = not follower.session.complete and is_live(path)
+            if not written:
+                follower.finish()
+        except JaxprofError as error:
+            self.post_message(Failed(error))
+            return
+        self.post_message(SessionOpened(follower, path, written=written, go=go))
+
+    def on_session_opened(self, message: SessionOpened) -> None:
+        self._drop_follower()
+        self._show_live = False
+        session = message.follower.session
+        if message.written:
+            self._follower = message.follower
+        self.set_session(session, message.path)
+        for notice in session.notices:
+            self.notify(notice, title=message.path.name, severity="warning", markup=False)
+        self.switch_mode(message.go)
+
+    def _drop_follower(self) -> None:
+        if self._follower is not None:
+            self._follower.finish()
+            self._follower = None
+
+    def _follow(self) -> None:
+        """Takes in what another process has written meanwhile."""
+        if self._follower is None:
+            return
+        events = self._follower.poll()
+        if self._follower.session.complete:
+            self._drop_follower()
+        if events:
+            self._tell(frozenset(event.run for event in events if event.run))
+
+    def on_events_arrived(self, message: EventsArrived) -> None:
+        """Folds what the queue has written."""
+        session = self.live.session
+        if session is None:
+            return
+        session.extend(message.events)
+        runs = frozenset(event.run for event in message.events if event.run)
+        if self.session is session:
+            self._tell(runs)
+        elif self._show_live:
+            self._drop_follower()
+            self.set_session(session, self.live.path)
+
+    def _tell(self, runs: frozenset[str], *, replaced: bool = False) -> None:
+        """Tells the screens in view of a change; the others note it for later."""
+        for screen in self.session_screens:
+            if screen.MODE == self.current_mode:
+                screen.post_message(SessionChanged(runs, replaced=replaced))
+            else:
+                screen.miss(runs, replaced=replaced)
+        self._show_state()
+
+    def _show_state(self) -> None:
+        for bar in self.screen_stack[0].query(ModeBar):
+            bar.show_state()
+
+    def state_in_words(self) -> tuple[str, str]:
+        """What runs now, and which session is open; for the line of modes."""
+        state = ""
+        if self.live.busy and self.live.session is not None:
+            waiting = sum(not run.over for run in self.live.session.runs.values())
+            state = f"{waiting} run{'s' if waiting != 1 else ''} to go"
+        name = self.session_path.name.removesuffix(".jaxprof") if self.session_path is not None else ""
+        return state, name
+
+    # -- what can go wrong, and the end -----------------------------------------------------------------------
+
+    def tell(self, error: JaxprofError, title: str = "") -> None:
+        """Shows an error: what failed, and what mends it."""
+        from jaxprof.safe_text import safe_lines
+
+        text = "\n".join(safe_lines(str(error)))
+        self.notify(text, title=title, severity="error", timeout=12, markup=False)
+
+    def on_failed(self, message: Failed) -> None:
+        self.tell(message.error)
+
+    def on_live_changed(self, message: LiveChanged) -> None:
+        self._show_state()
+
+    def on_storage_failed(self, message: StorageFailed) -> None:
+        """Tells it at once, and offers another place; the runs go on."""
+        from jaxprof.tui.dialogs.save_as import SaveAs
+
+        def chosen(path: Path | None) -> None:
+            if path is not None:
+                self.live.move_to(path, lambda: self._moved(path))
+
+        error = message.error
+        self.push_screen(SaveAs("The session is not being saved", error.what, error.mend, Path.home()), chosen)
+
+    def _moved(self, path: Path) -> None:
+        if self.session is self.live.session:
+            self.session_path = path
+        self._show_state()
+        self.notify(str(path), title="The session is saved in", markup=False)
+
+    def action_interrupt(self) -> None:
+        """Cancels the run that goes on; a second time within two seconds, quits."""
+        from time import monotonic
+
+        now = monotonic()
+        if now - self._interrupted < TWICE_SECONDS:
+            self._leave()
+            return
+        self._interrupted = now
+        if self.live.busy:
+            self.live.cancel_current()
+            self.notify("ctrl+c again quits.", title="Cancelling the run", severity="warning", markup=False)
+        else:
+            self.notify("ctrl+c again quits.", title="Nothing is running", markup=False)
+
+    async def action_quit(self) -> None:
+        """Leaves; asks first when a run is going on."""
+        if not self.live.busy:
+            self._leave()
+            return
+        from jaxprof.tui.dialogs.confirm import Confirm
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._leave()
+
+        question = "A run is going on. What it has measured so far is kept in the session."
+        self.push_screen(Confirm("Quit jaxprof?", question, "Cancel it and quit"), answered)
+
+    def _leave(self, return_code: int = 0, reason: str = "finished") -> None:
+        """Ends the children and the log in a thread, then the app."""
+
+        def close() -> None:
+            self.live.close(reason)
+            self.call_from_thread(self.exit, return_code=return_code)
+
+        self.run_worker(close, name="leave", group="leave", exclusive=True, thread=True)
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """Every action that can be done here and now, for the command palette."""
+        seen: set[str] = set()
+        for active in screen.active_bindings.values():
+            binding = active.binding
+            if not binding.description or not binding.id or binding.action in seen or not active.enabled:
+                continue
+            seen.add(binding.action)
+            yield SystemCommand(binding.description, binding.tooltip, self._doing(active.node, binding.action))
+        yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
+        yield SystemCommand("Screenshot", "Write this screen to an SVG file", self.deliver_screenshot)
+
+    def _doing(self, node: Any, action: str) -> Callable[[], Any]:
+        return lambda: self.run_action(action, node)

@@ -1,0 +1,124 @@
+"""Terminals that cannot show more than ASCII get ASCII: each character is replaced on its way out, one column by one.
+
+Doing it where the bytes leave keeps every widget, ours and Textual's, from having two ways to draw.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from jaxprof.safe_text import columns
+
+if TYPE_CHECKING:
+    from textual.driver import Driver
+
+ASCII_VARIABLE = "JAXPROF_ASCII"
+
+_LOOKALIKES = {
+    "µ": "u",
+    "×": "x",
+    "·": ".",
+    "±": "~",
+    "°": "o",
+    "…": "~",
+    "–": "-",
+    "—": "-",
+    "’": "'",
+    "‘": "'",
+    "“": '"',
+    "”": '"',
+    "→": ">",
+    "←": "<",
+    "↑": "^",
+    "↓": "v",
+    "↵": "<",
+    "⏎": "<",
+    "▲": "^",
+    "▼": "v",
+    "▶": ">",
+    "▸": ">",
+    "▾": "v",
+    "◀": "<",
+    "✓": "+",
+    "✗": "x",
+    "✘": "x",
+    "●": "*",
+    "○": "o",
+    "◆": "*",
+    "◇": "o",
+    "•": "*",
+    "■": "x",
+    "□": "_",
+    "▣": "x",
+    "☑": "x",
+    "☐": "_",
+    "∂": "d",
+    "≤": "<",
+    "≥": ">",
+    "≈": "~",
+    "²": "2",
+    "³": "3",
+    "∞": "8",
+    "\u202f": " ",
+    "\u00a0": " ",
+    "\u2009": " ",
+}
+_SPARKS = dict(zip("▁▂▃▄▅▆▇█", "_..-=+*#", strict=True))
+_BARS = dict(zip("▏▎▍▌▋▊▉▐", ".:-=+*##", strict=True))
+
+
+class _Table(dict[int, str]):
+    """A translation that knows every character: a lookalike, or question marks of the same width."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        if code < 0x80:
+            found = character
+        elif 0x2500 <= code <= 0x257F:
+            found = _box(code)
+        elif 0x2580 <= code <= 0x259F:
+            found = "#"
+        elif 0x2800 <= code <= 0x28FF:
+            found = " " if code == 0x2800 else ":" if (code - 0x2800).bit_count() > 2 else "."
+        else:
+            found = "?" * columns(character)
+        self[code] = found
+        return found
+
+
+def _box(code: int) -> str:
+    if chr(code) in "─━┄┅┈┉═╌╍╴╶╸╺╼╾":
+        return "-"
+    return "|" if chr(code) in "│┃┆┇┊┋║╎╏╵╷╹╻╽╿" else "+"
+
+
+TO_ASCII = _Table({ord(key): value for key, value in {**_LOOKALIKES, **_SPARKS, **_BARS}.items()})
+
+
+def wants_ascii() -> bool:
+    """Whether the terminal was said to know no UTF-8, by its locale or by `JAXPROF_ASCII=1`."""
+    if os.environ.get(ASCII_VARIABLE):
+        return os.environ[ASCII_VARIABLE] != "0"
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        locale = os.environ.get(name)
+        if locale:
+            return not ("utf-8" in locale.lower() or "utf8" in locale.lower())
+    encoding = getattr(sys.__stderr__, "encoding", None) or "utf-8"
+    return encoding.lower().replace("-", "") != "utf8"
+
+
+def driver_for_this_terminal() -> type[Driver] | None:
+    """None for Textual's own choice, or a driver that writes ASCII."""
+    if not wants_ascii():
+        return None
+    from textual.drivers.linux_driver import LinuxDriver
+
+    class AsciiDriver(LinuxDriver):
+        """Writes ASCII only. Escape sequences are ASCII already, and pass unchanged."""
+
+        def write(self, data: str) -> None:
+            super().write(data if data.isascii() else data.translate(TO_ASCII))
+
+    return AsciiDriver

@@ -1,0 +1,84 @@
+"""The messages between the app's threads, its session and its screens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from jaxprof.errors import JaxprofError
+    from jaxprof.events import DeviceReading, Event
+    from jaxprof.session import Session
+    from jaxprof.store import Follower
+
+
+class SessionChanged(Message):
+    """Events were folded into `app.session`, or another session was opened. Posted to the screens in view.
+
+    A screen reads `results` again for `runs` and updates what it shows of them; `replaced` says that it is another
+    session, and that nothing of the old one holds.
+    """
+
+    bubble = False
+
+    def __init__(self, runs: frozenset[str], *, replaced: bool = False) -> None:
+        super().__init__()
+        self.runs = runs
+        self.replaced = replaced
+
+
+class EventsArrived(Message):
+    """A batch of events of the session that this app writes, as they stand in its log. Posted by its thread."""
+
+    def __init__(self, events: list[Event]) -> None:
+        super().__init__()
+        self.events = events
+
+
+class LiveChanged(Message):
+    """The queue of runs became empty or busy, or the place of the log changed."""
+
+    def __init__(self, busy: bool) -> None:
+        super().__init__()
+        self.busy = busy
+
+
+class StorageFailed(Message):
+    """The session cannot be written any more; it is kept in memory until another place is chosen."""
+
+    def __init__(self, error: JaxprofError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class Failed(Message):
+    """Something that was done in a thread failed, with what mends it."""
+
+    def __init__(self, error: JaxprofError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class SessionOpened(Message):
+    """A session was read in a thread and can be shown; `written` while another process goes on writing it."""
+
+    def __init__(self, follower: Follower[Session], path: Path, *, written: bool, go: str) -> None:
+        super().__init__()
+        self.follower = follower
+        self.path = path
+        self.written = written
+        self.go = go
+        """The mode to go to."""
+
+
+class ReadingsTaken(Message):
+    """Live readings of all devices, taken by the monitor's thread."""
+
+    bubble = False
+
+    def __init__(self, readings: list[DeviceReading]) -> None:
+        super().__init__()
+        self.readings = readings

@@ -1,0 +1,1 @@
+"""The five screens of the app, one a file, and the help over them."""

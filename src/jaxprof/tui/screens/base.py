@@ -1,0 +1,72 @@
+"""What the five screens have in common: the line of modes above, the line of keys below, and the session's changes.
+
+A screen that is not in view is told nothing; when it comes into view again it is told of everything that changed
+meanwhile, once. So a screen only ever has to know how to show the session that is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, cast
+
+from textual.screen import Screen
+
+from jaxprof.tui.messages import SessionChanged
+from jaxprof.tui.widgets.key_bar import KeyBar
+from jaxprof.tui.widgets.mode_bar import ModeBar
+from jaxprof.tui.widgets.too_small import TooSmall
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.tui.app import JaxprofApp
+
+
+class SessionScreen(Screen[None]):
+    """A screen that shows the app's session. Subclasses give `compose_body` and `show_session`."""
+
+    MODE: ClassVar[str] = ""
+    """The app's mode whose base this screen is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._missed: set[str] = set()
+        self._replaced = True
+
+    @property
+    def profiler(self) -> JaxprofApp:
+        """The app, by its own type."""
+        return cast("JaxprofApp", self.app)
+
+    def compose(self) -> ComposeResult:
+        yield ModeBar(self.MODE)
+        yield from self.compose_body()
+        yield KeyBar()
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        """Joins the screens that are told of changes."""
+        self.profiler.session_screens.append(self)
+
+    def compose_body(self) -> ComposeResult:
+        """The widgets between the two bars."""
+        yield from ()
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Shows `app.session`, of which `runs` changed; `replaced` when it is another one than before."""
+
+    def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Notes what changed while this screen was not in view."""
+        self._replaced = self._replaced or replaced
+        self._missed = set(runs) if replaced else self._missed | runs
+
+    def on_session_changed(self, message: SessionChanged) -> None:
+        """Shows what changed, together with what was missed."""
+        runs = frozenset(message.runs | self._missed)
+        replaced = message.replaced or self._replaced
+        self._missed, self._replaced = set(), False
+        self.show_session(runs, replaced=replaced)
+
+    def on_screen_resume(self) -> None:
+        """Catches up with what was missed."""
+        if self._missed or self._replaced:
+            self.on_session_changed(SessionChanged(frozenset(self.profiler.session.runs), replaced=self._replaced))

@@ -1,0 +1,21 @@
+"""HLO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.widgets import Static
+
+from jaxprof.tui.screens.base import SessionScreen
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+
+class HloScreen(SessionScreen):
+    """HLO."""
+
+    MODE: ClassVar[str] = "hlo"
+
+    def compose_body(self) -> ComposeResult:
+        yield Static("HLO", markup=False)

@@ -1,0 +1,21 @@
+"""Sessions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.widgets import Static
+
+from jaxprof.tui.screens.base import SessionScreen
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+
+class SessionsScreen(SessionScreen):
+    """Sessions."""
+
+    MODE: ClassVar[str] = "sessions"
+
+    def compose_body(self) -> ComposeResult:
+        yield Static("Sessions", markup=False)

@@ -1,0 +1,119 @@
+"""Colours by meaning. Screens name what they mean (`$phase-compile`, `$text-muted`), never a colour.
+
+`VARIABLES` are the meanings that Textual's themes do not know; they have defaults, so that every theme can be chosen.
+"""
+
+from __future__ import annotations
+
+from textual.theme import Theme
+
+VARIABLES = {
+    "phase-trace": "#7d8fa9",
+    "phase-lower": "#4fb3a9",
+    "phase-compile": "#e0975c",
+    "phase-transfer": "#b48ede",
+    "phase-first": "#d9c27a",
+    "phase-run": "#6ea8fe",
+    "bar": "#6ea8fe",
+    "bar-track": "#2a333f",
+    "baseline": "#8a97a8",
+    "better": "#7fce8f",
+    "worse": "#f0787a",
+    "quiet": "#7c8896",
+    "rule": "#2f3a47",
+    "code-keyword": "#b48ede",
+    "code-name": "#6ea8fe",
+    "code-string": "#9fcf8a",
+    "code-number": "#e0b26c",
+    "code-comment": "#6f7b89",
+}
+"""Meaning → colour, on the dark theme."""
+
+_LIGHT = {
+    "phase-trace": "#66768c",
+    "phase-lower": "#0f7f75",
+    "phase-compile": "#b65f16",
+    "phase-transfer": "#7c4dbd",
+    "phase-first": "#8f7410",
+    "phase-run": "#1f62c9",
+    "bar": "#1f62c9",
+    "bar-track": "#d5dbe3",
+    "baseline": "#66768c",
+    "better": "#217a3c",
+    "worse": "#b8292f",
+    "quiet": "#657080",
+    "rule": "#c3ccd6",
+    "code-keyword": "#7c4dbd",
+    "code-name": "#1f62c9",
+    "code-string": "#2d7a2d",
+    "code-number": "#96640a",
+    "code-comment": "#77828f",
+}
+
+DARK = Theme(
+    name="jaxprof-dark",
+    primary="#6ea8fe",
+    secondary="#4fb3a9",
+    accent="#e0b26c",
+    foreground="#d7dde5",
+    background="#0f1318",
+    surface="#151a21",
+    panel="#1d242d",
+    success="#7fce8f",
+    warning="#e0b26c",
+    error="#f0787a",
+    dark=True,
+    variables={
+        **VARIABLES,
+        "border": "#6ea8fe",
+        "border-blurred": "#2f3a47",
+        "block-cursor-background": "#25405f",
+        "block-cursor-foreground": "#ffffff",
+        "block-cursor-text-style": "none",
+        "block-cursor-blurred-background": "#1d242d",
+        "block-cursor-blurred-foreground": "#d7dde5",
+        "footer-background": "#151a21",
+        "footer-key-foreground": "#6ea8fe",
+        "scrollbar": "#2f3a47",
+        "scrollbar-hover": "#3d4a5a",
+        "scrollbar-active": "#6ea8fe",
+        "scrollbar-background": "#0f1318",
+        "scrollbar-background-hover": "#0f1318",
+        "scrollbar-background-active": "#0f1318",
+        "scrollbar-corner-color": "#0f1318",
+    },
+)
+
+LIGHT = Theme(
+    name="jaxprof-light",
+    primary="#1f62c9",
+    secondary="#0f7f75",
+    accent="#96640a",
+    foreground="#1c2430",
+    background="#f6f8fa",
+    surface="#eef1f5",
+    panel="#e3e8ee",
+    success="#217a3c",
+    warning="#96640a",
+    error="#b8292f",
+    dark=False,
+    variables={
+        **_LIGHT,
+        "border": "#1f62c9",
+        "border-blurred": "#c3ccd6",
+        "block-cursor-background": "#cfe0fb",
+        "block-cursor-foreground": "#0b1a30",
+        "block-cursor-text-style": "none",
+        "block-cursor-blurred-background": "#e3e8ee",
+        "block-cursor-blurred-foreground": "#1c2430",
+        "footer-background": "#e9edf2",
+        "footer-key-foreground": "#1f62c9",
+        "scrollbar": "#c3ccd6",
+        "scrollbar-hover": "#a9b5c2",
+        "scrollbar-active": "#1f62c9",
+        "scrollbar-background": "#f6f8fa",
+        "scrollbar-background-hover": "#f6f8fa",
+        "scrollbar-background-active": "#f6f8fa",
+        "scrollbar-corner-color": "#f6f8fa",
+    },
+)

@@ -1,0 +1,1 @@
+"""Pieces that screens are made of. Each draws values that it is given, and knows no screen."""

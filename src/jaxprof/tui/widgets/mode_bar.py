@@ -1,0 +1,54 @@
+"""The first line of every screen: where one is, where one can go, which session is open, and what runs now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from textual.content import Content
+from textual.style import Style
+from textual.widget import Widget
+
+from jaxprof.safe_text import columns, shorten
+from jaxprof.tui.modes import PLACES
+
+if TYPE_CHECKING:
+    from jaxprof.tui.app import JaxprofApp
+
+
+class ModeBar(Widget):
+    """One line; a click on a mode goes there."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, mode: str) -> None:
+        super().__init__()
+        self._mode = mode
+        self._right: tuple[str, str] = ("", "")
+
+    def on_mount(self) -> None:
+        self.show_state()
+
+    def show_state(self) -> None:
+        """Draws the line again if what it says of the session or of the runs has changed."""
+        right = cast("JaxprofApp", self.app).state_in_words()
+        if right != self._right:
+            self._right = right
+            self.refresh()
+
+    def render(self) -> Content:
+        parts: list[Content | tuple[str, Style | str]] = [(" jaxprof ", "bold $primary")]
+        for mode in PLACES:
+            here = mode.name == self._mode
+            click = Style.from_meta({"@click": f"app.go('{mode.name}')"})
+            tab = Content.assemble((f" {mode.key} ", "$quiet" if not here else "bold $foreground on $panel"))
+            name = Content.styled(f"{mode.title} ", "bold $foreground on $panel" if here else "$text-muted")
+            parts.append((tab + name).stylize(click))
+        left = Content.assemble(*parts)
+        state, session = self._right
+        room = self.size.width - left.cell_length - 2
+        if room < 6:
+            return left
+        session = shorten(session, max(1, room - columns(state) - 2)) if session else ""
+        right = Content.assemble((state, "bold $warning"), "  " if state and session else "", (session, "$quiet"))
+        gap = self.size.width - left.cell_length - right.cell_length - 1
+        return Content.assemble(left, " " * gap, right) if gap > 0 else left
