@@ -39,6 +39,32 @@ class RunRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CompileRequest:
+    """Lower and compile one variant without running it: for this process's device, or for devices that are not here."""
+
+    run: str
+    workload: str
+    variant: str
+    parameters: dict[str, Scalar] = field(default_factory=dict)
+    arguments: list[str] = field(default_factory=list)
+    keep_constants: bool = False
+    seed: int = 0
+    device: str = "cpu:0"
+    """Used when `platform` is empty."""
+    platform: str = ""
+    """`cuda` or `tpu` for devices that are not here."""
+    topology: str = ""
+    """As `jax.experimental.topologies.get_topology_desc` wants it."""
+    topology_name: str = ""
+    target_config: str = ""
+    """CUDA: XLA's text of a `GpuTargetConfigProto`."""
+    devices: int = 1
+    """How many devices of the topology the program is spread over."""
+    shard: list[str] = field(default_factory=list)
+    """`ARGUMENT=AXIS` (numbers): which arguments are split over the devices; empty: the batch is found by rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeRequest:
     """Describe workloads as cards: the given targets, without running anything."""
 
@@ -56,10 +82,11 @@ class CancelRequest:
     """Stop the current run at the next occasion; the run then finishes as `cancelled`."""
 
 
-Request = RunRequest | DescribeRequest | DevicesRequest | CancelRequest
+Request = RunRequest | CompileRequest | DescribeRequest | DevicesRequest | CancelRequest
 
 _KINDS: dict[str, type[Any]] = {
     "run": RunRequest,
+    "compile": CompileRequest,
     "describe": DescribeRequest,
     "devices": DevicesRequest,
     "cancel": CancelRequest,

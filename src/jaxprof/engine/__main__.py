@@ -1,0 +1,59 @@
+"""Where the engine's process begins: in the user's interpreter, where jaxprof is not installed.
+
+Started by path. The package is made known under its own name without putting its folder's neighbours (the packages of
+jaxprof's environment) on the import path: the user's numpy and jax are the ones that count. This one file must be
+readable by any Python 3, to say which one is needed.
+"""
+
+import os
+import sys
+
+OLDEST_PYTHON = (3, 11)
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def make_importable() -> None:
+    """Registers `jaxprof`, found beside this file, as a package; nothing else becomes importable."""
+    import importlib.util
+
+    if sys.path and os.path.abspath(sys.path[0] or ".") == HERE:
+        del sys.path[0]  # the script's folder: our module names must not shadow the user's
+    if "jaxprof" in sys.modules:
+        return
+    package = os.path.dirname(HERE)
+    spec = importlib.util.spec_from_file_location(
+        "jaxprof", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
+    )
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["jaxprof"] = module
+    spec.loader.exec_module(module)
+
+
+def refuse_old_python(arguments: "list[str]") -> None:
+    """Answers the first request with the version that is needed, in the words of the event pipe."""
+    import json
+
+    events = int(arguments[arguments.index("--events-fd") + 1])
+    control = int(arguments[arguments.index("--control-fd") + 1])
+    with os.fdopen(control, "rb") as requests:
+        request = json.loads(requests.readline().decode() or "{}")
+    reply = {
+        "type": "run_finished" if request.get("request") == "run" else "answer",
+        "error": "the engine needs Python {}.{} or newer, {} is {}".format(
+            OLDEST_PYTHON[0], OLDEST_PYTHON[1], sys.executable, sys.version.split()[0]
+        ),
+        "advice": "Name another interpreter with --python PATH.",
+    }
+    if reply["type"] == "run_finished":
+        reply.update(run=request.get("run", ""), status="failed", traceback="")
+    os.write(events, json.dumps(reply).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    if sys.version_info < OLDEST_PYTHON:
+        refuse_old_python(sys.argv)
+    else:
+        make_importable()
+        from jaxprof.engine.main import main
+
+        main(sys.argv[1:])

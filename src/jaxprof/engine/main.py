@@ -1,0 +1,152 @@
+"""The engine's main loop: takes requests from the control pipe, answers on the event pipe, ends when it is closed.
+
+It never prints. The process ends in two places only: here, when the control pipe is closed, and in `Keeper`, when a
+native call holds the run past its hard cap.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+
+from jaxprof.engine.channel import HEARTBEAT_SECONDS, ControlReader, EventPipe
+from jaxprof.engine.request import Answer, DescribeRequest, DevicesRequest, RunRequest
+from jaxprof.errors import JaxprofError
+from jaxprof.events import Event, Heartbeat, RunFinished
+from jaxprof.measure.control import RunControl
+
+END_GRACE_SECONDS = 0.5
+"""How long a run may take to stop by itself after the client has gone."""
+CAP_GRACE_SECONDS = 2.0
+"""How far a single call may run over the hard cap before the process is ended."""
+
+
+class Keeper(threading.Thread):
+    """Says each second that the process is alive, and keeps the hard cap when a call does not come back."""
+
+    def __init__(self, pipe: EventPipe) -> None:
+        super().__init__(name="jaxprof-keeper", daemon=True)
+        self._pipe = pipe
+        self.current: tuple[RunRequest, RunControl] | None = None
+        """The run that goes on."""
+
+    def run(self) -> None:
+        """For as long as the process lives."""
+        while True:
+            time.sleep(HEARTBEAT_SECONDS)
+            self._pipe.send(Heartbeat())
+            current = self.current
+            remaining = current[1].remaining_seconds() if current else None
+            if current and remaining is not None and remaining < -CAP_GRACE_SECONDS:
+                self._end(current[0])
+
+    def _end(self, request: RunRequest) -> None:
+        limit = f"{request.max_seconds:g} s" if request.max_seconds is not None else "its cap"
+        self._pipe.send(
+            RunFinished(
+                status="failed",
+                error=f"stopped: a single step of the run went on past the hard cap of {limit}",
+                advice="Choose a smaller size, or a larger --max-seconds.",
+            ),
+            run=request.run,
+        )
+        os._exit(0)
+
+
+class Engine:
+    """One process's work. `serve` returns when the client has closed the control pipe."""
+
+    def __init__(self, events: int, control: int) -> None:
+        self._pipe = EventPipe(events)
+        self._reader = ControlReader(control, self._cancel, self._end)
+        self._keeper = Keeper(self._pipe)
+        self._control = RunControl()
+
+    def serve(self, *, import_jax: bool) -> None:
+        """Works requests until the end."""
+        self._reader.start()
+        self._keeper.start()
+        if import_jax:
+            from jaxprof.measure.startup import import_ahead
+
+            import_ahead()
+        while (request := self._reader.requests.get()) is not None:
+            if isinstance(request, RunRequest):
+                self._run(request)
+            elif isinstance(request, ValueError):
+                self._pipe.answer(Answer(error=str(request), advice="The client and the engine are of two versions."))
+            elif isinstance(request, DescribeRequest):
+                self._reply(lambda asked=request: _describe(asked))
+            elif isinstance(request, DevicesRequest):
+                self._reply(_devices)
+
+    def _run(self, request: RunRequest) -> None:
+        from jaxprof.measure import measure_request
+
+        self._keeper.current = (request, self._control)
+        try:
+            measure_request(request, self._emitter(request.run), self._control)
+        finally:
+            self._keeper.current = None
+            self._control = RunControl()
+
+    def _emitter(self, run: str) -> Callable[[Event], None]:
+        return lambda event: self._pipe.send(event, run)
+
+    def _reply(self, work: Callable[[], object]) -> None:
+        """Sends what `work` gives, or the error that it raised: user code is imported in there."""
+        from jaxprof.measure.failure import explain
+
+        try:
+            answer = Answer(data=work())
+        except JaxprofError as error:
+            answer = Answer(error=error.what, advice=error.mend)
+        except Exception as error:  # noqa: BLE001 - whatever the user's module raises is the answer
+            failure = explain(error)
+            answer = Answer(error=failure.error, advice=failure.advice)
+        self._pipe.answer(answer)
+
+    def _cancel(self) -> None:
+        self._control.cancel()
+
+    def _end(self) -> None:
+        """The client has gone: stop what runs, and if that does not end the process, end it."""
+        self._control.cancel()
+        timer = threading.Timer(END_GRACE_SECONDS, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
+        # The kernel's own timer as well: native code may hold the interpreter's lock for as long as it likes.
+        signal.setitimer(signal.ITIMER_REAL, 2 * END_GRACE_SECONDS)
+
+
+def _describe(request: DescribeRequest) -> object:
+    from jaxprof.workloads.find import find
+    from jaxprof.workloads.model import card
+
+    return [asdict(card(find(target, request.arguments))) for target in request.targets]
+
+
+def _devices() -> object:
+    from jaxprof.measure.devices import list_devices
+
+    return list_devices()
+
+
+def main(arguments: Sequence[str]) -> None:
+    """The process, from its arguments to its end."""
+    parser = argparse.ArgumentParser(prog="jaxprof-engine")
+    parser.add_argument("--events-fd", type=int, required=True)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--import-jax", action="store_true")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a ctrl+c at the terminal is the client's to answer
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    Engine(options.events_fd, options.control_fd).serve(import_jax=options.import_jax)
+    sys.stdout.flush()
+    sys.stderr.flush()

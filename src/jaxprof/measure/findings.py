@@ -1,0 +1,92 @@
+"""What only the engine can know about a program that makes its time mean something else: folded constants, dead code,
+a narrowed dtype, a second compile. Found in public data, and said once with advice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+from jax.extend.core import Literal
+
+from jaxprof.events import WarningRaised
+from jaxprof.measure.compile_ledger import CompileLedger
+from jaxprof.measure.host_arrays import arrays_of
+from jaxprof.measure.stages import Program
+
+_FOLDED_SHARE = 0.01
+"""Of the FLOPs that went into XLA: with less than this left, the work was done while compiling."""
+_OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
+"""Signs of library calls and kernels whose FLOPs XLA does not count."""
+
+
+def program_findings(program: Program) -> Iterator[WarningRaised]:
+    """What a compiled program shows."""
+    before, after = program.lowered_flops, program.cost.flops
+    opaque = any(sign in program.hlo for sign in _OPAQUE)
+    if before and not opaque and (after or 0.0) < _FOLDED_SHARE * before:
+        yield WarningRaised(
+            code="folded_constants",
+            message=f"XLA was given {before:.3g} FLOPs and left {after or 0.0:.3g}: the rest was computed while "
+            "compiling, or was not needed",
+            advice="Pass the arrays as arguments instead of closing over them, and return what is to be measured.",
+        )
+    dead = dead_operations(program.jaxpr)
+    if dead:
+        names = ", ".join(dict.fromkeys(dead))
+        yield WarningRaised(
+            code="dead_code",
+            message=f"{len(dead)} operation{'s' * (len(dead) != 1)} whose result is not used (removed by XLA): {names}",
+            advice="Return the result if its time is to be measured.",
+        )
+
+
+def dead_operations(jaxpr: Any) -> list[str]:
+    """The primitives of a (closed) jaxpr's top level whose results reach no output and that have no effect."""
+    jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
+    alive = {var for var in jaxpr.outvars if not isinstance(var, Literal)}
+    dead: list[str] = []
+    for equation in reversed(jaxpr.eqns):
+        if equation.effects or any(var in alive for var in equation.outvars):
+            alive |= {var for var in equation.invars if not isinstance(var, Literal)}
+        else:
+            name = equation.params.get("name")
+            dead.append(name if isinstance(name, str) else equation.primitive.name)
+    return dead[::-1]
+
+
+def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
+    """NumPy inputs that JAX makes narrower (float64 into float32, unless x64 is on)."""
+    changes = {}
+    for array in arrays_of(arguments):
+        narrower = jax.dtypes.canonicalize_dtype(array.dtype)
+        if narrower != array.dtype:
+            changes[str(array.dtype)] = str(narrower)
+    for wide, narrow in changes.items():
+        yield WarningRaised(
+            code="dtype_narrowed",
+            message=f"{wide} inputs become {narrow} in JAX: the comparison with NumPy in {wide} is not like for like",
+            advice=f"Give {narrow} inputs to both, or set JAX_ENABLE_X64=1.",
+        )
+
+
+def recompiled(ledger: CompileLedger, when: str) -> Iterator[WarningRaised]:
+    """A compilation where none was expected."""
+    compiles = [span for span in ledger.spans if span.stage == "compile"]
+    if compiles:
+        names = ", ".join(dict.fromkeys(span.function for span in compiles))
+        yield WarningRaised(
+            code="compiled_again",
+            message=f"{len(compiles)} more compilation{'s' * (len(compiles) != 1)} {when}: {names}",
+            advice="Look for a new shape or dtype, a Python value that changes, or a function made anew at each call.",
+        )
+
+
+def zero_copy(direction: str) -> WarningRaised:
+    """A transfer that moved nothing."""
+    return WarningRaised(
+        code="zero_copy",
+        message=f"the transfer {direction} copied nothing: host and device share the buffer",
+        advice="Its time says nothing of a copy; on an accelerator there will be one.",
+    )

@@ -1,0 +1,230 @@
+"""Taking samples of one kind of call: calibrated, warmed up, stopped by precision or by time.
+
+Knows nothing of JAX: a `Trial` says how calls are prepared and made. The garbage collector is off while the clock
+runs, and nothing is sent then either.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from statistics import median
+from typing import Any
+
+from jaxprof.events import SamplesTaken
+from jaxprof.measure.recorder import Recorder
+
+Clock = Callable[[], float]
+
+CLOCK_SHARE = 0.01
+"""The most that reading the clock, or its resolution, may add to a sample."""
+BATCH_SECONDS = 0.1
+"""Samples are sent in batches of this length, so that the listener is not woken all the time."""
+MOST_SAMPLES = 10_000
+"""Of the steady run. Between the samples of a very short call go calls that are not timed, so that so many samples
+still span the budget and a session stays small."""
+MOST_SIDE_SAMPLES = 2_000
+"""Of any other series."""
+PRECISE_HALFWIDTH = 0.01
+"""Half the 95 % interval of the median over the median: below this, sampling stops."""
+LONG_CALL_SAMPLES = 3
+"""How often a call that exceeds the budget is timed, after one call as warm-up; the fewest samples of any series."""
+WARM_SHARE = 0.2
+"""Share of the budget that warming up may take."""
+WARM_AGREEMENT = 0.03
+"""Warm: the medians of two successive slices differ by less."""
+LONG_SHARE = 0.05
+"""A call that takes more of the budget than this is neither calibrated nor warmed up further: its first call did."""
+_WARM_SLICE_SECONDS = 0.01
+_WARM_SLICE_CALLS = 4
+
+
+def _nothing() -> None:
+    """Nothing to clear away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One kind of call. `prepare(calls)` makes ready, untimed, what `make` is then timed with; `clear` cleans up."""
+
+    prepare: Callable[[int], Any]
+    make: Callable[[Any], Any]
+    clear: Callable[[], None] = _nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much of a series is wanted."""
+
+    series: str
+    budget_seconds: float
+    least_seconds: float
+    """Sampling goes on for so long however precise it is, so that a slow change of the machine is seen."""
+    calls_per_sample: int | None = None
+    """Fixed where the series is defined by it; otherwise calibrated."""
+    most_samples: int = MOST_SIDE_SAMPLES
+    show_progress: bool = False
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No garbage collection inside; the setting is put back."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@cache
+def clock_cost_seconds(clock: Clock = time.perf_counter) -> float:
+    """What one reading of the clock adds, or its smallest step where that is larger: the median of pairs."""
+    steps = []
+    for _ in range(1001):
+        began = clock()
+        steps.append(clock() - began)
+    seen = [step for step in steps if step > 0]
+    return max(median(steps), min(seen, default=0.0))
+
+
+def calls_per_sample(call_seconds: float, cost_seconds: float) -> int:
+    """The fewest calls for which the clock's cost stays under `CLOCK_SHARE` of the sample."""
+    if call_seconds <= 0:
+        return 1000
+    return max(1, math.ceil(cost_seconds / (CLOCK_SHARE * call_seconds)))
+
+
+class Sampler:
+    """Takes samples and sends them."""
+
+    def __init__(self, recorder: Recorder, clock: Clock = time.perf_counter) -> None:
+        self._recorder = recorder
+        self._clock = clock
+
+    def sample(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
+        """The samples of `trial`, seconds a call, sent as they come.
+
+        `call_seconds` is what a call took before this, which is then its warm-up if it exceeds the budget.
+        """
+        if call_seconds > plan.budget_seconds:
+            return self._sample_long(trial, plan, call_seconds)
+        calls, gap = plan.calls_per_sample or 1, 0
+        if call_seconds <= LONG_SHARE * plan.budget_seconds:
+            calls = plan.calls_per_sample or self._calibrate(trial, plan)
+            call_seconds = self._warm_up(trial, plan, calls)
+        if plan.calls_per_sample is None and call_seconds > 0:
+            spacing = plan.budget_seconds / plan.most_samples
+            gap = max(0, round((spacing - calls * call_seconds) / call_seconds))
+        return self._steady(trial, plan, calls, gap)
+
+    def take(self, trial: Trial, calls: int = 1) -> float:
+        """One sample, seconds a call."""
+        clock = self._clock
+        work = trial.prepare(calls)
+        began = clock()
+        trial.make(work)
+        took = clock() - began
+        del work
+        trial.clear()
+        return took / calls
+
+    def _sample_long(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
+        calls = plan.calls_per_sample or 1
+        samples: list[float] = []
+        for index in range(LONG_CALL_SAMPLES):
+            self._recorder.control.check()
+            if plan.show_progress:
+                self._recorder.progress(
+                    f"one call takes longer than the budget: timed call {index + 1} of {LONG_CALL_SAMPLES}",
+                    fraction=index / LONG_CALL_SAMPLES,
+                    remaining_seconds=(LONG_CALL_SAMPLES - index) * call_seconds * calls,
+                )
+            with quiet():
+                samples.append(self.take(trial, calls))
+            self._send(plan, samples[-1:], calls)
+        return samples
+
+    def _calibrate(self, trial: Trial, plan: Plan) -> int:
+        """The calls of a sample, from the fastest of a few single calls."""
+        cost = clock_cost_seconds(self._clock)
+        fastest, spent = math.inf, 0.0
+        with quiet():
+            for _ in range(20):
+                took = self.take(trial)
+                fastest, spent = min(fastest, took), spent + took
+                if spent > 0.05 * plan.budget_seconds:
+                    break
+        return calls_per_sample(max(fastest - cost, fastest / 2), cost)
+
+    def _warm_up(self, trial: Trial, plan: Plan, calls: int) -> float:
+        """Calls until two successive slices agree, or its share of the budget is spent; gives the last median."""
+        ends = self._clock() + WARM_SHARE * plan.budget_seconds
+        before: float | None = None
+        while True:
+            self._recorder.control.check()
+            now = self._slice(trial, calls)
+            if before is not None and abs(now - before) <= WARM_AGREEMENT * before:
+                return now
+            if self._clock() >= ends:
+                return now
+            before = now
+
+    def _slice(self, trial: Trial, calls: int) -> float:
+        """The median of a short slice of samples."""
+        samples: list[float] = []
+        ends = self._clock() + _WARM_SLICE_SECONDS
+        with quiet():
+            while self._clock() < ends or (len(samples) < _WARM_SLICE_CALLS and self._clock() < ends + BATCH_SECONDS):
+                samples.append(self.take(trial, calls))
+        return median(samples)
+
+    def _steady(self, trial: Trial, plan: Plan, calls: int, gap: int) -> list[float]:
+        samples: list[float] = []
+        began = self._clock()
+        while True:
+            batch = self._batch(trial, calls, gap, plan.most_samples - len(samples))
+            samples += batch
+            self._send(plan, batch, calls)
+            spent = self._clock() - began
+            if plan.show_progress:
+                remaining = max(0.0, plan.budget_seconds - spent)
+                self._recorder.progress(fraction=min(1.0, spent / plan.budget_seconds), remaining_seconds=remaining)
+            self._recorder.control.check()
+            if spent >= plan.budget_seconds and len(samples) >= LONG_CALL_SAMPLES:
+                return samples
+            if len(samples) >= plan.most_samples or (spent >= plan.least_seconds and precise(samples)):
+                return samples
+
+    def _batch(self, trial: Trial, calls: int, gap: int, most: int) -> list[float]:
+        clock, batch = self._clock, []
+        ends = clock() + BATCH_SECONDS
+        with quiet():
+            while True:
+                batch.append(self.take(trial, calls))
+                if clock() >= ends or len(batch) >= most:
+                    return batch
+                if gap:
+                    trial.make(trial.prepare(gap))
+
+    def _send(self, plan: Plan, samples: list[float], calls: int) -> None:
+        if plan.series == "run":
+            self._recorder.samples += len(samples)
+        rounded = [round(sample, 11) for sample in samples]  # a hundredth of a nanosecond: shorter lines
+        self._recorder.emit(SamplesTaken(series=plan.series, seconds=rounded, calls_per_sample=calls))
+
+
+def precise(samples: list[float]) -> bool:
+    """Whether the median of `samples` is known to `PRECISE_HALFWIDTH`."""
+    from jaxprof.stats import median_interval
+
+    interval = median_interval(samples)
+    if interval is None:
+        return False
+    return (interval[1] - interval[0]) / 2 <= PRECISE_HALFWIDTH * median(samples)
