@@ -1,0 +1,26 @@
+"""`jaxprof completion SHELL`: the script that makes a shell complete jaxprof's commands, names and sessions."""
+
+from __future__ import annotations
+
+import click
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(SHELLS))
+def command(shell: str) -> None:
+    """Print the completion script of SHELL.
+
+    \b
+    bash:  jaxprof completion bash > ~/.local/share/bash-completion/completions/jaxprof
+    zsh:   jaxprof completion zsh > "${fpath[1]}/_jaxprof"
+    fish:  jaxprof completion fish > ~/.config/fish/completions/jaxprof.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    from jaxprof.cli.main import cli
+
+    found = get_completion_class(shell)
+    assert found is not None, shell
+    click.echo(found(cli, {}, "jaxprof", "_JAXPROF_COMPLETE").source())

@@ -1,0 +1,203 @@
+"""`jaxprof run`: measures, keeps the session, prints it."""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jaxprof.cli.complete import complete_variant, complete_workload
+from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
+from jaxprof.cli.output import format_option, print_json
+
+if TYPE_CHECKING:
+    from jaxprof.cli.conduct import Conducting
+    from jaxprof.session import Session
+    from jaxprof.store import LogWriter
+
+
+class Seconds(click.ParamType):
+    """A time budget: above 0 and finite."""
+
+    name = "seconds"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number of seconds", param, ctx)
+        if not (math.isfinite(number) and number > 0):
+            self.fail(f"{value!r} is not above 0 seconds", param, ctx)
+        return number
+
+
+@click.command("run")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_workload)
+@click.option("--all", "everything", is_flag=True, help="Every built-in workload.")
+@click.option(
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="V",
+    shell_complete=complete_variant,
+    help="Just this variant, beside the baseline. May be repeated.",
+)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    default=("cpu:0",),
+    show_default=True,
+    metavar="D",
+    help="Where to run: cpu:0, cuda:1, gpu:0, tpu:0. May be repeated.",
+)
+@click.option("--preset", default="quick", show_default=True, metavar="P", help="Sizes: quick, or published.")
+@click.option("--set", "settings", multiple=True, metavar="n=4000", help="A parameter. May be repeated.")
+@click.option("--sweep", default="", metavar="n=1e3..1e7[:POINTS]", help="A range of sizes of one parameter.")
+@click.option("--budget", type=Seconds(), default=2.0, show_default=True, metavar="S", help="Seconds to sample a run.")
+@click.option("--max-seconds", type=Seconds(), metavar="S", help="Hard cap of each run, after its start-up.")
+@click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax is measured.")
+@click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="An argument of your function: f32[1024,1024].")
+@click.option("--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets).")
+@click.option("--cache", is_flag=True, help="Leave JAX's persistent compilation cache on.")
+@click.option("--no-check", is_flag=True, help="Do not check the results.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the random inputs.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
+@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@format_option("text", "json")
+def command(
+    names: tuple[str, ...],
+    everything: bool,
+    variants: tuple[str, ...],
+    devices: tuple[str, ...],
+    preset: str,
+    settings: tuple[str, ...],
+    sweep: str,
+    budget: float,
+    max_seconds: float | None,
+    python: str | None,
+    arguments: tuple[str, ...],
+    keep_constants: bool,
+    cache: bool,
+    no_check: bool,
+    seed: int,
+    out: Path | None,
+    force: bool,
+    form: str,
+) -> int:
+    """Measure workloads phase by phase, each variant in a fresh process; print the session and keep it.
+
+    NAME is a built-in workload, or a function of your own: path/to/file.py:function or package.module:function.
+    Without a NAME, lists the names.
+    """
+    if not names and not everything:
+        return _list_names()
+    from jaxprof import workloads
+    from jaxprof.cli.choosing import find_cards, find_devices, plan, read_settings
+    from jaxprof.worker import Choice, find_interpreter
+
+    interpreter = find_interpreter(Path(python) if python else None)
+    choice = Choice(
+        preset=preset,
+        settings=read_settings(settings),
+        variants=variants,
+        devices=find_devices(devices, interpreter),
+        sweep=sweep,
+        budget_seconds=budget,
+        max_seconds=max_seconds,
+        arguments=arguments,
+        keep_constants=keep_constants,
+        compilation_cache=cache,
+        check=not no_check,
+        seed=seed,
+    )
+    chosen = plan(find_cards([*names, *(workloads.names() if everything else ())], interpreter, arguments), choice)
+    writer = _writer(out, force)
+
+    from jaxprof.cli.conduct import Conducting
+    from jaxprof.cli.progress import Progress
+
+    progress = Progress(sys.stderr)
+    for note in chosen.notes:
+        progress.note(f"note: {note}")
+    conducting = Conducting(writer, interpreter, progress)
+    conducting.work(chosen.planned)
+    kept = _tell_where(writer, progress.note)
+    return _finish(conducting, kept=kept, form=form)
+
+
+def _list_names() -> int:
+    from jaxprof import workloads
+
+    click.echo("\n".join(workloads.names()))
+    click.echo("jaxprof run NAME... measures them, --all all of them; jaxprof workloads NAME tells more.", err=True)
+    return ExitCode.OK
+
+
+def _writer(out: Path | None, force: bool) -> LogWriter:
+    """Raises UsageError or StorageError before anything was run."""
+    from jaxprof.errors import UsageError
+    from jaxprof.store import Library, LogWriter, new_header
+
+    header = new_header()
+    if out is not None and out.is_dir():
+        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
+    path = out if out is not None else Library().new_path(header)
+    return LogWriter(header, path, replace_existing=force and out is not None)
+
+
+def _finish(conducting: Conducting, *, kept: bool, form: str) -> int:
+    """Prints the session and gives the exit code. After SIGTERM or SIGHUP nobody waits for a report."""
+    import signal
+
+    stopped = conducting.stopped_by
+    if stopped is not None and stopped != signal.SIGINT:
+        return SIGNAL_BASE + stopped
+    session = conducting.conductor.session
+    _print(session, form)
+    if stopped is not None:
+        return ExitCode.INTERRUPTED
+    ended_well = kept and all(run.status == "ok" for run in session.runs.values())
+    return ExitCode.OK if ended_well else ExitCode.FAILED
+
+
+def _print(session: Session, form: str) -> None:
+    if form == "json":
+        from jaxprof.report.json import to_dict
+
+        print_json(to_dict(session))
+    else:
+        from jaxprof.report.text import to_text
+
+        click.echo(to_text(session))
+
+
+def _tell_where(writer: LogWriter, note: Callable[[str], None]) -> bool:
+    """Says where the session is. One that could not be written is saved in another folder; then gives False."""
+    from jaxprof.errors import StorageError
+    from jaxprof.store.codec import EXTENSION
+
+    if writer.failure is None:
+        note(f"session: {writer.path}")
+        return True
+    for folder in _other_places(writer.path):
+        target = folder / f"jaxprof-{writer.header.session}{EXTENSION}"
+        try:
+            writer.move_to(target)
+        except StorageError:
+            continue
+        writer.close()
+        note(f"session: {target} (it could not be written where it was wanted; --out FILE names another place)")
+        return False
+    note("the session could not be kept: free some space, or name another place with --out FILE, and run again")
+    return False
+
+
+def _other_places(path: Path | None) -> Sequence[Path]:
+    taken = path.parent.absolute() if path is not None else None
+    return [folder for folder in (Path.cwd(), Path(tempfile.gettempdir())) if folder.absolute() != taken]

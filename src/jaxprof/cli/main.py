@@ -1,0 +1,125 @@
+"""The entry of `jaxprof`, and the one boundary where errors become messages and exit codes.
+
+Nothing but click is imported before a command is chosen, so that `--help` and shell completion are instant.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from jaxprof import __version__
+from jaxprof.cli.exit_codes import ExitCode, for_error
+
+if TYPE_CHECKING:
+    from jaxprof.errors import JaxprofError
+
+COMMANDS = {
+    "devices": ("devices", "The devices that JAX sees, with live readings, and those it does not use."),
+    "workloads": ("workloads", "What can be run: names, parameters, variants, published figures."),
+    "run": ("run", "Measure workloads, or your own functions, phase by phase."),
+    "open": ("open_", "Open a session in the terminal app."),
+    "show": ("show", "Print a session as text, JSON, CSV or Markdown."),
+    "hlo": ("hlo", "Print what XLA made of a run: kernels, HLO, StableHLO, jaxpr."),
+    "sessions": ("sessions", "List, rename, delete and prune the kept sessions."),
+    "completion": ("completion", "Print the completion script of a shell."),
+}
+"""Command name → its module under `commands` (which has a click command called `command`) and its line in the help."""
+
+EPILOG = """\b
+Exit codes: 0 well; 1 a run failed, or the session could not be kept;
+2 wrong usage or a refused file; 130 interrupted; 128+n ended by signal n.
+Progress and notes go to stderr, data to stdout."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        from importlib import import_module
+
+        found = import_module(f"jaxprof.cli.commands.{COMMANDS[cmd_name][0]}").command
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            from jaxprof.errors import unknown_name
+
+            raise unknown_name("command", args[0], COMMANDS)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=EPILOG,
+)
+@click.version_option(__version__, message="jaxprof %(version)s")
+@click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax the app measures.")
+@click.pass_context
+def cli(ctx: click.Context, python: str | None) -> int | None:
+    """A profiler for JAX in the terminal. Without a command, opens the app.
+
+    Measures where the time of a call goes (trace, lower, compile, transfers, first run, steady run), shows what XLA
+    fused, and keeps every session as a file.
+    """
+    if ctx.invoked_subcommand is not None:
+        if python is not None:
+            raise click.UsageError("--python goes after the command: jaxprof run --python PATH ...")
+        return None
+    from jaxprof.cli.commands.open_ import launch_app
+
+    return launch_app(None, python)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Runs the command line and ends the process with its exit code."""
+    from jaxprof.errors import JaxprofError
+
+    try:
+        code = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
+        sys.stdout.flush()
+    except JaxprofError as error:
+        code = for_error(error)
+        tell(error)
+    except click.ClickException as error:
+        code = error.exit_code
+        error.show()
+    except (click.Abort, KeyboardInterrupt):
+        code = ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        code = ExitCode.BROKEN_PIPE
+        _silence_stdout()
+    sys.exit(code or ExitCode.OK)
+
+
+def tell(error: JaxprofError) -> None:
+    """An error on stderr: what failed, then what mends it."""
+    from jaxprof.safe_text import safe_lines
+
+    lines = safe_lines(str(error))
+    click.echo("\n".join([f"jaxprof: {lines[0]}", *(f"  {line}" for line in lines[1:])]), err=True)
+
+
+def _silence_stdout() -> None:
+    """Lets the interpreter's last flush go nowhere, instead of into a pipe that nobody reads."""
+    import os
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)

@@ -1,0 +1,94 @@
+"""A session as CSV: a row a run, times in seconds, sizes in bytes; an empty cell is unknown or does not exist."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+from jaxprof.events import PHASES
+from jaxprof.report.outcome import outcome
+from jaxprof.results import RunResult, results
+from jaxprof.session import Session
+
+COLUMNS = (
+    "run",
+    "workload",
+    "variant",
+    "how",
+    "device",
+    "parameters",
+    "status",
+    "error",
+    *(f"{phase}_seconds" for phase in PHASES),
+    "ci95_low_seconds",
+    "ci95_high_seconds",
+    "mad_seconds",
+    "samples",
+    "dispatch_median_seconds",
+    "pipelined_median_seconds",
+    "flops",
+    "bytes_accessed",
+    "check_passed",
+    "max_relative_error",
+    "versus",
+    "speedup",
+    "speedup_low",
+    "speedup_high",
+    "break_even_calls",
+    "warnings",
+)
+
+
+def to_csv(session: Session, *, live: bool = False) -> str:
+    """The table with its heading, lines ended by a line feed; every row is followed by one."""
+    target = io.StringIO()
+    writer = csv.DictWriter(target, COLUMNS, lineterminator="\n", restval="")
+    writer.writeheader()
+    for found in results(session):
+        writer.writerow({name: _cell(value) for name, value in _row(session, found, live).items()})
+    return target.getvalue()
+
+
+def _row(session: Session, found: RunResult, live: bool) -> dict[str, Any]:
+    run, plan, ended = found.run, found.run.plan, outcome(session, found.run, live=live)
+    summary, speedup = found.summary, found.versus.speedup if found.versus else None
+    return {
+        "run": run.id,
+        "workload": plan.workload,
+        "variant": plan.variant,
+        "how": plan.how,
+        "device": plan.device,
+        "parameters": json.dumps(plan.parameters),
+        "status": ended.status,
+        "error": ended.error,
+        **{f"{name}_seconds": found.phase_seconds.get(name) for name in PHASES},
+        "ci95_low_seconds": summary.low if summary else None,
+        "ci95_high_seconds": summary.high if summary else None,
+        "mad_seconds": summary.mad if summary else None,
+        "samples": summary.count if summary else None,
+        "dispatch_median_seconds": found.dispatch_median_seconds,
+        "pipelined_median_seconds": found.pipelined_median_seconds,
+        "flops": found.flops,
+        "bytes_accessed": found.bytes_accessed,
+        "check_passed": run.check.passed if run.check else None,
+        "max_relative_error": run.check.max_relative_error if run.check else None,
+        "versus": found.versus.baseline if found.versus else None,
+        "speedup": speedup.ratio if speedup else None,
+        "speedup_low": speedup.low if speedup else None,
+        "speedup_high": speedup.high if speedup else None,
+        "break_even_calls": found.versus.break_even_calls if found.versus else None,
+        "warnings": " ".join(warning.code for warning in found.warnings),
+    }
+
+
+def _cell(value: Any) -> Any:
+    """Unknown as an empty cell; a text that a spreadsheet would take for a formula, quoted so that it does not."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return "'" + value
+    return value

@@ -1,0 +1,141 @@
+"""Sessions made of events with fixed figures: the same report every time, everywhere."""
+
+from __future__ import annotations
+
+from jaxprof import events as e
+from jaxprof.session import Session, fold
+
+HEADER = e.Header(
+    jaxprof="0.1.0",
+    session="0123456789ab",
+    created="2026-11-21T04:05:06Z",
+    host="box",
+    command=["jaxprof", "run", "selu"],
+    environment={"cpu_model": "A CPU"},
+    wall_seconds=1000.0,
+    monotonic_seconds=10.0,
+)
+
+
+def around(median: float, count: int = 21) -> list[float]:
+    """Samples of which `median` is the median, spread evenly over ± 2 %."""
+    half = count // 2
+    return [median * (1 + 0.02 * (index - half) / half) for index in range(count)]
+
+
+def environment(run: str, jax: str | None = "0.10.2") -> e.EnvironmentRead:
+    devices = [{"id": "cpu:0", "platform": "cpu", "kind": "cpu", "process": 0}] if jax else []
+    return e.EnvironmentRead(
+        run=run, python="3.11.7", numpy="2.3.0", jax=jax, jaxlib=jax, devices=devices, settings={"x64": False}
+    )
+
+
+def plan(run: str, variant: str, how: str, baseline: str = "", workload: str = "selu", n: int = 1_000_000) -> e.Event:
+    return e.RunPlanned(
+        run=run,
+        workload=workload,
+        variant=variant,
+        how=how,
+        device="cpu:0",
+        parameters={"n": n},
+        preset="quick",
+        baseline=baseline,
+        budget_seconds=2.0,
+    )
+
+
+def numpy_run(run: str, median: float = 4.37e-3, n: int = 1_000_000) -> list[e.Event]:
+    return [
+        plan(run, "numpy", "numpy", n=n),
+        e.WorkerStarted(run=run, pid=100, python="/usr/bin/python3", monotonic_seconds=11.0),
+        environment(run, jax=None),
+        e.PhaseEnded(run=run, phase="import", seconds=0.1),
+        e.PhaseEnded(run=run, phase="first_run", seconds=6e-3),
+        e.SamplesTaken(run=run, series="run", seconds=around(median)),
+        e.PhaseEnded(run=run, phase="run", seconds=2.0),
+        e.RunFinished(run=run, status="ok", monotonic_seconds=14.0),
+        e.RunClosed(run=run, workload="selu", variant="numpy", device="cpu:0", status="ok", monotonic_seconds=14.0),
+    ]
+
+
+def jit_run(run: str, baseline: str, median: float = 0.63e-3, n: int = 1_000_000) -> list[e.Event]:
+    once = {"import": 0.5, "backend_init": 0.04, "warm_up": 0.09, "trace": 7e-3, "lower": 8e-3, "compile": 38e-3}
+    return [
+        plan(run, "jit", "jit", baseline, n=n),
+        e.WorkerStarted(run=run, pid=101, python="/usr/bin/python3", monotonic_seconds=15.0),
+        environment(run),
+        *(e.PhaseEnded(run=run, phase=name, seconds=seconds) for name, seconds in once.items()),
+        e.SamplesTaken(run=run, series="transfer_in", seconds=around(0.4e-3, 9)),
+        e.PhaseEnded(run=run, phase="transfer_in", seconds=0.01, bytes=4 * n, zero_copy=False),
+        e.PhaseEnded(run=run, phase="first_run", seconds=0.9e-3),
+        e.SamplesTaken(run=run, series="run", seconds=around(median), calls_per_sample=4),
+        e.PhaseEnded(run=run, phase="run", seconds=2.0),
+        e.SamplesTaken(run=run, series="dispatch", seconds=around(20e-6)),
+        e.SamplesTaken(run=run, series="pipelined", seconds=around(0.6e-3)),
+        e.SamplesTaken(run=run, series="transfer_out", seconds=around(1e-6, 9)),
+        e.PhaseEnded(run=run, phase="transfer_out", seconds=0.01, bytes=4 * n, zero_copy=True),
+        e.CostReported(run=run, flops=5e6, bytes_accessed=8e6),
+        e.MemoryReported(run=run, argument_bytes=4 * n, output_bytes=4 * n, temporary_bytes=0, peak_bytes=8 * n),
+        e.CheckReported(run=run, passed=True, max_relative_error=1.2e-7, tolerance=1e-5, against="numpy twin"),
+        e.WarningRaised(
+            run=run,
+            code="zero_copy",
+            message="transfer out moved nothing: host and device share the buffer",
+            advice="On an accelerator it will cost time; measure it there.",
+        ),
+        e.RunFinished(run=run, status="ok", monotonic_seconds=19.0),
+        e.RunClosed(run=run, workload="selu", variant="jit", device="cpu:0", status="ok", monotonic_seconds=19.0),
+    ]
+
+
+def failed_run(run: str, baseline: str) -> list[e.Event]:
+    error, advice = "RESOURCE_EXHAUSTED: out of memory allocating 4 TB", "Choose a smaller size."
+    return [
+        plan(run, "jax", "eager", baseline),
+        e.WorkerStarted(run=run, pid=102, python="/usr/bin/python3", monotonic_seconds=20.0),
+        environment(run),
+        e.PhaseEnded(run=run, phase="import", seconds=None),
+        e.RunFinished(run=run, status="failed", error=error, advice=advice, monotonic_seconds=21.0),
+        e.RunClosed(
+            run=run,
+            workload="selu",
+            variant="jax",
+            device="cpu:0",
+            status="failed",
+            error=error,
+            advice=advice,
+            monotonic_seconds=21.0,
+        ),
+    ]
+
+
+def events() -> list[e.Event]:
+    """NumPy, a compiled twin, a failed variant; ended in good order."""
+    return [*numpy_run("r1"), *jit_run("r2", "r1"), *failed_run("r3", "r1"), e.SessionClosed()]
+
+
+def whole() -> Session:
+    return fold(HEADER, events())
+
+
+def torn() -> Session:
+    """Cut off in the middle of the compile of its second run; a third one waited."""
+    cut: list[e.Event] = [
+        *numpy_run("r1"),
+        plan("r2", "jit", "jit", "r1"),
+        plan("r3", "jax", "eager", "r1"),
+        e.WorkerStarted(run="r2", pid=101, python="/usr/bin/python3", monotonic_seconds=15.0),
+        e.PhaseEnded(run="r2", phase="trace", seconds=7e-3),
+        e.PhaseStarted(run="r2", phase="compile", monotonic_seconds=16.0),
+    ]
+    return fold(HEADER, cut)
+
+
+def swept() -> Session:
+    """Sizes from 1e3 to 1e6; jit overtakes NumPy between 1e4 and 1e5."""
+    made: list[e.Event] = []
+    sizes = {1_000: (2e-6, 8e-6), 10_000: (6e-6, 9e-6), 100_000: (60e-6, 20e-6), 1_000_000: (4e-3, 0.6e-3)}
+    for at, (n, (theirs, ours)) in enumerate(sizes.items()):
+        made += numpy_run(f"r{2 * at + 1}", theirs, n)
+        made += jit_run(f"r{2 * at + 2}", f"r{2 * at + 1}", ours, n)
+    return fold(HEADER, [*made, e.SessionClosed()])
