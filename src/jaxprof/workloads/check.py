@@ -47,6 +47,11 @@ def tolerance(workload: Workload, precision: str, expected: Any) -> float:
     return max([known, *(floor for dtype, floor in _FLOOR_BY_DTYPE.items() if dtype in dtypes)])
 
 
+def is_key(leaf: Any) -> bool:
+    """Whether `leaf` is an array of typed JAX keys, which NumPy cannot hold."""
+    return str(getattr(leaf, "dtype", "")).startswith("key<")
+
+
 def _leaf_error(output: numpy.ndarray[Any, Any], expected: numpy.ndarray[Any, Any]) -> float:
     import numpy as np
 
@@ -66,7 +71,7 @@ def _array(leaf: Any) -> numpy.ndarray[Any, Any]:
     """`leaf` on the host, wide enough that the comparison itself rounds nothing away."""
     import numpy as np
 
-    if str(getattr(leaf, "dtype", "")).startswith("key<"):
+    if is_key(leaf):
         import jax
 
         leaf = jax.random.key_data(leaf)

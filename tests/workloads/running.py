@@ -1,0 +1,38 @@
+"""What the engine does with a workload, without its measuring: the calls of a variant, and what it is held against."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxprof.workloads.check import relative_error
+from jaxprof.workloads.model import Parameters, Variant, Workload
+
+
+def inputs_of(workload: Workload, parameters: Parameters, seed: int = 0) -> tuple[Any, ...]:
+    return workload.inputs(parameters, np.random.default_rng(seed))
+
+
+def output(variant: Variant, parameters: Parameters, inputs: tuple[Any, ...]) -> Any:
+    """The variant's result for the workload's `inputs`."""
+    function, arguments = variant.build(parameters), variant.arguments(inputs)
+    if variant.how == "jit":
+        function = jax.jit(function)
+    if variant.how != "numpy" and variant.inputs == "device":
+        arguments = jax.device_put(arguments)
+    with jax.default_matmul_precision(variant.precision or None):
+        return jax.block_until_ready(function(*arguments))
+
+
+def expected(workload: Workload, parameters: Parameters, inputs: tuple[Any, ...]) -> Any:
+    if workload.expected is not None:
+        return workload.expected(parameters, inputs)
+    return output(workload.variant(workload.baseline), parameters, inputs)
+
+
+def errors(workload: Workload, parameters: Parameters, inputs: tuple[Any, ...]) -> dict[str, float]:
+    """By variant, the error of its result."""
+    right = expected(workload, parameters, inputs)
+    return {variant.name: relative_error(output(variant, parameters, inputs), right) for variant in workload.variants}

@@ -1,0 +1,216 @@
+"""Each built-in workload runs in each variant with real JAX, is right, and is caught when it is made wrong."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from jaxprof.workloads import built_in, names
+from jaxprof.workloads.check import relative_error, tolerance
+from jaxprof.workloads.model import Workload
+from workloads.running import expected, inputs_of, output
+
+TINY: dict[str, dict[str, Any]] = {
+    "matmul": {"n": 24},
+    "matmul-uniform": {"n": 24},
+    "selu": {"n": 300},
+    "batch-matmul-mean": {"batch": 3, "rows": 6, "columns": 8, "k": 4},
+    "grad-logistic": {"n": 300},
+    "grad-nested": {"x": 0.5},
+    "hessian": {},
+    "vjp-jvp": {"n": 50},
+    "vmap": {"rows": 15, "columns": 10, "vectors": 4},
+    "transfer": {"bytes": 4096},
+    "triad": {"n": 300},
+    "gemm-peak": {"n": 32},
+    "reduce": {"rows": 30, "columns": 20, "over": "rows"},
+    "sort": {"n": 300},
+    "fft": {"batch": 3, "n": 32},
+    "conv2d": {"batch": 2, "size": 7, "channels_in": 3, "channels_out": 4, "kernel": 3},
+    "layernorm": {"rows": 6, "features": 20},
+    "attention": {"batch": 2, "heads": 2, "length": 8, "depth": 4},
+    "scan-rnn": {"length": 5, "batch": 3, "features": 4, "hidden": 6},
+    "mlp-train-step": {
+        "batch": 8,
+        "features": 6,
+        "hidden": 7,
+        "hidden_layers": 2,
+        "classes": 3,
+        "learning_rate": 0.5,
+    },
+}
+VARIANTS = [(name, variant.name) for name in names() for variant in built_in(name).variants]
+
+
+@cache
+def held_against(name: str) -> tuple[Workload, tuple[Any, ...], Any]:
+    workload = built_in(name)
+    inputs = inputs_of(workload, TINY[name])
+    return workload, inputs, expected(workload, TINY[name], inputs)
+
+
+@cache
+def result_of(name: str, variant: str) -> Any:
+    workload, inputs, _ = held_against(name)
+    return output(workload.variant(variant), TINY[name], inputs)
+
+
+def broken_at_one_place(result: Any, leaf: int, by: float) -> Any:
+    """`result` with one number of one of its arrays off, by `by` times the largest magnitude of that array."""
+    leaves, structure = jax.tree.flatten(result)
+    arrays = [np.array(array) for array in leaves]
+    scale = np.max(np.abs(arrays[leaf])) or 1
+    arrays[leaf].flat[arrays[leaf].size // 2] += by * scale
+    return jax.tree.unflatten(structure, arrays)
+
+
+@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+def test_a_variant_gives_the_right_result(name: str, variant: str) -> None:
+    workload, _, right = held_against(name)
+    assert relative_error(result_of(name, variant), right) <= tolerance(workload, "float32", right)
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_result_that_is_broken_on_purpose_fails_the_check(name: str) -> None:
+    workload, _, right = held_against(name)
+    result = result_of(name, workload.variants[-1].name)
+    loosest = max(workload.tolerance.values())
+    for leaf in range(len(jax.tree.leaves(result))):
+        broken = broken_at_one_place(result, leaf, by=2 * loosest + 1e-6)
+        assert relative_error(broken, right) > loosest
+        assert relative_error(broken_at_one_place(result, leaf, by=np.nan), right) == np.inf
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_result_of_other_inputs_fails_the_check(name: str) -> None:
+    workload, inputs, right = held_against(name)
+    other = jax.tree.map(lambda leaf: leaf * np.float32(1.05) if leaf.dtype.kind in "fc" else leaf, inputs)
+    for variant in workload.variants:
+        result = output(variant, TINY[name], other)
+        assert relative_error(result, right) > tolerance(workload, "float32", right), variant.name
+
+
+@pytest.mark.parametrize("name", names())
+def test_twins_agree_on_the_dtype(name: str) -> None:
+    dtypes = {
+        variant.name: [np.asarray(leaf).dtype for leaf in jax.tree.leaves(result_of(name, variant.name))]
+        for variant in built_in(name).variants
+    }
+    assert len(set(map(tuple, dtypes.values()))) == 1, dtypes
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_declaration_is_complete(name: str) -> None:
+    workload = built_in(name)
+    assert workload.name == name
+    assert len(workload.description) > 80
+    assert "\n" not in workload.description
+    assert {"quick", "published"} <= set(workload.presets)
+    for preset in workload.presets:
+        values = workload.resolve(preset)
+        texts = {key: str(value) for key, value in values.items()}
+        assert workload.resolve(preset, texts) == values, "a preset is within the parameters' bounds"
+        estimate = workload.estimate(values)
+        assert estimate.memory_bytes
+        assert estimate.traffic_bytes
+        assert estimate.memory_bytes >= estimate.traffic_bytes * 0.99 or name == "transfer"
+    assert set(TINY[name]) == {parameter.name for parameter in workload.parameters}
+    assert workload.variant(workload.baseline)
+    for variant in workload.variants:
+        assert variant.description
+        assert "def " in variant.source
+        assert not variant.precision or workload.has_dots
+    if workload.has_dots:
+        assert {variant.precision for variant in workload.variants} == {"", "highest"}
+        assert {"float32", "tf32", "bfloat16"} <= set(workload.tolerance)
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_estimate_is_not_below_what_the_arrays_take(name: str) -> None:
+    workload, inputs, _ = held_against(name)
+    result = result_of(name, workload.baseline)
+    held = sum(np.asarray(leaf).nbytes for leaf in jax.tree.leaves((inputs, result)))
+    estimated = workload.estimate(TINY[name]).memory_bytes
+    assert estimated is not None
+    assert held <= estimated * 1.05
+
+
+@pytest.mark.parametrize("name", [name for name in names() if built_in(name).has_dots])
+def test_the_estimated_flops_are_xla_s_own_count(name: str) -> None:
+    workload, inputs, _ = held_against(name)
+    variant = next(variant for variant in workload.variants if variant.how == "jit")
+    if name == "scan-rnn":  # XLA counts the body of a loop once
+        variant = workload.variant("jit-unrolled")
+    if name == "batch-matmul-mean":
+        variant = workload.variant("jit")
+    cost = jax.jit(variant.build(TINY[name])).lower(*variant.arguments(inputs)).cost_analysis()
+    estimated = workload.estimate(TINY[name]).flops
+    assert estimated is not None
+    assert cost["flops"] == pytest.approx(estimated, rel=0.35)
+
+
+def test_known_answers_are_the_published_ones() -> None:
+    gradient = built_in("grad-logistic")
+    (x,) = inputs_of(gradient, gradient.presets["published"])
+    assert x.tolist() == [0.0, 1.0, 2.0]
+    for variant in gradient.variants:
+        value = output(variant, gradient.presets["published"], (x,))
+        np.testing.assert_allclose(value, [0.25, 0.19661194, 0.10499357], rtol=2e-6)
+
+    nested = built_in("grad-nested")
+    value = output(nested.variant("jax"), {"x": 1.0}, inputs_of(nested, {"x": 1.0}))
+    assert float(value) == pytest.approx(-0.0353256, rel=1e-5)
+
+    hessian, right = built_in("hessian"), np.zeros((4, 3, 3))
+    right[2, 1, 1], right[3, 0, 0], right[3, 0, 2], right[3, 2, 0] = 8, -2.524413, 0.5403023, 0.5403023
+    for variant in hessian.variants:
+        np.testing.assert_allclose(output(variant, {}, inputs_of(hessian, {})), right, rtol=1e-6, atol=1e-6)
+
+    products = built_in("vjp-jvp")
+    for variant in products.variants:
+        pulled, pushed = output(variant, {"n": 1}, inputs_of(products, {"n": 1}))
+        np.testing.assert_allclose(np.ravel(pulled), [-0.7 * np.cos(0.5), -0.3 * np.sin(1.0)], rtol=1e-6)
+        np.testing.assert_allclose(pushed, pulled)
+
+
+def test_transfers_are_aligned_as_they_say() -> None:
+    workload = built_in("transfer")
+    inputs = inputs_of(workload, {"bytes": 4096})
+    (aligned,) = workload.variant("host-to-device").arguments(inputs)
+    (unaligned,) = workload.variant("host-to-device-unaligned").arguments(inputs)
+    assert aligned.ctypes.data % 64 == 0
+    assert unaligned.ctypes.data % 64 == 4
+    assert aligned.nbytes == unaligned.nbytes == 4096
+
+
+def test_an_unaligned_array_is_copied_to_the_device_and_an_aligned_one_shared() -> None:
+    workload = built_in("transfer")
+    inputs = inputs_of(workload, {"bytes": 4096})
+    shared = {}
+    for name in ("host-to-device", "host-to-device-unaligned"):
+        (array,) = workload.variant(name).arguments(inputs)
+        on_device = workload.variant(name).build({"bytes": 4096})(array)
+        shared[name] = on_device.unsafe_buffer_pointer() == array.ctypes.data
+    assert shared == {"host-to-device": True, "host-to-device-unaligned": False}
+
+
+def test_the_numbers_of_gemm_peak_are_exact_in_bfloat16() -> None:
+    workload = built_in("gemm-peak")
+    inputs = inputs_of(workload, {"n": 16})
+    for exact, narrow in zip(inputs, workload.variant("jit-bfloat16").arguments(inputs), strict=True):
+        assert narrow.dtype.name == "bfloat16"
+        np.testing.assert_array_equal(narrow.astype(np.float32), exact)
+
+
+@pytest.mark.parametrize("over", ["all", "rows", "columns"])
+def test_reduce_sums_over_what_it_is_told(over: str) -> None:
+    workload, parameters = built_in("reduce"), {"rows": 5, "columns": 3, "over": over}
+    inputs = inputs_of(workload, parameters)
+    right = expected(workload, parameters, inputs)
+    assert np.shape(right) == {"all": (), "rows": (3,), "columns": (5,)}[over]
+    for variant in workload.variants:
+        assert relative_error(output(variant, parameters, inputs), right) < 1e-6
