@@ -2,7 +2,7 @@
 
 Started by path. The package is made known under its own name without putting its folder's neighbours (the packages of
 jaxprof's environment) on the import path: the user's numpy and jax are the ones that count. This one file must be
-readable by any Python 3, to say which one is needed.
+readable by any Python since 3.6, to say which one is needed.
 """
 
 import os
@@ -24,6 +24,8 @@ def make_importable() -> None:
     spec = importlib.util.spec_from_file_location(
         "jaxprof", os.path.join(package, "__init__.py"), submodule_search_locations=[package]
     )
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["jaxprof"] = module
     spec.loader.exec_module(module)
@@ -39,9 +41,8 @@ def refuse_old_python(arguments: "list[str]") -> None:
         request = json.loads(requests.readline().decode() or "{}")
     reply = {
         "type": "run_finished" if request.get("request") == "run" else "answer",
-        "error": "the engine needs Python {}.{} or newer, {} is {}".format(
-            OLDEST_PYTHON[0], OLDEST_PYTHON[1], sys.executable, sys.version.split()[0]
-        ),
+        "error": f"the engine needs Python {OLDEST_PYTHON[0]}.{OLDEST_PYTHON[1]} or newer, "
+        f"{sys.executable} is {sys.version.split()[0]}",
         "advice": "Name another interpreter with --python PATH.",
     }
     if reply["type"] == "run_finished":

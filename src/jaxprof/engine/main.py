@@ -14,9 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 
 from jaxprof.engine.channel import HEARTBEAT_SECONDS, ControlReader, EventPipe
-from jaxprof.engine.request import Answer, DescribeRequest, DevicesRequest, RunRequest
+from jaxprof.engine.request import Answer, CompileRequest, DescribeRequest, DevicesRequest, RunRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, Heartbeat, RunFinished
 from jaxprof.measure.control import RunControl
@@ -79,10 +80,12 @@ class Engine:
         while (request := self._reader.requests.get()) is not None:
             if isinstance(request, RunRequest):
                 self._run(request)
+            elif isinstance(request, CompileRequest):
+                self._compile(request)
             elif isinstance(request, ValueError):
                 self._pipe.answer(Answer(error=str(request), advice="The client and the engine are of two versions."))
             elif isinstance(request, DescribeRequest):
-                self._reply(lambda asked=request: _describe(asked))
+                self._reply(partial(_describe, request))
             elif isinstance(request, DevicesRequest):
                 self._reply(_devices)
 
@@ -95,6 +98,12 @@ class Engine:
         finally:
             self._keeper.current = None
             self._control = RunControl()
+
+    def _compile(self, request: CompileRequest) -> None:
+        from jaxprof.measure.elsewhere import compile_request
+
+        compile_request(request, self._emitter(request.run), self._control)
+        self._control = RunControl()
 
     def _emitter(self, run: str) -> Callable[[Event], None]:
         return lambda event: self._pipe.send(event, run)
@@ -126,10 +135,11 @@ class Engine:
 
 
 def _describe(request: DescribeRequest) -> object:
-    from jaxprof.workloads.find import find
+    from jaxprof.workloads.find import find_all
     from jaxprof.workloads.model import card
 
-    return [asdict(card(find(target, request.arguments))) for target in request.targets]
+    found = [workload for target in request.targets for workload in find_all(target, request.arguments)]
+    return [asdict(card(workload)) for workload in found]
 
 
 def _devices() -> object:

@@ -26,7 +26,10 @@ def check_result(
     precision_in_words: str = "",
     twin_seconds: float | None = None,
 ) -> None:
-    """Reports whether `output` is right for the workload's `inputs`. `twin_seconds`: at least what the NumPy twin takes, where that is known."""
+    """Reports whether `output` is right for the workload's `inputs`.
+
+    `twin_seconds`: at least what the NumPy twin takes, where that is known.
+    """
     if workload.expected is None:
         reason = _why_not(recorder, workload, variant, twin_seconds)
         if reason:

@@ -92,12 +92,12 @@ def compile_ledger() -> Iterator[CompileLedger]:
         _open.remove(ledger)
 
 
-def _on_duration(event: str, duration: float, **details: Any) -> None:
+def _on_duration(event: str, duration_secs: float, **details: Any) -> None:
     stage = _STAGES.get(event)
     if stage is None or not _open:
         return
     ended = time.perf_counter()
-    span = Span(stage, str(details.get("fun_name") or "unknown"), ended - duration, ended)
+    span = Span(stage, str(details.get("fun_name") or "unknown"), ended - duration_secs, ended)
     for ledger in _open:
         ledger.spans.append(span)
 

@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 import jax
+import jaxlib.version
 
 from jaxprof.errors import JaxprofError, unknown_name
 
@@ -87,8 +88,6 @@ def describe(device: Any) -> dict[str, Any]:
 
 def list_devices() -> dict[str, Any]:
     """All devices of all backends that start, and what those that do not start, or JAX's own log, said."""
-    import jaxlib
-
     with _jax_log() as said:
         default = jax.default_backend()
         found = list(jax.devices())
@@ -103,7 +102,7 @@ def list_devices() -> dict[str, Any]:
         "devices": [describe(device) for device in found],
         "default_backend": default,
         "jax": jax.__version__,
-        "jaxlib": jaxlib.__version__,
+        "jaxlib": jaxlib.version.__version__,
         "process_index": jax.process_index(),
         "process_count": jax.process_count(),
         "errors": errors,

@@ -129,7 +129,7 @@ def cores() -> float:
 def _blas_name() -> str | None:
     """The BLAS that NumPy was built with, as NumPy says."""
     try:
-        found = np.show_config(mode="dicts")["Build Dependencies"]["blas"]  # type: ignore[index]
+        found = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     except (TypeError, KeyError):
         return None
     return f"{found.get('name', '')} {found.get('version', '')}".strip() or None

@@ -29,7 +29,9 @@ def aligned(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     order: Any = "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
     block = np.empty(array.nbytes + ALIGNMENT_BYTES, dtype=np.uint8)
     offset = -block.ctypes.data % ALIGNMENT_BYTES
-    copy = block[offset : offset + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
+    copy: np.ndarray[Any, Any] = (
+        block[offset : offset + array.nbytes].view(array.dtype).reshape(array.shape, order=order)
+    )
     copy[...] = array
     return copy
 

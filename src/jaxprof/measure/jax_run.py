@@ -165,7 +165,7 @@ def _blocked_loop(function: Callable[..., Any], output: Any) -> Callable[[Iterab
                 function(*arguments).block_until_ready()
 
         return loop
-    wait = jax.block_until_ready
+    wait: Callable[[Any], Any] = jax.block_until_ready
 
     def loop_over_trees(sets: Iterable[tuple[Any, ...]]) -> None:
         for arguments in sets:
@@ -180,8 +180,7 @@ def _dispatch_trial(calls: Calls) -> Trial:
     function = calls.function
 
     def dispatch(sets: Iterable[tuple[Any, ...]]) -> None:
-        for arguments in sets:
-            kept.append(function(*arguments))
+        kept.extend(function(*arguments) for arguments in sets)
 
     def clear() -> None:
         jax.block_until_ready(kept)
@@ -192,7 +191,8 @@ def _dispatch_trial(calls: Calls) -> Trial:
 
 def _pipelined_trial(calls: Calls) -> Trial:
     """Calls one after the other without waiting, but for the last one. Results are dropped as the next ones come."""
-    function, wait = calls.function, jax.block_until_ready
+    function = calls.function
+    wait: Callable[[Any], Any] = jax.block_until_ready
 
     def pipelined(sets: Iterable[tuple[Any, ...]]) -> None:
         result = None

@@ -138,7 +138,7 @@ def _measured(recorder: Recorder, workload: Workload, variant: Variant, request:
 def _foretell(
     recorder: Recorder, workload: Workload, variant: Variant, request: RunRequest, estimate: Estimate, device: Any
 ) -> float | None:
-    """Says what will not fit (and raises JaxprofError) or will take long; gives the least time of a call on the host."""
+    """Says what does not fit (raising JaxprofError) or takes long; gives the least time of a call on the host."""
     from jaxprof.measure.forecast import available_host_bytes, expected_call_seconds
 
     # What a compiled program keeps alive is known only after its compile: till then the least, inputs and outputs.
@@ -172,11 +172,12 @@ def _precision(workload: Workload, variant: Variant, arguments: tuple[Any, ...],
     import jax
 
     from jaxprof.measure.precision import effective_precision, in_words, tolerance_key
+    from jaxprof.measure.stages import configured
 
     dtypes = {
         str(jax.dtypes.canonicalize_dtype(leaf.dtype)) for leaf in jax.tree.leaves(arguments) if hasattr(leaf, "dtype")
     }
-    asked = variant.precision or str(jax.config.jax_default_matmul_precision or "")
+    asked = variant.precision or str(configured("jax_default_matmul_precision") or "")
     found = effective_precision(device, asked, dtypes)
     return tolerance_key(found), in_words(found, str(device.platform))
 

@@ -43,11 +43,16 @@ def settings(device: Any, precision: str, *, compilation_cache_on: bool) -> Iter
         yield
 
 
+def configured(name: str) -> Any:
+    """A value of JAX's configuration; None where this version has no such setting."""
+    return getattr(jax.config, name, None)
+
+
 @contextmanager
 def _persistent_cache_off() -> Iterator[None]:
     """JAX decides once whether it uses the cache; resetting makes it decide again, and touches no file."""
-    before = jax.config.jax_enable_compilation_cache
-    if not before or not jax.config.jax_compilation_cache_dir:
+    before = configured("jax_enable_compilation_cache")
+    if not before or not configured("jax_compilation_cache_dir"):
         yield
         return
     jax.config.update("jax_enable_compilation_cache", False)

@@ -21,7 +21,7 @@ _ahead: dict[str, float] = {}
 
 
 def import_ahead() -> None:
-    """Imports jax while nothing else is to be done, without touching a backend. A failure shows when jax is asked for."""
+    """Imports jax while nothing is asked for, without touching a backend. A failure shows when a run needs jax."""
     began = time.perf_counter()
     try:
         _import("jax")

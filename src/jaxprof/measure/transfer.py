@@ -128,7 +128,7 @@ def _is_fetchable(leaf: Any) -> bool:
     """Whether it is a JAX array that has a NumPy value here: no random key, and no array of other hosts."""
     if not isinstance(leaf, jax.Array) or not leaf.is_fully_addressable:
         return False
-    return not jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.extended)
+    return not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
 
 
 def _same_memory(host: Any, device_array: Any) -> bool:
