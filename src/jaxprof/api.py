@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from jaxprof import session as fold_room
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.results import RunResult, results
-from jaxprof.store import LogWriter, load as load_file, new_header
+from jaxprof.store import LogWriter, new_header
+from jaxprof.store import load as load_file
 from jaxprof.store.codec import EXTENSION
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ class RunPlanned(Event):
     workload: str
     variant: str
     how: str
-    """How the variant is executed: `numpy`, `eager` (op by op) or `jit`."""
+    """How the variant is executed: `numpy`, `eager` (op by op), `jit`; `compile`: lowered and compiled, not run."""
     device: str
     """`platform:number`, e.g. `cpu:0`, `cuda:1`."""
     parameters: dict[str, Scalar] = field(default_factory=dict)

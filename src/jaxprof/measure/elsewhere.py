@@ -91,7 +91,7 @@ def _placed(shapes: tuple[Any, ...], request: CompileRequest, recorder: Recorder
         raise JaxprofError(f"the topology {request.topology} has {len(topology.devices)} devices only")
     if request.devices == 1:
         alone = SingleDeviceSharding(topology.devices[0])
-        return jax.tree.map(lambda leaf: _with_sharding(leaf, alone), shapes)
+        return tuple(jax.tree.map(lambda leaf: _with_sharding(leaf, alone), argument) for argument in shapes)
     mesh = topologies.make_mesh(topology, (request.devices,), ("data",))
     axes = _chosen_axes(shapes, request.shard) if request.shard else _batch_axes(shapes, request.devices)
     split: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from jaxprof.worker.conductor import Conductor
 from jaxprof.worker.interpreter import Interpreter, find_interpreter
 from jaxprof.worker.placement import Placement, place
-from jaxprof.worker.planning import Choice, Planned, Sweep, expected_seconds, plan_runs, read_sweep
+from jaxprof.worker.planning import Choice, Planned, Sweep, expected_seconds, plan_compiles, plan_runs, read_sweep
 from jaxprof.worker.process import EngineProcess
 from jaxprof.worker.queries import describe, jax_devices
 
@@ -22,6 +22,7 @@ __all__ = [
     "find_interpreter",
     "jax_devices",
     "place",
+    "plan_compiles",
     "plan_runs",
     "read_sweep",
 ]

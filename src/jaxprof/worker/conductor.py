@@ -11,8 +11,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
-from jaxprof.engine.request import Answer, RunRequest
+from jaxprof.engine.request import Answer, CompileRequest, Request, RunRequest
 from jaxprof.errors import JaxprofError, StorageError
 from jaxprof.events import (
     Event,
@@ -31,6 +32,7 @@ from jaxprof.session import Run, Session
 from jaxprof.session.texts import split
 from jaxprof.stats import summarise
 from jaxprof.store import LogWriter
+from jaxprof.targets.chips import target_config
 from jaxprof.worker.interpreter import Interpreter
 from jaxprof.worker.placement import Placement, place
 from jaxprof.worker.planning import Planned
@@ -56,7 +58,7 @@ class Conductor:
         writer: LogWriter,
         interpreter: Interpreter,
         listen: Listener,
-        placement: Callable[[Planned], Placement] = place,
+        placement: Callable[[Planned, Interpreter], Placement] = place,
     ) -> None:
         self.writer = writer
         self.interpreter = interpreter
@@ -102,7 +104,7 @@ class Conductor:
         """Starts a child that imports jax and waits, so that the next run like `planned` need not. Best effort."""
         if planned.how == "numpy" or self.interpreter.jax is None:
             return
-        environment = self._placement(planned).environment
+        environment = self._placement(planned, self.interpreter).environment
         with self._lock:
             if self._waiting is not None or self._current or self._closed:
                 return
@@ -171,7 +173,7 @@ class Conductor:
     def _one(self, run: str, planned: Planned) -> None:
         """One run, from the start of its process to the event that closes it."""
         try:
-            placement = self._placement(planned)
+            placement = self._placement(planned, self.interpreter)
             process = self._start(planned, placement)
         except JaxprofError as error:
             self._close_run(run, RunFinished(run=run, status="failed", error=error.what, advice=error.mend))
@@ -202,7 +204,7 @@ class Conductor:
             waiting.close()
         return EngineProcess(self.interpreter, placement.environment)
 
-    def _follow(self, run: str, planned: Planned, process: EngineProcess, request: RunRequest) -> RunFinished:
+    def _follow(self, run: str, planned: Planned, process: EngineProcess, request: Request) -> RunFinished:
         """Passes the events of one run on until it is over; gives the word that ends it."""
         process.send(request)
         silent_told = False
@@ -293,7 +295,9 @@ def _plan_event(run: str, plan: Planned, ids: dict[Planned, str]) -> RunPlanned:
     )
 
 
-def _request(run: str, plan: Planned, device: str) -> RunRequest:
+def _request(run: str, plan: Planned, device: str) -> Request:
+    if plan.compile_only:
+        return _compile_request(run, plan, device)
     return RunRequest(
         run=run,
         workload=plan.target,
@@ -307,6 +311,31 @@ def _request(run: str, plan: Planned, device: str) -> RunRequest:
         compilation_cache=plan.compilation_cache,
         check=plan.check,
         seed=plan.seed,
+    )
+
+
+def _compile_request(run: str, plan: Planned, device: str) -> CompileRequest:
+    common: dict[str, Any] = {
+        "run": run,
+        "workload": plan.target,
+        "variant": plan.variant,
+        "parameters": plan.parameters,
+        "arguments": list(plan.arguments),
+        "keep_constants": plan.keep_constants,
+        "seed": plan.seed,
+        "device": device,
+    }
+    if plan.elsewhere is None:
+        return CompileRequest(**common)
+    chip = plan.elsewhere.chip
+    return CompileRequest(
+        **common,
+        platform="tpu" if chip.vendor == "tpu" else "cuda",
+        topology=plan.elsewhere.topology,
+        topology_name=chip.name,
+        target_config=target_config(chip) if chip.vendor == "nvidia" else "",
+        devices=plan.elsewhere.devices,
+        shard=list(plan.shard),
     )
 
 

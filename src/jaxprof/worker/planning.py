@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from jaxprof.engine.request import DEFAULT_BUDGET_SECONDS
 from jaxprof.errors import UsageError
 from jaxprof.events import Scalar
+from jaxprof.targets import Target
 from jaxprof.workloads.model import Parameter, VariantCard, WorkloadCard
 
 HOST = "cpu:0"
@@ -38,6 +40,12 @@ class Planned:
     compilation_cache: bool = False
     check: bool = True
     seed: int = 0
+    compile_only: bool = False
+    """Lowered and compiled, and not run."""
+    elsewhere: Target | None = None
+    """Compiled for devices that are not here; `device` is then their label."""
+    shard: tuple[str, ...] = ()
+    """`ARGUMENT=AXIS`: what is split over several devices elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +94,49 @@ def plan_runs(cards: Sequence[WorkloadCard], choice: Choice | None = None) -> li
         for parameters in _sizes(card, settings, choice):
             plans += _one_size(card, chosen, parameters, choice)
     return plans
+
+
+def plan_compiles(
+    card: WorkloadCard,
+    variant: str = "",
+    choice: Choice | None = None,
+    targets: Sequence[Target] = (),
+    shard: Sequence[str] = (),
+) -> list[Planned]:
+    """Compiles of one variant (by default the first that is compiled as a whole): here, or for each of `targets`.
+
+    Raises UsageError for a wrong name, value, or a variant that NumPy runs.
+    """
+    choice = choice or Choice()
+    chosen = card.variant(variant) if variant else _compiled_variant(card)
+    if chosen.how == "numpy":
+        raise UsageError(f"{card.name} {chosen.name} is NumPy: there is nothing to compile", "Choose a jit variant.")
+    common: dict[str, Any] = {
+        "target": card.target,
+        "workload": card.name,
+        "variant": chosen.name,
+        "how": "compile",
+        "parameters": card.resolve(choice.preset, choice.settings),
+        "preset": choice.preset,
+        "precision": chosen.precision,
+        "arguments": tuple(choice.arguments),
+        "keep_constants": choice.keep_constants,
+        "seed": choice.seed,
+        "compile_only": True,
+    }
+    if not targets:
+        return [Planned(device=choice.devices[0], **common)]
+    return [Planned(device=target.label, elsewhere=target, shard=tuple(shard), **common) for target in targets]
+
+
+def _compiled_variant(card: WorkloadCard) -> VariantCard:
+    for variant in card.variants:
+        if variant.how == "jit":
+            return variant
+    for variant in card.variants:
+        if variant.how == "eager":
+            return variant
+    raise UsageError(f"{card.name} has no JAX variant to compile", "Its variants are all NumPy.")
 
 
 def read_sweep(text: str, parameters: Sequence[Parameter]) -> Sweep:
