@@ -113,7 +113,9 @@ def _attribute(module: ModuleType, place: str, wanted: str) -> Callable[..., Any
         mend = f"Did you mean {', '.join(near)}?" if near else _offer(place, module)
         raise UsageError(f"{place} has no function {wanted!r}", mend) from None
     if not callable(value):
-        raise UsageError(f"{place}:{wanted} is no function but a {type(value).__name__}", _offer(place, module))
+        raise UsageError(
+            f"{place}:{wanted} is not a function (its type is {type(value).__name__})", _offer(place, module)
+        )
     called: Callable[..., Any] = value
     return called
 
@@ -134,9 +136,13 @@ def _offer(place: str, module: ModuleType) -> str:
 
 def _is_place(text: str) -> bool:
     """Whether `text` can be a file or a module, rather than the mistyped name of a workload."""
-    if text.endswith(".py") or "/" in text or Path(text).exists():
+    if _is_file(text):
         return True
     return all(part.isidentifier() for part in text.split(".")) and ("." in text or _module_exists(text))
+
+
+def _is_file(place: str) -> bool:
+    return place.endswith(".py") or "/" in place or Path(place).is_file()
 
 
 def _module_exists(name: str) -> bool:
@@ -149,7 +155,7 @@ def _module_exists(name: str) -> bool:
 
 def _load(place: str) -> ModuleType:
     """The module at `place`, a file or a dotted name. Raises UsageError: missing, broken, or failing when imported."""
-    if place.endswith(".py") or "/" in place or Path(place).exists():
+    if _is_file(place):
         return _load_file(place)
     _first_on_path(Path.cwd())
     try:

@@ -10,6 +10,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from jaxprof.errors import UsageError, unknown_name
@@ -59,6 +60,15 @@ class Parameter:
         return above and (self.maximum is None or value <= self.maximum)
 
 
+@cache
+def _source(build: Callable[..., Any]) -> str:
+    """Reading it costs a millisecond, and variants share their functions."""
+    try:
+        return textwrap.dedent(inspect.getsource(build))
+    except (OSError, TypeError):
+        return ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """One way to compute the workload's result."""
@@ -84,10 +94,7 @@ class Variant:
     @property
     def source(self) -> str:
         """The source code of the computation, dedented; empty when it cannot be read."""
-        try:
-            return textwrap.dedent(inspect.getsource(self.build))
-        except (OSError, TypeError):
-            return ""
+        return _source(self.build)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,180 @@
+"""Targets: built-in names, files, modules; and what is said of those that cannot be found or imported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jaxprof.errors import UsageError
+from jaxprof.workloads.find import find, find_all
+from workloads.running import errors, inputs_of
+
+MODEL = """
+import functools
+import jax
+import jax.numpy as jnp
+import jaxprof
+from neighbour import WIDTH
+
+
+def gram(x):
+    return jnp.dot(x, x.T)
+
+
+@jax.jit
+def step(x):
+    return x * WIDTH
+
+
+def step_inputs(random, n=4):
+    return random.standard_normal(n, dtype="float32")
+
+
+@jaxprof.workload(name="declared-one", inputs=["f32[n]"], parameters={"n": 8})
+def declared(x):
+    return jnp.sin(x)
+
+
+half = functools.partial(jnp.multiply, 0.5)
+SIZE = 3
+
+
+class Model:
+    @staticmethod
+    def forward(x):
+        return x + 1
+
+
+if __name__ == "__main__":
+    raise SystemExit("run as a script")
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with somebody's code, which is the current one; what is imported from it is forgotten afterwards."""
+    (tmp_path / "model.py").write_text(MODEL)
+    (tmp_path / "neighbour.py").write_text("WIDTH = 2.0\n")
+    (tmp_path / "broken.py").write_text("x = 1\ndef f(:\n    pass\n")
+    (tmp_path / "failing.py").write_text("def helper():\n    return 1 / 0\n\n\nvalue = helper()\n")
+    (tmp_path / "missing.py").write_text("import not_a_package_at_all\n")
+    (tmp_path / "script.py").write_text("import sys\nsys.exit(3)\n")
+    (tmp_path / "json.py").write_text("def mine(x):\n    return x\n")
+    (tmp_path / "empty.py").write_text("")
+    package = tmp_path / "package" / "inner"
+    package.mkdir(parents=True)
+    (tmp_path / "package" / "__init__.py").write_text("")
+    (package / "__init__.py").write_text("")
+    (package / "sizes.py").write_text("WIDTH = 3.0\n")
+    (package / "net.py").write_text("from .sizes import WIDTH\n\n\ndef forward(x):\n    return x * WIDTH\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    known = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+def refusal(target: str) -> UsageError:
+    with pytest.raises(UsageError) as refused:
+        find(target)
+    return refused.value
+
+
+def test_a_built_in_name_is_the_catalogue_s() -> None:
+    assert find("selu").origin == "built in"
+    assert [workload.name for workload in find_all("matmul-uniform")] == ["matmul-uniform"]
+
+
+@pytest.mark.parametrize(
+    ("target", "arguments", "name"),
+    [
+        ("model.py:gram", ["f32[3,2]"], "model.py:gram"),
+        ("./model.py:gram", ["f32[3,2]"], "model.py:gram"),
+        ("model.py:step", [], "model.py:step"),
+        ("model.py:declared", [], "declared-one"),
+        ("model.py:declared-one", [], "declared-one"),
+        ("model.py:half", ["f32[3]"], "model.py:half"),
+        ("model.py:Model.forward", ["f32[3]"], "model.py:Model.forward"),
+        ("model:gram", ["f32[3,2]"], "model:gram"),
+        ("package.inner.net:forward", ["f32[3]"], "package.inner.net:forward"),
+        ("package/inner/net.py:forward", ["f32[3]"], "net.py:forward"),
+        ("json.py:mine", ["f32[3]"], "json.py:mine"),
+    ],
+)
+def test_a_function_of_one_s_own_is_found_and_runs(target: str, arguments: list[str], name: str) -> None:
+    workload = find(target, arguments)
+    assert workload.name == name
+    assert workload.origin == target
+    parameters = workload.resolve("quick")
+    assert max(errors(workload, parameters, inputs_of(workload, parameters)).values()) < 1e-6
+    assert find(target, arguments).variants[0].build({}) is not None
+
+
+def test_an_absolute_path_works(folder: Path) -> None:
+    assert find(f"{folder}/model.py:gram", ["f32[3,2]"]).name == "model.py:gram"
+
+
+def test_a_file_that_is_named_like_another_module_does_not_replace_it() -> None:
+    import json
+
+    find("json.py:mine", ["f32[3]"])
+    assert sys.modules["json"] is json
+    assert json.loads("[1]") == [1]
+
+
+def test_all_of_a_file_are_those_that_are_ready() -> None:
+    assert [workload.name for workload in find_all("model.py")] == ["declared-one", "model.py:step"]
+    with pytest.raises(UsageError, match="declares no workload") as refused:
+        find_all("package.inner.net")
+    assert "package.inner.net:forward" in refused.value.mend
+
+
+def test_a_file_alone_lists_what_is_in_it() -> None:
+    error = refusal("model.py")
+    assert "not a function" in error.what
+    assert error.mend == "It has: model.py:declared, model.py:gram, model.py:step."
+    assert refusal("empty.py").mend == "It defines no function."
+
+
+@pytest.mark.parametrize(
+    ("target", "what", "mend"),
+    [
+        ("matmull", "unknown workload 'matmull'", "matmul"),
+        ("no-such-thing-at-all", "unknown workload", "Known:"),
+        ("", "unknown workload ''", "Known:"),
+        ("modle.py:gram", "there is no file modle.py", "model.py"),
+        ("nowhere/at/all.py:gram", "there is no file", "nowhere/at"),
+        ("model.py:gramm", "has no function 'gramm'", "Did you mean gram?"),
+        ("model.py:zzz", "has no function 'zzz'", "model.py:step"),
+        ("model.py:SIZE", "is not a function (its type is int)", "model.py:gram"),
+        ("model.py:gram", "nothing says what they are", "gram_inputs()"),
+        ("broken.py:f", "broken.py, line 2: ", "def f(:"),
+        ("failing.py:f", "failing.py failed, line 2: ZeroDivisionError", "return 1 / 0"),
+        ("missing.py:f", "line 1: ModuleNotFoundError", "--python"),
+        ("script.py:f", "ended the program while it was imported (exit 3)", "__main__"),
+        ("package:f", "has no function 'f'", "defines no function"),
+        ("package/:f", "not a Python file", "path/to/file.py:function"),
+        ("no_such_package.module:f", "there is no module 'no_such_package'", "--python"),
+        ("package.nothing:f", "there is no module 'package.nothing'", "--python"),
+    ],
+)
+def test_what_cannot_be_found_says_what_to_do(target: str, what: str, mend: str) -> None:
+    error = refusal(target)
+    assert what in error.what
+    assert mend in error.mend
+
+
+def test_a_declared_name_may_not_be_a_built_in_one(folder: Path) -> None:
+    (folder / "taken.py").write_text("import jaxprof\n\nselu = jaxprof.workload(name='selu', inputs=[])(lambda: 1)\n")
+    assert "like a built-in workload" in refusal("taken.py:selu").what
+
+
+def test_a_broken_file_can_be_mended_and_found(folder: Path) -> None:
+    assert "line 2" in refusal("broken.py:f").what
+    (folder / "broken.py").write_text("def f(x):\n    return x\n")
+    assert find("broken.py:f", ["f32[2]"]).name == "broken.py:f"

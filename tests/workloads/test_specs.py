@@ -1,0 +1,122 @@
+"""Argument specs: what is understood, what is made of it, and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxprof.errors import UsageError
+from jaxprof.workloads.specs import make, parse
+
+
+def made(text: str, seed: int = 0, **parameters: Any) -> Any:
+    (value,) = make([parse(text)], parameters, np.random.default_rng(seed))
+    return value
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "shape"),
+    [
+        ("f32[1024,10]", "float32", (1024, 10)),
+        ("float32[8]", "float32", (8,)),
+        ("f64[3]", "float64", (3,)),
+        ("bf16[8,128]", "bfloat16", (8, 128)),
+        ("bfloat16[2]", "bfloat16", (2,)),
+        ("f16[2]", "float16", (2,)),
+        ("f8e4m3fn[4]", "float8_e4m3fn", (4,)),
+        ("i32[10]", "int32", (10,)),
+        ("s8[10]", "int8", (10,)),
+        ("uint8[10]", "uint8", (10,)),
+        ("c64[4,2]", "complex64", (4, 2)),
+        ("complex128[4]", "complex128", (4,)),
+        ("bool[7]", "bool", (7,)),
+        ("pred[7]", "bool", (7,)),
+        ("f32[]", "float32", ()),
+        ("i32[]", "int32", ()),
+        ("bf16[]", "bfloat16", ()),
+        (" f32 [ 2 , 3 ] ", "float32", (2, 3)),
+        ("f32[0,3]", "float32", (0, 3)),
+        ("f32[1e2,]", "float32", (100,)),
+        ("f32[1_000]", "float32", (1000,)),
+        ("f32[n,2]", "float32", (5, 2)),
+    ],
+)
+def test_an_array_has_its_dtype_and_shape(text: str, dtype: str, shape: tuple[int, ...]) -> None:
+    array = made(text, n=5)
+    assert (np.asarray(array).dtype.name, np.shape(array)) == (dtype, shape)
+    assert parse(text).bytes({"n": 5}) == np.asarray(array).nbytes
+    np.testing.assert_array_equal(np.asarray(made(text, n=5)), np.asarray(array))
+
+
+def test_floats_are_normal_and_integers_small() -> None:
+    normal = made("f32[20000]")
+    assert abs(normal.mean()) < 0.05
+    assert normal.std() == pytest.approx(1, abs=0.05)
+    assert set(np.unique(made("i32[1000]"))) == set(range(10))
+    assert set(np.unique(made("bool[1000]"))) == {False, True}
+    assert not np.array_equal(normal, made("f32[20000]", seed=1))
+
+
+@pytest.mark.parametrize(("text", "value"), [("3", 3), ("-2", -2), ("2.5", 2.5), ("1e-3", 1e-3), ("True", True)])
+def test_a_number_stays_python_s(text: str, value: object) -> None:
+    assert made(text) == value
+    assert type(made(text)) is type(value)
+
+
+def test_a_key_is_a_typed_key_of_the_seed() -> None:
+    key = made("key")
+    assert jax.random.uniform(key) == jax.random.uniform(made("key"))
+    assert jax.random.uniform(key) != jax.random.uniform(made("key", seed=1))
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "mend"),
+    [
+        ("f32", "no shape", "f32[]"),
+        ("float32", "no shape", "float32[8,128]"),
+        ("flot32[3]", "unknown dtype 'flot32'", "float32"),
+        ("f33[3]", "unknown dtype 'f33'", "f32"),
+        ("zzzzzz[3]", "unknown dtype", "Known: f16"),
+        ("f32[3", "cannot read", "f32[1024,1024]"),
+        ("f32(3)", "cannot read", "f32[1024,1024]"),
+        ("[3]", "cannot read", "f32[1024,1024]"),
+        ("", "cannot read", "key"),
+        ("f32[3][4]", "cannot read", "f32[1024,1024]"),
+        ("f32[-1]", "'-1' is not a size", "whole number"),
+        ("f32[2.5]", "'2.5' is not a size", "whole number"),
+        ("f32[3,,4]", "'' is not a size", "whole number"),
+        ("f32[inf]", "", ""),
+        ("f32[3 4]", "'3 4' is not a size", "whole number"),
+        ("f32[nan]", "", ""),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_the_way_to_write_it(text: str, what: str, mend: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        made(text)
+    assert what in refused.value.what
+    assert mend in refused.value.mend
+
+
+def test_a_name_that_is_no_parameter_is_refused() -> None:
+    with pytest.raises(UsageError, match="no parameter 'm'") as refused:
+        made("f32[m]", n=3)
+    assert "n" in refused.value.mend
+    with pytest.raises(UsageError, match="is not a size"):
+        made("f32[n]", n=2.5)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    with contextlib.suppress(UsageError):
+        assert parse(text).text == text.strip()
+
+
+@given(st.sampled_from(["f32", "i8", "bfloat16"]), st.lists(st.integers(0, 10**6), max_size=4))
+def test_a_spec_reads_back(dtype: str, sizes: list[int]) -> None:
+    assert parse(f"{dtype}[{','.join(map(str, sizes))}]").shape == tuple(sizes)
