@@ -35,33 +35,24 @@ class Problem:
 class Computation:
     """A function of HLO: instructions in order, one of which, the root, is its value."""
 
-    def __init__(
-        self,
-        module: Module,
-        name: str,
-        source: Source,
-        header: tuple[int, int],
-        body: tuple[int, int],
-        *,
-        is_entry: bool = False,
-        is_synthetic: bool = False,
-    ) -> None:
+    is_synthetic: bool = False
+    """The text has it in a short form only (`custom-call-start`): `source` is a text of its own."""
+
+    def __init__(self, module: Module, name: str, span: tuple[int, int, int], *, is_entry: bool = False) -> None:
         self.module: Final = module
         self.name: Final = name
         """Without `%`."""
-        self.source: Final = source
+        self.span: Final = span
+        """Where its header begins, and where the text between its braces begins and ends, in `source.text`."""
         self.is_entry: Final = is_entry
-        self.is_synthetic: Final = is_synthetic
-        """The text has it in a short form only (`custom-call-start`): `source` is a text of its own."""
-        self._header: Final = header
-        self.body: Final = body
-        """Where the text between its braces begins and ends in `source.text`."""
+
+    @property
+    def source(self) -> Source:
+        """The text in which it lies: the module's, but for a synthetic one."""
+        return self.module.source
 
     def __repr__(self) -> str:
         return f"<Computation {self.name}>"
-
-    def __len__(self) -> int:
-        return len(self.instructions)
 
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self.instructions)
@@ -75,7 +66,7 @@ class Computation:
 
     @cached_property
     def _pieces(self) -> split.Pieces:
-        return split.instructions(self.source.text, *self.body)
+        return split.instructions(self.source.text, *self.span[1:])
 
     @cached_property
     def instructions(self) -> Sequence[Instruction]:
@@ -91,18 +82,21 @@ class Computation:
         starts = self._pieces.starts
         return starts[position], starts[position + 1]
 
+    @cached_property
+    def _known(self) -> dict[int, Record | None]:
+        return self.module._known
+
     def _record(self, position: int) -> Record | None:
-        start, end = self._span(position)
-        known = self.module._known
-        key = (id(self.source), start)
+        starts = self._pieces.starts
+        start = starts[position]
+        known = self._known
         try:
-            return known[key]
+            return known[start]
         except KeyError:
-            pass
-        if len(known) >= _REMEMBERED:
-            known.clear()
-        found = known[key] = record.read(self.source.text, start, end)
-        return found
+            if len(known) >= _REMEMBERED:
+                known.clear()
+            found = known[start] = record.read(self.source.text, start, starts[position + 1])
+            return found
 
     @cached_property
     def root(self) -> Instruction | None:
@@ -133,26 +127,27 @@ class Computation:
     @property
     def header(self) -> str:
         """The line (or lines) before its opening brace: name and signature, as written."""
-        return self.source.text[slice(*self._header)].strip()
+        start, body, _ = self.span
+        return self.source.text[start : max(body - 1, start)].strip()
 
     @property
     def line(self) -> int:
         """The number of the line on which its header begins."""
-        return self.source.line(self._header[0])
+        return self.source.line(self.span[0])
 
     @property
     def text(self) -> str:
         """All of it, as written, from the header to the closing brace."""
-        end = self.body[1]
+        start, _, end = self.span
         text = self.source.text
-        return text[self._header[0] : end + (text[end : end + 1] == "}")]
+        return text[start : end + (text[end : end + 1] == "}")]
 
     @property
     def execution_thread(self) -> str:
         """The thread that runs it (`}, execution_thread="host"`); empty for the main one."""
         text = self.source.text
-        end = text.find("\n", self.body[1])
-        rest = text[self.body[1] : end if end >= 0 else len(text)]
+        end = text.find("\n", self.span[2])
+        rest = text[self.span[2] : end if end >= 0 else len(text)]
         _, found, value = rest.partition("execution_thread=")
         return unquote(value.strip()) if found else ""
 
@@ -164,3 +159,21 @@ class Computation:
             for instruction in self.instructions
             if not instruction.readable
         )
+
+
+class SyntheticComputation(Computation):
+    """A computation that the text leaves out, with a text made for it."""
+
+    is_synthetic = True
+
+    def __init__(self, module: Module, name: str, source: Source, span: tuple[int, int, int]) -> None:
+        super().__init__(module, name, span)
+        self._source: Final = source
+
+    @property
+    def source(self) -> Source:
+        return self._source
+
+    @cached_property
+    def _known(self) -> dict[int, Record | None]:
+        return {}

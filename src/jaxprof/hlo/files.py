@@ -1,4 +1,4 @@
-"""From a file, or the bytes of one, to modules: HLO text or proto, also compressed; anything else is named and refused."""
+"""From a file, or its bytes, to modules: HLO text or proto, also compressed; anything else is named and refused."""
 
 from __future__ import annotations
 
@@ -57,19 +57,19 @@ def from_bytes(data: bytes) -> list[Module]:
             raise HloError(f"this is {what}, not HLO", "Give HLO text or an HLO proto.")
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return parse.modules(data.decode("utf-16", "replace"))
-    if _is_binary(data):
-        return [proto.module(data)] if proto.is_module(data) else _refuse_binary()
+    if controls := _control_characters(data):
+        try:
+            return [proto.module(data)]
+        except HloError as error:
+            if controls > 16:
+                mend = "Give HLO text, an HloProto or an HloModuleProto."
+                raise HloError(f"this is a binary file and no HLO proto: {error.what}", mend) from None
     return parse.modules(data.decode("utf-8-sig", "replace"))
 
 
-def _is_binary(data: bytes) -> bool:
-    """Text has no control characters but white space and escape; the beginning of a proto always has some."""
-    head = data[:4096]
-    return any(octet < 9 or 13 < octet < 27 or 27 < octet < 32 for octet in head)
-
-
-def _refuse_binary() -> list[Module]:
-    raise HloError("this is a binary file that holds no HLO module", "Give HLO text, an HloProto or an HloModuleProto.")
+def _control_characters(data: bytes) -> int:
+    """How many of the first octets no text has. A proto always has some; a text with a damaged spot has few."""
+    return sum(octet < 9 or 13 < octet < 27 or 27 < octet < 32 for octet in data[:4096])
 
 
 def _decompressed(data: bytes) -> bytes:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo import record
-from jaxprof.hlo.model import Computation
+from jaxprof.hlo.computation import Computation, SyntheticComputation
 from jaxprof.hlo.source import Source
 from jaxprof.hlo.sugar import unsugared, wrapped_computation
 from jaxprof.hlo.syntax import balanced_end
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 
     from jaxprof.hlo.model import Module
 
-_CALLING: Final = ("to_apply={", "calls={", "body={", "condition={", "select={", "scatter={", "computations={")
+_CALLING: Final = ("to_apply", "calls", "body", "condition", "select", "scatter", "computations", "computation")
+_WRITTEN_BY_HAND: Final = 4 << 20
 _BEGINS = re.compile(r"\s*(?:ROOT\s+)?%?[^\s=%,(){}\"/]+\s*=\s")
 _OPCODE_BEFORE = re.compile(r"[\w\-]+$", re.ASCII)
 
@@ -41,14 +43,20 @@ class _Search:
         """What was found, by the name of the computation that holds it."""
         self._module = module
         self._text = module.source.text
-        self._holders = sorted(module.computations.values(), key=lambda computation: computation.body)
-        self._firsts = [computation.body[0] for computation in self._holders]
         self._budget = record.Budget(2 * len(self._text) + 1024)
         self._numbers: dict[str, int] = {}
 
+    @cached_property
+    def _holders(self) -> list[Computation]:
+        return sorted(self._module.computations.values(), key=lambda computation: computation.span)
+
+    @cached_property
+    def _firsts(self) -> list[int]:
+        return [computation.span[1] for computation in self._holders]
+
     def _holder(self, at: int) -> Computation | None:
         number = bisect_right(self._firsts, at) - 1
-        return self._holders[number] if number >= 0 and at < self._holders[number].body[1] else None
+        return self._holders[number] if number >= 0 and at < self._holders[number].span[2] else None
 
     def _free_name(self, name: str) -> str:
         """`name`, or `name.1` and so on, as XLA makes names unique."""
@@ -59,7 +67,7 @@ class _Search:
         return free
 
     def _occurrences(self, part: str) -> Iterator[int]:
-        start, limit = self._module.span
+        start, limit = self._module.tables.end, self._module.span[1]
         at = self._text.find(part, start, limit)
         while at >= 0:
             yield at
@@ -68,15 +76,20 @@ class _Search:
     def written_in_place(self) -> None:
         """`to_apply={ a = f32[] parameter(0) ... }`"""
         module, text = self._module, self._text
-        for brace in sorted(at + len(part) - 1 for part in _CALLING for at in self._occurrences(part)):
-            holder = self._holder(brace)
-            if holder is None or self._budget.left <= 0 or not _BEGINS.match(text, brace + 1, holder.body[1]):
+        # One search more is a twentieth of the index of 100 MB, and nobody writes that much by hand on one line.
+        blanks = "\n" if len(text) > _WRITTEN_BY_HAND else "\n \r\t"
+        braces = sorted(at + 1 for blank in blanks for at in self._occurrences("={" + blank))
+        for brace in braces:
+            if not text[max(brace - 32, 0) : brace - 1].endswith(_CALLING):
                 continue
-            end = balanced_end(text, brace, holder.body[1])
-            self._budget.left -= (end if end >= 0 else holder.body[1]) - brace
+            holder = self._holder(brace)
+            if holder is None or self._budget.left <= 0 or not _BEGINS.match(text, brace + 1, holder.span[2]):
+                continue
+            end = balanced_end(text, brace, holder.span[2])
+            self._budget.left -= (end if end >= 0 else holder.span[2]) - brace
             if end >= 0:
                 name = self._free_name("_")
-                made = Computation(module, name, module.source, (brace, brace), (brace + 1, end - 1))
+                made = Computation(module, name, (brace, brace + 1, end - 1))
                 self.found.setdefault(holder.name, []).append(made)
                 module._in_place[brace] = name
 
@@ -91,21 +104,20 @@ class _Search:
             start = self._starting(at + len("-start("), holder)
             if start is not None:
                 name = self._free_name("async_wrapped")
-                source_text, header, body = wrapped_computation(name, start, module._in_place)
-                source = Source(source_text, module.source.line(at))
-                made = Computation(module, name, source, header, body, is_synthetic=True)
+                written, span = wrapped_computation(name, start, module._in_place)
+                made = SyntheticComputation(module, name, Source(written, module.source.line(at)), span)
                 self.found.setdefault(holder.name, []).append(made)
                 module._in_place[start.inside[0]] = name
 
     def _starting(self, opened: int, holder: Computation) -> record.Record | None:
         """The instruction whose operands begin at `opened`; its name may stand a line or two before."""
         text = self._text
-        line_end = text.find("\n", opened, holder.body[1])
-        line_end = line_end if line_end >= 0 else holder.body[1]
+        line_end = text.find("\n", opened, holder.span[2])
+        line_end = line_end if line_end >= 0 else holder.span[2]
         begin = opened
         for _ in range(3):
-            begin = max(text.rfind("\n", holder.body[0], begin), holder.body[0])
-            start, _ = record.read_whole(text, begin, line_end, holder.body[1], self._budget)
+            begin = max(text.rfind("\n", holder.span[1], begin), holder.span[1])
+            start, _ = record.read_whole(text, begin, line_end, holder.span[2], self._budget)
             if start is not None and start.inside[0] == opened:
                 return start
         return None

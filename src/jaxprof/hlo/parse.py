@@ -26,6 +26,11 @@ _LANDMARK_LINE: Final = (
 )
 _LANDMARK = re.compile("\n" + _LANDMARK_LINE)
 _FIRST_LANDMARK = re.compile("(?:\ufeff)?" + _LANDMARK_LINE)
+_PRINTED_HEADER = re.compile(
+    r"(?:, execution_thread=\"[^\"\n]*+\")?\n++(ENTRY )?(%?[^\s=%,(){}\"/]++) (?:\([^\n]*+(?<=\{)|\{)(?=\n)"
+)
+_END_ON_A_THREAD: Final = "}, execution_thread="
+_FIRST_COLUMN = re.compile(r"\n(?=[^ \t\r\n])")
 _RESULT = re.compile(r"\s*(?:->\s*(?:\w+\[[^\[\]{}]*\](?:\{[^{}]*\})?|(?P<tuple>\()))?")
 _BRACE = re.compile(r"\s*\{")
 _MODULE_NAME = re.compile(r"HloModule[ \t]*([^\s,]*)")
@@ -107,9 +112,34 @@ class _Index:
                 at = self._begin_module(landmark)
             else:
                 at = self._begin_computation(landmark)
+            if self._open is None:
+                at = self._printed(at)
             landmark = _LANDMARK.search(text, at)
         self._give_up("the text ends inside the computation", len(text))
         return self._found
+
+    def _printed(self, at: int) -> int:
+        """Passes over the computations from `at` on that are as XLA prints them, which takes a fifth of the time.
+
+        That is: one after the other, the header on a line of its own, nothing but its end in the first column.
+        """
+        if not self._found:
+            return at
+        text, module = self.text, self._found[-1]
+        header_at, next_in_first_column = _PRINTED_HEADER.match, _FIRST_COLUMN.search
+        while header := header_at(text, at):
+            body = header.end()
+            first = next_in_first_column(text, body)
+            if first is None:
+                break
+            end = first.end()
+            if text[end : end + 2] not in ("}\n", "}") and not text.startswith(_END_ON_A_THREAD, end):
+                break
+            name = header[2].lstrip("%")
+            start = header.start(2) if header[1] is None else header.start(1)
+            self._put(Computation(module, name, (start, body, end), is_entry=header[1] is not None))
+            at = end + 1
+        return at
 
     def _begin_module(self, landmark: re.Match[str]) -> int:
         start = landmark.start("module")
@@ -198,15 +228,16 @@ class _Index:
         if not self._found:
             self.headerless = True
             self._add("", {}, 0, 0)
-        module = self._found[-1]
-        if not module.computations:
-            module.tables.end = current.header
-        computation = Computation(
-            module, current.name, self.source, (current.header, current.body - 1), (current.body, end),
-            is_entry=current.is_entry,
-        )  # fmt: skip
-        if not module._put(computation):
-            self._problem(current.header, f"a second computation is named {current.name!r}; it is left out")
+        span = (current.header, current.body, end)
+        self._put(Computation(self._found[-1], current.name, span, is_entry=current.is_entry))
+
+    def _put(self, computation: Computation) -> None:
+        known = computation.module._computations
+        if not known:
+            computation.module.tables.end = computation.span[0]
+        if known.setdefault(computation.name, computation) is not computation:
+            message = f"a second computation is named {computation.name!r}; it is left out"
+            self._problem(computation.span[0], message)
 
     def _give_up(self, message: str, end: int) -> None:
         if self._open:

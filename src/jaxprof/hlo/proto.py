@@ -47,15 +47,6 @@ def text(data: bytes) -> str:
     return "".join(_Writer(proto).write())
 
 
-def is_module(data: bytes) -> bool:
-    """`data` is a proto that holds a module."""
-    try:
-        _module(data)
-    except HloError:
-        return False
-    return True
-
-
 def _module(data: bytes) -> Message:
     outer = Message(data)
     for proto in (_inner(outer), outer):

@@ -115,17 +115,18 @@ def _values(proto: Message, kind: int) -> list[str]:
     return []
 
 
+_DIGITS: Final = {"e": (5, 5), "f": (6, 9), "d": (15, 17)}
+
+
 def _shortest(value: float, code: str) -> str:
-    """As few digits as still give the same value of the type `code`."""
-    for digits in range(1, 17):
-        text = f"{value:.{digits}g}"
-        try:
-            same = struct.pack(code, float(text)) == struct.pack(code, value)
-        except OverflowError:
-            same = False
-        if same:
-            return text
-    return f"{value:.17g}"
+    """The value as C's `%g` has it, with more digits only where they are needed to tell it from its neighbours."""
+    few, all_of_them = _DIGITS[code]
+    text = f"{value:.{few}g}"
+    try:
+        same = struct.pack(code, float(text)) == struct.pack(code, value)
+    except OverflowError:
+        same = False
+    return text if same else f"{value:.{all_of_them}g}"
 
 
 def _nested(values: Sequence[str], sizes: Sequence[int]) -> str:

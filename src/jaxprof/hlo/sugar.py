@@ -35,10 +35,8 @@ def unsugared(opcode: str) -> tuple[str, str]:
     return opcode, ""
 
 
-def wrapped_computation(
-    name: str, start: Record, in_place: Mapping[int, str]
-) -> tuple[str, tuple[int, int], tuple[int, int]]:
-    """The text of the computation that the short form `start` leaves out, and where its header and body lie in it.
+def wrapped_computation(name: str, start: Record, in_place: Mapping[int, str]) -> tuple[str, tuple[int, int, int]]:
+    """The text of the computation that the short form `start` leaves out, and its `Computation.span`.
 
     Its parameters have the shapes that the start's own shape lists first, its root the one that it lists second.
     `in_place` names the computations that are written in place, by the offset of their brace.
@@ -60,4 +58,4 @@ def wrapped_computation(
         f"ROOT %{wrapped} = {result} {wrapped}({', '.join('%' + name for name in names)}){attributes}",
     ]
     body = "".join(f"\n  {line}" for line in lines) + "\n"
-    return f"{header}{{{body}}}", (0, len(header)), (len(header) + 1, len(header) + 1 + len(body))
+    return f"{header}{{{body}}}", (0, len(header) + 1, len(header) + 1 + len(body))

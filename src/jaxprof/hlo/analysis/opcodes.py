@@ -1,0 +1,73 @@
+"""HLO's opcodes sorted into the classes that the analysis asks about. Data only.
+
+The words are XLA's (`xla/hlo/ir/hlo_opcode.h`). An opcode in none of these tables is one that this version does not
+know: its cost is unknown, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+FREE: Final = frozenset(
+    {
+        "parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "add-dependency", "opt-barrier",
+        "optimization-barrier", "domain", "partition-id", "replica-id", "get-dimension-size", "set-dimension-size",
+        "create-token",
+    }
+)  # fmt: skip
+"""Launch nothing: names for values that are there already, or bookkeeping between them."""
+
+CONTROL: Final = frozenset({"while", "call", "conditional"})
+"""Launch what the computations launch that they call."""
+
+FINISHING: Final = frozenset(
+    {
+        "async-update", "async-done", "all-gather-done", "all-reduce-done", "collective-permute-done", "copy-done",
+        "send-done", "recv-done",
+    }
+)  # fmt: skip
+"""The second half of an asynchronous pair: counted with the first."""
+
+TRANSCENDENTAL: Final = frozenset(
+    {
+        "acos", "acosh", "asin", "asinh", "atan2", "atanh", "cbrt", "cosine", "cosh", "erf", "exponential",
+        "exponential-minus-one", "log", "log-plus-one", "logistic", "power", "rsqrt", "sine", "sinh", "sqrt", "tan",
+        "tanh",
+    }
+)  # fmt: skip
+"""Elementwise, counted apart from FLOPs, one an element, as `HloCostAnalysis` does."""
+
+ARITHMETIC: Final = frozenset(
+    {
+        "abs", "add", "and", "ceil", "clamp", "compare", "complex", "convert", "count-leading-zeros", "divide",
+        "floor", "imag", "is-finite", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "real",
+        "reduce-precision", "remainder", "round-nearest-afz", "round-nearest-even", "select", "shift-left",
+        "shift-right-arithmetic", "shift-right-logical", "sign", "stochastic-convert", "subtract", "xor",
+    }
+)  # fmt: skip
+"""Elementwise, one FLOP an element whatever the dtype: the convention of `HloCostAnalysis`, comparisons included."""
+
+MOVING: Final = frozenset(
+    {
+        "bitcast-convert", "broadcast", "concatenate", "copy", "copy-start", "dynamic-reshape", "dynamic-slice",
+        "dynamic-update-slice", "gather", "infeed", "iota", "outfeed", "pad", "recv", "reshape", "reverse", "send",
+        "slice", "transpose",
+    }
+)  # fmt: skip
+"""Move or make data without arithmetic."""
+
+COLLECTIVES: Final = frozenset(
+    {
+        "all-gather", "all-reduce", "all-to-all", "collective-broadcast", "collective-permute", "ragged-all-to-all",
+        "reduce-scatter",
+    }
+)  # fmt: skip
+"""Talk to other devices, in the synchronous form; `base_opcode` takes the asynchronous one to it."""
+
+SAME_PLACE: Final = frozenset({"bitcast", "reshape", "copy", "transpose", "convert", "reverse", "bitcast-convert"})
+"""One operand, as many elements as the result: what is needed of the result is needed of the operand."""
+
+
+def base_opcode(opcode: str) -> str:
+    """The operation that an opcode starts: `all-reduce` for `all-reduce-start`, `copy` for `copy-start`."""
+    return opcode.removesuffix("-start")
