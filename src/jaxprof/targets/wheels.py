@@ -35,6 +35,8 @@ print(json.dumps({
     "requires": requires, "has": {name: version(name) for name in sys.argv[1:]},
 }))
 """
+FOLDER_VARIABLE = "JAXPROF_TARGETS"
+"""Names another folder for the wheels than the user's state folder."""
 _INSTALL_TIMEOUT_SECONDS = 1800
 
 
@@ -101,7 +103,9 @@ def requirements(vendor: Vendor, facts: dict[str, Any]) -> list[str]:
 
 def folder(vendor: Vendor, facts: dict[str, Any]) -> Path:
     """Where the wheels of this vendor, jaxlib and Python are unpacked."""
-    return state_folder() / "targets" / f"{vendor}-jaxlib{facts['jaxlib']}-{facts['tag']}"
+    kept = os.environ.get(FOLDER_VARIABLE)
+    root = Path(kept) if kept else state_folder() / "targets"
+    return root / f"{vendor}-jaxlib{facts['jaxlib']}-{facts['tag']}"
 
 
 def environment(vendor: Vendor, python: str) -> dict[str, str]:
