@@ -231,7 +231,9 @@ _FACTORISATIONS: Final[dict[str, Callable[[int, int], float]]] = {
     "Cholesky": lambda _m, n: n**3 / 3,
     "LU": lambda m, n: m * n * min(m, n) - (m + n) * min(m, n) ** 2 / 2 + min(m, n) ** 3 / 3,
     "QR": _qr_flops,
-    "SVD": lambda m, n: 4.0 * m * m * n + 8.0 * m * n * n + 9.0 * n**3 if m >= n else 4.0 * n * n * m + 8.0 * n * m * m + 9.0 * m**3,
+    "SVD": lambda m, n: (
+        4.0 * m * m * n + 8.0 * m * n * n + 9.0 * n**3 if m >= n else 4.0 * n * n * m + 8.0 * n * m * m + 9.0 * m**3
+    ),
     "eigenvalues": lambda _m, n: 9.0 * n**3,
 }
 """Leading terms for one m x n matrix. SVD and eigenvalues iterate: these are the usual figures with vectors

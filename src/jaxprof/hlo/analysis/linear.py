@@ -144,6 +144,4 @@ def convolution_flops(instruction: Instruction, source: Shape, kernel: Shape, re
     in_features = kernel.dimensions[kernel_labels.index("i")]
     out_features = kernel.dimensions[kernel_labels.index("o")]
     batch_groups = (instruction.integers("batch_group_count") or (1,))[0] or 1
-    return float(
-        multiply_add_flops(source.dtype) * batch * in_features * out_features * visited // batch_groups
-    )
+    return float(multiply_add_flops(source.dtype) * batch * in_features * out_features * visited // batch_groups)
