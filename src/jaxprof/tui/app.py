@@ -13,31 +13,45 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 
 from jaxprof.session import Session
+from jaxprof.tui.devices import Devices, DeviceSource
 from jaxprof.tui.live import Live, Maker, make_conductor
 from jaxprof.tui.messages import (
+    DevicesChanged,
+    DevicesFound,
+    EntriesRead,
     EventsArrived,
     Failed,
     LiveChanged,
+    ReadingsTaken,
     SessionChanged,
     SessionOpened,
     StorageFailed,
 )
 from jaxprof.tui.modes import PLACES
+from jaxprof.tui.monitor import Monitor
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.widgets.mode_bar import ModeBar
 
 if TYPE_CHECKING:
+    from textual.message_pump import MessagePump
     from textual.screen import Screen
 
     from jaxprof.errors import JaxprofError
-    from jaxprof.store import Follower
+    from jaxprof.store import Follower, Library
     from jaxprof.worker import Interpreter, Planned
 
 FOLLOW_SECONDS = 0.25
 """How often a session that another process writes is read on."""
+LISTED = 40
+"""Sessions that Home looks at for what was run last."""
 TWICE_SECONDS = 2.0
 """Within this time a second ctrl+c quits."""
+
+
+WIDTHS: list[tuple[int, str]] | None = [(0, "-tiny"), (80, "-narrow"), (110, "-wide"), (160, "-very-wide")]
+HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (24, "-short"), (34, "-tall")]
+"""From which size on a screen has which class in the stylesheet; `-tiny` and `-low` show a note only."""
 
 
 class JaxprofApp(App[None]):
@@ -47,13 +61,8 @@ class JaxprofApp(App[None]):
     CSS_PATH = "jaxprof.tcss"
     MODES: ClassVar[dict[str, Any]] = {mode.name: mode.make for mode in PLACES}
     DEFAULT_MODE = "home"
-    HORIZONTAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [
-        (0, "-tiny"),
-        (80, "-narrow"),
-        (110, "-wide"),
-        (160, "-very-wide"),
-    ]
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-low"), (24, "-short"), (34, "-tall")]
+    HORIZONTAL_BREAKPOINTS = WIDTHS
+    VERTICAL_BREAKPOINTS = HEIGHTS
     BINDINGS: ClassVar[list[BindingType]] = [
         *(
             Binding(
@@ -81,6 +90,7 @@ class JaxprofApp(App[None]):
         *,
         interpreter: Interpreter | None = None,
         make: Maker = make_conductor,
+        devices: Callable[[], DeviceSource] | None = None,
         driver_class: Any = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
@@ -92,6 +102,11 @@ class JaxprofApp(App[None]):
         self.live = Live(self, interpreter, make)
         self.session_screens: list[SessionScreen] = []
         """Those that were gone to so far."""
+        self.devices = Devices()
+        """What the machine has, with live readings; filled by threads after the first frame."""
+        self.library_folder: Path | None = None
+        """Where sessions are kept; None for the user's own folder."""
+        self._monitor = Monitor(self, devices or _machine, self.live.interpreter)
         self._open_first = path
         self._follower: Follower[Session] | None = None
         self._show_live = True
@@ -106,8 +121,34 @@ class JaxprofApp(App[None]):
 
     def on_mount(self) -> None:
         self.set_interval(FOLLOW_SECONDS, self._follow)
+        self.call_after_refresh(self._monitor.start)
         if self._open_first is not None:
             self.open_session(self._open_first)
+
+    def on_unmount(self) -> None:
+        """Also when the app ends by an error: no child and no thread outlives it."""
+        self._monitor.stop()
+        self.live.close()
+
+    # -- devices ----------------------------------------------------------------------------------------------
+
+    def on_devices_found(self, message: DevicesFound) -> None:
+        """Takes the devices in; after JAX was asked, the first accelerator is the one to run on."""
+        if message.error is not None:
+            self.devices.fail(message.error.what, message.error.mend)
+        else:
+            self.devices.set_facts(message.facts)
+        self.devices.asked = self.devices.asked or message.asked
+        self._tell_devices()
+
+    def on_readings_taken(self, message: ReadingsTaken) -> None:
+        self.devices.take(message.readings)
+        self._tell_devices()
+
+    def _tell_devices(self) -> None:
+        for screen in self.session_screens:
+            if self.current_mode == screen.MODE:
+                screen.post_message(DevicesChanged())
 
     # -- where to go ------------------------------------------------------------------------------------------
 
@@ -115,7 +156,7 @@ class JaxprofApp(App[None]):
         """Goes to a mode."""
         self.switch_mode(mode)
 
-    def action_back(self) -> None:
+    async def action_back(self) -> None:
         """Leaves what is on top; from a mode, back to Home."""
         if len(self.screen_stack) > 1:
             self.pop_screen()
@@ -193,6 +234,17 @@ class JaxprofApp(App[None]):
             self.notify(notice, title=message.path.name, severity="warning", markup=False)
         self.switch_mode(message.go)
 
+    def library(self) -> Library:
+        """The folder of sessions."""
+        from jaxprof.store import Library
+
+        return Library(self.library_folder)
+
+    def list_sessions(self, screen: MessagePump, limit: int | None = LISTED) -> None:
+        """Reads the list of kept sessions and posts it to `screen`. Blocks: for threads only."""
+        library = self.library()
+        screen.post_message(EntriesRead(list(library.entries(limit)), library.size_bytes(), library.folder))
+
     def _drop_follower(self) -> None:
         if self._follower is not None:
             self._follower.finish()
@@ -224,7 +276,7 @@ class JaxprofApp(App[None]):
     def _tell(self, runs: frozenset[str], *, replaced: bool = False) -> None:
         """Tells the screens in view of a change; the others note it for later."""
         for screen in self.session_screens:
-            if screen.MODE == self.current_mode:
+            if self.current_mode == screen.MODE:
                 screen.post_message(SessionChanged(runs, replaced=replaced))
             else:
                 screen.miss(runs, replaced=replaced)
@@ -307,6 +359,8 @@ class JaxprofApp(App[None]):
     def _leave(self, return_code: int = 0, reason: str = "finished") -> None:
         """Ends the children and the log in a thread, then the app."""
 
+        self._monitor.stop()
+
         def close() -> None:
             self.live.close(reason)
             self.call_from_thread(self.exit, return_code=return_code)
@@ -327,3 +381,9 @@ class JaxprofApp(App[None]):
 
     def _doing(self, node: Any, action: str) -> Callable[[], Any]:
         return lambda: self.run_action(action, node)
+
+
+def _machine() -> DeviceSource:
+    from jaxprof.tui.device_source import MachineSource
+
+    return MachineSource()

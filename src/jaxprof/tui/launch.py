@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 PATIENCE_SECONDS = 3.0
 """How long an app that was told to end may take before it is ended without its help."""
-RESTORE = b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[?25h\x1b[?1049l\x1b[0m\r\n"
+RESTORE = (
+    b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[?25h"
+    b"\x1b[?1049l\x1b[0m\r\n"
+)
 """Mouse, paste and focus reports off, keyboard protocol off, cursor on, the normal screen, no colours."""
 
 

@@ -88,7 +88,7 @@ class Live:
 
     def cancel(self, run: str) -> None:
         """Cancels a run that waits or goes on; a second time, without patience."""
-        self._in_thread(lambda: self._conductor and self._conductor.cancel(run), "cancel")
+        self._ask(lambda conductor: conductor.cancel(run))
 
     def cancel_current(self) -> None:
         """Cancels the run that goes on; those that wait go on."""
@@ -99,7 +99,7 @@ class Live:
 
     def cancel_all(self) -> None:
         """Cancels the run that goes on and all that wait."""
-        self._in_thread(lambda: self._conductor and self._conductor.cancel_all(), "cancel")
+        self._ask(lambda conductor: conductor.cancel_all())
 
     def move_to(self, path: Path, done: Callable[[], object] | None = None) -> None:
         """Goes on writing the session in another file. What prevents it arrives as `StorageFailed` again."""
@@ -110,6 +110,11 @@ class Live:
         self._ended = True
         if self._conductor is not None:
             self._conductor.close(reason)
+
+    def _ask(self, what: Callable[[ConductorLike], None]) -> None:
+        conductor = self._conductor
+        if conductor is not None:
+            self._in_thread(lambda: what(conductor), "ask")
 
     def _in_thread(self, work: Callable[[], object], name: str) -> None:
         def guarded() -> None:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from jaxprof.errors import JaxprofError
     from jaxprof.events import DeviceReading, Event
     from jaxprof.session import Session
-    from jaxprof.store import Follower
+    from jaxprof.store import Entry, Follower
+    from jaxprof.tui.devices import DeviceFacts
+    from jaxprof.workloads.model import WorkloadCard
 
 
 class SessionChanged(Message):
@@ -82,3 +84,38 @@ class ReadingsTaken(Message):
     def __init__(self, readings: list[DeviceReading]) -> None:
         super().__init__()
         self.readings = readings
+
+
+class DevicesFound(Message):
+    """The machine's devices are known; `asked` when JAX has said which of them it uses, or could not."""
+
+    def __init__(self, facts: list[DeviceFacts], *, asked: bool, error: JaxprofError | None = None) -> None:
+        super().__init__()
+        self.facts = facts
+        self.asked = asked
+        self.error = error
+
+
+class DevicesChanged(Message):
+    """`app.devices` has other devices or other readings. Posted to the screen in view."""
+
+    bubble = False
+
+
+class CardsLoaded(Message):
+    """Descriptions of workloads were read."""
+
+    def __init__(self, cards: list[WorkloadCard]) -> None:
+        super().__init__()
+        self.cards = cards
+
+
+class EntriesRead(Message):
+    """The kept sessions were listed."""
+
+    def __init__(self, entries: list[Entry], size_bytes: int, folder: Path) -> None:
+        super().__init__()
+        self.entries = entries
+        self.size_bytes = size_bytes
+        """Of the whole folder."""
+        self.folder = folder

@@ -1,21 +1,335 @@
-"""Home."""
+"""Home: what is there, what can be run, what was run.
+
+The first frame has the names of the workloads and nothing else; descriptions, devices and sessions come from threads.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.widgets import Static
 
+from jaxprof import units
+from jaxprof.errors import JaxprofError
+from jaxprof.safe_text import safe
+from jaxprof.tui.choices import Choices
+from jaxprof.tui.messages import CardsLoaded, EntriesRead, Failed
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.widgets.device_list import DeviceList
+from jaxprof.tui.widgets.filter_line import FilterLine
+from jaxprof.tui.widgets.session_list import SessionList
+from jaxprof.tui.widgets.workload_detail import WorkloadDetail
+from jaxprof.tui.widgets.workload_list import VariantList, WorkloadList
+from jaxprof.workloads import names
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from jaxprof.store import Entry
+    from jaxprof.tui.dialogs.parameters import Answer
+    from jaxprof.workloads.model import Estimate, WorkloadCard
+
+RECENT = 12
+
 
 class HomeScreen(SessionScreen):
-    """Home."""
+    """Devices above, workloads on the left, the workload in view on the right, what Enter will do at the bottom."""
 
     MODE: ClassVar[str] = "home"
+    AUTO_FOCUS = "#workloads"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "slash", "filter", "Filter", key_display="/", tooltip="Only workloads with these words", id="home.filter"
+        ),
+        Binding("e", "edit", "Parameters", tooltip="Sizes, sweep and time budget of this workload", id="home.edit"),
+        Binding("p", "preset", "Preset", tooltip="Quick sizes, or those that were published", id="home.preset"),
+        Binding("d", "devices", "Devices", tooltip="Choose the devices to run on", id="home.devices"),
+        Binding("v", "variants", "Variants", tooltip="Choose variants, see their source", id="home.variants"),
+        Binding(
+            "plus,o", "own", "Own", key_display="+", tooltip="Add a workload of yours: file.py:function", id="home.own"
+        ),
+        Binding("r", "run", "Run", show=False, tooltip="Run the marked workloads, or this one", id="home.run"),
+        Binding("s", "recent", "Recent sessions", show=False, tooltip="To the recent sessions", id="home.recent"),
+        Binding("escape", "back", "Back", show=False, tooltip="Clear the filter, or back to the list", id="home.back"),
+        Binding("tab", "app.focus_next", "Next pane", show=False, tooltip="To the next pane", id="home.next"),
+        Binding(
+            "shift+tab", "app.focus_previous", "Pane before", show=False, tooltip="To the pane before", id="home.last"
+        ),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.choices = Choices()
+        self._cards: dict[str, WorkloadCard] = {}
+        self._names = names()
+        self._own: list[str] = []
+        self._entries: list[Entry] = []
+        self._only = ""
 
     def compose_body(self) -> ComposeResult:
-        yield Static("Home", markup=False)
+        with Vertical(id="devices-box", classes="box") as box:
+            box.border_title = "Devices"
+            yield DeviceList(self.profiler.devices, self.choices.devices, id="devices")
+        with Horizontal(id="home-body"):
+            with Vertical(id="home-left"):
+                with Vertical(id="workloads-box", classes="box") as box:
+                    box.border_title = "Workloads"
+                    yield FilterLine()
+                    yield WorkloadList(self._names, self._cards, self.choices)
+                with Vertical(id="recent-box", classes="box") as box:
+                    box.border_title = "Recent sessions"
+                    yield SessionList(id="recent")
+            with Vertical(id="detail-box", classes="box"):
+                yield WorkloadDetail(self.choices)
+        yield Static(id="plan", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(DeviceList).show_devices()
+        self.call_after_refresh(self._load)
+
+    def _load(self) -> None:
+        self.run_worker(self._read_cards, name="cards", group="cards", thread=True)
+
+    def _read_cards(self) -> None:
+        """In a thread: what Home shows beside the names, and the imports that the first key would wait for."""
+        from jaxprof import workloads
+
+        self.post_message(CardsLoaded(workloads.cards()))
+        self.profiler.list_sessions(self)
+        import_module("jaxprof.worker")  # now, so that the first key does not wait for it
+
+    # -- what threads bring ------------------------------------------------------------------------------------
+
+    def on_cards_loaded(self, message: CardsLoaded) -> None:
+        """Descriptions came: the catalogue's, or the user's own."""
+        for card in message.cards:
+            self._cards[card.name] = card
+            if card.name not in self._names:
+                self._names.append(card.name)
+                self._own.append(card.name)
+        self.query_one(WorkloadList).show_names(self._names, self._only)
+        self._show_detail()
+        self._show_plan()
+
+    def on_entries_read(self, message: EntriesRead) -> None:
+        self._entries = message.entries
+        self.query_one("#recent", SessionList).show_entries(message.entries[:RECENT])
+        self._show_detail()
+
+    def on_devices_changed(self) -> None:
+        self.query_one(DeviceList).show_devices()
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """The list of sessions is read again when one comes back here: its counts may have changed."""
+
+    def on_screen_resume(self) -> None:
+        if self._cards:
+            self.run_worker(lambda: self.profiler.list_sessions(self), group="entries", exclusive=True, thread=True)
+
+    # -- what is shown -----------------------------------------------------------------------------------------
+
+    @property
+    def card(self) -> WorkloadCard | None:
+        """The workload under the cursor, once its description is there."""
+        name = self.query_one(WorkloadList).workload
+        return self._cards.get(name) if name is not None else None
+
+    def _show_detail(self) -> None:
+        card = self.card
+        box = self.query_one("#detail-box")
+        box.border_title = Content(card.name if card is not None else "")
+        last = last_medians(card.name, self._entries) if card is not None else {}
+        self.query_one(WorkloadDetail).show_card(card, last, self._estimate(card))
+
+    def _estimate(self, card: WorkloadCard | None) -> Estimate | None:
+        if card is None or card.origin != "built in":
+            return None
+        from jaxprof.workloads import built_in
+
+        return built_in(card.name).estimate(card.resolve(self.choices.preset, self.choices.of(card.name).settings))
+
+    def _chosen(self) -> list[WorkloadCard]:
+        """The marked workloads, or the one under the cursor."""
+        marked = [self._cards[name] for name in self._names if name in self.choices.marked and name in self._cards]
+        return marked or ([self.card] if self.card is not None else [])
+
+    def _show_plan(self) -> None:
+        """What Enter will do, in one line."""
+        chosen = self._chosen()
+        if not chosen:
+            return
+        from jaxprof.worker import expected_seconds
+
+        try:
+            planned = self.choices.plan(chosen)
+        except JaxprofError as error:
+            self.query_one("#plan", Static).update(Content.styled(f" {safe(error.what)}", "$error"))
+            return
+        what = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} workloads"
+        runs = f"{len(planned)} run{'s' if len(planned) != 1 else ''}"
+        text = Content.assemble(
+            (" ⏎ ", "bold $footer-key-foreground"),
+            (safe(what), "bold"),
+            (f" · {runs} · {self.choices.preset} sizes · on {', '.join(self.choices.devices)} · ", "$text-muted"),
+            (f"about {units.seconds(expected_seconds(planned), 2)} or more", "$text-muted"),
+        )
+        self.query_one("#plan", Static).update(text)
+
+    def _show_marks(self) -> None:
+        listed = self.query_one(WorkloadList)
+        box = self.query_one("#workloads-box")
+        marked = len(self.choices.marked)
+        notes = [f"{marked} marked"] if marked else []
+        notes += [f"{listed.hidden} hidden"] if listed.hidden else []
+        box.border_subtitle = " · ".join(notes)
+        self._show_plan()
+
+    # -- what the lists say ------------------------------------------------------------------------------------
+
+    @on(WorkloadList.Highlighted, "#workloads")
+    def _workload_in_view(self) -> None:
+        self._show_detail()
+        if not self.choices.marked:
+            self._show_plan()
+
+    @on(WorkloadList.Marked)
+    def _marked(self) -> None:
+        self._show_marks()
+
+    @on(WorkloadList.Run)
+    def action_run(self) -> None:
+        """Starts what is chosen."""
+        try:
+            planned = self.choices.plan(self._chosen())
+        except JaxprofError as error:
+            self.profiler.tell(error)
+            return
+        if planned:
+            self.profiler.start_runs(planned)
+
+    @on(DeviceList.Toggled)
+    def _device_toggled(self, message: DeviceList.Toggled) -> None:
+        device = self.profiler.devices.get(message.device)
+        if device is not None and device.facts.usable is False:
+            self.notify(device.facts.mend, title=f"JAX does not use {message.device}", severity="warning", markup=False)
+            return
+        self.choices.toggle_device(message.device)
+        self.query_one(DeviceList).refresh()
+        self._show_plan()
+
+    @on(VariantList.Toggled)
+    def _variant_toggled(self, message: VariantList.Toggled) -> None:
+        card = self.card
+        if card is None:
+            return
+        if message.variant == card.baseline:
+            self.notify("The others are compared with it.", title="The baseline always runs", markup=False)
+        self.choices.toggle_variant(card, message.variant)
+        self.query_one(VariantList).refresh()
+        self._refresh_row()
+
+    @on(SessionList.Opened)
+    def _session_opened(self) -> None:
+        entry = self.query_one("#recent", SessionList).entry
+        if entry is not None:
+            self.profiler.open_session(entry.path)
+
+    def _refresh_row(self) -> None:
+        listed = self.query_one(WorkloadList)
+        listed.refresh_row(listed.cursor)
+        self._show_plan()
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Opens the line for the filter."""
+        self.query_one(FilterLine).open(self._only)
+
+    @on(FilterLine.Edited)
+    def _filter_changed(self, message: FilterLine.Edited) -> None:
+        self._only = message.text
+        self.query_one(WorkloadList).show_names(self._names, self._only)
+        self._show_marks()
+
+    @on(FilterLine.Left)
+    def _filter_left(self) -> None:
+        self.query_one(WorkloadList).focus()
+
+    def action_back(self) -> None:
+        """Clears the filter; else back to the list of workloads."""
+        if self._only:
+            self.query_one(FilterLine).clear()
+        self.query_one(WorkloadList).focus()
+
+    def action_preset(self) -> None:
+        """The other preset, for all workloads."""
+        self.choices.next_preset()
+        self._show_detail()
+        self._show_plan()
+
+    def action_devices(self) -> None:
+        """To the devices."""
+        self.query_one(DeviceList).focus()
+
+    def action_variants(self) -> None:
+        """To the variants of the workload in view."""
+        self.query_one(VariantList).focus()
+
+    def action_recent(self) -> None:
+        """To the recent sessions."""
+        self.query_one("#recent", SessionList).focus()
+
+    def action_edit(self) -> None:
+        """Asks for the parameters of the workload in view."""
+        card = self.card
+        if card is None:
+            return
+        from jaxprof.tui.dialogs.parameters import ParametersDialog
+
+        def answered(answer: Answer | None) -> None:
+            if answer is None:
+                return
+            chosen = self.choices.of(card.name)
+            chosen.settings, chosen.sweep = answer.settings, answer.sweep
+            self.choices.budget_seconds = answer.budget_seconds
+            self._show_detail()
+            self._refresh_row()
+
+        self.app.push_screen(ParametersDialog(card, self.choices), answered)
+
+    def action_own(self) -> None:
+        """Asks for a workload of the user's."""
+        from jaxprof.tui.dialogs.own_workload import OwnWorkload
+
+        def answered(added: tuple[list[WorkloadCard], tuple[str, ...]] | None) -> None:
+            if added is None:
+                return
+            cards, arguments = added
+            for card in cards:
+                self.choices.of(card.name).arguments = arguments
+            self.on_cards_loaded(CardsLoaded(cards))
+            if cards:
+                self.query_one(WorkloadList).move_to_key(cards[0].name)
+
+        self.app.push_screen(OwnWorkload(self.profiler.live.interpreter, Path.cwd()), answered)
+
+    def on_failed(self, message: Failed) -> None:
+        self.profiler.tell(message.error)
+        message.stop()
+
+
+def last_medians(workload: str, entries: list[Entry]) -> dict[str, str]:
+    """What each variant took in the newest session that has it, in words. From the listing alone: nothing is folded."""
+    found: dict[str, str] = {}
+    for entry in entries:
+        for closed in entry.closed:
+            if closed.workload == workload and closed.median_seconds is not None and closed.variant not in found:
+                where = "" if closed.device == "cpu:0" else f" {closed.device}"
+                found[closed.variant] = f"last {units.seconds(closed.median_seconds)}{where}"
+    return found

@@ -1,0 +1,62 @@
+"""Small pictures made of characters: a cell of a table, a bar, a sparkline, a mark box. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from textual.content import Content
+
+from jaxprof.safe_text import columns, shorten
+
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+SPARKS = "▁▂▃▄▅▆▇█"
+MARKED, UNMARKED = "▣", "□"
+
+
+def cell(text: str, width: int, style: str = "", *, right: bool = False) -> Content:
+    """`text` from outside, made safe and exactly `width` columns wide."""
+    if width <= 0:
+        return Content("")
+    line = shorten(text, width)
+    gap = " " * (width - columns(line))
+    return Content.styled(gap + line if right else line + gap, style)
+
+
+def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "$bar-track") -> Content:
+    """A bar of `width` columns, filled to `fraction` (0..1) in eighths of a column; only its track when unknown."""
+    if width <= 0:
+        return Content("")
+    share = 0.0 if fraction is None or math.isnan(fraction) else min(1.0, max(0.0, fraction))
+    eighths = round(share * width * 8)
+    if share > 0 and eighths == 0:
+        eighths = 1
+    full, rest = divmod(eighths, 8)
+    partial = EIGHTHS[rest] if rest else ""
+    empty = width - full - len(partial)
+    return Content.assemble(
+        ("█" * full, f"{style} on {track}"), (partial, f"{style} on {track}"), (" " * empty, f"on {track}")
+    )
+
+
+def spark(values: Sequence[float | None], width: int, style: str = "$bar") -> Content:
+    """The last `width` shares (0..1) as columns of eight heights; unknown ones are blank."""
+    shown = list(values)[-width:]
+    text = "".join(
+        " " if value is None or math.isnan(value) else SPARKS[min(7, max(0, int(value * 8)))] for value in shown
+    )
+    return Content.styled(text.rjust(width), style)
+
+
+def mark(on: bool, *, partial: bool = False) -> Content:
+    """A box that is marked or not."""
+    if partial:
+        return Content.styled("▪", "$primary")
+    return Content.styled(MARKED, "bold $primary") if on else Content.styled(UNMARKED, "$quiet")
+
+
+def heat(fraction: float | None) -> str:
+    """The colour of a load: calm below 70 %, a warning from there, an alarm from 95 %."""
+    if fraction is None:
+        return "$quiet"
+    return "$error" if fraction >= 0.95 else "$warning" if fraction >= 0.7 else "$bar"
