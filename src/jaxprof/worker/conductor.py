@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from jaxprof.engine.request import Answer, CompileRequest, Request, RunRequest
@@ -150,6 +151,11 @@ class Conductor:
         for run in waiting:
             self.cancel(run)
         self.cancel(self._current)
+
+    def move_to(self, path: Path) -> None:
+        """Goes on writing the session in another file, with everything so far. Raises StorageError."""
+        with self._lock:
+            self.writer.move_to(path)
 
     def close(self, reason: str = "finished") -> None:
         """Ends the children, closes the log in good order. What still waits or runs is closed as cancelled."""
