@@ -1,0 +1,171 @@
+"""What a kernel is, in words: the kind that a table of kernels is grouped by.
+
+A fusion is named after the heaviest thing in it (a dot makes it a GEMM, whoever computes it); otherwise after the way
+in which XLA emits it. `target` names the library or the code generator where it is not XLA's own loop emitter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis import library
+from jaxprof.hlo.analysis.opcodes import ARITHMETIC, COLLECTIVES, FREE, TRANSCENDENTAL, base_opcode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jaxprof.hlo.model import Computation, Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kernel's kind, and the library or generator that makes it."""
+
+    words: str
+    target: str = ""
+
+
+_OF_OPCODE: Final[dict[str, str]] = {
+    "dot": "GEMM", "ragged-dot": "GEMM", "scaled-dot": "GEMM", "sort": "sort", "topk": "top-k", "fft": "FFT",
+    "scatter": "scatter", "gather": "gather", "reduce": "reduction", "reduce-window": "window reduction",
+    "select-and-scatter": "window reduction", "copy": "copy", "copy-start": "copy", "transpose": "transpose",
+    "reshape": "copy", "send": "transfer", "recv": "transfer", "infeed": "infeed", "outfeed": "outfeed",
+    "cholesky": "Cholesky", "triangular-solve": "triangular solve", "rng": "random numbers",
+    "rng-bit-generator": "random numbers", "rng-get-and-update-state": "random numbers", "slice": "slice",
+    "dynamic-slice": "slice", "dynamic-update-slice": "update in place", "concatenate": "concatenation", "pad": "pad",
+    "broadcast": "broadcast", "iota": "broadcast", "reverse": "copy", "bitcast-convert": "copy", "map": "elementwise",
+}  # fmt: skip
+_OF_FUSION: Final = {
+    "kLoop": "loop fusion",
+    "kInput": "input fusion",
+    "kOutput": "output fusion",
+    "kCustom": "custom fusion",
+}
+_EXPONENTIALS: Final = frozenset({"exponential", "exponential-minus-one"})
+_HEAVY: Final = ("scatter", "sort", "fft", "select-and-scatter")
+_HOST: Final = 5
+"""The memory space of the host in a layout: `S(5)`."""
+
+
+def kind_of(instruction: Instruction) -> Kind:
+    """The kind of a kernel; of an asynchronous start that of what it wraps."""
+    opcode = instruction.opcode
+    if opcode == "async-start":
+        return _of_wrapped(instruction)
+    if opcode == "fusion":
+        return _of_fusion(instruction)
+    if opcode == "custom-call":
+        target = instruction.string("custom_call_target")
+        return Kind(library.kind_of(target), target)
+    if opcode == "convolution":
+        return Kind("GEMM" if is_matmul(instruction) else "convolution")
+    if opcode in ("copy", "copy-start"):
+        return Kind("transfer" if _crosses_to_host(instruction) else "copy")
+    base = base_opcode(opcode)
+    if base in COLLECTIVES:
+        return Kind(base)
+    if opcode in ARITHMETIC or opcode in TRANSCENDENTAL:
+        return Kind("elementwise")
+    return Kind(_OF_OPCODE.get(opcode, opcode))
+
+
+def is_collective(kind: str) -> bool:
+    """The kind of a collective is its opcode: `all-reduce`."""
+    return kind in COLLECTIVES
+
+
+def is_matmul(convolution: Instruction) -> bool:
+    """A convolution without a window: how TPU modules write a dot."""
+    return "window" not in convolution.attributes or "size=" not in convolution.attributes["window"]
+
+
+def _of_wrapped(start: Instruction) -> Kind:
+    for computation in start.called_computations():
+        for instruction in computation.instructions:
+            if instruction.opcode not in FREE and instruction.opcode != "async-start":
+                return kind_of(instruction)
+    return Kind(_OF_OPCODE.get(start.wrapped_opcode, start.wrapped_opcode or "async"))
+
+
+def generator_of(fusion: Instruction) -> str:
+    """Who makes the code of a fusion, from its settings: `__triton_gemm`, `__ynn_fusion`; empty for XLA itself."""
+    config = fusion.backend_config
+    for key in ("fusion_backend_config", "fusion_config"):
+        inner = config.get(key)
+        if isinstance(inner, dict) and isinstance(inner.get("kind"), str):
+            if inner["kind"] == "__custom_fusion":
+                custom = inner.get("custom_fusion_config")
+                return str(custom.get("name", "")) if isinstance(custom, dict) else "__custom_fusion"
+            return str(inner["kind"])
+    old = config.get("kind")
+    return old if isinstance(old, str) else ""
+
+
+def inside(computation: Computation | None, depth: int = 0) -> Iterable[Instruction]:
+    """The instructions of a fused computation and of the fusions in it, parameters left out."""
+    if computation is None or depth > 8:
+        return
+    for instruction in computation.instructions:
+        if instruction.opcode == "fusion":
+            for inner in instruction.called_computations():
+                yield from inside(inner, depth + 1)
+        elif instruction.opcode != "parameter":
+            yield instruction
+
+
+def fused(fusion: Instruction) -> list[Instruction]:
+    """What a fusion holds, parameters left out."""
+    called = fusion.called_computations()
+    return list(inside(called[0])) if called else []
+
+
+def _of_fusion(fusion: Instruction) -> Kind:
+    target = generator_of(fusion)
+    held = fused(fusion)
+    working = [instruction for instruction in held if instruction.opcode not in FREE]
+    opcodes = {instruction.opcode for instruction in working}
+    if words := _multiplying(working, opcodes):
+        return Kind(words, target)
+    for opcode in _HEAVY:
+        if opcode in opcodes:
+            return Kind(_OF_OPCODE[opcode], target)
+    for instruction in working:
+        if instruction.opcode == "custom-call":
+            name = instruction.string("custom_call_target")
+            return Kind(library.kind_of(name), target or name)
+        if base_opcode(instruction.opcode) in COLLECTIVES:
+            return Kind(base_opcode(instruction.opcode), target)
+    if len(working) == 1 and working[0].opcode in ("copy", "transpose", "reduce-window"):
+        return Kind(_OF_OPCODE[working[0].opcode], target)
+    if target.startswith("__triton"):
+        return Kind("Triton fusion", target)
+    kind = fusion.string("kind")
+    if "reduce" in opcodes and kind != "kLoop":
+        return Kind("reduction fusion", target)
+    if kind == "kInput" and opcodes & {"transpose", "copy"}:
+        return Kind("transpose fusion", target)
+    if target == "dynamic_memcpy" or target == "address_computation":
+        return Kind("copy", target)
+    return Kind(_OF_FUSION.get(kind, "fusion"), target)
+
+
+def _multiplying(working: list[Instruction], opcodes: set[str]) -> str:
+    """GEMM, convolution or attention, where the fusion holds a dot or a convolution; else empty."""
+    dots = sum(
+        instruction.opcode in ("dot", "ragged-dot", "scaled-dot")
+        or (instruction.opcode == "convolution" and is_matmul(instruction))
+        for instruction in working
+    )
+    if dots >= 2 and "reduce" in opcodes and opcodes & _EXPONENTIALS:
+        return "attention"
+    if dots:
+        return "GEMM"
+    return "convolution" if "convolution" in opcodes else ""
+
+
+def _crosses_to_host(copy: Instruction) -> bool:
+    operand = copy.operand(0)
+    shapes = [*copy.shape.leaves(), *(operand.shape.leaves() if operand is not None else ())]
+    spaces = {shape.layout.memory_space for shape in shapes if shape.layout and shape.rank}
+    return _HOST in spaces and len(spaces) > 1

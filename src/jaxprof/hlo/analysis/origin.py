@@ -1,0 +1,173 @@
+"""Where a kernel came from: JAX's path of transformations and scopes, source lines, forward or backward.
+
+JAX writes into `op_name` the stack of names under which an operation was traced: `jit(f)/transpose(jvp(attn))/dot`.
+Transformations wrap names (`jvp`, `transpose`, `vmap`), functions under `jit` are names of their own, and what
+`jax.named_scope` set stands between the slashes. Structure words of JAX's control flow (`while/body`) are told apart
+from scopes by position only; a scope that is called `body` right after `while` is taken for the loop's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jaxprof.hlo.model import Frame, Instruction
+
+_WRAPPED = re.compile(r"([A-Za-z_]\w*)\((.*)\)$")
+_CALLS: Final = frozenset({"jit", "pjit", "pmap", "xmap", "shard_map", "core_call", "xla_call"})
+_STRUCTURE: Final = frozenset(
+    {
+        "while", "body", "cond", "scan", "closed_call", "core_closed_call", "checkpoint", "remat", "remat2",
+        "rematted_computation", "custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr", "pjit", "branch",
+        "custom_lin", "shard_map", "main",
+    }
+)  # fmt: skip
+_BRANCH = re.compile(r"branch_\d+_fun$|true_fun$|false_fun$")
+_REMAT: Final = frozenset({"rematted_computation"})
+
+
+@dataclass(frozen=True, slots=True)
+class OpPath:
+    """An `op_name` taken apart."""
+
+    functions: tuple[str, ...]
+    """Names under `jit`, outermost first: `("step", "softmax")`."""
+    scopes: tuple[str, ...]
+    """Named scopes, and functions that were called inside the outermost one: what a tree is made of."""
+    primitive: str
+    """The operation, `dot_general`; empty where the path has one part only."""
+    direction: str
+    """`backward` for what transposition made, `forward` for what differentiation recorded, else empty."""
+    transformations: tuple[str, ...]
+    """Those that occur anywhere in it, outermost first: `("transpose", "jvp", "vmap")`."""
+    recomputed: bool
+    """It is the second computation of a value that `jax.checkpoint` did not keep."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of a source file, from 1."""
+
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One place that a kernel's instructions came from."""
+
+    op_name: str
+    source: Place | None
+    stack: tuple[Frame, ...]
+    """Innermost first; empty where the module does not say."""
+    instructions: int
+    """How many of the kernel's instructions came from here."""
+
+    @property
+    def path(self) -> OpPath:
+        return op_path(self.op_name)
+
+
+def _parts(op_name: str) -> list[str]:
+    """The path cut at the slashes that are outside parentheses."""
+    found: list[str] = []
+    depth = start = 0
+    for at, character in enumerate(op_name):
+        if character == "(":
+            depth += 1
+        elif character == ")":
+            depth = max(0, depth - 1)
+        elif character == "/" and depth == 0:
+            found.append(op_name[start:at])
+            start = at + 1
+    found.append(op_name[start:])
+    return [part for part in found if part]
+
+
+@lru_cache(maxsize=4096)
+def op_path(op_name: str) -> OpPath:
+    """Takes an `op_name` apart. Never raises: what it cannot tell becomes a scope."""
+    functions: list[str] = []
+    scopes: list[str] = []
+    transformations: list[str] = []
+    parts = _parts(op_name)
+    if len(parts) == 1 and not _WRAPPED.match(parts[0]):
+        parts = []  # the name of an argument, `x` or `params['w']`
+    primitive = parts.pop() if len(parts) > 1 and not _WRAPPED.match(parts[-1]) else ""
+    recomputed = False
+    for part in parts:
+        inner, is_function = part, False
+        for _ in range(16):
+            wrapped = _WRAPPED.match(inner)
+            if wrapped is None:
+                break
+            inner = wrapped[2]
+            if wrapped[1] in _CALLS:
+                is_function = True
+            elif wrapped[1] not in transformations:
+                transformations.append(wrapped[1])
+        recomputed |= inner in _REMAT
+        if is_function:
+            if inner == "main":  # older JAX: jit(f)/jit(main)
+                continue
+            if functions and inner:
+                scopes.append(inner)
+            functions.append(inner)
+        elif inner and inner not in _STRUCTURE and not _BRANCH.match(inner):
+            scopes.extend(piece for piece in inner.split("/") if piece)
+    direction = "backward" if "transpose" in transformations else "forward" if "jvp" in transformations else ""
+    return OpPath(tuple(functions), tuple(scopes), primitive, direction, tuple(transformations), recomputed)
+
+
+def origins(kernel: Instruction, inside: Iterable[Instruction]) -> tuple[Origin, ...]:
+    """The places that a kernel came from: first its own, then those of what it holds, the most frequent first."""
+    counts: dict[tuple[str, int], int] = {}
+    samples: dict[tuple[str, int], Instruction] = {}
+    for instruction in inside:
+        metadata = instruction.metadata
+        if not metadata.text:
+            continue
+        key = (_first_name(metadata.op_name), metadata.stack_frame_id or metadata.source_line)
+        counts[key] = counts.get(key, 0) + 1
+        samples.setdefault(key, instruction)
+    own = kernel.metadata
+    own_key = (_first_name(own.op_name), own.stack_frame_id or own.source_line)
+    if own.text and (own.op_name or own_key[1]):
+        samples.setdefault(own_key, kernel)
+        counts.setdefault(own_key, 1)
+    merged: dict[tuple[str, Place | None], Origin] = {}
+    for key in sorted(samples, key=lambda key: (key != own_key, not key[1], -counts[key])):
+        name, number = key
+        if not name and not number:
+            continue
+        stack = samples[key].stack
+        place = Place(stack[0].file, stack[0].line) if stack and stack[0].file else None
+        same = merged.get((name, place))
+        total = counts[key] + (same.instructions if same else 0)
+        merged[name, place] = Origin(name, place, same.stack if same else stack, total)
+    return tuple(merged.values())
+
+
+def _first_name(op_name: str) -> str:
+    """XLA joins the names of operations that it made one with `;`: the first is the one that the frame belongs to."""
+    return op_name.partition(";")[0]
+
+
+def source_lines(place: Place, around: int = 0) -> tuple[tuple[int, str], ...]:
+    """The line itself with `around` lines on each side, numbered; empty where the file cannot be read here."""
+    first = max(1, place.line - around)
+    try:
+        with Path(place.file).open(encoding="utf-8", errors="replace") as file:
+            return tuple(
+                (number, line.rstrip("\r\n"))
+                for number, line in zip(range(1, place.line + around + 1), file, strict=False)
+                if number >= first
+            )
+    except (OSError, ValueError):
+        return ()
