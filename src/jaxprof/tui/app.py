@@ -192,6 +192,11 @@ class JaxprofApp(App[None]):
         self.live.start(planned)
         self.switch_mode("run")
 
+    @property
+    def session_grows(self) -> bool:
+        """Whether the open session is still being written: by this app, or by another process that is followed."""
+        return self._follower is not None or (self.live.busy and self.session is self.live.session)
+
     def set_session(self, session: Session, path: Path | None) -> None:
         """Shows another session in every screen."""
         self.session, self.session_path, self.run_in_view = session, path, ""

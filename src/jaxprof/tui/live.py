@@ -67,6 +67,8 @@ class Live:
         self._ended = False
         self.session: Session | None = None
         """Folded on the thread that draws; None before the first run."""
+        self.planned: dict[str, Planned] = {}
+        """What was asked for, by the id of the run that it became: what is needed to ask for it again."""
         self.path: Path | None = None
 
     @property
@@ -131,7 +133,7 @@ class Live:
                 conductor, self.session, self.path = self._make(self.interpreter(), self._listen)
                 self._conductor = conductor
             conductor = self._conductor
-            conductor.add(planned)
+            self.planned.update(zip(conductor.add(planned), planned, strict=True))
             if self._driving:
                 return
             self._driving = True
