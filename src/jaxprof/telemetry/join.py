@@ -1,0 +1,138 @@
+"""JAX's devices and the machine's, made one list: joined by UUID or PCI address, never by NVML's number.
+
+JAX often tells neither. Then its device is CUDA's ordinal, which `visible` has already turned into a GPU from the
+user's environment; and where CUDA's order cannot be known, a product name that only one GPU bears. What none of these
+joins stays apart: a wrong join would show another program's temperature and power.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jaxprof.telemetry.devices import HIDDEN, Device, in_order
+from jaxprof.telemetry.nvidia import normal_pci_bus_id
+
+
+def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, ...]:
+    """`local` with the engine's answer to a `DevicesRequest` laid over it.
+
+    `answer` holds `devices` (one mapping each: id, platform, kind, process, core_count, ...), `errors` (platform →
+    what JAX said when it could not start it) and `process_index`. Keys that are missing are unknown. A device that
+    JAX lists gets JAX's id; one that it does not list gets `used_by_jax=False` with the reason.
+    """
+    rest = list(local)
+    joined: list[Device] = []
+    own_process = answer.get("process_index") or 0
+    for told in answer.get("devices") or []:
+        theirs = _jax_device(told)
+        here = theirs.process in (None, own_process)
+        found = _match(theirs, rest, told.get("local_hardware_id")) if here else None
+        if found is not None:
+            rest.remove(found)
+        elif here and theirs.platform == "cpu":  # several CPU devices on one machine are the same cores
+            found = next((device for device in joined if device.platform == "cpu"), None)
+        joined.append(_joined(found, theirs))
+    taken = {device.id for device in joined}
+    errors = answer.get("errors") or {}
+    return in_order([*joined, *_unused(rest, taken, errors)])
+
+
+def _jax_device(told: Mapping[str, Any]) -> Device:
+    identifier = str(told["id"])
+    platform = str(told.get("platform") or identifier.partition(":")[0])
+    return Device(
+        id=identifier,
+        platform=platform,
+        kind=_known(told, "kind", str),
+        process=_known(told, "process", int),
+        memory_used_bytes=_known(told, "memory_in_use_bytes", int),
+        allocator_limit_bytes=_known(told, "memory_limit_bytes", int),
+        core_count=_known(told, "core_count", float),
+        compute_capability=_known(told, "compute_capability", str),
+        uuid=_known(told, "uuid", str),
+        pci_bus_id=normal_pci_bus_id(_known(told, "pci_bus_id", str)),
+        used_by_jax=True,
+    )
+
+
+def _match(theirs: Device, rest: Sequence[Device], ordinal: int | None) -> Device | None:
+    candidates = [device for device in rest if device.platform == theirs.platform]
+    if theirs.platform == "cpu":
+        return candidates[0] if candidates else None
+    if theirs.uuid is not None:
+        return _only([device for device in candidates if _same_uuid(device.uuid, theirs.uuid)])
+    if theirs.pci_bus_id is not None:
+        return _only([device for device in candidates if device.pci_bus_id == theirs.pci_bus_id])
+    number = theirs.number if ordinal is None else ordinal
+    of_kind = [device for device in candidates if device.kind is None or device.kind == theirs.kind]
+    placed = _only([device for device in of_kind if device.cuda_ordinal == number])
+    return placed or _only([device for device in of_kind if device.cuda_ordinal is None and device.id[:5] == "cuda:"])
+
+
+def _joined(found: Device | None, theirs: Device) -> Device:
+    """What JAX says of itself, and what the machine says of the hardware."""
+    if found is None:
+        return replace(theirs, memory_limit_bytes=theirs.allocator_limit_bytes)
+    cpu = theirs.platform == "cpu"
+    return replace(
+        found,
+        id=theirs.id,
+        kind=found.kind or theirs.kind,
+        process=theirs.process,
+        memory_used_bytes=found.memory_used_bytes if found.memory_used_bytes is not None else theirs.memory_used_bytes,
+        memory_limit_bytes=found.memory_limit_bytes or theirs.allocator_limit_bytes,
+        allocator_limit_bytes=theirs.allocator_limit_bytes,
+        core_count=found.core_count if cpu else theirs.core_count,
+        compute_capability=found.compute_capability or theirs.compute_capability,
+        uuid=found.uuid or theirs.uuid,
+        pci_bus_id=found.pci_bus_id or theirs.pci_bus_id,
+        used_by_jax=True,
+        reason="",
+        mend="",
+    )
+
+
+def _unused(rest: Sequence[Device], taken: set[str], errors: Mapping[str, Any]) -> list[Device]:
+    unused = []
+    unjoined = any(name.startswith("cuda:") for name in taken)
+    for device in rest:
+        said = str(errors.get(device.platform) or "").strip()
+        reason = device.reason or (f"JAX could not start it: {said}" if said else "JAX does not list it")
+        if not device.reason and not said and unjoined and device.cuda_ordinal is None and device.platform == "cuda":
+            reason = "JAX told too little to say which of its devices this is"
+        identifier = device.id
+        if identifier in taken:  # its number was a forecast, and JAX gave that number to another one
+            identifier = f"{HIDDEN if device.platform == 'cuda' else device.platform}:{_free(device, taken)}"
+        taken.add(identifier)
+        unused.append(replace(device, id=identifier, used_by_jax=False, reason=reason))
+    return unused
+
+
+def _free(device: Device, taken: set[str]) -> int:
+    platform = HIDDEN if device.platform == "cuda" else device.platform
+    number = device.nvml_key[0] if device.nvml_key is not None else 0
+    while f"{platform}:{number}" in taken:
+        number += 1
+    return number
+
+
+def _only(found: Sequence[Device]) -> Device | None:
+    return found[0] if len(found) == 1 else None
+
+
+def _same_uuid(ours: str | None, theirs: str) -> bool:
+    """CUDA writes a UUID with or without its `GPU-`."""
+    return ours is not None and ours.lower().removeprefix("gpu-") == theirs.lower().removeprefix("gpu-")
+
+
+def _known(told: Mapping[str, Any], key: str, kind: type[Any]) -> Any:
+    """The value as `kind`; None when it is missing or cannot be read as that."""
+    value = told.get(key)
+    if value is None:
+        return None
+    try:
+        return kind(value)
+    except (TypeError, ValueError):
+        return None
