@@ -45,6 +45,7 @@ def test_a_plain_function_with_specs_is_run_op_by_op_and_compiled() -> None:
     inputs = inputs_of(workload, workload.resolve("quick"))
     assert inputs[0].shape == (6, 4)
     assert max(errors(workload, {}, inputs).values()) < 1e-6
+    assert workload.against == "the function op by op"
     assert workload.estimate({}).memory_bytes == 6 * 4 * 4
 
 
@@ -94,6 +95,24 @@ def test_a_callable_object_works() -> None:
     workload = adopted(Layer(), arguments=["f32[3]"])
     assert workload.title == "Twice x."
     assert "return self.weight * x" in workload.variant("jit").source
+    assert max(errors(workload, {}, inputs_of(workload, {})).values()) == 0
+
+
+def test_only_the_twin_and_the_known_answer_spare_the_function_op_by_op() -> None:
+    """Some functions are too large, or too slow, to be run op by op."""
+
+    def never_eager(x: Any) -> Any:
+        assert isinstance(x, jax.core.Tracer)
+        return x.at[0].set(1.0)
+
+    workload = adopted(jaxprof.workload(inputs=["f32[3]"], variants=["jit"])(never_eager))
+    assert workload.expected is None
+    assert output(workload.variant("jit"), {}, inputs_of(workload, {}))[0] == 1
+
+    def updated(x: Any) -> Any:
+        return x.at[0].set(1.0)
+
+    workload = adopted(updated, arguments=["f32[3]"])
     assert max(errors(workload, {}, inputs_of(workload, {})).values()) == 0
 
 

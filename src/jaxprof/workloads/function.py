@@ -1,7 +1,7 @@
 """A user's function as a workload: op by op and compiled, with whatever was said about its arguments.
 
 Where nothing is declared, little is assumed: no published figures, no estimate beyond the arguments' own size, and the
-compiled result is held against the one computed op by op.
+compiled result is held against the one that is computed op by op.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def workload_of(
         variants=variants,
         inputs=_inputs(declared, origin),
         baseline=variants[0].name,
-        expected=_expected(declared.expected),
-        against=_against(declared, variants),
+        expected=_expected(declared, function),
+        against=_against(declared),
         tolerance=_tolerance(declared.tolerance),
         estimate=_estimate(declared.specs),
         published=declared.published,
@@ -94,6 +94,17 @@ def _to_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         return np.asarray(leaf) if isinstance(leaf, jax.Array) and not is_key(leaf) else leaf
 
     converted: tuple[Any, ...] = jax.tree.map(convert, inputs)
+    return converted
+
+
+def _to_jax(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """NumPy arrays as JAX arrays, because op by op the operators of a NumPy array are NumPy's."""
+    import jax
+    import numpy as np
+
+    converted: tuple[Any, ...] = jax.tree.map(
+        lambda leaf: jax.device_put(leaf) if isinstance(leaf, np.ndarray) else leaf, inputs
+    )
     return converted
 
 
@@ -190,18 +201,24 @@ def _checked(parameters: Mapping[str, Any], origin: str) -> dict[str, Default]:
     return checked
 
 
-def _expected(expected: Any) -> Callable[[Parameters, tuple[Any, ...]], Any] | None:
-    if expected is None:
+def _expected(
+    declared: Declaration, function: Callable[..., Any]
+) -> Callable[[Parameters, tuple[Any, ...]], Any] | None:
+    """The declared answer; else, without a NumPy twin, the function op by op. None: the twin's result."""
+    right = declared.expected
+    if callable(right):
+        return lambda parameters, inputs: bound(right, parameters)(*_to_numpy(inputs))
+    if right is not None:
+        return lambda parameters, inputs: right
+    if declared.numpy is not None or "jax" not in declared.variants:
         return None
-    if callable(expected):
-        return lambda parameters, inputs: bound(expected, parameters)(*inputs)
-    return lambda parameters, inputs: expected
+    return lambda parameters, inputs: bound(op_by_op(function), parameters)(*_to_jax(inputs))
 
 
-def _against(declared: Declaration, variants: Sequence[Variant]) -> str:
+def _against(declared: Declaration) -> str:
     if declared.expected is not None:
         return "known answer"
-    return "numpy twin" if declared.numpy is not None else f"the result of `{variants[0].name}`"
+    return "numpy twin" if declared.numpy is not None else "the function op by op"
 
 
 def _tolerance(tolerance: float | Mapping[str, float] | None) -> Mapping[str, float]:

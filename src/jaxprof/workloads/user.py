@@ -95,10 +95,10 @@ def workload(
     is that function. `parameters`: names and defaults of what can be set; an inputs function's own defaults are
     parameters too, and keyword-only arguments of the workload with a parameter's name are given its value. `presets`:
     further named sets of values. `numpy`: a NumPy twin, called with NumPy arrays; it becomes the baseline. `expected`:
-    the right result, or a function of the arguments that computes it. `tolerance`: the largest accepted error,
-    relative to the largest expected magnitude, for all precisions or by precision. `variants`: of `jax` (op by op) and
-    `jit`. `published`: figures to show beside the measured ones. `matrix_products=False` says that there are none, so
-    that results are held to float32's tolerance also where products are done in TF32 or bfloat16. `title` and
+    the right result, or a function of the arguments (NumPy arrays) that computes it. `tolerance`: the largest accepted
+    error, relative to the largest expected magnitude, for all precisions or by precision. `variants`: of `jax` (op by
+    op) and `jit`. `published`: figures to show beside the measured ones. `matrix_products=False` says that there are
+    none, so that results are held to float32's tolerance also where products are done in TF32 or bfloat16. `title` and
     `description` default to the docstring. Raises UsageError for an option that cannot be read.
     """
     if not variants:

@@ -90,7 +90,7 @@ WORKLOAD = Workload(
         Parameter(name="k", description="inner dimension; not given by the source", minimum=1),
     ),
     presets={
-        "quick": {"batch": 10, "rows": 610, "columns": 972, "k": 10},
+        "quick": {"batch": 5, "rows": 610, "columns": 972, "k": 10},
         "published": {"batch": 100, "rows": 610, "columns": 9724, "k": 10},
         "published-150": {"batch": 150, "rows": 610, "columns": 9724, "k": 10},
     },
