@@ -1,4 +1,4 @@
-"""Whether a run computed the right thing: its result against a known answer, or against the NumPy twin's.
+"""Whether a run computed the right thing: its result against a known answer, or against the baseline's.
 
 The cost of the twin is told: it may take longer than the run itself.
 """
@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from jaxprof.events import CheckReported, finite
+from jaxprof.measure.host_arrays import map_arrays
 from jaxprof.measure.recorder import Recorder
 from jaxprof.workloads.check import relative_error, tolerance
 from jaxprof.workloads.model import Parameters, Variant, Workload
@@ -28,7 +29,7 @@ def check_result(
 ) -> None:
     """Reports whether `output` is right for the workload's `inputs`.
 
-    `twin_seconds`: at least what the NumPy twin takes, where that is known.
+    `twin_seconds`: at least what the baseline takes on the host, where that is known.
     """
     if workload.expected is None:
         reason = _why_not(recorder, workload, variant, twin_seconds)
@@ -57,11 +58,11 @@ def _why_not(recorder: Recorder, workload: Workload, variant: Variant, twin_seco
     """Why nothing can be held against the result; empty where something can."""
     if variant.name == workload.baseline:
         return "the baseline: the others are held against it"
-    if workload.variant(workload.baseline).how != "numpy":
-        return "there is no NumPy twin and no known answer"
+    if variant.how == "numpy" and workload.variant(workload.baseline).how != "numpy":
+        return f"{workload.baseline} needs JAX, which a NumPy run does not import"
     remaining = recorder.control.remaining_seconds()
     if remaining is not None and twin_seconds is not None and twin_seconds > remaining:
-        return f"the NumPy twin would take at least {twin_seconds:.1f} s, longer than the run may"
+        return f"the {workload.against} would take at least {twin_seconds:.1f} s, longer than the run may"
     return ""
 
 
@@ -69,4 +70,9 @@ def _expected(workload: Workload, parameters: Parameters, inputs: tuple[Any, ...
     if workload.expected is not None:
         return workload.expected(parameters, inputs)
     twin = workload.variant(workload.baseline)
-    return twin.build(parameters)(*twin.arguments(inputs))
+    arguments = twin.arguments(inputs)
+    if twin.how != "numpy":
+        import jax.numpy as jnp
+
+        arguments = map_arrays(jnp.asarray, arguments)
+    return twin.build(parameters)(*arguments)

@@ -17,6 +17,10 @@ from jaxprof.measure.stages import Program
 
 _FOLDED_SHARE = 0.01
 """Of the FLOPs that went into XLA: with less than this left, the work was done while compiling."""
+_COSTLY = frozenset(
+    "dot_general ragged_dot conv_general_dilated cholesky eig eigh svd lu qr geqrf householder_product schur "
+    "triangular_solve tridiagonal_solve fft sort top_k approx_top_k scan while".split()
+)
 _OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
 """Signs of library calls and kernels whose FLOPs XLA does not count."""
 
@@ -34,16 +38,18 @@ def program_findings(program: Program) -> Iterator[WarningRaised]:
         )
     dead = dead_operations(program.jaxpr)
     if dead:
-        names = ", ".join(dict.fromkeys(dead))
         yield WarningRaised(
             code="dead_code",
-            message=f"{len(dead)} operation{'s' * (len(dead) != 1)} whose result is not used (removed by XLA): {names}",
+            message=f"computed and not used, so removed by XLA: {', '.join(dict.fromkeys(dead))}",
             advice="Return the result if its time is to be measured.",
         )
 
 
 def dead_operations(jaxpr: Any) -> list[str]:
-    """The primitives of a (closed) jaxpr's top level whose results reach no output and that have no effect."""
+    """The costly primitives, at a (closed) jaxpr's top level, whose results reach no output and that have no effect.
+
+    Cheap ones are not told: differentiation leaves many of them behind.
+    """
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
     alive = {var for var in jaxpr.outvars if not isinstance(var, Literal)}
     dead: list[str] = []
@@ -51,9 +57,16 @@ def dead_operations(jaxpr: Any) -> list[str]:
         if equation.effects or any(var in alive for var in equation.outvars):
             alive |= {var for var in equation.invars if not isinstance(var, Literal)}
         else:
-            name = equation.params.get("name")
-            dead.append(name if isinstance(name, str) else equation.primitive.name)
+            dead += _costly(equation)
     return dead[::-1]
+
+
+def _costly(equation: Any) -> list[str]:
+    """The costly primitives of an equation, and of the functions inside it."""
+    if equation.primitive.name in _COSTLY:
+        return [equation.primitive.name]
+    inner = [getattr(value, "jaxpr", value) for value in equation.params.values()]
+    return [name for jaxpr in inner for nested in getattr(jaxpr, "eqns", ()) for name in _costly(nested)]
 
 
 def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:

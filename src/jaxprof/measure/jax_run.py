@@ -30,10 +30,9 @@ from jaxprof.workloads.model import Variant
 if TYPE_CHECKING:
     from jaxprof.engine.request import RunRequest
 
-LEAST_SHARE = 0.25
-"""Of the budget: the least time over which the steady run is sampled."""
 SIDE_SHARE = 0.1
-"""Of the budget, for dispatch and for pipelined calls each."""
+"""Of the budget, for dispatch and for pipelined calls each, and at most `SIDE_SECONDS`."""
+SIDE_SECONDS = 0.5
 PIPELINE_DEPTH = 16
 _PIPELINE_MEMORY_SHARE = 0.1
 """Of the memory that is left: the most that the results of calls under way may take together."""
@@ -134,7 +133,6 @@ def _steady(
     plan = Plan(
         series="run",
         budget_seconds=budget_seconds,
-        least_seconds=LEAST_SHARE * budget_seconds,
         most_samples=MOST_SAMPLES,
         show_progress=True,
         calls_per_sample=None if calls.fresh is None else 1,
@@ -143,10 +141,10 @@ def _steady(
         with recorder.phase("run"):
             samples = sampler.sample(blocked, plan, first_seconds)
         call_seconds = sorted(samples)[len(samples) // 2]
-        side = SIDE_SHARE * budget_seconds
+        side = min(SIDE_SECONDS, SIDE_SHARE * budget_seconds)
         if call_seconds < side:
             with recorder.phase("dispatch"):
-                plan = Plan(series="dispatch", budget_seconds=side, least_seconds=side / 4, calls_per_sample=1)
+                plan = Plan(series="dispatch", budget_seconds=side, calls_per_sample=1)
                 sampler.sample(_dispatch_trial(calls), plan, call_seconds)
         if PIPELINE_DEPTH * call_seconds < side and calls.fresh is None and _pipeline_fits(output):
             with recorder.phase("pipelined"):

@@ -13,8 +13,6 @@ from jaxprof.workloads.model import Variant
 if TYPE_CHECKING:
     from jaxprof.engine.request import RunRequest
 
-LEAST_SHARE = 0.25
-
 
 def run_numpy(
     recorder: Recorder, sampler: Sampler, variant: Variant, request: RunRequest, inputs: tuple[Any, ...]
@@ -27,7 +25,6 @@ def run_numpy(
         plan = Plan(
             series="run",
             budget_seconds=request.budget_seconds,
-            least_seconds=LEAST_SHARE * request.budget_seconds,
             most_samples=MOST_SAMPLES,
             show_progress=True,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.errors import JaxprofError
+from jaxprof.errors import JaxprofError, unknown_name
 from jaxprof.events import RunFinished, TextRecorded
 from jaxprof.measure.control import Cancelled, CapReached, RunControl
 from jaxprof.measure.failure import explain
@@ -20,8 +20,10 @@ from jaxprof.units import bytes_, seconds
 from jaxprof.workloads.model import Estimate, Variant, Workload
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from jaxprof.engine.request import RunRequest
-    from jaxprof.events import EnvironmentRead
+    from jaxprof.events import EnvironmentRead, Scalar
     from jaxprof.measure.environment import HostLoad
 
 
@@ -33,7 +35,8 @@ def measure_request(request: RunRequest, emit: Emit, control: RunControl | None 
         from jaxprof.workloads.find import find
 
         workload = find(request.workload, request.arguments)
-        _run(recorder, workload, workload.variant(request.variant), request)
+        variant = workload.variant(request.variant)
+        _run(recorder, workload, variant, replace(request, parameters=_complete(workload, request.parameters)))
 
     _conclude(Recorder(emit, control), request, work)
 
@@ -45,6 +48,16 @@ def measure_workload(
     _conclude(
         Recorder(emit, control or RunControl()), request, lambda recorder: _run(recorder, workload, variant, request)
     )
+
+
+def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The parameters of a run: those of the first preset where a request does not say. Raises UsageError."""
+    known = {parameter.name for parameter in workload.parameters}
+    for name in given:
+        if name not in known:
+            raise unknown_name(f"parameter of {workload.name}", name, known)
+    first = next(iter(workload.presets.values()), {})
+    return {**first, **given}
 
 
 def _conclude(recorder: Recorder, request: RunRequest, work: Any) -> None:

@@ -27,15 +27,19 @@ BATCH_SECONDS = 0.1
 """Samples are sent in batches of this length, so that the listener is not woken all the time."""
 MOST_SAMPLES = 10_000
 """Of the steady run. Between the samples of a very short call go calls that are not timed, so that so many samples
-still span the budget and a session stays small."""
+span the budget and a session stays small."""
 MOST_SIDE_SAMPLES = 2_000
 """Of any other series."""
 PRECISE_HALFWIDTH = 0.01
 """Half the 95 % interval of the median over the median: below this, sampling stops."""
 LONG_CALL_SAMPLES = 3
 """How often a call that exceeds the budget is timed, after one call as warm-up; the fewest samples of any series."""
+LEAST_SECONDS = 2.0
 WARM_SHARE = 0.2
-"""Share of the budget that warming up may take."""
+"""Share of the budget that warming up may take, and at most `WARM_SECONDS`."""
+WARM_SECONDS = 2.0
+SPREAD_SECONDS = 2.0
+"""The samples of a very short call are spread over the budget, or over so long if that is less."""
 WARM_AGREEMENT = 0.03
 """Warm: the medians of two successive slices differ by less."""
 LONG_SHARE = 0.05
@@ -63,8 +67,9 @@ class Plan:
 
     series: str
     budget_seconds: float
-    least_seconds: float
-    """Sampling goes on for so long however precise it is, so that a slow change of the machine is seen."""
+    least_share: float = 0.25
+    """Of the budget, and of `LEAST_SECONDS` at most: sampling goes on for so long however precise it is, so that a
+    slow change of the machine is seen."""
     calls_per_sample: int | None = None
     """Fixed where the series is defined by it; otherwise calibrated."""
     most_samples: int = MOST_SIDE_SAMPLES
@@ -120,7 +125,7 @@ class Sampler:
             calls = plan.calls_per_sample or self._calibrate(trial, plan)
             call_seconds = self._warm_up(trial, plan, calls)
         if plan.calls_per_sample is None and call_seconds > 0:
-            spacing = plan.budget_seconds / plan.most_samples
+            spacing = min(plan.budget_seconds, SPREAD_SECONDS) / plan.most_samples
             gap = max(0, round((spacing - calls * call_seconds) / call_seconds))
         return self._steady(trial, plan, calls, gap)
 
@@ -165,7 +170,7 @@ class Sampler:
 
     def _warm_up(self, trial: Trial, plan: Plan, calls: int) -> float:
         """Calls until two successive slices agree, or its share of the budget is spent; gives the last median."""
-        ends = self._clock() + WARM_SHARE * plan.budget_seconds
+        ends = self._clock() + min(WARM_SECONDS, WARM_SHARE * plan.budget_seconds)
         before: float | None = None
         while True:
             self._recorder.control.check()
@@ -187,6 +192,7 @@ class Sampler:
 
     def _steady(self, trial: Trial, plan: Plan, calls: int, gap: int) -> list[float]:
         samples: list[float] = []
+        least = min(LEAST_SECONDS, plan.least_share * plan.budget_seconds)
         began = self._clock()
         while True:
             batch = self._batch(trial, calls, gap, plan.most_samples - len(samples))
@@ -199,7 +205,7 @@ class Sampler:
             self._recorder.control.check()
             if spent >= plan.budget_seconds and len(samples) >= LONG_CALL_SAMPLES:
                 return samples
-            if len(samples) >= plan.most_samples or (spent >= plan.least_seconds and precise(samples)):
+            if len(samples) >= plan.most_samples or (spent >= least and precise(samples)):
                 return samples
 
     def _batch(self, trial: Trial, calls: int, gap: int, most: int) -> list[float]:

@@ -70,7 +70,7 @@ def _timed_import(recorder: Recorder, module: str) -> None:
     with recorder.phase("import") as phase:
         _import(module)
         if module in _ahead:
-            phase.seconds, phase.note = _ahead[module], "while the worker waited"
+            phase.seconds, phase.note = _ahead.pop(module), "while the worker waited"
         elif known:
             phase.measured, phase.note = False, "already imported"
 

@@ -19,7 +19,8 @@ from jaxprof.measure.recorder import Phase, Recorder
 from jaxprof.measure.sampling import Plan, Sampler, Trial
 
 BUDGET_SHARE = 0.25
-"""Of the run's budget, for each direction."""
+"""Of the run's budget, for each direction, and at most `BUDGET_SECONDS`."""
+BUDGET_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,8 @@ def output_bytes(output: Any) -> int:
 
 
 def _plan(series: str, budget_seconds: float) -> Plan:
-    share = BUDGET_SHARE * budget_seconds
-    return Plan(series=series, budget_seconds=share, least_seconds=share / 5, calls_per_sample=1)
+    share = min(BUDGET_SECONDS, BUDGET_SHARE * budget_seconds)
+    return Plan(series=series, budget_seconds=share, least_share=0.2, calls_per_sample=1)
 
 
 def _describe(phase: Phase, moved: int, shared: int) -> None:

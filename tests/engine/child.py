@@ -1,0 +1,127 @@
+"""A real engine process on real pipes, without the client: what it says, line by line."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from jaxprof.engine.request import Request, encode_request
+
+ENGINE = Path(__file__).resolve().parents[2] / "src" / "jaxprof" / "engine" / "__main__.py"
+PATIENCE_SECONDS = 90.0
+
+Line = dict[str, Any]
+
+
+class Child:
+    """Started with its two pipes; `until` reads on to the line that is waited for."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        python: str = sys.executable,
+        environment: dict[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> None:
+        self._events, events = os.pipe()
+        control, self._control = os.pipe()
+        self.process = subprocess.Popen(
+            [python, "-u", str(ENGINE), "--events-fd", str(events), "--control-fd", str(control), *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            pass_fds=(events, control),
+            start_new_session=True,
+            cwd=cwd,
+            env={**os.environ, "JAX_PLATFORMS": "cpu", **(environment or {})},
+        )
+        os.close(events)
+        os.close(control)
+        self._rest = b""
+        self.lines: list[Line] = []
+
+    def send(self, request: Request) -> None:
+        os.write(self._control, encode_request(request))
+
+    def send_line(self, line: bytes) -> None:
+        os.write(self._control, line)
+
+    def until(self, wanted: Callable[[Line], bool], patience: float = PATIENCE_SECONDS) -> Line:
+        """The next line that is `wanted`. Fails the test where the pipe ends, or patience does, before it comes."""
+        deadline = time.monotonic() + patience
+        while (line := self._next(deadline)) is not None:
+            if wanted(line):
+                return line
+        raise AssertionError(f"it never came; the last lines were {self.lines[-5:]}")
+
+    def run(self, request: Request) -> list[Line]:
+        """All lines of one run, the last of them its `run_finished`."""
+        before = len(self.lines)
+        self.send(request)
+        self.finished()
+        return self.lines[before:]
+
+    def rest(self) -> list[Line]:
+        """What still comes until the pipe ends."""
+        before = len(self.lines)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._next(deadline) is not None:
+            pass
+        return self.lines[before:]
+
+    def finished(self) -> Line:
+        return self.until(lambda line: line["type"] == "run_finished")
+
+    def answer(self) -> Line:
+        return self.until(lambda line: line["type"] == "answer")
+
+    def hang_up(self) -> None:
+        """Closes the control pipe: the order to end."""
+        if self._control >= 0:
+            os.close(self._control)
+            self._control = -1
+
+    def close(self) -> None:
+        self.hang_up()
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        os.close(self._events)
+
+    def _next(self, deadline: float) -> Line | None:
+        while b"\n" not in self._rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._events], [], [], left)[0]:
+                return None
+            data = os.read(self._events, 1 << 16)
+            if not data:
+                return None
+            self._rest += data
+        text, _, self._rest = self._rest.partition(b"\n")
+        line: Line = json.loads(text)
+        self.lines.append(line)
+        return line
+
+
+def of_type(lines: Iterable[Line], kind: str) -> list[Line]:
+    return [line for line in lines if line["type"] == kind]
+
+
+def phases(lines: Iterable[Line]) -> dict[str, Line]:
+    """The end of each phase, in the order in which they ended."""
+    return {line["phase"]: line for line in of_type(lines, "phase_ended")}
+
+
+def samples(lines: Iterable[Line], series: str) -> list[float]:
+    return [value for line in of_type(lines, "samples_taken") if line["series"] == series for value in line["seconds"]]
+
+
+def is_phase(name: str) -> Callable[[Line], bool]:
+    return lambda line: line["type"] == "phase_started" and line["phase"] == name

@@ -1,0 +1,208 @@
+"""What goes wrong, planted: in the user's code, in the request, in the interpreter, and from outside."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine.child import Child, Line, is_phase, of_type, phases
+from jaxprof.engine.request import CancelRequest, RunRequest
+
+Start = Callable[..., Child]
+
+SLOW_COMPILE = """
+import jax.numpy as jnp
+
+def slow(x):
+    for step in range(2000):
+        x = jnp.sin(x) * step + jnp.roll(x, step % 7)
+    return x
+"""
+
+
+def wanted(target: str, variant: str = "jit", **options: object) -> RunRequest:
+    values: dict[str, object] = {"run": "r1", "workload": target, "variant": variant, "budget_seconds": 0.1, **options}
+    return RunRequest(**values)  # type: ignore[arg-type]
+
+
+def ask(child: Child, target: str, variant: str = "jit", **options: object) -> list[Line]:
+    return child.run(wanted(target, variant, **options))
+
+
+def written(folder: Path, text: str) -> str:
+    path = folder / "mine.py"
+    path.write_text(text)
+    return str(path)
+
+
+def warnings(lines: list[Line]) -> set[str]:
+    return {line["code"] for line in of_type(lines, "warning_raised")}
+
+
+def test_folded_constants_are_named(engine: Child, tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "import jax.numpy as jnp\nimport numpy as np\nW = np.random.default_rng(0).random((100, 100), 'f')\n"
+        "def folded(x):\n    return x + jnp.sum(jnp.dot(W, W))\n",
+    )
+    lines = ask(engine, f"{path}:folded", arguments=["f32[8]"])
+    assert lines[-1]["status"] == "ok"
+    assert "folded_constants" in warnings(lines)
+    texts = {line["name"]: line["text"] for line in of_type(lines, "text_recorded")}
+    assert all(len(text) < 20_000 for text in texts.values()), "weights must not end in the file"
+
+
+def test_dead_code_is_named(engine: Child, tmp_path: Path) -> None:
+    path = written(tmp_path, "import jax.numpy as jnp\ndef dead(x):\n    jnp.linalg.svd(x)\n    return jnp.sum(x)\n")
+    lines = ask(engine, f"{path}:dead", arguments=["f32[8,8]"])
+    assert lines[-1]["status"] == "ok"
+    (warning,) = [line for line in of_type(lines, "warning_raised") if line["code"] == "dead_code"]
+    assert "svd" in warning["message"]
+
+
+def test_a_narrowed_dtype_is_named(engine: Child, tmp_path: Path) -> None:
+    path = written(
+        tmp_path,
+        "import numpy as np\ndef double(x):\n    return 2 * x\n"
+        "def double_inputs():\n    return (np.ones(1000, np.float64),)\n",
+    )
+    lines = ask(engine, f"{path}:double")
+    assert lines[-1]["status"] == "ok"
+    assert "dtype_narrowed" in warnings(lines)
+
+
+def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine: Child, tmp_path: Path) -> None:
+    path = written(tmp_path, "def branch(x):\n    if x[0] > 0:\n        return x\n    return -x\n")
+    lines = ask(engine, f"{path}:branch", arguments=["f32[8]"])
+    finished = lines[-1]
+    assert finished["status"] == "failed"
+    assert "TracerBoolConversionError" in finished["error"]
+    assert "jnp.where" in finished["advice"]
+    assert "if x[0] > 0" in finished["traceback"]
+    assert "jaxprof/measure" not in finished["traceback"]
+    assert "trace" not in phases(lines), "a phase that failed has no end"
+
+
+def test_what_does_not_fit_is_said_before_it_is_run(engine: Child) -> None:
+    lines = ask(engine, "matmul", "numpy", parameters={"n": 10_000_000})
+    assert lines[-1]["status"] == "failed"
+    assert lines[-1]["error"].startswith("not run: one call needs about")
+    assert "inputs" not in phases(lines)
+
+
+@pytest.mark.parametrize(
+    ("changes", "near"),
+    [
+        ({"target": "sely"}, "selu"),
+        ({"target": "selu", "variant": "jot"}, "jit"),
+        ({"target": "selu", "parameters": {"m": 3}}, "n"),
+        ({"target": "selu", "device": "cpu:7"}, "cpu:0"),
+        ({"target": "selu", "device": "tpu:0"}, "cpu:0"),
+    ],
+)
+def test_an_unknown_name_fails_the_run_and_names_the_near_ones(
+    engine: Child, changes: dict[str, object], near: str
+) -> None:
+    finished = ask(engine, **{"variant": "jit", **changes})[-1]  # type: ignore[arg-type]
+    assert finished["status"] == "failed"
+    assert near in finished["advice"]
+
+
+def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(start: Start) -> None:
+    child = start()
+    child.send(wanted("selu", budget_seconds=600.0, parameters={"n": 1000}))
+    child.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
+    child.send(CancelRequest())
+    asked = time.monotonic()
+    finished = child.finished()
+    assert finished["status"] == "cancelled"
+    assert time.monotonic() - asked < 5
+    child.send(wanted("selu", "numpy", parameters={"n": 1000}))
+    assert child.finished()["status"] == "ok"
+
+
+def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start: Start, tmp_path: Path) -> None:
+    path = written(tmp_path, SLOW_COMPILE)
+    child = start()
+    child.send(wanted(f"{path}:slow", arguments=["f32[1000]"]))
+    child.until(is_phase("compile"))
+    child.until(lambda line: line["type"] == "heartbeat")
+    child.hang_up()
+    rest = child.rest()
+    assert child.process.wait(10) == 0
+    assert "compile" not in phases(rest), "it was ended, not waited for"
+
+
+def test_a_process_whose_client_goes_ends_while_it_waits(start: Start) -> None:
+    child = start()
+    child.hang_up()
+    assert child.process.wait(20) == 0
+
+
+def test_a_killed_process_leaves_whole_lines_only(start: Start) -> None:
+    child = start()
+    child.send(wanted("selu", budget_seconds=600.0))
+    child.until(lambda line: line["type"] == "samples_taken" and line["series"] == "run")
+    child.process.send_signal(signal.SIGKILL)
+    assert not of_type(child.rest(), "run_finished")  # and every line until the end of the pipe was JSON
+    assert child.process.wait(10) == -signal.SIGKILL
+
+
+def test_an_interrupt_is_left_to_the_client(start: Start) -> None:
+    child = start()
+    child.send(wanted("selu", parameters={"n": 1000}))
+    child.until(is_phase("run"))
+    child.process.send_signal(signal.SIGINT)
+    assert child.finished()["status"] == "ok"
+
+
+def test_a_call_that_does_not_come_back_meets_the_hard_cap(start: Start, tmp_path: Path) -> None:
+    path = written(tmp_path, "import time\ndef stuck(x):\n    time.sleep(600)\n    return x\n")
+    child = start()
+    child.send(wanted(f"{path}:stuck", "jax", arguments=["f32[8]"], max_seconds=1.0))
+    finished = child.finished()
+    assert finished["status"] == "failed"
+    assert "a single step of the run went on past the hard cap of 1 s" in finished["error"]
+    assert child.process.wait(5) == 0
+
+
+def test_a_cap_that_is_met_with_samples_keeps_the_result(start: Start) -> None:
+    child = start()
+    child.send(wanted("selu", budget_seconds=600.0, max_seconds=1.0))
+    assert child.finished()["status"] == "ok"
+    assert "max_seconds_reached" in warnings(child.lines)
+
+
+def test_a_line_that_is_no_request_is_answered(start: Start) -> None:
+    child = start()
+    child.send_line(b'{"request": "dance"}\n')
+    assert "not a request" in child.answer()["error"]
+
+
+@pytest.mark.parametrize(
+    ("stub", "says"),
+    [
+        ("__version__ = '0.4.35'\n", "jax 0.4.35 is too old: jaxprof needs 0.7.2 or newer"),
+        ("raise ModuleNotFoundError('No module named jax', name='jax')\n", "jax is not installed for"),
+        (
+            "raise RuntimeError('jaxlib is version 1, but this needs 2')\n",
+            "jax cannot be imported: jaxlib is version 1",
+        ),
+    ],
+)
+def test_a_jax_that_cannot_be_used_is_told_with_the_command_that_mends_it(
+    start: Start, tmp_path: Path, stub: str, says: str
+) -> None:
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax" / "__init__.py").write_text(stub)
+    child = start("--import-jax", environment={"PYTHONPATH": str(tmp_path)})
+    child.send(wanted("selu"))
+    finished = child.finished()
+    assert finished["status"] == "failed"
+    assert says in finished["error"]
+    assert f'{sys.executable} -m pip install --upgrade "jax>=0.7.2"' in finished["advice"]

@@ -1,0 +1,116 @@
+"""The process itself: what it can import, what it answers, who may write, and on which Python."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+from engine.child import ENGINE, Child
+from jaxprof.engine.request import DescribeRequest, DevicesRequest
+
+Start = Callable[..., Child]
+
+
+def test_neither_jaxprofs_neighbours_nor_its_modules_become_importable(start: Start, tmp_path: Path) -> None:
+    source = tmp_path / "mine.py"
+    source.write_text(
+        "import importlib.util, sys\n"
+        "shadowing = [name for name in ('request', 'channel', 'bench') if importlib.util.find_spec(name)]\n"
+        f"beside = [path for path in sys.path if path and path.startswith({str(ENGINE.parents[2])!r})]\n"
+        "assert not shadowing and not beside, (shadowing, beside)\n"
+        "assert 'msgspec' not in sys.modules and 'textual' not in sys.modules\n"
+        "def fine(x):\n    return x\n"
+    )
+    child = start()
+    child.send(DescribeRequest(targets=[f"{source}:fine"], arguments=["f32[8]"]))
+    answer = child.answer()
+    assert answer["error"] == "", answer
+    (card,) = answer["data"]
+    assert card["name"] == "mine.py:fine"
+    assert [variant["name"] for variant in card["variants"]] == ["jax", "jit"]
+
+
+def test_devices_are_answered_as_data(start: Start) -> None:
+    child = start(environment={"XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
+    child.send(DevicesRequest())
+    data = child.answer()["data"]
+    assert [device["id"] for device in data["devices"]] == ["cpu:0", "cpu:1"]
+    assert data["default_backend"] == "cpu"
+    assert data["devices"][0]["memory_limit_bytes"] is None, "a CPU has no allocator limit, which is not 0"
+    assert data["jax"]
+
+
+def test_what_a_users_module_raises_is_the_answer(start: Start, tmp_path: Path) -> None:
+    source = tmp_path / "broken.py"
+    source.write_text("1 / 0\n")
+    child = start()
+    child.send(DescribeRequest(targets=[f"{source}:anything"]))
+    assert "ZeroDivisionError" in child.answer()["error"]
+
+
+def test_what_user_code_prints_is_not_among_the_events(start: Start, tmp_path: Path) -> None:
+    source = tmp_path / "loud.py"
+    source.write_text('print(\'{"type": "answer"}\')\ndef fine(x):\n    return x\n')
+    child = start()
+    child.send(DescribeRequest(targets=[f"{source}:fine"], arguments=["f32[8]"]))
+    assert child.answer()["data"]
+    child.hang_up()
+    assert child.process.stdout is not None
+    assert child.process.stdout.read() == b'{"type": "answer"}\n'
+
+
+def test_a_forked_child_writes_nothing() -> None:
+    """In a process of its own: a test process with threads must not fork."""
+    program = (
+        "import os\n"
+        "from jaxprof.engine.channel import EventPipe\n"
+        "from jaxprof.events import Heartbeat\n"
+        "reader, writer = os.pipe()\n"
+        "pipe = EventPipe(writer)\n"
+        "assert not os.get_inheritable(writer)\n"
+        "child = os.fork()\n"
+        "pipe.send(Heartbeat(run='child' if child == 0 else 'parent'))\n"
+        "if child == 0:\n    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "print(os.read(reader, 4096).decode())\n"
+    )
+    source = {"PYTHONPATH": str(ENGINE.parents[2])}
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env={**os.environ, **source}
+    )
+    (line,) = found.stdout.strip().splitlines()
+    assert json.loads(line)["run"] == "parent"
+
+
+def test_a_python_that_is_too_old_is_told_what_is_needed() -> None:
+    main = _main_module()
+    events_read, events_write = os.pipe()
+    control_read, control_write = os.pipe()
+    os.write(control_write, b'{"request": "run", "run": "r7"}\n')
+    main.refuse_old_python(["--events-fd", str(events_write), "--control-fd", str(control_read)])
+    reply = json.loads(os.read(events_read, 65536))
+    assert reply["type"] == "run_finished"
+    assert reply["run"] == "r7"
+    assert reply["error"].startswith("the engine needs Python 3.11 or newer")
+    for descriptor in (events_read, events_write, control_write):
+        os.close(descriptor)
+
+
+def test_the_first_file_is_readable_by_an_older_python() -> None:
+    compile_old = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 7))"
+    subprocess.run([sys.executable, "-c", compile_old, str(ENGINE)], check=True)
+
+
+def _main_module() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("engine_main_file", ENGINE)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

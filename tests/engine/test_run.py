@@ -1,0 +1,119 @@
+"""A run through the real process: the right events in the right order, from real JAX on the CPU."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from statistics import median
+
+import pytest
+
+from engine.child import Child, Line, of_type, phases, samples
+from jaxprof.engine.request import RunRequest
+
+Start = Callable[..., Child]
+
+FURTHER_PYTHONS = list(filter(None, os.environ.get("JAXPROF_TEST_PYTHONS", "").split(os.pathsep)))
+
+
+def request(variant: str, **options: object) -> RunRequest:
+    values: dict[str, object] = {
+        "run": "r1",
+        "workload": "selu",
+        "variant": variant,
+        "parameters": {"n": 100_000},
+        "budget_seconds": 0.2,
+        **options,
+    }
+    return RunRequest(**values)  # type: ignore[arg-type]
+
+
+def completed(lines: list[Line]) -> list[Line]:
+    assert lines[-1]["status"] == "ok", lines[-1]
+    return lines
+
+
+@pytest.fixture(scope="module")
+def compiled(engine: Child) -> list[Line]:
+    return completed(engine.run(request("jit")))
+
+
+def check_compiled_run(lines: list[Line]) -> None:
+    """What a run of a compiled selu says, on any version of JAX."""
+    ended = phases(lines)
+    assert [name for name in ended if name != "inputs"] == [
+        "import",
+        "backend_init",
+        "warm_up",
+        "transfer_in",
+        "trace",
+        "lower",
+        "compile",
+        "first_run",
+        "run",
+        "dispatch",
+        "pipelined",
+        "transfer_out",
+        "check",
+    ]
+    assert all(line["run"] == "r1" for line in lines if line["type"] != "heartbeat")
+    stamps = [line["monotonic_seconds"] for line in lines]
+    assert stamps == sorted(stamps)
+    assert stamps[0] > 0
+    assert {line["name"] for line in of_type(lines, "text_recorded")} == {"source", "jaxpr", "stablehlo", "hlo"}
+    (cost,) = of_type(lines, "cost_reported")
+    assert cost["flops"] == pytest.approx(500_000)
+    assert of_type(lines, "memory_reported")[0]["argument_bytes"] == 400_000
+    assert ended["transfer_in"]["bytes"] == 400_000
+    assert of_type(lines, "check_reported")[0]["passed"] is True
+
+
+def test_a_compiled_variant_goes_through_every_phase(compiled: list[Line]) -> None:
+    check_compiled_run(compiled)
+
+
+@pytest.mark.parametrize("python", FURTHER_PYTHONS)
+def test_other_interpreters_say_the_same(start: Start, python: str) -> None:
+    check_compiled_run(completed(start(python=python).run(request("jit"))))
+
+
+def test_phases_last_as_long_as_their_events_are_apart(compiled: list[Line]) -> None:
+    began = {line["phase"]: line["monotonic_seconds"] for line in of_type(compiled, "phase_started")}
+    for name in ("trace", "lower", "compile", "run"):
+        ended = phases(compiled)[name]
+        assert ended["seconds"] == pytest.approx(ended["monotonic_seconds"] - began[name], abs=0.02), name
+
+
+def test_the_side_series_are_cheaper_than_a_blocked_call(engine: Child) -> None:
+    lines = completed(engine.run(request("jit", parameters={"n": 4_000_000})))
+    assert 0 < median(samples(lines, "dispatch")) < median(samples(lines, "run"))
+    pipelined = [line for line in of_type(lines, "samples_taken") if line["series"] == "pipelined"]
+    assert {line["calls_per_sample"] for line in pipelined} <= {16}
+
+
+def test_op_by_op_the_first_call_is_split_by_its_compilations(engine: Child) -> None:
+    lines = completed(engine.run(request("jax", parameters={"n": 77_777})))
+    ended = phases(lines)
+    observed = of_type(lines, "compile_observed")
+    assert {line["stage"] for line in observed} == {"trace", "lower", "compile"}
+    assert sum(line["stage"] == "compile" for line in observed) >= 4
+    began = next(line for line in of_type(lines, "phase_started") if line["phase"] == "first_run")
+    whole = ended["first_run"]["monotonic_seconds"] - began["monotonic_seconds"]
+    parts = sum(ended[name]["seconds"] for name in ("trace", "lower", "compile", "first_run"))
+    assert parts == pytest.approx(whole, rel=0.05, abs=0.01)
+    assert [line["name"] for line in of_type(lines, "text_recorded")] == ["source"]
+
+
+def test_a_numpy_variant_never_imports_jax(start: Start) -> None:
+    lines = completed(start().run(request("numpy")))
+    assert [name for name in phases(lines) if name not in ("import", "inputs")] == ["run"]
+    environment = of_type(lines, "environment_read")[-1]
+    assert environment["jax"] is None
+    assert environment["settings"]["load_average_after"] is not None
+    assert samples(lines, "run")
+
+
+def test_an_import_made_while_waiting_is_told_as_such(start: Start) -> None:
+    imported = phases(start("--import-jax").run(request("jit")))["import"]
+    assert imported["seconds"] > 0.05
+    assert "waited" in imported["note"]
