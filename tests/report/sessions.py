@@ -5,6 +5,21 @@ from __future__ import annotations
 from jaxprof import events as e
 from jaxprof.session import Session, fold
 
+HLO = """HloModule jit_selu, is_scheduled=true, entry_computation_layout={(f32[1000000]{0})->f32[1000000]{0}}
+
+%fused_computation (p: f32[1000000]) -> f32[1000000] {
+  %p = f32[1000000]{0} parameter(0)
+  %e = f32[1000000]{0} exponential(%p)
+  ROOT %m = f32[1000000]{0} multiply(%e, %p)
+}
+
+ENTRY %main (x: f32[1000000]) -> f32[1000000] {
+  %x = f32[1000000]{0} parameter(0)
+  ROOT %fusion = f32[1000000]{0} fusion(%x), kind=kLoop, calls=%fused_computation, \
+metadata={op_name="jit(selu)/mul" source_file="/home/me/selu.py" source_line=28}
+}
+"""
+
 HEADER = e.Header(
     jaxprof="0.1.0",
     session="0123456789ab",
@@ -74,6 +89,8 @@ def jit_run(run: str, baseline: str, median: float = 0.63e-3, n: int = 1_000_000
         e.SamplesTaken(run=run, series="pipelined", seconds=around(0.6e-3)),
         e.SamplesTaken(run=run, series="transfer_out", seconds=around(1e-6, 9)),
         e.PhaseEnded(run=run, phase="transfer_out", seconds=0.01, bytes=4 * n, zero_copy=True),
+        e.TextRecorded(run=run, name="jaxpr", text="{ lambda ; a:f32[1000000]. let b:f32[1000000] = exp a in (b,) }"),
+        e.TextRecorded(run=run, name="hlo", text=HLO),
         e.CostReported(run=run, flops=5e6, bytes_accessed=8e6),
         e.MemoryReported(run=run, argument_bytes=4 * n, output_bytes=4 * n, temporary_bytes=0, peak_bytes=8 * n),
         e.CheckReported(run=run, passed=True, max_relative_error=1.2e-7, tolerance=1e-5, against="numpy twin"),

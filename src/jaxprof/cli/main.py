@@ -5,8 +5,9 @@ Nothing but click is imported before a command is chosen, so that `--help` and s
 
 from __future__ import annotations
 
+import io
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -34,8 +35,20 @@ Exit codes: 0 well; 1 a run failed, or the session could not be kept;
 Progress and notes go to stderr, data to stdout."""
 
 
+class ReaderGone(Exception):
+    """Whoever read stdout went away. Not an OSError: click would take that for its own, and exit with 1."""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            found = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError as error:
+            raise ReaderGone from error
+        return found
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -91,9 +104,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and ends the process with its exit code."""
     from jaxprof.errors import JaxprofError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show must not end the command
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
-        sys.stdout.flush()
     except JaxprofError as error:
         code = for_error(error)
         tell(error)
@@ -102,7 +117,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         error.show()
     except (click.Abort, KeyboardInterrupt):
         code = ExitCode.INTERRUPTED
-    except BrokenPipeError:
+    except ReaderGone:
         code = ExitCode.BROKEN_PIPE
         _silence_stdout()
     sys.exit(code or ExitCode.OK)

@@ -17,7 +17,7 @@ from jaxprof.results import RunResult, result
 from jaxprof.session import Run, Session
 
 _PHASES_OF = {
-    "numpy": ("first_run", "run"),
+    "numpy": ("run",),
     "eager": ("first_run", "run"),
     "jit": ("trace", "lower", "compile", "first_run", "run"),
 }
@@ -110,6 +110,8 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         data["versus"] = _versus(found)
     if jit:
         data["kernels"] = kernels_json(session, run)
+    if run.environment is not None:
+        data["settings"] = dict(run.environment.settings)
     figures = published(plan.workload, [plan.variant])
     if figures:
         data["published"] = [

@@ -69,9 +69,9 @@ def interval_text(found: RunResult) -> str:
 
 
 def check_text(found: RunResult) -> str:
-    """`ok, 1.2e-07`, `WRONG, 0.3`, `not checked`; a dash where nothing was said."""
+    """`ok, 1.2e-07`, `WRONG, 0.3`, `not checked`; a dash for the baseline, and where nothing was said."""
     check = found.run.check
-    if check is None:
+    if check is None or (check.passed is None and not found.run.plan.baseline):
         return UNKNOWN
     if check.passed is None:
         return "not checked"

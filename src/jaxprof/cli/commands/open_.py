@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,16 +18,23 @@ if TYPE_CHECKING:
 @click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax the app measures.")
 def command(file: str, python: str | None) -> int:
     """Open FILE in the terminal app: a session's path or name, part of it, or `last`."""
-    from jaxprof.store import Library
+    from jaxprof.session import Session
+    from jaxprof.store import Follower, Library
 
-    return launch_app(Library().find(file), python)
+    path = Library().find(file)
+    Follower(path, Session).finish()  # reads the header: what is no session is refused here, before the screen changes
+    return launch_app(path, python)
 
 
 def launch_app(path: Path | None, python: str | None) -> int:
     """Starts the app, with the session at `path` opened; gives its exit code. Raises UsageError without a terminal."""
-    _want_terminal()
-    from jaxprof.tui.launch import launch
+    from jaxprof.errors import UsageError
+    from jaxprof.tui.launch import launch, terminal_problem
 
+    problem = terminal_problem()
+    if problem:
+        instead = "jaxprof run NAME measures without the app, and jaxprof show FILE prints a session."
+        raise UsageError(problem, instead)
     return launch(path, interpreter=_interpreter(python))
 
 
@@ -40,16 +45,3 @@ def _interpreter(python: str | None) -> Interpreter | None:
     from jaxprof.worker import find_interpreter
 
     return find_interpreter(Path(python))
-
-
-def _want_terminal() -> None:
-    from jaxprof.errors import UsageError
-
-    instead = "jaxprof run NAME measures without the app, and jaxprof show FILE prints a session."
-    for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout), ("stderr", sys.stderr)):
-        if stream is None or not stream.isatty():
-            raise UsageError(f"the app needs a terminal, and {name} is none", instead)
-    if os.environ.get("TERM", "") in ("", "dumb"):
-        raise UsageError(
-            "the app needs a terminal that can place its cursor, and TERM says that this one cannot", instead
-        )

@@ -1,0 +1,52 @@
+"""Calling the command line as a user does: in this process where only words matter, as a process where signals do."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from jaxprof.cli.main import main
+
+SOURCE = Path(__file__).parents[2] / "src"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    code: int
+    out: str
+    err: str
+
+
+class Caller:
+    """`call("show", "x")` is `jaxprof show x`."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *words: str | Path) -> Said:
+        self._capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main([str(word) for word in words])
+        captured = self._capsys.readouterr()
+        return Said(int(ended.value.code or 0), captured.out, captured.err)
+
+
+def environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(SOURCE)}
+
+
+def start(*words: str | Path, cwd: Path | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "jaxprof", *map(str, words)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(),
+        cwd=cwd,
+    )

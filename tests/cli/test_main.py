@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Caller, environment, start
+from jaxprof import __version__
+from jaxprof.cli.commands import open_
+from jaxprof.cli.exit_codes import ExitCode, for_error
+from jaxprof.cli.main import COMMANDS
+from jaxprof.errors import FileRefusedError, StorageError, UsageError, WorkerError
+
+
+def test_help_names_every_command_and_the_exit_codes(call: Caller) -> None:
+    said = call("--help")
+    assert said.code == 0
+    for name in COMMANDS:
+        assert f"  {name} " in said.out
+    assert "130 interrupted" in said.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_loads_and_has_help(call: Caller, name: str) -> None:
+    said = call(name, "--help")
+    assert said.code == 0
+    assert said.out.startswith(f"Usage: jaxprof {name}")
+
+
+def test_version(call: Caller) -> None:
+    assert call("--version").out == f"jaxprof {__version__}\n"
+
+
+def test_an_unknown_command_names_the_near_ones(call: Caller) -> None:
+    said = call("shwo")
+    assert said.code == ExitCode.USAGE
+    assert "unknown command 'shwo'" in said.err
+    assert "show" in said.err
+    assert said.out == ""
+
+
+def test_an_unknown_option_is_wrong_usage(call: Caller) -> None:
+    said = call("show", "--nonsense")
+    assert said.code == ExitCode.USAGE
+    assert "nonsense" in said.err
+
+
+def test_control_characters_in_an_error_are_shown_and_not_obeyed(call: Caller) -> None:
+    said = call("run", "a\x1b[2Jb")
+    assert said.code == ExitCode.USAGE
+    assert "\x1b" not in said.err
+
+
+def test_which_error_has_which_code() -> None:
+    assert for_error(WorkerError("x")) == ExitCode.FAILED
+    for cls in (UsageError, FileRefusedError, StorageError):
+        assert for_error(cls("x")) == ExitCode.USAGE
+
+
+def test_the_app_refuses_to_start_without_a_terminal(call: Caller) -> None:
+    said = call()
+    assert said.code == ExitCode.USAGE
+    assert "needs a terminal" in said.err
+    assert "jaxprof run" in said.err
+
+
+def test_the_app_refuses_a_dumb_terminal(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(f"sys.{stream}.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "dumb")
+    with pytest.raises(UsageError, match="TERM"):
+        open_.launch_app(None, None)
+
+
+def test_an_interrupt_in_a_command_is_130(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("jaxprof.store.Library.find", interrupted)
+    assert call("show", "x").code == ExitCode.INTERRUPTED
+
+
+def test_a_reader_that_went_away_is_no_traceback(kept: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as gone:
+        done = subprocess.run(
+            [sys.executable, "-m", "jaxprof", "show", str(kept), "--format", "json"],
+            stdout=gone,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            timeout=60,
+        )
+    assert done.returncode == ExitCode.BROKEN_PIPE
+    assert done.stderr == b""
+
+
+def test_output_that_the_terminal_cannot_encode_is_no_traceback(kept: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "jaxprof", "show", str(kept)],
+        capture_output=True,
+        env={**environment(), "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"},
+        timeout=60,
+    )
+    assert done.returncode == 0
+    assert b"selu" in done.stdout
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_are_there(call: Caller, shell: str) -> None:
+    said = call("completion", shell)
+    assert said.code == 0
+    assert "_JAXPROF_COMPLETE" in said.out
+
+
+def test_a_shell_completes_workloads_and_sessions(kept: Path) -> None:
+    def completions(line: str, at: int) -> str:
+        asked = {"_JAXPROF_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(at)}
+        command = [sys.executable, "-m", "jaxprof"]
+        done = subprocess.run(command, capture_output=True, text=True, env={**environment(), **asked}, timeout=60)
+        return done.stdout
+
+    assert "plain,selu" in completions("jaxprof run se", 2)
+    assert "plain,jit" in completions("jaxprof run selu --variant j", 4)
+    assert kept.name.removesuffix(".jaxprof") in completions("jaxprof show 2026", 2)
+
+
+def test_module_and_command_are_the_same() -> None:
+    process = start("--version")
+    out, _ = process.communicate(timeout=60)
+    assert out == f"jaxprof {__version__}\n"

@@ -1,0 +1,195 @@
+"""`jaxprof run`, on real JAX where the measuring is the point."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Caller, start
+from jaxprof import workloads
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.session import Session
+from jaxprof.store import Follower, load
+
+
+def test_without_a_name_it_lists_the_names(call: Caller) -> None:
+    said = call("run")
+    assert said.code == 0
+    assert said.out.splitlines() == workloads.names()
+    assert "--all" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["sleu"], "Did you mean selu"),
+        (["selu", "--variant", "jot"], "Did you mean jit"),
+        (["selu", "--preset", "quik"], "quick"),
+        (["selu", "--set", "m=3"], "unknown parameter 'm'"),
+        (["selu", "--set", "n"], "--set n=4000"),
+        (["selu", "--set", "n=many"], "wants a number"),
+        (["selu", "--set", "n=0"], "out of bounds"),
+        (["selu", "--device", "what?"], "cannot read the device"),
+        (["selu", "--budget", "0"], "not above 0"),
+        (["selu", "--budget", "nan"], "not above 0"),
+        (["selu", "--max-seconds", "-1"], "not above 0"),
+        (["selu", "--sweep", "n=9..1"], "cannot sweep"),
+        (["selu", "--sweep", "m=1..9"], "no parameter 'm'"),
+        (["selu", "--arg", "f32[3]"], "--set"),
+        (["selu", "--python", "/nowhere/python"], "no interpreter"),
+    ],
+)
+def test_wrong_words_are_refused_before_anything_is_run(
+    call: Caller, words: list[str], expected: str, state_home: Path
+) -> None:
+    said = call("run", *words)
+    assert said.code == ExitCode.USAGE
+    assert expected in said.err
+    assert said.out == ""
+    assert not list(state_home.rglob("*.jaxprof"))
+
+
+def test_an_unknown_device_names_those_that_are_there(call: Caller) -> None:
+    said = call("run", "selu", "--device", "cpu:7")
+    assert said.code == ExitCode.USAGE
+    assert "cpu:0" in said.err
+
+
+def test_an_existing_file_wants_force(call: Caller, tmp_path: Path) -> None:
+    there = tmp_path / "x.jaxprof"
+    there.write_text("mine")
+    said = call("run", "grad-nested", "--out", there)
+    assert said.code == ExitCode.USAGE
+    assert "--force" in said.err
+    assert there.read_text() == "mine"
+    assert "is a directory" in call("run", "grad-nested", "--out", tmp_path).err
+
+
+def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
+    out = tmp_path / "x.jaxprof"
+    out.write_text("old")
+    said = call(
+        "run",
+        "selu",
+        "--variant",
+        "jit",
+        "--set",
+        "n=1e4",
+        "--budget",
+        "0.1",
+        "--out",
+        out,
+        "--force",
+        "--format",
+        "json",
+    )
+    assert said.code == 0, said.err
+    data = json.loads(said.out)
+    assert [run["variant"] for run in data["runs"]] == ["numpy", "jit"]
+    numpy, jit = data["runs"]
+    assert jit["status"] == "ok"
+    assert jit["parameters"] == {"n": 10_000}
+    assert jit["check"]["passed"] is True
+    assert jit["versus"]["run"] == numpy["id"]
+    assert {"trace", "lower", "compile", "first_run", "run"} <= set(jit["phases"])
+    assert jit["phases"]["startup"]["import"] > 0
+    assert not {"trace", "lower", "compile"} & set(numpy["phases"])
+    assert jit["phases"]["run"]["median_seconds"] == pytest.approx(statistics.median(jit["samples_seconds"]))
+    assert data["session"]["complete"] is True
+    assert json.loads(call("show", out, "--format", "json").out) == data
+
+
+def test_several_workloads_take_the_variants_and_settings_that_they_know(call: Caller, tmp_path: Path) -> None:
+    said = call(
+        "run",
+        "grad-nested",
+        "selu",
+        "--variant",
+        "numpy",
+        "--set",
+        "n=1000",
+        "--budget",
+        "0.05",
+        "--out",
+        tmp_path / "x",
+    )
+    assert said.code == 0, said.err
+    assert "grad-nested has no variant numpy: left out" in said.err
+    assert "n = 1" in said.out
+
+
+def test_a_size_that_cannot_be_allocated_fails_its_run_and_no_other(call: Caller, tmp_path: Path) -> None:
+    out = tmp_path / "x.jaxprof"
+    said = call("run", "selu", "--sweep", "n=1000,1000000000000", "--variant", "jit", "--budget", "0.05", "--out", out)
+    assert said.code == ExitCode.FAILED
+    statuses = [run.status for run in load(out, Session).runs.values()]
+    assert statuses[:2] == ["ok", "ok"]
+    assert "ok" not in statuses[2:]
+    assert "failed" in said.out
+
+
+def test_a_place_that_cannot_be_written_is_told_and_the_measuring_goes_on(
+    call: Caller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = call("run", "selu", "--variant", "numpy", "--budget", "0.05", "--out", "/proc/none.jaxprof")
+    assert said.code == ExitCode.FAILED
+    assert "cannot be written to /proc/none.jaxprof" in said.err
+    assert "median" in said.out
+    elsewhere = list(tmp_path.glob("jaxprof-*.jaxprof"))
+    assert len(elsewhere) == 1
+    assert load(elsewhere[0], Session).complete
+
+
+def until(path: Path, wanted: Callable[[Session], bool]) -> None:
+    """Waits until the session that is being written at `path` is as `wanted`."""
+    deadline = time.monotonic() + 60
+    while not path.exists() or not path.stat().st_size:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    follower = Follower(path, Session)
+    while not wanted(follower.session):
+        assert time.monotonic() < deadline
+        follower.poll()
+        time.sleep(0.02)
+    follower.finish()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_runs_and_keeps_the_session(number: signal.Signals, tmp_path: Path) -> None:
+    out = tmp_path / "x.jaxprof"
+    process = start("run", "selu", "--variant", "numpy", "--variant", "jax", "--budget", "60", "--out", out)
+    until(out, lambda session: any(run.samples("run") for run in session.runs.values()))
+    process.send_signal(number)
+    stdout, stderr = process.communicate(timeout=30)
+    session = load(out, Session)
+    assert process.returncode == 128 + number
+    assert session.closed is not None
+    assert session.closed.reason == ("interrupted" if number == signal.SIGINT else number.name)
+    assert [run.status for run in session.runs.values()] == ["cancelled", "cancelled"]
+    assert session.runs["r1"].samples("run")
+    assert ("median" in stdout) is (number == signal.SIGINT)
+    assert str(out) in stderr
+    worker = session.runs["r1"].pid
+    assert worker is not None
+    assert not Path(f"/proc/{worker}").exists()
+
+
+def test_a_killed_worker_is_told_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    out = tmp_path / "x.jaxprof"
+    process = start("run", "selu", "--variant", "numpy", "--budget", "2", "--sweep", "n=1000,2000", "--out", out)
+    until(out, lambda session: any(run.samples("run") for run in session.runs.values()))
+    worker = load(out, Session).runs["r1"].pid
+    assert worker is not None
+    os.kill(worker, signal.SIGKILL)
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == ExitCode.FAILED
+    assert "killed" in stdout
+    assert [run.status for run in load(out, Session).runs.values()] == ["crashed", "ok"]

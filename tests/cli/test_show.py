@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Caller
+from jaxprof.cli.exit_codes import ExitCode
+
+
+def test_text_is_the_default(call: Caller, kept: Path) -> None:
+    said = call("show", kept)
+    assert said.code == 0
+    assert "6.9× (6.9-7.0)" in said.out
+    assert "RESOURCE_EXHAUSTED" in said.out
+    assert said.err == ""
+
+
+@pytest.mark.parametrize("name", ["last", "0123", "2026-11-21T04-05-06-0123"])
+def test_a_kept_session_is_found_by_its_name(call: Caller, kept: Path, name: str) -> None:
+    assert call("show", name).code == 0
+
+
+def test_json_is_read_by_json(call: Caller, kept: Path) -> None:
+    data = json.loads(call("show", kept, "--format", "json").out)
+    assert [run["status"] for run in data["runs"]] == ["ok", "ok", "failed"]
+    samples = data["runs"][1]["samples_seconds"]
+    assert len(samples) == 21
+    assert samples == sorted(samples)
+
+
+def test_lists_of_numbers_stand_on_one_line(call: Caller, kept: Path) -> None:
+    out = call("show", kept, "--format", "json").out
+    assert out.count("\n") < 400
+    assert any(line.count(",") > 20 for line in out.splitlines())
+
+
+@pytest.mark.parametrize(("form", "start"), [("csv", "run,workload,variant"), ("markdown", "jaxprof session")])
+def test_other_formats(call: Caller, kept: Path, form: str, start: str) -> None:
+    assert call("show", kept, "--format", form).out.startswith(start)
+
+
+def test_a_torn_session_is_shown_and_well(call: Caller, kept: Path) -> None:
+    whole = kept.read_bytes()
+    kept.write_bytes(whole[: len(whole) * 2 // 3])
+    said = call("show", kept)
+    assert said.code == 0
+    assert "cut off" in said.out
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"HloModule m\n", "jaxprof hlo FILE"),
+        (b'{"format":"other"}\n', "not a jaxprof session"),
+        (b"\x00\x01\x02", "binary"),
+        (b'{"format":"jaxprof","session":"x","schema_major":99,"jaxprof":"9.0"}\n', "schema 99"),
+    ],
+)
+def test_other_files_are_refused_with_what_they_are(call: Caller, tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "x.jaxprof"
+    path.write_bytes(content)
+    said = call("show", path)
+    assert said.code == ExitCode.USAGE
+    assert words in said.err
+    assert said.out == ""
+
+
+def test_a_directory_and_a_missing_file_are_refused(call: Caller, tmp_path: Path) -> None:
+    assert "is a directory" in call("show", tmp_path).err
+    assert call("show", tmp_path / "none.jaxprof").code == ExitCode.USAGE
+    assert "unknown session" in call("show", "none").err

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import json
+
+from cli.calling import Caller
+from jaxprof import workloads
+from jaxprof.cli.exit_codes import ExitCode
+
+
+def test_all_are_listed_in_both_formats(call: Caller) -> None:
+    text = call("workloads").out
+    data = json.loads(call("workloads", "--format", "json").out)
+    assert [one["name"] for one in data] == workloads.names()
+    assert all(f"\n{name} " in text for name in workloads.names())
+
+
+def test_one_is_told_in_full(call: Caller) -> None:
+    said = call("workloads", "selu")
+    assert "numpy (baseline)" in said.out
+    assert "7.60 ms" in said.out
+    assert "jnp.where" in said.out
+
+
+def test_an_unknown_one_names_the_near_ones(call: Caller) -> None:
+    said = call("workloads", "sleu")
+    assert said.code == ExitCode.USAGE
+    assert "selu" in said.err
