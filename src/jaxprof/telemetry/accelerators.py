@@ -154,7 +154,8 @@ def _plugin_obstacle(
         jax = "" if "jax" in target.packages else ", nor is jax"
         return Obstacle(reason=f"jax-{family}-plugin is not installed for {target.python}{jax}", mend=command)
     jaxlib = target.packages.get("jaxlib")
-    if jaxlib is not None and _release(jaxlib) not in {_release(version) for version in plugins.values()}:
+    releases = {_release(version) for version in plugins.values()}
+    if jaxlib is not None and () not in releases and _release(jaxlib) not in releases:
         told = ", ".join(f"{name} {version}" for name, version in sorted(plugins.items()))
         return Obstacle(reason=f"{told} does not fit jaxlib {jaxlib}: they must be of one version", mend=command)
     if platform == "cuda" and set(plugins) == {"jax-cuda13-plugin"} and driver and driver < CUDA_13_DRIVER:

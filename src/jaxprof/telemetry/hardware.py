@@ -11,8 +11,11 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import Distribution, distributions
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 NVIDIA, AMD, GOOGLE = 0x10DE, 0x1002, 0x1AE0
 
@@ -58,7 +61,7 @@ class Machine:
     nvidia_proc_gpus: int = 0
     """Entries of `/proc/driver/nvidia/gpus`."""
     tpu_nodes: tuple[str, ...] = ()
-    """`/dev/accel*`. Newer TPUs are under `/dev/vfio`, as any other device may be: those are told by their PCI number."""
+    """`/dev/accel*`. Newer TPUs are under `/dev/vfio`, as any device may be: those are told by their PCI number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +70,8 @@ class Target:
 
     python: str = sys.executable
     packages: Mapping[str, str] | None = field(default_factory=dict)
-    """Version by name, of jax and its plugins; None where the interpreter's packages could not be found."""
+    """Version by name, of jax and its plugins; None where the interpreter's packages could not be found. The version
+    is empty for a plugin that is there without being a package of its own, as conda builds have it."""
     jax_extras: tuple[str, ...] = ()
     """The extras that its jax offers: `cuda12`, `cuda13`, `tpu`, ..."""
 
@@ -87,6 +91,8 @@ def read_machine(root: Path = Path("/")) -> Machine:
 
 def read_target(python: str = sys.executable) -> Target:
     """jax and its plugins in the environment of `python`, found by its folders, without starting it."""
+    from importlib.metadata import distributions  # 20 ms: only where it is needed
+
     folders = [str(folder) for folder in _site_packages(python)]
     if not folders:
         return Target(python=python, packages=None)
@@ -97,6 +103,9 @@ def read_target(python: str = sys.executable) -> Target:
             packages.setdefault(name, found.version)
             if name == "jax" and not extras:
                 extras = _extras(found)
+    for folder in folders:
+        for plugin in _names(Path(folder, "jax_plugins"), re.compile(r"xla_(?:cuda|rocm)\d+")):
+            packages.setdefault(f"jax-{plugin.removeprefix('xla_')}-plugin", "")
     return Target(python=python, packages=packages, jax_extras=extras)
 
 

@@ -66,7 +66,7 @@ def _match(theirs: Device, rest: Sequence[Device], ordinal: int | None) -> Devic
     if theirs.pci_bus_id is not None:
         return _only([device for device in candidates if device.pci_bus_id == theirs.pci_bus_id])
     number = theirs.number if ordinal is None else ordinal
-    of_kind = [device for device in candidates if device.kind is None or device.kind == theirs.kind]
+    of_kind = [device for device in candidates if device.kind == theirs.kind] or candidates
     placed = _only([device for device in of_kind if device.cuda_ordinal == number])
     return placed or _only([device for device in of_kind if device.cuda_ordinal is None and device.id[:5] == "cuda:"])
 

@@ -115,6 +115,6 @@ def _fraction(environment: Mapping[str, str]) -> float:
             value = float(environment.get(name, ""))
         except ValueError:
             continue
-        if 0 < value:
+        if value > 0:
             return value
     return DEFAULT_FRACTION
