@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo import proto_values as values
 from jaxprof.hlo.errors import HloError
 from jaxprof.hlo.parse import modules
-from jaxprof.hlo.proto_attributes import attributes
+from jaxprof.hlo.proto_attributes import attributes, frontend
 from jaxprof.hlo.proto_values import braced, quoted
 from jaxprof.hlo.syntax import balanced_end
 from jaxprof.hlo.wire import Message
@@ -104,7 +104,7 @@ class _Writer:
             parameters = ", ".join(values.shape(shape) for shape in program.messages(1))
             yield f"entry_computation_layout={{({parameters})->{values.shape(program.message(2))}}}"
         if entries := proto.message(19).messages(1):
-            pairs = (f"{entry.text(1)}={quoted(entry.text(2))}" for entry in entries)
+            pairs = (f"{entry.text(1)}={frontend(entry.text(2))}" for entry in entries)
             yield f"frontend_attributes={{{','.join(pairs)}}}"
 
     def _computation(self, computation: Message, *, is_entry: bool) -> Iterator[str]:

@@ -59,11 +59,12 @@ def attributes(instruction: Message) -> Iterator[str]:
     if (thread := instruction.text(79)) and thread != "main":
         yield f"async_execution_thread={quoted(thread)}"
     if pairs := [(entry.text(1), entry.text(2)) for entry in instruction.message(68).messages(1)]:
-        yield f"frontend_attributes={{{','.join(f'{key}={_frontend(value)}' for key, value in sorted(pairs))}}}"
+        yield f"frontend_attributes={{{','.join(f'{key}={frontend(value)}' for key, value in sorted(pairs))}}}"
     yield from _statistics(instruction.message(82))
 
 
-def _frontend(value: str) -> str:
+def frontend(value: str) -> str:
+    """The value of a frontend attribute: in quotes, but for one that has braces of its own."""
     return value if value.startswith("{") and value.endswith("}") else quoted(value)
 
 
@@ -230,13 +231,18 @@ def _slices(instruction: Message) -> Iterator[str]:
 def _collective(instruction: Message) -> Iterator[str]:
     if channel := instruction.number(26):
         yield f"channel_id={channel}"
-    iota = instruction.message(92)
+    # Newer protos have the short form beside the list of groups, older ones inside it.
+    iota = instruction.message(92) if 92 in instruction else instruction.message(87).message(2)
     groups = [braced(group.numbers(1)) for group in instruction.messages(49) or instruction.message(87).messages(1)]
     if iota.numbers(3):
         groups_by_size = f"[{iota.number(1)},{iota.number(2)}]<=[{','.join(map(str, iota.numbers(3)))}]"
         permutation = iota.numbers(4)
         turned = f"T({','.join(map(str, permutation))})" if permutation != list(range(len(permutation))) else ""
         yield f"replica_groups={groups_by_size}{turned}"
+    elif 93 in instruction:
+        by_axes = instruction.message(93)
+        on = by_axes.message(1)
+        yield f"replica_groups={values.mesh(on)} {values.axes(on, by_axes.messages(2))}"
     elif groups or 87 in instruction:
         yield f"replica_groups={{{','.join(groups)}}}"
     if pairs := [braced((pair.number(1), pair.number(2))) for pair in instruction.messages(52)]:

@@ -144,6 +144,8 @@ _SHARDING_TYPES: Final = {0: "replicated", 3: "devices", 4: "manual", 5: "unknow
 
 def sharding(proto: Message, depth: int = 0) -> str:
     """An `OpSharding`: `{replicated}`, `{devices=[2,4]<=[8]}`, or a braced list for a tuple."""
+    if 14 in proto:
+        return _named_sharding(proto.message(14))
     kind = proto.number(1)
     if kind == 2 and depth < _DEEPEST:
         return "{" + ", ".join(sharding(member, depth + 1) for member in proto.messages(5)) + "}"
@@ -164,3 +166,36 @@ def sharding(proto: Message, depth: int = 0) -> str:
     if last := proto.numbers(8):
         tiles += f" last_tile_dims={{{', '.join(_SHARDING_TYPES.get(one, str(one)) for one in last)}}}"
     return "{" + tiles + "}"
+
+
+def mesh(proto: Message) -> str:
+    """A `MeshProto`: `mesh['data'=4,'model'=2]`."""
+    sizes = ",".join(f"'{axis.text(1)}'={axis.number(2)}" for axis in proto.messages(1))
+    if devices := proto.numbers(2):
+        sizes += f", device_ids=({','.join(map(str, devices))})"
+    return f"mesh[{sizes}]"
+
+
+def axes(mesh_proto: Message, references: Iterable[Message]) -> str:
+    """`AxisRefProto`s by name: `{'data'}`; a part of an axis as `'data':(2)2`, sizes before it and its own."""
+    names = [axis.text(1) for axis in mesh_proto.messages(1)]
+    written = []
+    for one in references:
+        number = one.number(1)
+        name = names[number] if 0 <= number < len(names) else str(number)
+        part = one.message(2)
+        written.append(f"'{name}':({part.number(1)}){part.number(2)}" if 2 in one else f"'{name}'")
+    return braced(written)
+
+
+def _named_sharding(proto: Message) -> str:
+    on = proto.message(2)
+    if not on.messages(1) and len(on.numbers(2)) == 1:
+        return f"{{single_device[device_id={on.numbers(2)[0]}]}}"
+    dimensions = [axes(on, one.messages(1)) for one in proto.messages(3)]
+    rest = [
+        f"{name}={axes(on, proto.messages(number))}"
+        for number, name in ((4, "replicated"), (5, "unreduced"), (7, "manual"))
+        if number in proto
+    ]
+    return "{" + ", ".join([mesh(on), f"[{', '.join(dimensions)}]", *rest]) + "}"

@@ -49,13 +49,12 @@ class Attribute(NamedTuple):
 
 
 _ATTRIBUTE_NAME = re.compile(r"([A-Za-z_][\w.\-]*)\s*=\s*")
-# One piece of a value. Up to three levels of braces go by in one match; deeper ones take the slow way.
-_LEVEL_1 = r"[^{}\[\]()\"/]++|" + STRING + r"|/(?![/*])|/\*(?:[^*]|\*(?!/))*+\*/"
-_LEVEL_2 = rf"(?:{_LEVEL_1}|[{{\[(](?:{_LEVEL_1})*+[}}\])])"
-_VALUE = re.compile(
-    rf"(?:[^{{}}\[\]()\",\s/]++|{STRING}|/(?![/*])|[{{\[(](?:{_LEVEL_2}|[{{\[(]{_LEVEL_2}*+[}}\])])*+[}}\])])++",
-    re.DOTALL,
-)
+# A value is pieces: words, strings, brackets, and a blank before a bracket (`replica_groups=mesh['x'=4] {'x'}`). Up to
+# three levels of brackets go by in one match; deeper ones take the slow way.
+_FLAT = r"[^{}\[\]()\"/]++|" + STRING + r"|/(?![/*])|/\*(?:[^*]|\*(?!/))*+\*/"
+_NESTED = rf"(?:{_FLAT}|[{{\[(](?:{_FLAT})*+[}}\])])"
+_BRACKETED = rf"[{{\[(](?:{_NESTED}|[{{\[(]{_NESTED}*+[}}\])])*+[}}\])]"
+_VALUE = re.compile(rf"(?:[^{{}}\[\]()\",\s/]++|[ \t]++(?=[{{\[(])|{STRING}|/(?![/*])|{_BRACKETED})++", re.DOTALL)
 
 
 class AttributeList(NamedTuple):
@@ -69,7 +68,7 @@ class AttributeList(NamedTuple):
 
 
 def attributes(text: str, at: int, limit: int) -> AttributeList:
-    """The `, name=value` from `at` on. A value ends at a comma, or at white space, outside brackets and strings."""
+    """The `, name=value` from `at` on. A value ends at a comma or a blank outside brackets and strings."""
     found: list[Attribute] = []
     while True:
         begin = skip_blank(text, at, limit)
