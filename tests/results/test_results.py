@@ -107,6 +107,13 @@ def test_a_busy_machine_and_a_wrong_result_are_told() -> None:
     assert codes == ["busy_machine", "wrong_result"]
 
 
+def test_a_throttled_device_is_told_of_its_own_run_only() -> None:
+    session = session_of(run_events("r1", "jit", STEADY), run_events("r2", "jit", STEADY))
+    session.apply(e.DeviceReading(run="r2", device="cpu:0", throttle_reasons=["power cap"]))
+    assert [warning.code for warning in result(session, "r1").warnings] == []
+    assert [warning.code for warning in result(session, "r2").warnings] == ["throttled"]
+
+
 def test_sweeps_name_the_crossover() -> None:
     groups = []
     for index, n in enumerate((10, 100, 1000)):

@@ -186,9 +186,12 @@ def _precision(workload: Workload, variant: Variant, arguments: tuple[Any, ...],
 
     from jaxprof.measure.precision import effective_precision, in_words, tolerance_key
     from jaxprof.measure.stages import configured
+    from jaxprof.workloads.check import is_key
 
     dtypes = {
-        str(jax.dtypes.canonicalize_dtype(leaf.dtype)) for leaf in jax.tree.leaves(arguments) if hasattr(leaf, "dtype")
+        str(jax.dtypes.canonicalize_dtype(leaf.dtype))
+        for leaf in jax.tree.leaves(arguments)
+        if hasattr(leaf, "dtype") and not is_key(leaf)
     }
     asked = variant.precision or str(configured("jax_default_matmul_precision") or "")
     found = effective_precision(device, asked, dtypes)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxprof.events import PHASES, STARTUP_PHASES, WarningRaised
+from jaxprof.events import PHASES, STARTUP_PHASES, DeviceReading, WarningRaised
 from jaxprof.results.warnings import derived_warnings
 from jaxprof.session import Run, Session
 from jaxprof.stats import Speedup, Summary, break_even_calls, speedup, summarise
@@ -78,13 +78,18 @@ def result(session: Session, run_id: str) -> RunResult:
         bytes_accessed=traffic,
         flops_per_second=flops / median if flops and median else None,
         bytes_per_second=traffic / median if traffic and median else None,
-        warnings=(*run.warnings, *derived_warnings(run, summary)),
+        warnings=(*run.warnings, *derived_warnings(run, summary, _readings(session, run))),
     )
 
 
 def results(session: Session) -> list[RunResult]:
     """The figures of every run, in the order of the plan."""
     return [result(session, run_id) for run_id in session.runs]
+
+
+def _readings(session: Session, run: Run) -> list[DeviceReading]:
+    """The readings of this run's device that were taken for it."""
+    return [reading for reading in session.readings.get(run.plan.device, []) if reading.run == run.id]
 
 
 def _versus(

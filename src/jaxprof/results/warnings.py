@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from jaxprof.events import WarningRaised
+from jaxprof.events import DeviceReading, WarningRaised
 from jaxprof.session import Run
 from jaxprof.stats import Summary, median_interval, outliers
 from jaxprof.units import percent, seconds
@@ -19,11 +19,14 @@ BUSY_LOAD = 0.5
 """Load average a core before the run, above which the machine is called busy."""
 
 
-def derived_warnings(run: Run, summary: Summary | None) -> Iterator[WarningRaised]:
-    """The warnings that follow from a run's facts and samples."""
+def derived_warnings(
+    run: Run, summary: Summary | None, readings: Sequence[DeviceReading] = ()
+) -> Iterator[WarningRaised]:
+    """The warnings that follow from a run's facts and samples, and from the `readings` of its device meanwhile."""
     if summary is not None and run.over:
         yield from _of_samples(run, summary)
     yield from _busy(run)
+    yield from _throttled(run, readings)
     if run.check is not None and run.check.passed is False:
         yield WarningRaised(
             run=run.id,
@@ -87,6 +90,17 @@ def _busy(run: Run) -> Iterator[WarningRaised]:
             code="busy_machine",
             message=f"the machine was busy: load average {load:.1f} on {cores:g} cores before the run",
             advice="Other work takes turns with the measurement; times are an upper bound.",
+        )
+
+
+def _throttled(run: Run, readings: Sequence[DeviceReading]) -> Iterator[WarningRaised]:
+    reasons = sorted({reason for reading in readings for reason in reading.throttle_reasons})
+    if reasons:
+        yield WarningRaised(
+            run=run.id,
+            code="throttled",
+            message=f"{run.plan.device} held its clocks back during the run: {', '.join(reasons)}",
+            advice="Look at temperature and power limit; times of a throttled device are those of a slower one.",
         )
 
 

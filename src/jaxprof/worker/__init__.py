@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from jaxprof.worker.conductor import Conductor
 from jaxprof.worker.interpreter import Interpreter, find_interpreter
-from jaxprof.worker.placement import Placement, place
+from jaxprof.worker.placement import place
 from jaxprof.worker.planning import Choice, Planned, Sweep, expected_seconds, plan_compiles, plan_runs, read_sweep
 from jaxprof.worker.process import EngineProcess
 from jaxprof.worker.queries import describe, jax_devices
@@ -14,7 +14,6 @@ __all__ = [
     "Conductor",
     "EngineProcess",
     "Interpreter",
-    "Placement",
     "Planned",
     "Sweep",
     "describe",

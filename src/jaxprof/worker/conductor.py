@@ -17,6 +17,7 @@ from typing import Any
 from jaxprof.engine.request import Answer, CompileRequest, Request, RunRequest
 from jaxprof.errors import JaxprofError, StorageError
 from jaxprof.events import (
+    DeviceReading,
     Event,
     Heartbeat,
     LogLine,
@@ -34,10 +35,12 @@ from jaxprof.session.texts import split
 from jaxprof.stats import summarise
 from jaxprof.store import LogWriter
 from jaxprof.targets.chips import target_config
+from jaxprof.telemetry.placement import WorkerEnvironment
 from jaxprof.worker.interpreter import Interpreter
-from jaxprof.worker.placement import Placement, place
+from jaxprof.worker.placement import place
 from jaxprof.worker.planning import Planned
 from jaxprof.worker.process import EngineProcess
+from jaxprof.worker.watch import DeviceWatch
 
 BATCH_SECONDS = 0.05
 """Events are passed on in batches of this length: one message for a screen, however many events came."""
@@ -59,7 +62,7 @@ class Conductor:
         writer: LogWriter,
         interpreter: Interpreter,
         listen: Listener,
-        placement: Callable[[Planned, Interpreter], Placement] = place,
+        placement: Callable[[Planned, Interpreter], WorkerEnvironment] = place,
     ) -> None:
         self.writer = writer
         self.interpreter = interpreter
@@ -184,22 +187,25 @@ class Conductor:
         except JaxprofError as error:
             self._close_run(run, RunFinished(run=run, status="failed", error=error.what, advice=error.mend))
             return
+        watch = DeviceWatch(planned.device)
         try:
             self._emit(WorkerStarted(run=run, pid=process.pid, python=self.interpreter.path))
             for text in placement.notes:
                 self._emit(WarningRaised(run=run, code="placement", message=text))
             with self._lock:
                 self._process = process
-            finished = self._follow(run, planned, process, _request(run, planned, placement.device))
+            finished = self._follow(run, planned, process, _request(run, planned, placement.device), watch)
         except JaxprofError as error:
             finished = RunFinished(run=run, status="crashed", error=error.what, advice=error.mend)
         finally:
             with self._lock:
                 self._process = None
             process.close()
+            self._tell_readings(run, watch.take())
+            watch.close()
         self._close_run(run, finished)
 
-    def _start(self, planned: Planned, placement: Placement) -> EngineProcess:
+    def _start(self, planned: Planned, placement: WorkerEnvironment) -> EngineProcess:
         with self._lock:
             waiting, self._waiting = self._waiting, None
         if waiting is not None:
@@ -210,9 +216,12 @@ class Conductor:
             waiting.close()
         return EngineProcess(self.interpreter, placement.environment)
 
-    def _follow(self, run: str, planned: Planned, process: EngineProcess, request: Request) -> RunFinished:
+    def _follow(
+        self, run: str, planned: Planned, process: EngineProcess, request: Request, watch: DeviceWatch
+    ) -> RunFinished:
         """Passes the events of one run on until it is over; gives the word that ends it."""
         process.send(request)
+        self._tell_readings(run, watch.take())
         silent_told = False
         cap = None if planned.max_seconds is None else planned.max_seconds + CAP_GRACE_SECONDS + START_UP_SECONDS
         began = time.monotonic()
@@ -229,6 +238,8 @@ class Conductor:
             if not items and not process.alive:
                 return self._ended(run, process)
             now = time.monotonic()
+            if watch.due(now):
+                self._tell_readings(run, watch.take())
             if not silent_told and now - process.last_sign_seconds > SILENCE_SECONDS:
                 silent_told = True
                 self._emit(
@@ -241,6 +252,10 @@ class Conductor:
                 )
             if cap is not None and now - began > cap and not process.cancelled:
                 process.cancel()
+
+    def _tell_readings(self, run: str, readings: Sequence[DeviceReading]) -> None:
+        for reading in readings:
+            self._emit(replace(reading, run=run))
 
     def _take(self, run: str, item: Event | Answer) -> None:
         if isinstance(item, Heartbeat | Answer | RunFinished):

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from jaxprof.targets import wheels
+from jaxprof.telemetry.devices import gather, local_devices
+from jaxprof.telemetry.join import merge
+from jaxprof.telemetry.placement import WorkerEnvironment, probe_environment, worker_environment
 from jaxprof.worker.interpreter import Interpreter
 from jaxprof.worker.planning import HOST, Planned
+from jaxprof.worker.queries import jax_devices
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """For one worker: variables laid over ours, the device as JAX names it there, and what to say about it."""
+def place(planned: Planned, interpreter: Interpreter) -> WorkerEnvironment:
+    """The environment for one planned run. Raises JaxprofError for a device that is not there, or cannot be used.
 
-    environment: dict[str, str]
-    device: str
-    notes: tuple[str, ...] = field(default=())
-
-
-def place(planned: Planned, interpreter: Interpreter) -> Placement:
-    """A CPU worker sees the CPU only: a process that prefers the CPU still takes memory on every GPU that it sees.
-
-    A worker that compiles for devices elsewhere runs on the CPU, with their compiler. Raises JaxprofError where that is
-    not installed.
+    A worker that compiles for devices elsewhere runs on the CPU, with their compiler beside its jax.
     """
     if planned.elsewhere is not None:
-        return Placement(wheels.environment(planned.elsewhere.chip.vendor, interpreter.path), HOST)
-    platform = planned.device.partition(":")[0]
-    if platform == "cpu":
-        return Placement({"JAX_PLATFORMS": "cpu"}, planned.device)
-    return Placement({"JAX_PLATFORMS": f"{platform},cpu"}, planned.device)
+        variables = wheels.environment(planned.elsewhere.chip.vendor, interpreter.path)
+        return WorkerEnvironment(environment=variables, device=HOST)
+    if planned.device.startswith("cpu:"):
+        return WorkerEnvironment(environment={"JAX_PLATFORMS": "cpu"}, device=planned.device)
+    devices = local_devices(gather(interpreter.path))
+    if not any(device.id == planned.device for device in devices):  # no NVIDIA GPU: only JAX itself can tell
+        devices = merge(devices, jax_devices(interpreter, probe_environment()))
+    return worker_environment(planned.device, devices)

@@ -11,7 +11,7 @@ from jaxprof.engine.request import DEFAULT_BUDGET_SECONDS
 from jaxprof.errors import UsageError
 from jaxprof.events import Scalar
 from jaxprof.targets import Target
-from jaxprof.workloads.model import Parameter, VariantCard, WorkloadCard
+from jaxprof.workloads.model import Parameter, VariantCard, WorkloadCard, worth_running
 
 HOST = "cpu:0"
 SWEEP_POINTS = 9
@@ -200,6 +200,8 @@ def _one_size(
     for variant in variants:
         devices = [HOST] if variant.how == "numpy" else list(dict.fromkeys(choice.devices))
         for device in devices:
+            if variant.name not in choice.variants and not worth_running(variant, device.partition(":")[0]):
+                continue
             planned = Planned(
                 target=card.target,
                 workload=card.name,
