@@ -61,7 +61,7 @@ def conducting(
     path: Path | None = None,
 ) -> Conducting:
     made = type("Made", (Obedient,), {"emitted": emitted, "then": staticmethod(then)})
-    return Conducting(LogWriter(sessions.HEADER, path), INTERPRETER, Progress(terminal), made)
+    return Conducting(LogWriter(sessions.HEADER, path), INTERPRETER, Progress(terminal), make=made)
 
 
 def kill_after(number: signal.Signals) -> Callable[[], bool]:

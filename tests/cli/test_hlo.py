@@ -31,19 +31,7 @@ def test_the_text_as_json(call: Caller, kept: Path) -> None:
 def test_the_kernels_of_a_session(call: Caller, kept: Path) -> None:
     lines = call("hlo", kept, "--kernels").out.splitlines()
     assert lines[0] == "r2 selu jit cpu:0"
-    assert lines[2].split() == [
-        "fusion",
-        "loop",
-        "fusion",
-        "2",
-        "1",
-        "1.00",
-        "M",
-        "7.63",
-        "MiB",
-        "selu.py:28",
-        "jit(selu)/mul",
-    ]
+    assert " ".join(lines[2].split()) == "fusion loop fusion 2 1 1.00 M 7.63 MiB selu.py:28 jit(selu)/mul"
     (run,) = json.loads(call("hlo", kept, "--kernels", "--format", "json").out)["runs"]
     assert run["kernels"][0]["source"] == {"file": "/home/me/selu.py", "line": 28}
 

@@ -36,7 +36,7 @@ def test_without_a_name_it_lists_the_names(call: Caller) -> None:
         (["selu", "--set", "n"], "--set n=4000"),
         (["selu", "--set", "n=many"], "wants a number"),
         (["selu", "--set", "n=0"], "out of bounds"),
-        (["selu", "--device", "what?"], "cannot read the device"),
+        (["selu", "--device", "what?"], "is no device"),
         (["selu", "--budget", "0"], "not above 0"),
         (["selu", "--budget", "nan"], "not above 0"),
         (["selu", "--max-seconds", "-1"], "not above 0"),

@@ -1,4 +1,4 @@
-"""From the words on the command line to the runs: names, variants, parameters and devices, all checked before any run.
+"""From the words on the command line to the runs: names, variants and parameters, all checked before any run.
 
 A name is a built-in workload, or the target of a user's own function; the latter is described by a child process,
 so that the user's code never runs here.
@@ -6,16 +6,13 @@ so that the user's code never runs here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.worker import Choice, Interpreter, Planned, describe, jax_devices, plan_runs, read_sweep
+from jaxprof.worker import Choice, Interpreter, Planned, describe, plan_runs, read_sweep
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadCard, card
-
-_DEVICE = re.compile(r"([a-z]+)(?::(\d+))?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +75,3 @@ def read_settings(items: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"cannot read --set {item!r}", "It looks like --set n=4000.")
         settings[name.strip()] = text.strip()
     return settings
-
-
-def find_devices(wanted: Sequence[str], interpreter: Interpreter) -> list[str]:
-    """The devices as `platform:number`, each once. `cpu` is `cpu:0`; `gpu:0` is the first CUDA or ROCm device.
-
-    JAX is asked (in a child) only where something else than `cpu:0` is wanted. Raises UsageError naming the near ones.
-    """
-    asked = [_numbered(text) for text in wanted]
-    if all(device == "cpu:0" for device in asked):
-        return ["cpu:0"]
-    known = [str(device["id"]) for device in jax_devices(interpreter)["devices"]]
-    accelerator = next((device.partition(":")[0] for device in known if device.startswith(("cuda:", "rocm:"))), "gpu")
-    found = [f"{accelerator}:{device.partition(':')[2]}" if device.startswith("gpu:") else device for device in asked]
-    for device in found:
-        if device not in known:
-            raise unknown_name("device", device, known)
-    return list(dict.fromkeys(found))
-
-
-def _numbered(text: str) -> str:
-    match = _DEVICE.match(text.strip().lower())
-    if match is None:
-        raise UsageError(f"cannot read the device {text!r}", "A device looks like cpu:0, cuda:1 or tpu:0.")
-    return f"{match.group(1)}:{int(match.group(2) or 0)}"

@@ -39,7 +39,11 @@ class Conducting:
     """One plan, worked to its end."""
 
     def __init__(
-        self, writer: LogWriter, interpreter: Interpreter, progress: Progress, make: MakeConductor = Conductor
+        self,
+        writer: LogWriter,
+        interpreter: Interpreter,
+        progress: Progress,
+        make: MakeConductor = Conductor,
     ) -> None:
         self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()  # its put may be called from a signal handler
         self.conductor = make(writer, interpreter, self._items.put)

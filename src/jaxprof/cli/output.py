@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _NUMBERS = re.compile(r"\[\n\s+([-+\d.eE,\s]+?)\n\s*\]")
 """A list of numbers over several lines. Its line breaks cannot be inside a text: JSON escapes those."""
 
 
-def format_option(*formats: str) -> Any:
+def format_option(*formats: str) -> Callable[[Command], Command]:
     """The `--format` option with these choices; the first is the default."""
     return click.option(
         "--format", "form", type=click.Choice(formats), default=formats[0], show_default=True, help="How to print it."

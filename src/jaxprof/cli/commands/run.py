@@ -21,19 +21,15 @@ if TYPE_CHECKING:
     from jaxprof.store import LogWriter
 
 
-class Seconds(click.ParamType):
-    """A time budget: above 0 and finite."""
-
-    name = "seconds"
-
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            number = float(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a number of seconds", param, ctx)
-        if not (math.isfinite(number) and number > 0):
-            self.fail(f"{value!r} is not above 0 seconds", param, ctx)
-        return number
+def positive_seconds(value: str | float) -> float:
+    """A time budget: above 0 and finite. Raises BadParameter."""
+    try:
+        number = float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a number of seconds") from None
+    if not (math.isfinite(number) and number > 0):
+        raise click.BadParameter(f"{value!r} is not above 0 seconds")
+    return number
 
 
 @click.command("run")
@@ -51,16 +47,17 @@ class Seconds(click.ParamType):
     "--device",
     "devices",
     multiple=True,
-    default=("cpu:0",),
-    show_default=True,
+    show_default="cpu:0",
     metavar="D",
     help="Where to run: cpu:0, cuda:1, gpu:0, tpu:0. May be repeated.",
 )
 @click.option("--preset", default="quick", show_default=True, metavar="P", help="Sizes: quick, or published.")
 @click.option("--set", "settings", multiple=True, metavar="n=4000", help="A parameter. May be repeated.")
 @click.option("--sweep", default="", metavar="n=1e3..1e7[:POINTS]", help="A range of sizes of one parameter.")
-@click.option("--budget", type=Seconds(), default=2.0, show_default=True, metavar="S", help="Seconds to sample a run.")
-@click.option("--max-seconds", type=Seconds(), metavar="S", help="Hard cap of each run, after its start-up.")
+@click.option(
+    "--budget", type=positive_seconds, default=2.0, show_default=True, metavar="S", help="Seconds to sample a run."
+)
+@click.option("--max-seconds", type=positive_seconds, metavar="S", help="Hard cap of each run, after its start-up.")
 @click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax is measured.")
 @click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="An argument of your function: f32[1024,1024].")
 @click.option("--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets).")
@@ -98,7 +95,8 @@ def command(
     if not names and not everything:
         return _list_names()
     from jaxprof import workloads
-    from jaxprof.cli.choosing import find_cards, find_devices, plan, read_settings
+    from jaxprof.cli.choosing import find_cards, plan, read_settings
+    from jaxprof.cli.devices import HOST, choose, idle_accelerators
     from jaxprof.worker import Choice, find_interpreter
 
     interpreter = find_interpreter(Path(python) if python else None)
@@ -106,7 +104,7 @@ def command(
         preset=preset,
         settings=read_settings(settings),
         variants=variants,
-        devices=find_devices(devices, interpreter),
+        devices=choose(devices or [HOST], interpreter),
         sweep=sweep,
         budget_seconds=budget,
         max_seconds=max_seconds,
@@ -125,6 +123,8 @@ def command(
     progress = Progress(sys.stderr)
     for note in chosen.notes:
         progress.note(f"note: {note}")
+    if not devices and (idle := idle_accelerators(interpreter)):
+        progress.note(f"note: this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
     conducting = Conducting(writer, interpreter, progress)
     conducting.work(chosen.planned)
     kept = _tell_where(writer, progress.note)
@@ -143,8 +143,9 @@ def _writer(out: Path | None, force: bool) -> LogWriter:
     """Raises UsageError or StorageError before anything was run."""
     from jaxprof.errors import UsageError
     from jaxprof.store import Library, LogWriter, new_header
+    from jaxprof.telemetry.environment import environment_facts
 
-    header = new_header()
+    header = new_header(environment_facts())
     if out is not None and out.is_dir():
         raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
     path = out if out is not None else Library().new_path(header)

@@ -22,16 +22,12 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$", re.IGNORECASE)
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-class Size(click.ParamType):
-    """A size on disk: `500MB`, `2G`, `1048576`. Units are binary."""
-
-    name = "size"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        match = _SIZE.match(str(value).strip())
-        if match is None:
-            self.fail(f"{value!r} is not a size such as 500M or 2G", param, ctx)
-        return int(float(match.group(1)) * _SCALE[match.group(2).lower()])
+def size(value: str) -> int:
+    """A size on disk in bytes: `500M`, `2G`, `1048576`; units are binary. Raises BadParameter."""
+    match = _SIZE.match(value.strip())
+    if match is None:
+        raise click.BadParameter(f"{value!r} is not a size such as 500M or 2G")
+    return int(float(match.group(1)) * _SCALE[match.group(2).lower()])
 
 
 @click.group("sessions", invoke_without_command=True)
@@ -77,7 +73,7 @@ def delete(names: tuple[str, ...], yes: bool) -> int:
 @command.command()
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N.")
 @click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Delete what is older than so many days.")
-@click.option("--max-size", type=Size(), metavar="SIZE", help="Delete the oldest until the rest fits: 500M, 2G.")
+@click.option("--max-size", type=size, metavar="SIZE", help="Delete the oldest until the rest fits: 500M, 2G.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool, yes: bool) -> int:
@@ -120,7 +116,7 @@ def _list(form: str) -> None:
     click.echo(f"{count}, {total_text}, in {library.folder}")
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def _row(entry: Entry) -> tuple[str, str, str, str, str, str]:
     from jaxprof.units import bytes_
 
     created = entry.header.created.replace("T", " ").removesuffix("Z") if entry.header is not None else "-"
@@ -171,15 +167,15 @@ def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> int:
         return ExitCode.OK
     from jaxprof.units import bytes_
 
-    size = bytes_(sum(each.stat().st_size for each in doomed))
+    taken = bytes_(sum(each.stat().st_size for each in doomed))
     for each in doomed:
         click.echo(each, err=True)
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("Deleting asks first, and stdin is no terminal: add --yes.")
-        if not click.confirm(f"Delete {len(doomed)} ({size})?", err=True):
+        if not click.confirm(f"Delete {len(doomed)} ({taken})?", err=True):
             return ExitCode.OK
     for each in doomed:
         library.delete(each)
-    click.echo(f"Deleted {len(doomed)} ({size}).", err=True)
+    click.echo(f"Deleted {len(doomed)} ({taken}).", err=True)
     return ExitCode.OK

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cli.calling import Caller
+from jaxprof.cli import devices
+from jaxprof.errors import UsageError, WorkerError
+from jaxprof.telemetry.devices import Device
+from jaxprof.worker import Interpreter, find_interpreter
+
+WITHOUT_JAX = Interpreter("/usr/bin/python3", None, "a test")
+GPUS = (
+    Device(id="cuda:0", platform="cuda", kind="NVIDIA H100", uuid="GPU-1", used_by_jax=True),
+    Device(id="cpu:0", platform="cpu", used_by_jax=True),
+    Device(id="nvidia:1", platform="cuda", used_by_jax=False, reason="no CUDA plugin", mend="pip install jax[cuda12]"),
+)
+
+
+def test_the_cpu_is_listed_with_its_readings(call: Caller) -> None:
+    said = call("devices", "--format", "json")
+    assert said.code == 0, said.err
+    cpu = next(device for device in json.loads(said.out)["devices"] if device["id"] == "cpu:0")
+    assert cpu["used_by_jax"] is True
+    assert 0 <= cpu["reading"]["utilisation"] <= 1
+    assert "cpu:0" in call("devices").out
+
+
+def test_without_jax_the_machine_is_listed_all_the_same(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxprof.worker.find_interpreter", lambda path: WITHOUT_JAX)
+    said = call("devices")
+    assert said.code == 0
+    assert "has no jax" in said.err
+    assert "cpu:0" in said.out
+
+
+def test_a_probe_that_fails_is_told_and_not_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise WorkerError("the driver hangs")
+
+    monkeypatch.setattr(devices, "jax_devices", fails)
+    found, problem = devices.find_all(find_interpreter())
+    assert problem == "the driver hangs"
+    assert "cpu:0" in [device.id for device in found]
+
+
+def test_nothing_is_asked_for_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "find_all", None)
+    assert devices.choose(["cpu", "cpu:0"], WITHOUT_JAX) == ["cpu:0"]
+
+
+def test_gpu_means_cuda_and_an_unused_device_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "find_all", lambda interpreter: (GPUS, ""))
+    assert devices.choose(["gpu:0", "cuda", "cpu"], WITHOUT_JAX) == ["cuda:0", "cpu:0"]
+    with pytest.raises(UsageError, match="no CUDA plugin"):
+        devices.choose(["nvidia:1"], WITHOUT_JAX)
+    with pytest.raises(UsageError, match="unknown device"):
+        devices.choose(["tpu:0"], WITHOUT_JAX)
