@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 
-from jaxprof.session import Session
 from jaxprof.tui.devices import Devices, DeviceSource
 from jaxprof.tui.live import Live, Maker, make_conductor
 from jaxprof.tui.messages import (
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from jaxprof.errors import JaxprofError
+    from jaxprof.session import Session
     from jaxprof.store import Follower, Library
     from jaxprof.worker import Interpreter, Planned
 
@@ -94,8 +94,7 @@ class JaxprofApp(App[None]):
         driver_class: Any = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
-        self.session = Session()
-        """The open session: the one that this app writes, or one that was opened to be looked at."""
+        self._session: Session | None = None
         self.session_path: Path | None = None
         self.run_in_view = ""
         """The run that the screens have in common: chosen in one, shown in the next."""
@@ -114,6 +113,15 @@ class JaxprofApp(App[None]):
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         self.theme = DARK.name
+
+    @property
+    def session(self) -> Session:
+        """The open session: the one that this app writes, or one that was opened to be looked at; else an empty one."""
+        if self._session is None:
+            from jaxprof.session import Session
+
+            self._session = Session()
+        return self._session
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The meanings that other themes than ours do not know."""
@@ -199,7 +207,7 @@ class JaxprofApp(App[None]):
 
     def set_session(self, session: Session, path: Path | None) -> None:
         """Shows another session in every screen."""
-        self.session, self.session_path, self.run_in_view = session, path, ""
+        self._session, self.session_path, self.run_in_view = session, path, ""
         self._tell(frozenset(session.runs), replaced=True)
 
     def open_session(self, path: Path, go: str = "results") -> None:
@@ -214,6 +222,7 @@ class JaxprofApp(App[None]):
 
     def _read(self, path: Path, go: str) -> None:
         from jaxprof.errors import JaxprofError
+        from jaxprof.session import Session
         from jaxprof.store import Follower
         from jaxprof.store.library import is_live
 

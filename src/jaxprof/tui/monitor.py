@@ -32,25 +32,28 @@ class Monitor:
         self._stop = threading.Event()
 
     def start(self) -> None:
-        """Starts both threads, whose sources are imported there."""
-        for work, name in ((self._read, "jaxprof-readings"), (self._ask, "jaxprof-ask-jax")):
-            threading.Thread(target=work, name=name, daemon=True).start()
+        """Starts the thread that reads, which starts the one that asks."""
+        self._thread(self._read, "jaxprof-readings")
 
     def stop(self) -> None:
         """Ends the reading, at once."""
         self._stop.set()
 
+    def _thread(self, work: Callable[[], None], name: str) -> None:
+        threading.Thread(target=work, name=name, daemon=True).start()
+
     def _read(self) -> None:
         source = self._make()
         self._post(DevicesFound(source.facts(), asked=False))
+        self._thread(lambda: self._ask(source), "jaxprof-ask-jax")
         while not self._stop.is_set():
             self._post(ReadingsTaken(source.read()))
             self._stop.wait(PERIOD_SECONDS)
 
-    def _ask(self) -> None:
+    def _ask(self, source: DeviceSource) -> None:
         """Which devices JAX uses. Without jax, or when it fails, NumPy still runs on the host: that is said."""
         try:
-            facts = self._make().usable(self._interpreter())
+            facts = source.usable(self._interpreter())
         except JaxprofError as error:
             self._post(DevicesFound([], asked=True, error=error))
             return

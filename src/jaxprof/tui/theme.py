@@ -65,6 +65,8 @@ DARK = Theme(
     dark=True,
     variables={
         **VARIABLES,
+        "text-muted": "#93a0b0",
+        "text-disabled": "#5f6b79",
         "border": "#6ea8fe",
         "border-blurred": "#2f3a47",
         "block-cursor-background": "#25405f",
@@ -99,6 +101,8 @@ LIGHT = Theme(
     dark=False,
     variables={
         **_LIGHT,
+        "text-muted": "#55606e",
+        "text-disabled": "#8c97a4",
         "border": "#1f62c9",
         "border-blurred": "#c3ccd6",
         "block-cursor-background": "#cfe0fb",

@@ -71,6 +71,8 @@ class HomeScreen(SessionScreen):
         self._own: list[str] = []
         self._entries: list[Entry] = []
         self._only = ""
+        self._device_proposed = False
+        """Whether the first device of JAX's own order was chosen already, in the user's stead."""
 
     def compose_body(self) -> ComposeResult:
         with Vertical(id="devices-box", classes="box") as box:
@@ -123,6 +125,13 @@ class HomeScreen(SessionScreen):
         self._show_detail()
 
     def on_devices_changed(self) -> None:
+        devices = self.profiler.devices
+        if devices.asked and not self._device_proposed:
+            self._device_proposed = True
+            accelerator = next((device.facts.id for device in devices if device.facts.usable), None)
+            if accelerator is not None and self.choices.devices == ["cpu:0"]:
+                self.choices.devices[:] = [accelerator]
+                self._show_plan()
         self.query_one(DeviceList).show_devices()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:

@@ -23,6 +23,7 @@ class KeyBar(Widget):
     """One line of keys; a click on one presses it."""
 
     ALLOW_SELECT = False
+    auto_links = False
 
     def __init__(self) -> None:
         super().__init__()

@@ -19,6 +19,7 @@ class ModeBar(Widget):
     """One line; a click on a mode goes there."""
 
     ALLOW_SELECT = False
+    auto_links = False
 
     def __init__(self, mode: str) -> None:
         super().__init__()

@@ -61,7 +61,7 @@ class RowList(ScrollView, can_focus=True):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._keys: list[Hashable] = []
-        self._cursor = 0
+        self._cursor: int = 0
         self._hover = -1
 
     # -- for subclasses ---------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class RowList(ScrollView, can_focus=True):
             self._cursor = keys.index(before)
         else:
             self._cursor = min(self._cursor, max(0, len(keys) - 1))
-            self._cursor = self._near(self._cursor, 1)
+            self._cursor = self._near(self._cursor, 1)  # past rows where it cannot stand
         if count != len(keys):
             self._resize_rows()
         self.refresh()
@@ -139,11 +139,9 @@ class RowList(ScrollView, can_focus=True):
         return 1 if self.draw_header(max(1, self.size.width)) is not None else 0
 
     def _near(self, index: int, step: int) -> int:
-        """The next row from `index` on where the cursor can stand."""
-        for candidate in [*range(index, len(self._keys) if step > 0 else -1, step)]:
-            if self.selectable(candidate):
-                return candidate
-        return self._cursor if step < 0 or not self._keys else max(0, min(index, len(self._keys) - 1))
+        """The next row from `index` on where the cursor can stand; the cursor's own row where there is none."""
+        end = len(self._keys) if step > 0 else -1
+        return next((row for row in range(index, end, step) if self.selectable(row)), self._cursor)
 
     def _tell_highlight(self) -> None:
         if self._keys:

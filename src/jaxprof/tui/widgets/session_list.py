@@ -34,11 +34,19 @@ class SessionList(RowList):
         super().__init__(id=id)
         self._entries: dict[Path, Entry] = {}
         self._now = now
+        self._wanted: Path | None = None
 
     def show_entries(self, entries: Sequence[Entry]) -> None:
         """Shows these sessions."""
         self._entries = {entry.path: entry for entry in entries}
         self.set_keys(list(self._entries))
+        if self._wanted is not None:
+            self.move_to_key(self._wanted)
+            self._wanted = None
+
+    def follow(self, path: Path) -> None:
+        """Puts the cursor on that session once it is listed."""
+        self._wanted = path
 
     @property
     def entry(self) -> Entry | None:
@@ -68,16 +76,13 @@ class SessionList(RowList):
 class SessionTable(SessionList):
     """The same with columns: for the Sessions screen."""
 
-    WIDTHS = (17, 10, 9, 9)
-    """When, runs, size, state."""
-
     def draw_header(self, width: int) -> Content | None:
         name, workloads, host = self._widths(width)
         return Content.assemble(
             " ",
             cell("name", name),
             " ",
-            cell("when", 17),
+            cell("when", self._when_width(width)),
             cell("workloads", workloads),
             " ",
             cell("host", host) + Content(" ") if host else "",
@@ -98,7 +103,7 @@ class SessionTable(SessionList):
             " ",
             cell(entry.name, name, "bold"),
             " ",
-            cell(moment(entry.modified_seconds), 17, "$text-muted"),
+            cell(self._when(entry, width), self._when_width(width), "$text-muted"),
             cell(words, workloads, "$warning" if entry.problem else ""),
             " ",
             cell(shown_host, host, "$text-muted") + Content(" ") if host else "",
@@ -110,11 +115,19 @@ class SessionTable(SessionList):
 
     def _widths(self, width: int) -> tuple[int, int, int]:
         """Of name, workloads and host; the host only where there is room for it."""
-        rest = width - 17 - 10 - 9 - 8 - 3
+        rest = width - self._when_width(width) - 10 - 9 - 8 - 3
         host = 14 if rest >= 70 else 0
         rest -= host + 1 if host else 0
-        name = max(12, min(28, rest // 2))
+        name = max(12, min(28, rest * 2 // 3))
         return name, max(4, rest - name), host
+
+    def _when_width(self, width: int) -> int:
+        return 17 if width >= 100 else 12
+
+    def _when(self, entry: Entry, width: int) -> str:
+        if width >= 100:
+            return moment(entry.modified_seconds)
+        return ago(entry.modified_seconds, self._now() if self._now else None)
 
 
 def counts(entry: Entry) -> Content:

@@ -1,0 +1,100 @@
+"""How long jaxprof takes to be there: the app's first frame, and `--help`, each against the least that is possible.
+
+    python bench/start.py [--rounds 15]
+
+The frame is timed in a pseudo-terminal, from the start of the process until the rows of the workloads have been
+written, against a bare Textual app that shows one Static. The two alternate, so that a busy moment meets both. Exits 1
+when a ratio of medians is past its limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from terminal import Terminal
+
+FRAME_LIMIT = 2.0
+HELP_LIMIT = 1.6
+BARE = """
+from textual.app import App
+from textual.widgets import Static
+class Bare(App):
+    def compose(self):
+        yield Static("bare-ready")
+Bare().run()
+"""
+APP = "import sys; from jaxprof.tui.launch import launch; sys.exit(launch())"
+
+
+def frame(code: str, written: bytes, home: str) -> float:
+    """Seconds from the start of the process until `written` was on the screen."""
+    terminal = Terminal([sys.executable, "-c", code], environment={"JAXPROF_HOME": home})
+    try:
+        return terminal.wait(written)
+    finally:
+        terminal.close()
+
+
+def mark(home: str) -> float:
+    """Seconds until a mark that was asked for by a key, pressed with the first frame, is on the screen."""
+    terminal = Terminal([sys.executable, "-c", APP], environment={"JAXPROF_HOME": home})
+    try:
+        terminal.wait(b"matmul")
+        terminal.send(b" ")
+        return terminal.wait(b"1 marked")
+    finally:
+        terminal.close()
+
+
+def command(arguments: list[str]) -> float:
+    """Seconds that a command takes from start to end."""
+    began = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
+def compare(ours: Callable[[], float], theirs: Callable[[], float], rounds: int) -> tuple[list[float], list[float]]:
+    """Alternating times of both; one round before is not counted."""
+    ours(), theirs()
+    pairs = [(ours(), theirs()) for _ in range(rounds)]
+    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=15)
+    rounds = parser.parse_args().rounds
+    failed = False
+    print(f"{'what':<28}{'jaxprof':>10}{'peer':>10}  {'peer is':<30}{'ratio':>7}{'spread':>14}{'limit':>7}")
+    with tempfile.TemporaryDirectory() as home:
+        (Path(home) / "sessions").mkdir()
+        rows = [
+            ("first frame, with its rows", lambda: frame(APP, b"matmul", home), lambda: frame(BARE, b"bare-ready", home),
+             "bare Textual app, one Static", FRAME_LIMIT),
+            ("jaxprof --help", lambda: command(["-m", "jaxprof", "--help"]), lambda: command(["-c", "import click"]),
+             "python -c 'import click'", HELP_LIMIT),
+        ]  # fmt: skip
+        for name, ours, theirs, peer, limit in rows:
+            mine, others = compare(ours, theirs, rounds)
+            ratio = statistics.median(mine) / statistics.median(others)
+            ratios = sorted(a / b for a, b in zip(mine, others, strict=True))
+            spread = f"{ratios[len(ratios) // 4]:.2f}-{ratios[-1 - len(ratios) // 4]:.2f}"
+            failed |= ratio > limit
+            print(
+                f"{name:<28}{statistics.median(mine):>8.3f} s{statistics.median(others):>8.3f} s  {peer:<30}"
+                f"{ratio:>6.2f}×{spread:>14}{limit:>6.1f}×{'  PAST ITS LIMIT' if ratio > limit else ''}"
+            )
+        marked = statistics.median(mark(home) for _ in range(5))
+        print(f"{'a row took the focus':<28}{marked:>8.3f} s   (a key pressed with the first frame has marked its row)")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

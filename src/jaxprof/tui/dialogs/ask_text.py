@@ -1,0 +1,39 @@
+"""One line of text is asked for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+
+class AskText(ModalScreen[str | None]):
+    """Gives the text, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Leave", tooltip="Leave everything as it was", id="ask.leave"),
+    ]
+
+    def __init__(self, title: str, text: str, value: str, enter: str) -> None:
+        super().__init__()
+        self._title, self._text, self._value, self._enter = title, text, value, enter
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as box:
+            box.border_title = self._title
+            box.border_subtitle = f"{self._enter}, Esc leaves"
+            yield Static(self._text, markup=False, classes="dialog-text")
+            yield Input(self._value, compact=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip() or None)
+
+    def action_leave(self) -> None:
+        """Leaves everything as it was."""
+        self.dismiss(None)
