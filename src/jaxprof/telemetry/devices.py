@@ -152,7 +152,9 @@ def parse_device(text: str, known: Iterable[str] | None = None) -> str:
     for candidate in candidates:
         if candidate in choices:
             return candidate
-    raise unknown_name("device", text, choices)
+    present = {choice.partition(":")[0] for choice in choices}
+    meant = next((candidate for candidate in candidates if candidate.partition(":")[0] in present), candidates[0])
+    raise UsageError(f"unknown device {text!r}", unknown_name("device", meant, choices).mend)
 
 
 def _nvidia_devices(facts: Facts) -> list[Device]:

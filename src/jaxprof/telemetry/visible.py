@@ -41,6 +41,9 @@ def visible_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> Visible
     certain = True
     for entry in value.split(","):
         gpu = _find(entry.strip(), gpus)
+        if gpu is not None and gpu.mig_enabled:  # CUDA takes an instance of it by itself
+            certain = certain and len(gpu.mig) == 1
+            gpu = gpu.mig[0] if gpu.mig else None
         if gpu is None or gpu in found:
             break
         certain = certain and (by_bus or alike or not entry.strip().isdigit())
