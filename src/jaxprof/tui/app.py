@@ -6,12 +6,16 @@ jax is never imported here, and numpy, psutil and the list of sessions only afte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 
+from jaxprof.errors import JaxprofError
+from jaxprof.safe_text import safe, safe_lines
+from jaxprof.tui.commands import bound_commands
 from jaxprof.tui.devices import Devices, DeviceSource
 from jaxprof.tui.live import Live, Maker, make_conductor
 from jaxprof.tui.messages import (
@@ -28,6 +32,7 @@ from jaxprof.tui.messages import (
 )
 from jaxprof.tui.modes import PLACES
 from jaxprof.tui.monitor import Monitor
+from jaxprof.tui.opened import Opened, read
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.widgets.mode_bar import ModeBar
@@ -36,7 +41,7 @@ if TYPE_CHECKING:
     from textual.message_pump import MessagePump
     from textual.screen import Screen
 
-    from jaxprof.errors import JaxprofError
+    from jaxprof.events import Event
     from jaxprof.session import Session
     from jaxprof.store import Follower, Library
     from jaxprof.worker import Interpreter, Planned
@@ -94,8 +99,7 @@ class JaxprofApp(App[None]):
         driver_class: Any = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
-        self._session: Session | None = None
-        self.session_path: Path | None = None
+        self._opened = Opened()
         self.run_in_view = ""
         """The run that the screens have in common: chosen in one, shown in the next."""
         self.live = Live(self, interpreter, make)
@@ -107,7 +111,6 @@ class JaxprofApp(App[None]):
         """Where sessions are kept; None for the user's own folder."""
         self._monitor = Monitor(self, devices or _machine, self.live.interpreter)
         self._open_first = path
-        self._follower: Follower[Session] | None = None
         self._show_live = True
         self._interrupted = float("-inf")
         for theme in (DARK, LIGHT):
@@ -117,11 +120,12 @@ class JaxprofApp(App[None]):
     @property
     def session(self) -> Session:
         """The open session: the one that this app writes, or one that was opened to be looked at; else an empty one."""
-        if self._session is None:
-            from jaxprof.session import Session
+        return self._opened.session
 
-            self._session = Session()
-        return self._session
+    @property
+    def session_path(self) -> Path | None:
+        """Where the open session is kept."""
+        return self._opened.path
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The meanings that other themes than ours do not know."""
@@ -203,50 +207,38 @@ class JaxprofApp(App[None]):
     @property
     def session_grows(self) -> bool:
         """Whether the open session is still being written: by this app, or by another process that is followed."""
-        return self._follower is not None or (self.live.busy and self.session is self.live.session)
+        return self._opened.followed or (self.live.busy and self.session is self.live.session)
 
-    def set_session(self, session: Session, path: Path | None) -> None:
+    def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
         """Shows another session in every screen."""
-        self._session, self.session_path, self.run_in_view = session, path, ""
+        self._opened.show(session, path, follower)
+        self.run_in_view = ""
         self._tell(frozenset(session.runs), replaced=True)
 
     def open_session(self, path: Path, go: str = "results") -> None:
         """Opens a session file: read in a thread, then followed if somebody still writes it."""
-        if self.live.path is not None and path == self.live.path and self.live.session is not None:
-            self._drop_follower()
-            self._show_live = True
+        self._show_live = self.live.session is not None and path == self.live.path
+        if self._show_live and self.live.session is not None:
             self.set_session(self.live.session, path)
             self.switch_mode(go)
-            return
-        self.run_worker(lambda: self._read(path, go), name="open", group="open", exclusive=True, thread=True)
-
-    def _read(self, path: Path, go: str) -> None:
-        from jaxprof.errors import JaxprofError
-        from jaxprof.session import Session
-        from jaxprof.store import Follower
-        from jaxprof.store.library import is_live
-
-        try:
-            follower = Follower(path, Session)
-            follower.poll()
-            written = not follower.session.complete and is_live(path)
-            if not written:
-                follower.finish()
-        except JaxprofError as error:
-            self.post_message(Failed(error))
-            return
-        self.post_message(SessionOpened(follower, path, written=written, go=go))
+        else:
+            work = partial(read, path, go, self.post_message)
+            self.run_worker(work, name="open", group="open", exclusive=True, thread=True)
 
     def on_session_opened(self, message: SessionOpened) -> None:
-        self._drop_follower()
-        self._show_live = False
         session = message.follower.session
-        if message.written:
-            self._follower = message.follower
-        self.set_session(session, message.path)
+        self.set_session(session, message.path, message.follower if message.written else None)
         for notice in session.notices:
-            self.notify(notice, title=message.path.name, severity="warning", markup=False)
+            self.notify(safe(notice), title=safe(message.path.name), severity="warning", markup=False)
         self.switch_mode(message.go)
+
+    def session_moved(self, before: Path, after: Path) -> None:
+        """The file of a session has another name or place now."""
+        if self.live.path == before:
+            self.live.path = after
+        if self._opened.path == before:
+            self._opened.path = after
+        self._show_state()
 
     def library(self) -> Library:
         """The folder of sessions."""
@@ -259,20 +251,10 @@ class JaxprofApp(App[None]):
         library = self.library()
         screen.post_message(EntriesRead(list(library.entries(limit)), library.size_bytes(), library.folder))
 
-    def _drop_follower(self) -> None:
-        if self._follower is not None:
-            self._follower.finish()
-            self._follower = None
-
     def _follow(self) -> None:
-        """Takes in what another process has written meanwhile."""
-        if self._follower is None:
-            return
-        events = self._follower.poll()
-        if self._follower.session.complete:
-            self._drop_follower()
-        if events:
-            self._tell(frozenset(event.run for event in events if event.run))
+        runs = self._opened.poll()
+        if runs:
+            self._tell(runs)
 
     def on_events_arrived(self, message: EventsArrived) -> None:
         """Folds what the queue has written."""
@@ -280,12 +262,23 @@ class JaxprofApp(App[None]):
         if session is None:
             return
         session.extend(message.events)
+        self._tell_troubles(message.events)
         runs = frozenset(event.run for event in message.events if event.run)
         if self.session is session:
             self._tell(runs)
         elif self._show_live:
-            self._drop_follower()
             self.set_session(session, self.live.path)
+
+    def _tell_troubles(self, events: Iterable[Event]) -> None:
+        """A run that failed or a worker that died or hangs is told wherever one is; the queue goes on."""
+        from jaxprof.events import RunClosed, WarningRaised
+
+        for event in events:
+            if isinstance(event, RunClosed) and event.status in ("failed", "crashed"):
+                what = event.error or f"the run has {event.status}"
+                self.tell(JaxprofError(what, event.advice), f"{event.workload} {event.variant}: {event.status}")
+            elif isinstance(event, WarningRaised) and event.code == "worker_silent":
+                self.tell(JaxprofError(event.message, event.advice), f"run {event.run}")
 
     def _tell(self, runs: frozenset[str], *, replaced: bool = False) -> None:
         """Tells the screens in view of a change; the others note it for later."""
@@ -313,33 +306,37 @@ class JaxprofApp(App[None]):
 
     def tell(self, error: JaxprofError, title: str = "") -> None:
         """Shows an error: what failed, and what mends it."""
-        from jaxprof.safe_text import safe_lines
-
         text = "\n".join(safe_lines(str(error)))
-        self.notify(text, title=title, severity="error", timeout=12, markup=False)
+        self.notify(text, title=safe(title), severity="error", timeout=12, markup=False)
 
     def on_failed(self, message: Failed) -> None:
         self.tell(message.error)
 
     def on_live_changed(self, message: LiveChanged) -> None:
         self._show_state()
+        for screen in self.session_screens:
+            if self.current_mode == screen.MODE:
+                screen.post_message(LiveChanged(message.busy))
 
     def on_storage_failed(self, message: StorageFailed) -> None:
         """Tells it at once, and offers another place; the runs go on."""
         from jaxprof.tui.dialogs.save_as import SaveAs
 
+        name = self.live.path.name if self.live.path is not None else "session.jaxprof"
+
         def chosen(path: Path | None) -> None:
             if path is not None:
-                self.live.move_to(path, lambda: self._moved(path))
+                place = path / name if path.is_dir() else path
+                self.live.move_to(place, lambda: self._moved(place))
 
         error = message.error
-        self.push_screen(SaveAs("The session is not being saved", error.what, error.mend, Path.home()), chosen)
+        self.push_screen(SaveAs("The session is not being saved", error.what, error.mend, Path.home() / name), chosen)
 
     def _moved(self, path: Path) -> None:
         if self.session is self.live.session:
-            self.session_path = path
+            self._opened.path = path
         self._show_state()
-        self.notify(str(path), title="The session is saved in", markup=False)
+        self.notify(safe(str(path)), title="The session is saved in", markup=False)
 
     def action_interrupt(self) -> None:
         """Cancels the run that goes on; a second time within two seconds, quits."""
@@ -383,18 +380,9 @@ class JaxprofApp(App[None]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every action that can be done here and now, for the command palette."""
-        seen: set[str] = set()
-        for active in screen.active_bindings.values():
-            binding = active.binding
-            if not binding.description or not binding.id or binding.action in seen or not active.enabled:
-                continue
-            seen.add(binding.action)
-            yield SystemCommand(binding.description, binding.tooltip, self._doing(active.node, binding.action))
+        yield from bound_commands(self, screen)
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
         yield SystemCommand("Screenshot", "Write this screen to an SVG file", self.deliver_screenshot)
-
-    def _doing(self, node: Any, action: str) -> Callable[[], Any]:
-        return lambda: self.run_action(action, node)
 
 
 def _machine() -> DeviceSource:

@@ -41,7 +41,9 @@ class EventsArrived(Message):
 
 
 class LiveChanged(Message):
-    """The queue of runs became empty or busy, or the place of the log changed."""
+    """The queue of runs became empty or busy. The app passes it on to the screen in view."""
+
+    bubble = False
 
     def __init__(self, busy: bool) -> None:
         super().__init__()

@@ -68,5 +68,6 @@ class SessionScreen(Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Catches up with what was missed."""
+        self.query_one(ModeBar).show_state()
         if self._missed or self._replaced:
             self.on_session_changed(SessionChanged(frozenset(self.profiler.session.runs), replaced=self._replaced))

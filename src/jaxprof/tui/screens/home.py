@@ -135,11 +135,19 @@ class HomeScreen(SessionScreen):
         self.query_one(DeviceList).show_devices()
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
-        """The list of sessions is read again when one comes back here: its counts may have changed."""
+        """A run that is over has changed what was run last."""
+        known = self.profiler.session.runs
+        if any(run in known and known[run].over for run in runs):
+            self._list_sessions()
 
     def on_screen_resume(self) -> None:
-        if self._cards:
-            self.run_worker(lambda: self.profiler.list_sessions(self), group="entries", exclusive=True, thread=True)
+        if self._cards:  # not before the first frame
+            self._list_sessions()
+
+    def _list_sessions(self) -> None:
+        self.run_worker(
+            lambda: self.profiler.list_sessions(self), name="entries", group="entries", exclusive=True, thread=True
+        )
 
     # -- what is shown -----------------------------------------------------------------------------------------
 

@@ -66,6 +66,12 @@ class SessionsScreen(SessionScreen):
     def on_live_changed(self, message: LiveChanged) -> None:
         self.action_read()
 
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """A run that is over has changed the counts in the table."""
+        known = self.profiler.session.runs
+        if any(run in known and known[run].over for run in runs):
+            self.action_read()
+
     def action_read(self) -> None:
         """Reads the folder again."""
         self.run_worker(
@@ -129,10 +135,7 @@ class SessionsScreen(SessionScreen):
 
     def _renamed(self, before: Path, after: Path) -> None:
         """A session that is open or being written keeps its place in the app under its new name."""
-        if self.profiler.live.path == before:
-            self.profiler.live.path = after
-        if self.profiler.session_path == before:
-            self.profiler.session_path = after
+        self.profiler.session_moved(before, after)
         self.query_one(SessionTable).follow(after)
 
     def action_save_as(self) -> None:
