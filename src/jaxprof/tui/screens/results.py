@@ -1,21 +1,248 @@
-"""Results."""
+"""Results: the variants side by side, and below (or beside) them what is known of the one under the cursor.
+
+Nothing is computed here: `results` derives, the widgets draw. A row is a run, or a sweep over a parameter.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.widgets import Static
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 
+from jaxprof.safe_text import safe, shorten
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.widgets.facts import failure_lines, figure_lines, published_lines, warning_lines
+from jaxprof.tui.widgets.phase_bars import PhaseRow, phase_bars
+from jaxprof.tui.widgets.picture import Lines, Picture
+from jaxprof.tui.widgets.result_list import ORDERS, ResultList
+from jaxprof.tui.widgets.sweep_plot import crossover_lines, speedup_plot, sweep_table, time_plot
+from jaxprof.tui.widgets.wording import half_width, interval, parameters_text, pays_off, speedup_text
+from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from jaxprof.report.groups import Group
+    from jaxprof.results import RunResult, SweepGroup
+
 
 class ResultsScreen(SessionScreen):
-    """Results."""
+    """What was measured."""
 
     MODE: ClassVar[str] = "results"
+    AUTO_FOCUS = "#results"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "enter", "open", "Details", tooltip="All phases, samples, break-even and environment", id="results.open"
+        ),
+        Binding("h", "hlo", "HLO", tooltip="What XLA made of this run", id="results.hlo"),
+        Binding("s", "sort", "Sort", tooltip="Sort by the next column", id="results.sort"),
+        Binding("S", "reverse", "Reverse", show=False, tooltip="Sort the other way round", id="results.reverse"),
+        Binding("y", "copy", "Copy", tooltip="Copy this row as text", id="results.copy"),
+        Binding("z", "zoom", "Zoom", tooltip="Give the lower part the whole screen, and back", id="results.zoom"),
+        Binding("escape", "unzoom", "Back", show=False, tooltip="Back to the list", id="results.unzoom"),
+    ]
 
     def compose_body(self) -> ComposeResult:
-        yield Static("Results", markup=False)
+        with Vertical(id="results-body"):
+            with Vertical(id="results-box", classes="box") as box:
+                box.border_title = "Results"
+                yield ResultList(id="results")
+            with VerticalScroll(id="panel", classes="box"):
+                yield Lines(id="failure")
+                yield Lines(id="crossovers")
+                with Horizontal(id="sweep-plots"):
+                    yield Picture(id="sweep-time")
+                    yield Picture(id="sweep-speedup")
+                yield Lines(id="sweep-table")
+                yield Lines(id="phases")
+                yield Lines(id="figures")
+                yield Lines(id="warnings")
+                yield Lines(id="published")
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Shows the figures as they are now."""
+        rows = self.query_one(ResultList)
+        rows.show(self.profiler.session)
+        if self.profiler.run_in_view:
+            rows.move_to_key(self.profiler.run_in_view)
+        groups = len(rows.groups)
+        count = f"{len(self.profiler.session.runs)} runs of {groups} workload{'s' if groups != 1 else ''} and size"
+        self.query_one("#results-box").border_subtitle = Content(count if groups else "")
+        self._show_panel()
+
+    def on_screen_resume(self) -> None:
+        """The run that another screen had in view is in view here too."""
+        super().on_screen_resume()
+        if self.profiler.run_in_view and self.is_mounted:
+            self.query_one(ResultList).move_to_key(self.profiler.run_in_view)
+
+    def on_row_list_highlighted(self, message: ResultList.Highlighted) -> None:
+        """Shows another row's figures."""
+        one = self._result()
+        if one is not None:
+            self.profiler.run_in_view = one.run.id
+        self._show_panel()
+        self.query_one("#panel").scroll_home(animate=False)
+
+    def on_row_list_chosen(self, message: ResultList.Chosen) -> None:
+        """Opens a row that was clicked twice."""
+        self.action_open()
+
+    def _result(self) -> RunResult | None:
+        rows = self.query_one(ResultList)
+        return rows.result_of(rows.current) if isinstance(rows.current, str) else None
+
+    def _sweep(self) -> SweepGroup | None:
+        rows = self.query_one(ResultList)
+        return rows.sweeps.get(str(rows.current[1])) if isinstance(rows.current, tuple) else None
+
+    def _show_panel(self) -> None:
+        one, sweep = self._result(), self._sweep()
+        panel = self.query_one("#panel")
+        panel.display = one is not None or sweep is not None
+        self.set_class(sweep is not None, "-sweep")
+        self.refresh_bindings()
+        if sweep is not None:
+            panel.border_title = Content(f"{shorten(sweep.workload, 40)} over {safe(sweep.parameter)}")
+        elif one is not None:
+            panel.border_title = Content(shorten(one.run.label, 60))
+        self._show_sweep(sweep)
+        self._show_run(one)
+
+    def _show_sweep(self, sweep: SweepGroup | None) -> None:
+        self.query_one("#sweep-plots").display = sweep is not None
+        if sweep is None:
+            for name in ("crossovers", "sweep-table"):
+                self.query_one(f"#{name}", Lines).show(None, lambda width: ())
+            return
+        key = tuple((line.label, line.sizes, tuple(one.summary for one in line.results)) for line in sweep.lines)
+        self.query_one("#sweep-time", Picture).show(key, lambda w, h: time_plot(sweep, w, h))
+        self.query_one("#sweep-speedup", Picture).show(key, lambda w, h: speedup_plot(sweep, w, h))
+        self.query_one("#crossovers", Lines).show(key, lambda width: crossover_lines(sweep))
+        self.query_one("#sweep-table", Lines).show(key, lambda width: [Content(""), *sweep_table(sweep, width)])
+
+    def _show_run(self, one: RunResult | None) -> None:
+        rows = self.query_one(ResultList)
+        group = rows.group_of(one.run.id) if one is not None else None
+        if one is None or group is None:
+            for name in ("failure", "phases", "figures", "warnings", "published"):
+                self.query_one(f"#{name}", Lines).show(None, lambda width: ())
+            return
+        measured = tuple((other.run.id, tuple(other.phase_seconds.items())) for other in group.runs)
+        key = (one.run.id, measured, one.summary, one.run.status, len(one.warnings), one.run.check is None)
+        baseline = self.profiler.session.runs.get(one.run.plan.baseline)
+        name = baseline.plan.variant if baseline is not None else ""
+        self.query_one("#failure", Lines).show(key, lambda width: failure_lines(one, width, traceback=False))
+        self.query_one("#phases", Lines).show(key, lambda width: _phases(group, one, width))
+        self.query_one("#figures", Lines).show(key, lambda width: _under("figures", figure_lines(one, name, width)))
+        self.query_one("#warnings", Lines).show(key, lambda width: _under("warnings", warning_lines(one, width)))
+        self.query_one("#published", Lines).show(key, lambda width: _published(group, width))
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that can do nothing here and now are dimmed; Esc is the app's unless there is a zoom to leave."""
+        if not self.is_mounted:
+            return super().check_action(action, parameters)
+        one = self._result()
+        if action == "hlo":
+            return True if one is not None and "hlo" in one.run.texts else None
+        if action in ("open", "copy", "zoom"):
+            return True if one is not None or self._sweep() is not None else None
+        if action == "unzoom":
+            return self.has_class("-zoom")
+        return super().check_action(action, parameters)
+
+    def action_open(self) -> None:
+        """Everything of this run on a screen of its own; a sweep gets the whole of this one."""
+        from jaxprof.tui.screens.run_detail import RunDetailInResults
+
+        one = self._result()
+        if one is not None:
+            self.app.push_screen(RunDetailInResults(one.run.id))
+        elif self._sweep() is not None:
+            self.action_zoom()
+
+    def action_hlo(self) -> None:
+        """What XLA made of this run."""
+        one = self._result()
+        if one is not None:
+            self.profiler.show_hlo(one.run.id)
+
+    def action_sort(self) -> None:
+        """By the next column."""
+        rows = self.query_one(ResultList)
+        rows.sort(ORDERS[(ORDERS.index(rows.order) + 1) % len(ORDERS)], backwards=rows.backwards)
+
+    def action_reverse(self) -> None:
+        """The other way round."""
+        rows = self.query_one(ResultList)
+        rows.sort(rows.order, backwards=not rows.backwards)
+
+    def action_zoom(self) -> None:
+        """The panel alone, or both."""
+        self.toggle_class("-zoom")
+        self.query_one("#panel" if self.has_class("-zoom") else "#results").focus()
+        self.refresh_bindings()
+
+    def action_unzoom(self) -> None:
+        """Both again."""
+        if self.has_class("-zoom"):
+            self.action_zoom()
+
+    def action_copy(self) -> None:
+        """The row as text, through the terminal's clipboard."""
+        one, sweep = self._result(), self._sweep()
+        if one is not None:
+            text = row_text(one, self._baseline_name(one))
+        elif sweep is not None:
+            text = "\n".join(line.plain.rstrip() for line in (*crossover_lines(sweep), *sweep_table(sweep, 120)))
+        else:
+            return
+        self.app.copy_to_clipboard(text)
+        self.notify(text.splitlines()[0], title="Copied", markup=False)
+
+    def _baseline_name(self, one: RunResult) -> str:
+        baseline = self.profiler.session.runs.get(one.run.plan.baseline)
+        return baseline.plan.variant if baseline is not None else ""
+
+
+def row_text(one: RunResult, baseline: str) -> str:
+    """A run in one line, for a message or a commit: names, median with interval, speed-up, break-even."""
+    run = one.run
+    head = f"{safe(run.label)} {parameters_text(run.plan.parameters)}".rstrip()
+    if one.summary is None:
+        return f"{head}: {run.status}" + (f" ({safe(run.error)})" if run.error else "")
+    text = f"{head}: median {seconds(one.summary.median)} {half_width(one.summary)} ({interval(one.summary)})"
+    if one.versus is not None:
+        text += f", {speedup_text(one.versus.speedup)} over {safe(baseline)}"
+        if one.versus.break_even_calls is not None:
+            text += f", pays off after {pays_off(one)}"
+    return text
+
+
+def _under(name: str, lines: list[Content]) -> list[Content]:
+    """Lines below a heading and a blank line; nothing where there are none."""
+    return [Content(""), Content.styled(name, "bold $primary"), *lines] if lines else []
+
+
+def _phases(group: Group, one: RunResult, width: int) -> list[Content]:
+    rows = [
+        PhaseRow(group.label(other.run), other.phase_seconds, current=other.run.id == one.run.id)
+        for other in group.runs
+        if other.phase_seconds
+    ]
+    return phase_bars(rows, width) if rows else []
+
+
+def _published(group: Group, width: int) -> list[Content]:
+    from jaxprof.report.groups import published
+
+    variants = [one.run.plan.variant for one in group.runs]
+    figures = published(group.workload, variants)
+    return _under("published by others", published_lines(figures, group.runs, group.parameters, width))

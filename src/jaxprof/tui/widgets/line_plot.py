@@ -1,0 +1,191 @@
+"""Lines over two axes, linear or logarithmic: break-even curves, and time or speed-up over size. A pure function.
+
+Every line has a marker of its own at its points and in the legend, so that the lines can be told apart without colours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from textual.content import Content
+
+from jaxprof.safe_text import columns, shorten
+from jaxprof.tui.widgets.braille import Canvas
+from jaxprof.tui.widgets.scales import Scale, spanning
+from jaxprof.units import scaled, seconds
+
+STYLES = ("$baseline", "$primary", "$phase-compile", "$phase-transfer", "$phase-lower", "$phase-first", "$better")
+MARKERS = "●▲◆■○◇□"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points joined by straight lines, in the axes' units."""
+
+    label: str
+    points: tuple[tuple[float, float], ...]
+    style: str = "$primary"
+    marker: str = ""
+    """Drawn at each point; empty for none."""
+    dotted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis: what it is, how its numbers are written, and whether it is logarithmic."""
+
+    title: str
+    text: Callable[[float], str]
+    log: bool = False
+    zero: bool = False
+    """Whether a linear axis begins at 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point of interest, with what is to be said of it."""
+
+    x: float
+    y: float
+    label: str
+    style: str = "bold $warning"
+    character: str = "◉"
+
+
+def seconds_tick(value: float) -> str:
+    """A round time beside an axis: `100 ms`, `5 µs`, `0`."""
+    return "0" if value == 0 else _without_zeros(seconds(value))
+
+
+def count_tick(value: float) -> str:
+    """A round count beside an axis: `10 k`, `2.5 M`."""
+    return _without_zeros(scaled(value))
+
+
+def ratio_tick(value: float) -> str:
+    """A round ratio beside an axis: `0.5×`, `10×`."""
+    return f"{value:g}×"
+
+
+def _without_zeros(text: str) -> str:
+    number, space, unit = text.partition(" ")
+    return (number.rstrip("0").rstrip(".") if "." in number else number) + space + unit
+
+
+def line_plot(
+    lines: Sequence[Line], x_axis: Axis, y_axis: Axis, width: int, height: int, marks: Sequence[Mark] = ()
+) -> Content:
+    """The plot in exactly `width` by `height` columns: title and legend, the lines, the axis below with its numbers."""
+    points = [point for line in lines for point in line.points]
+    if not points or width < 24 or height < 6:
+        return _nothing("no points to plot yet" if not points else "no room for the plot", width, height)
+    x_scale = spanning([x for x, _ in points], log=x_axis.log, zero=x_axis.zero, margin=0.03)
+    y_scale = spanning([y for _, y in points], log=y_axis.log, zero=y_axis.zero)
+    rows = height - 3
+    numbers = {tick: y_axis.text(tick) for tick in y_scale.ticks(max(2, rows // 2))}
+    gutter = max((columns(text) for text in numbers.values()), default=0)
+    canvas = Canvas(width - gutter - 1, rows)
+    _draw(canvas, lines, x_scale, y_scale)
+    for mark in marks:
+        _put_mark(canvas, mark, x_scale, y_scale)
+    at_row = {_row_of(y_scale.place(tick), rows): text for tick, text in numbers.items()}
+    body = [
+        Content.assemble(
+            (at_row.get(row, "").rjust(gutter), "$text-muted"), ("┤" if row in at_row else "│", "$rule"), drawn
+        )
+        for row, drawn in enumerate(canvas.rows())
+    ]
+    return Content("\n").join(
+        [_head(lines, y_axis, width), *body, *_x_axis(x_axis, x_scale, gutter, canvas.width, width)]
+    )
+
+
+def _nothing(text: str, width: int, height: int) -> Content:
+    top = max(0, (height - 1) // 2)
+    return Content("\n" * top) + Content.styled(shorten(text, max(1, width)).center(width), "$quiet")
+
+
+def _head(lines: Sequence[Line], axis: Axis, width: int) -> Content:
+    title = axis.title + (", log" if axis.log else "")
+    parts: list[tuple[str, str]] = [(shorten(title, width), "$text-muted")]
+    used = columns(parts[0][0])
+    for line in lines:
+        text = f"{line.marker or ('┄' if line.dotted else '─')} {shorten(line.label, 24)}"
+        if used + columns(text) + 3 > width:
+            break
+        parts += [("   ", ""), (text, line.style)]
+        used += columns(text) + 3
+    return Content.assemble(*parts, " " * (width - used))
+
+
+def _column(place: float, count: int) -> int:
+    return round(place * (count - 1))
+
+
+def _row_of(place: float, rows: int) -> int:
+    """The row of cells in which a place between 0 (below) and 1 (above) lies."""
+    return min(rows - 1, max(0, round((1 - place) * (4 * rows - 1)) // 4))
+
+
+def _dot(canvas: Canvas, x: float, y: float) -> tuple[int, int]:
+    return _column(x, canvas.dot_columns), _column(1 - y, canvas.dot_rows)
+
+
+def _draw(canvas: Canvas, lines: Sequence[Line], x_scale: Scale, y_scale: Scale) -> None:
+    for line in lines:
+        places = [
+            (x_scale.place(x), y_scale.place(y))
+            for x, y in line.points
+            if math.isfinite(x_scale.place(x)) and math.isfinite(y_scale.place(y))
+        ]
+        dots = [_dot(canvas, x, y) for x, y in places]
+        for start, end in zip(dots, dots[1:], strict=False):
+            canvas.line(start, end, line.style, every=3 if line.dotted else 1)
+        if len(dots) == 1:
+            canvas.dot(*dots[0], line.style)
+    for line in lines:  # markers last: no line may hide one
+        for x, y in line.points if line.marker else ():
+            column, row = _dot(canvas, x_scale.place(x), y_scale.place(y))
+            canvas.put(column // 2, row // 4, line.marker, line.style)
+
+
+def _put_mark(canvas: Canvas, mark: Mark, x_scale: Scale, y_scale: Scale) -> None:
+    """The mark, and its label where there is room beside it."""
+    x, y = x_scale.place(mark.x), y_scale.place(mark.y)
+    if not (0 <= x <= 1 and 0 <= y <= 1):
+        return
+    dot_column, dot_row = _dot(canvas, x, y)
+    column, row = dot_column // 2, dot_row // 4
+    label = f" {mark.label} "
+    length = columns(label)
+    canvas.put(column, row, mark.character, mark.style)
+    for down in (0, 1, -1, 2, -2, 3, -3):
+        for left in (column + 1, column - length):
+            if canvas.free(left, row + down, length):
+                canvas.put(left, row + down, label, mark.style)
+                return
+
+
+def _x_axis(axis: Axis, scale: Scale, gutter: int, inner: int, width: int) -> list[Content]:
+    """The line below the plot with its ticks, and the numbers with the axis' title at the right."""
+    title = axis.title + (", log" if axis.log else "")
+    line, numbers = ["─"] * inner, [" "] * inner
+    room = inner - columns(title) - 2
+    free_from = 0
+    for tick in scale.ticks(max(2, inner // 10)):
+        column = _column(scale.place(tick), inner)
+        text = axis.text(tick)
+        start = max(0, column - columns(text) // 2)
+        if not 0 <= column < inner:
+            continue
+        line[column] = "┬"
+        if start >= free_from and start + columns(text) <= room:
+            numbers[start : start + columns(text)] = list(text)
+            free_from = start + columns(text) + 2
+    below = "".join(numbers)[: max(0, room)].ljust(max(0, inner - columns(title)))
+    return [
+        Content.styled(" " * gutter + "└" + "".join(line), "$rule"),
+        Content.styled((" " * (gutter + 1) + below + title)[:width], "$text-muted"),
+    ]

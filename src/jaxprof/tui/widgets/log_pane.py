@@ -1,0 +1,61 @@
+"""What a child wrote to its stdout and stderr: the last lines, followed until somebody scrolls up. Shown, never obeyed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+from jaxprof.tui.widgets.drawing import cell
+
+if TYPE_CHECKING:
+    from jaxprof.events import LogLine
+
+STREAM = 7
+
+
+class LogPane(ScrollView, can_focus=True):
+    """Lines of one run; only those in view are drawn."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._lines: Sequence[LogLine] = ()
+        self._key: tuple[str, int] = ("", -1)
+
+    def show(self, run: str, lines: Sequence[LogLine]) -> None:
+        """Shows the lines of `run`; at the end of them unless it was scrolled away from."""
+        last = lines[-1].seq if lines else 0
+        if (run, last) == self._key:
+            return
+        follow = run != self._key[0] or self.scroll_offset.y >= self.max_scroll_y - 1
+        self._key, self._lines = (run, last), list(lines)
+        self.virtual_size = Size(self.size.width, len(self._lines))
+        if follow:
+            self.call_after_refresh(self.scroll_end, animate=False)
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self._lines))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        index = y + self.scroll_offset.y
+        if index < len(self._lines):
+            line = self._lines[index]
+            style = "$warning" if line.stream == "stderr" else "$quiet"
+            content = Content.assemble(
+                cell(line.stream, STREAM, style), " ", cell(line.text, max(1, width - STREAM - 1))
+            )
+        elif not self._lines and y == 0:
+            content = Content.styled("this run has written nothing to its stdout or stderr", "$quiet")
+        else:
+            content = Content("")
+        strips = Visual.to_strips(self, content, width, 1, self.visual_style, pad=True)
+        return strips[0] if strips else Strip.blank(width)
