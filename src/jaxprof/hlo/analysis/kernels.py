@@ -10,11 +10,11 @@ from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import Kind, fused, kind_of
 from jaxprof.hlo.analysis.opcodes import base_opcode
 from jaxprof.hlo.analysis.origin import OpPath, Origin, Place, op_path, origins
-from jaxprof.hlo.analysis.traffic import Traffic, TrafficModel
+from jaxprof.hlo.analysis.traffic import TrafficModel
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.execution import Launch
-    from jaxprof.hlo.model import Instruction, Module
+    from jaxprof.hlo.model import Instruction, Module, Shape
 
 MATRIX_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 """Kinds whose FLOPs run on matrix units where the device has them."""
@@ -53,8 +53,8 @@ class Kernel:
     """What it computes with: for a GEMM the dtype of its operands, else of its result."""
     precision: str
     """Of a GEMM or convolution as JAX asked for it: `default`, `high`, `highest`, or an algorithm's name."""
-    shape: str
-    """Of its result, as XLA writes it, without layout."""
+    shape: Shape
+    """Of its result, with layout."""
     origins: tuple[Origin, ...]
     """Where it came from, its own place first; several where several lines were fused."""
     operand_bytes: tuple[tuple[str, int], ...]
@@ -126,30 +126,31 @@ class KernelTable:
 
     def _kernel(self, launch: Launch) -> Kernel:
         instruction = launch.instruction
-        held = fused(instruction) if instruction.opcode == "fusion" else []
+        opcode = instruction.opcode
+        held = fused(instruction) if opcode == "fusion" else []
         kind = kind_of(instruction)
         cost = self.costs.instruction(instruction)
         traffic = self.traffic.kernel(instruction)
         heavy = _heaviest(instruction, held)
-        wrapped = instruction.wrapped_opcode if instruction.opcode == "async-start" else ""
+        wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
         return Kernel(
             name=instruction.name,
             computation=instruction.computation.name,
             kind=kind.words,
-            opcode=wrapped or base_opcode(instruction.opcode),
-            instructions=len(held) if instruction.opcode == "fusion" else 1,
+            opcode=wrapped or base_opcode(opcode),
+            instructions=len(held) if opcode == "fusion" else 1,
             flops=None if cost.opaque else cost.flops,
             transcendentals=None if cost.opaque else cost.transcendentals,
             bytes_read=traffic.read,
             bytes_written=traffic.written,
             count=launch.count,
             conditional=launch.conditional,
-            asynchronous=instruction.opcode.endswith("-start") or instruction.opcode in ("send", "recv"),
+            asynchronous=opcode.endswith("-start") or opcode in ("send", "recv"),
             estimated=cost.estimated,
             target=kind.target,
             dtype=_dtype(instruction, heavy, kind),
             precision=_precision(heavy) if kind.words in MATRIX_KINDS else "",
-            shape=str(instruction.shape.without_layout()),
+            shape=instruction.shape,
             origins=origins(instruction, held),
             operand_bytes=traffic.operands,
         )
@@ -226,7 +227,3 @@ def _precision(heavy: Instruction) -> str:
     asked = attributes.get("operand_precision", "").strip("{}").split(",")
     order = ("highest", "high")
     return next((level for level in order if level in asked), "default")
-
-
-def _traffic_of(table: KernelTable, instruction: Instruction) -> Traffic:
-    return table.traffic.kernel(instruction)

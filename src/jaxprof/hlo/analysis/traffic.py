@@ -60,8 +60,11 @@ class TrafficModel:
             called = instruction.called_computations()
             if called:
                 return self.computation(called[0])
-        fractions = tuple(_demand(instruction, number, 1.0, True) for number in range(len(instruction.operands)))
-        return fractions, 0, _written(instruction)
+        if opcode in _SLICING or opcode in _UPDATING or opcode == "custom-call":
+            fractions = tuple(_demand(instruction, number, 1.0, True) for number in range(len(instruction.operands)))
+        else:
+            fractions = ()  # all of every operand
+        return fractions, 0, _written(instruction, opcode)
 
     def computation(self, computation: Computation) -> tuple[tuple[float, ...], int, int]:
         """The same for a fused computation, whose parameters are the operands."""
@@ -144,9 +147,9 @@ def _updated_bytes(instruction: Instruction) -> int:
     return min(instruction.shape.bytes, update.shape.bytes) if update is not None else instruction.shape.bytes
 
 
-def _written(instruction: Instruction) -> int:
+def _written(instruction: Instruction, opcode: str) -> int:
     """Bytes that a single instruction writes, without the operands that an asynchronous start repeats."""
-    opcode, shape = instruction.opcode, instruction.shape
+    shape = instruction.shape
     if opcode in _UPDATING:
         return _updated_bytes(instruction)
     if opcode in ("copy-start", "recv"):

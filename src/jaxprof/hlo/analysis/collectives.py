@@ -1,0 +1,94 @@
+"""Collectives of a module: bytes, groups, and the least time that the links of a device allow.
+
+The time is that of the best known algorithm with all links of a chip in use: a ring sends (n - 1) / n of the whole
+array for an all-gather, reduce-scatter or all-to-all, and twice that for an all-reduce. Latency, topology and
+contention are not in it: a lower bound, and an estimate.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from jaxprof.hlo.analysis.kinds import is_collective
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.analysis.devices import Device
+    from jaxprof.hlo.analysis.kernels import Kernel, KernelTable
+    from jaxprof.hlo.model import Instruction
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One collective kernel."""
+
+    kernel: Kernel
+    group_size: int | None
+    """Devices that take part in one group; None where the text does not say (all of them)."""
+    bytes: int
+    """The whole array that is exchanged: what is gathered, reduced, or sent."""
+    sent_fraction: float | None
+    """How many times `bytes` a device sends at the least; None where the group's size is not known."""
+
+    @property
+    def opcode(self) -> str:
+        return self.kernel.opcode
+
+    def least_seconds(self, device: Device) -> float | None:
+        """One execution over the links of `device`; None where it has none, or the group's size is not known."""
+        if device.link_bandwidth is None or self.sent_fraction is None:
+            return None
+        return self.bytes * self.sent_fraction / device.link_bandwidth
+
+
+_GROUPS = re.compile(r"\{\{([\d,\s]*)\}")
+_IOTA = re.compile(r"\[([\d,]+)\]<=")
+
+
+def collectives(table: KernelTable) -> tuple[Collective, ...]:
+    """The collectives of a module in the order of execution."""
+    return tuple(
+        _collective(kernel, launch.instruction)
+        for kernel, launch in zip(table.kernels, table.launches, strict=True)
+        if is_collective(kernel.kind)
+    )
+
+
+def _collective(kernel: Kernel, instruction: Instruction) -> Collective:
+    inner = _itself(instruction)
+    size = group_size(inner)
+    whole = kernel.bytes_read
+    if kernel.kind == "all-gather":
+        whole = kernel.bytes_written
+    return Collective(kernel, size, whole, _fraction(kernel.kind, size))
+
+
+def _itself(instruction: Instruction) -> Instruction:
+    """The collective in an asynchronous start that wraps it."""
+    if instruction.opcode == "async-start":
+        for computation in instruction.called_computations():
+            if computation.root is not None:
+                return computation.root
+    return instruction
+
+
+def _fraction(kind: str, size: int | None) -> float | None:
+    if kind in ("collective-permute", "collective-broadcast"):
+        return 1.0
+    if size is None:
+        return None
+    part = (size - 1) / size if size else 0.0
+    return 2 * part if kind == "all-reduce" else part
+
+
+def group_size(instruction: Instruction) -> int | None:
+    """Devices in one replica group, from `{{0,1},{2,3}}` or `[2,4]<=[8]`; None where all take part."""
+    raw = instruction.attributes.get("replica_groups", "")
+    if listed := _GROUPS.match(raw):
+        return len([number for number in listed[1].split(",") if number.strip()]) or None
+    if iota := _IOTA.match(raw):
+        sizes = [int(number) for number in iota[1].split(",") if number and len(number) < 10]
+        return prod(sizes[1:]) if len(sizes) > 1 else None
+    return None

@@ -1,0 +1,168 @@
+"""A computation's fingerprint, which does not depend on names, ids or the order of the text; and what changed.
+
+Equal fingerprints mean: the same operations with the same shapes, layouts and attributes, connected in the same way.
+Left out is what differs between two compilations of the same program: names, metadata, channel ids, schedules, and a
+backend's settings (autotuning), but for library calls, where they say what is computed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.record import CALLING_ATTRIBUTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jaxprof.hlo.model import Computation, Instruction, Module
+
+_LEFT_OUT: Final = frozenset(
+    {"metadata", "channel_id", "frontend_attributes", "control-predecessors", "backend_config", "origin", "id"}
+) | frozenset(CALLING_ATTRIBUTES)
+_NUMBER: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
+
+
+class Fingerprints:
+    """The fingerprints of one module's computations, each made once."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._known: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        """The fingerprint of the computation `name`; empty where the module has none of that name."""
+        order = [name]
+        while order:
+            current = order[-1]
+            if current in self._known:
+                order.pop()
+                continue
+            computation = self._module.get(current)
+            if computation is None:
+                self._known[current] = ""
+                continue
+            wanted = [called for i in computation.instructions for called in i.called]
+            missing = [called for called in dict.fromkeys(wanted) if called not in self._known and called not in order]
+            if missing:
+                order.extend(missing)
+            else:
+                self._known[current] = self._make(computation)
+        return self._known[name]
+
+    def _make(self, computation: Computation) -> str:
+        values: dict[str, bytes] = {}
+        stack: list[Instruction] = [] if computation.root is None else [computation.root]
+        self._hash(stack, values)
+        result = blake2b(digest_size=16)
+        root = computation.root
+        result.update(values.get(root.name, b"") if root is not None else b"empty")
+        effects = [i for i in computation.instructions if i.name not in values and i.opcode != "parameter"]
+        if effects:  # what nothing depends on: outfeeds, sends, dead code; as a set, for they have no order
+            self._hash(list(effects), values)
+            for value in sorted(values[i.name] for i in effects):
+                result.update(value)
+        for parameter in computation.parameters:
+            result.update(str(parameter.shape.without_layout()).encode("utf-8", "replace"))
+        return result.hexdigest()
+
+    def _hash(self, stack: list[Instruction], values: dict[str, bytes]) -> None:
+        open_: set[str] = set()
+        while stack:
+            instruction = stack[-1]
+            if instruction.name in values:
+                stack.pop()
+                continue
+            operands = instruction.operand_instructions()
+            missing = [i for i in operands if i.name not in values and i.name not in open_]
+            if missing and instruction.name not in open_:
+                open_.add(instruction.name)
+                stack.extend(missing)
+                continue
+            values[instruction.name] = self._value(
+                instruction, [values.get(name, b"?") for name in instruction.operands]
+            )
+            stack.pop()
+
+    def _value(self, instruction: Instruction, operands: Iterable[bytes]) -> bytes:
+        opcode = instruction.opcode
+        result = blake2b(digest_size=16)
+
+        def add(text: str) -> None:
+            raw = text.encode("utf-8", "replace")
+            result.update(len(raw).to_bytes(8, "little") + raw)
+
+        add(opcode)
+        add(str(instruction.shape))
+        add(instruction.literal if opcode == "constant" else str(instruction.parameter_number))
+        for operand in operands:
+            result.update(operand)
+        for name in instruction.called:
+            add(self._known.get(name, ""))
+        attributes = instruction.attributes
+        for key in sorted(attributes):
+            if key not in _LEFT_OUT or (key == "backend_config" and opcode == "custom-call"):
+                add(key)
+                add(" ".join(attributes[key].split()))
+        return result.digest()
+
+
+def fingerprint(module: Module, name: str) -> str:
+    """The fingerprint of one computation, as 32 hexadecimal digits; empty where there is none of that name."""
+    return Fingerprints(module).of(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a computation of one module stands to one of another."""
+
+    status: str
+    """`same`, `changed`, `new` (only in the second) or `gone` (only in the first)."""
+    before: str
+    """Its name in the first module; empty for a new one."""
+    after: str
+    """Its name in the second module; empty for one that is gone."""
+
+
+def diff(first: Module, second: Module) -> tuple[Difference, ...]:
+    """The computations of two modules held against each other.
+
+    Equal fingerprints are the same, whatever the names. Of the others, those with equal names have changed, where
+    the numbers that XLA appends to names do not count; what is left is gone or new. In the order of the second
+    module, what is gone at the end.
+    """
+    prints_a, prints_b = Fingerprints(first), Fingerprints(second)
+    waiting: dict[str, list[str]] = {}
+    for name in first.computations:
+        waiting.setdefault(prints_a.of(name), []).append(name)
+    partner: dict[str, tuple[str, str]] = {}
+    for name in second.computations:
+        same = waiting.get(prints_b.of(name))
+        if same:
+            best = name if name in same else same[0]
+            same.remove(best)
+            partner[name] = ("same", best)
+    left = [name for names in waiting.values() for name in names]
+    for exact in (True, False):
+        for name in second.computations:
+            if name not in partner and (match := _named(name, left, first, second, exact)):
+                left.remove(match)
+                partner[name] = ("changed", match)
+    found = [
+        Difference(partner[name][0], partner[name][1], name) if name in partner else Difference("new", "", name)
+        for name in second.computations
+    ]
+    order = {name: number for number, name in enumerate(first.computations)}
+    return (*found, *(Difference("gone", name, "") for name in sorted(left, key=order.__getitem__)))
+
+
+def _named(name: str, left: list[str], first: Module, second: Module, exact: bool) -> str:
+    """The computation of the first module that `name` of the second is a new form of; empty if there is none."""
+    if exact:
+        return name if name in left else ""
+    if second[name].is_entry:
+        return next((other for other in left if first[other].is_entry), "")
+    base = _NUMBER.sub("", name)
+    return next((other for other in left if _NUMBER.sub("", other) == base), "")

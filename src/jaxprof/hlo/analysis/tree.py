@@ -1,0 +1,165 @@
+"""What is inside a kernel, as an indented tree from its result to its parameters.
+
+A value that is used in several places is shown where it is met first, and referred to afterwards. Constants, and
+what only spreads a constant over an array, take no line of their own: they stand in the line that uses them. A
+parameter says which value of the calling computation it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.origin import Place
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.model import Computation, Instruction, Shape
+
+_MOST_ROWS: Final = 20_000
+_LONGEST_LITERAL: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the tree."""
+
+    depth: int
+    """0 for the result."""
+    name: str
+    opcode: str
+    shape: Shape
+    constants: tuple[str, ...]
+    """Its constant operands, as written."""
+    operand: str
+    """For a parameter the name of the value that the caller gives; else empty."""
+    seen: bool
+    """It was shown before, with what is below it: this line only refers to it."""
+    shared: bool
+    """More than one instruction uses it."""
+    op_name: str
+    source: Place | None
+    computation: str
+    """Where it stands: of a nested fusion not the outer one."""
+
+    @property
+    def text(self) -> str:
+        """`multiply f32[8,16] (0.5)`, with the name where others refer to it."""
+        shape = str(self.shape.without_layout())
+        label = f" %{self.name}" if self.shared or self.seen else ""
+        if self.opcode == "parameter":
+            return f"parameter {shape} = %{self.operand or self.name}"
+        constants = f" ({', '.join(self.constants)})" if self.constants else ""
+        return f"{self.opcode} {shape}{constants}{label}{' (above)' if self.seen else ''}"
+
+
+def tree(kernel: Instruction) -> tuple[Row, ...]:
+    """The rows of a kernel's tree; of an instruction that is no fusion, itself and its operands' names."""
+    rows: list[Row] = []
+    called = kernel.called_computations() if kernel.opcode == "fusion" else ()
+    if not called or called[0].root is None:
+        _Walk(rows).single(kernel)
+    else:
+        _Walk(rows).computation(called[0], kernel.operands)
+    return tuple(rows)
+
+
+class _Walk:
+    """Depth first, with its own stack: a fusion may be a chain of thousands of instructions."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self._rows = rows
+
+    def single(self, kernel: Instruction) -> None:
+        self._rows.append(_row(kernel, 0, (), "", seen=False))
+        for operand in kernel.operand_instructions():
+            self._rows.append(_row(operand, 1, (), operand.name, seen=False, opcode="parameter"))
+
+    def computation(self, computation: Computation, operands: tuple[str, ...]) -> None:
+        root = computation.root
+        assert root is not None
+        shown: set[tuple[str, str]] = set()
+        stack: list[tuple[Instruction, int, dict[str, str]]] = [(root, 0, _arguments(computation, operands))]
+        while stack and len(self._rows) < _MOST_ROWS:
+            instruction, depth, arguments = stack.pop()
+            key = (instruction.computation.name, instruction.name)
+            if instruction.opcode == "parameter":
+                self._rows.append(_row(instruction, depth, (), arguments.get(instruction.name, ""), seen=False))
+                continue
+            inner, constants = _split(instruction)
+            seen = key in shown and bool(inner)
+            self._rows.append(_row(instruction, depth, constants, "", seen=seen))
+            if seen:
+                continue
+            shown.add(key)
+            nested = instruction.called_computations() if instruction.opcode == "fusion" else ()
+            if nested and nested[0].root is not None:
+                stack.append((nested[0].root, depth + 1, _arguments(nested[0], instruction.operands, arguments)))
+            else:
+                stack.extend((operand, depth + 1, arguments) for operand in reversed(inner))
+
+
+def _arguments(
+    computation: Computation, operands: tuple[str, ...], outer: dict[str, str] | None = None
+) -> dict[str, str]:
+    """What each parameter is called where the fusion stands; of a nested fusion, where the outermost stands."""
+    found: dict[str, str] = {}
+    for parameter in computation.parameters:
+        number = parameter.parameter_number
+        if number is not None and number < len(operands):
+            name = operands[number]
+            found[parameter.name] = outer.get(name, name) if outer else name
+    return found
+
+
+def _split(instruction: Instruction) -> tuple[list[Instruction], tuple[str, ...]]:
+    """Its operands that get a line, and those that are constants, as written."""
+    if instruction.opcode == "fusion":
+        return list(instruction.operand_instructions()), ()
+    inner: list[Instruction] = []
+    constants: list[str] = []
+    for operand in instruction.operand_instructions():
+        literal = _constant(operand)
+        if literal is None:
+            inner.append(operand)
+        else:
+            constants.append(literal)
+    return inner, tuple(constants)
+
+
+def _constant(instruction: Instruction) -> str | None:
+    """The literal that a value is, or is spread from; None where it is computed."""
+    for _ in range(4):
+        if instruction.opcode not in ("broadcast", "bitcast", "reshape", "convert", "copy"):
+            break
+        operand = instruction.operand(0)
+        if operand is None:
+            return None
+        instruction = operand
+    if instruction.opcode != "constant":
+        return None
+    literal = " ".join(instruction.literal.split())
+    return literal if len(literal) <= _LONGEST_LITERAL else f"{literal[:_LONGEST_LITERAL]}…"
+
+
+def _row(
+    instruction: Instruction, depth: int, constants: tuple[str, ...], operand: str, *, seen: bool, opcode: str = ""
+) -> Row:
+    stack = instruction.stack
+    return Row(
+        depth=depth,
+        name=instruction.name,
+        opcode=opcode or instruction.opcode,
+        shape=instruction.shape,
+        constants=constants,
+        operand=operand,
+        seen=seen,
+        shared=opcode == "" and instruction.opcode != "parameter" and len(instruction.users) > 1,
+        op_name=instruction.metadata.op_name,
+        source=Place(stack[0].file, stack[0].line) if stack and stack[0].file else None,
+        computation=instruction.computation.name,
+    )
+
+
+def text_tree(rows: tuple[Row, ...]) -> list[str]:
+    """The rows as lines with branches drawn in ASCII-safe indentation: two blanks a level."""
+    return [f"{'  ' * row.depth}{row.text}" for row in rows]
