@@ -64,13 +64,15 @@ class StatColumn:
     text_end: NDArray[np.int64]
     """0 where the value is no text of its own."""
     is_reference: NDArray[np.bool_]
+    blob: bytes | mmap.mmap
+    """The file, in which texts lie."""
 
 
 class Line:
     """One row of a plane: a thread of the host, a stream of a device, or a derived row."""
 
     def __init__(self, plane: Plane, begin: int, end: int) -> None:
-        self._plane = plane
+        self.plane = plane
         self._data = plane.space.data
         self.id = 0
         self.name = ""
@@ -84,7 +86,7 @@ class Line:
         data = self._data
         starts: list[int] = []
         at = begin
-        blob = self._plane.space.blob
+        blob = self.plane.space.blob
         while at < end:
             if blob[at] == _EVENT_TAG:
                 starts.append(at)
@@ -104,7 +106,7 @@ class Line:
                 elif number == LINE_TIMESTAMP_NS:
                     self.timestamp_ns = value
             elif kind == DELIMITED and number in (LINE_NAME, LINE_DISPLAY_NAME):
-                text = self._plane.space.text(content, after)
+                text = self.plane.space.text(content, after)
                 if number == LINE_NAME:
                     self.name = text
                 else:
@@ -177,6 +179,7 @@ class Line:
                 np.zeros(count, np.int64),
                 np.zeros(count, np.int64),
                 np.zeros(count, np.bool_),
+                self.plane.space.blob,
             )
             for name in wanted.values()
         }
