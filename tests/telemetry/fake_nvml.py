@@ -98,4 +98,4 @@ class FakeNvml:
             "nvmlDeviceGetComputeRunningProcesses": [],
             "nvmlDeviceGetGraphicsRunningProcesses": [],
         }
-        return table[name]
+        return table.get(name, FUNCTION_NOT_FOUND)

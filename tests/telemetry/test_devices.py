@@ -67,7 +67,7 @@ def test_what_is_on_the_bus_only_gets_a_free_number() -> None:
     machine = Machine(
         pci=(on_bus(NVIDIA, bus=9), on_bus(AMD, bus=10), on_bus(AMD, bus=11), on_bus(GOOGLE, 0x63, 0x088000, 12))
     )
-    devices = local_devices(facts(machine=machine))
+    devices = local_devices(facts(machine=machine, installed=target()))
     assert ids(devices) == ["cpu:0", "nvidia:0", "rocm:0", "rocm:1", "tpu:0"]
 
 
@@ -156,6 +156,28 @@ def test_a_tpu_is_listed_as_jax_tells_it() -> None:
     told = {"id": "tpu:0", "platform": "tpu", "kind": "TPU v5e", "memory_in_use_bytes": 0, "memory_limit_bytes": 16}
     (tpu, _) = merge(local_devices(facts()), {"devices": [told, JAX_CPU]})
     assert (tpu.kind, tpu.memory_used_bytes, tpu.memory_limit_bytes, tpu.used_by_jax) == ("TPU v5e", 0, 16, True)
+
+
+def tpus(number: int) -> Machine:
+    return Machine(pci=tuple(on_bus(GOOGLE, 0x63, 0x088000, bus) for bus in range(number)))
+
+
+def test_tpus_that_jax_lists_are_counted_and_not_listed_twice() -> None:
+    local = local_devices(facts(machine=tpus(2), installed=target(libtpu="0.0.42")))
+    assert [(device.id, device.used_by_jax) for device in local[:2]] == [("tpu:0", None), ("tpu:1", None)]
+    told = [{"id": f"tpu:{number}", "platform": "tpu", "kind": "TPU v5e"} for number in range(2)]
+    assert ids(merge(local, {"devices": [*told, JAX_CPU]})) == ["tpu:0", "tpu:1", "cpu:0"]
+    fewer = merge(local, {"devices": [told[0], JAX_CPU]})
+    assert ids(fewer) == ["tpu:0", "cpu:0", "tpu:1"]
+    assert (fewer[2].used_by_jax, fewer[2].pci_bus_id) == (False, None)
+    assert "JAX lists 1 of the 2" in fewer[2].reason
+
+
+def test_a_tpu_that_does_not_start_has_jaxs_reason() -> None:
+    local = local_devices(facts(machine=tpus(1), installed=target(libtpu="0.0.42")))
+    devices = by_id(merge(local, {"devices": [JAX_CPU], "errors": {"tpu": "The TPU is already in use"}}))
+    assert devices["tpu:0"].used_by_jax is False
+    assert "already in use" in devices["tpu:0"].reason
 
 
 def test_an_answer_of_an_older_or_odd_engine_is_survived() -> None:

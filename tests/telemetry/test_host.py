@@ -17,6 +17,7 @@ from jaxprof.telemetry.cgroup import Limits, MemoryGroup
 from jaxprof.telemetry.host import CpuFacts, HostSampler, cpu_model, read_cpu
 
 Times = namedtuple("Times", "user system idle iowait guest")
+Frequency = namedtuple("Frequency", "current min max")
 
 FACTS = CpuFacts(
     model="A CPU",
@@ -124,7 +125,7 @@ def test_a_slow_frequency_driver_is_asked_seldom(monkeypatch: pytest.MonkeyPatch
     def slow() -> object:
         asked.append(clock[0])
         clock[0] += 0.05
-        return namedtuple("Frequency", "current min max")(2000.0, 0.0, 3000.0)
+        return Frequency(2000.0, 0.0, 3000.0)
 
     sampler = HostSampler(FACTS, Limits())
     monkeypatch.setattr(psutil, "cpu_freq", slow)

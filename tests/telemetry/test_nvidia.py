@@ -96,7 +96,9 @@ def test_a_reading_lacks_only_what_is_refused(question: str, field: str, error: 
 
 def test_processes_and_throttling_that_are_refused_are_none_at_all() -> None:
     names = ("ComputeRunningProcesses", "GraphicsRunningProcesses", "CurrentClocksEventReasons")
-    broken = {f"nvmlDeviceGet{name}": NO_PERMISSION for name in (*names, "CurrentClocksThrottleReasons")}
+    broken: dict[str, Exception] = {
+        f"nvmlDeviceGet{name}": NO_PERMISSION for name in (*names, "CurrentClocksThrottleReasons")
+    }
     reading = Nvml(FakeNvml(Chip(), broken=broken)).read((0, None), "cuda:0")
     assert (reading.processes, reading.throttle_reasons) == ([], [])
 

@@ -47,12 +47,13 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accelerator:
-    """A device that neither NVML nor JAX names: found on the bus only."""
+    """A device that NVML does not name: found on the bus only."""
 
     platform: str
     kind: str
     pci_bus_id: str | None
-    obstacle: Obstacle
+    obstacle: Obstacle | None
+    """None where nothing that can be known keeps JAX from it: its answer will tell."""
 
 
 def cuda_obstacle(listing: NvidiaListing, target: Target, environment: Mapping[str, str]) -> Obstacle | None:
@@ -84,7 +85,7 @@ def gpu_obstacle(gpu: Gpu, listing: NvidiaListing, environment: Mapping[str, str
     value = environment.get(VARIABLE)
     if value is None:
         return Obstacle(
-            reason="CUDA uses one MIG instance at a time, and takes another one by itself",
+            reason=f"without {VARIABLE}, CUDA takes another device",
             mend=f"export {VARIABLE}={gpu.uuid or gpu.index}",
         )
     return Obstacle(reason=f"{VARIABLE}={value} hides it", mend=f"export {VARIABLE}={gpu.uuid or gpu.index}")
@@ -93,10 +94,7 @@ def gpu_obstacle(gpu: Gpu, listing: NvidiaListing, environment: Mapping[str, str
 def bus_accelerators(
     machine: Machine, listing: NvidiaListing, target: Target, environment: Mapping[str, str]
 ) -> tuple[Accelerator, ...]:
-    """Accelerators on the PCI bus (and Apple's GPU), other than those that NVML lists.
-
-    Those that JAX may well use (a TPU with libtpu installed) are not among them: its answer will tell.
-    """
+    """Accelerators on the PCI bus (and Apple's GPU), other than those that NVML lists."""
     found = [*_nvidia_on_bus(machine, listing, target), *_amd(machine, target, environment)]
     found += _tpu(machine, target, environment)
     if machine.system == "Darwin" and machine.processor == "arm64" and not _has(target, "jax-metal"):
@@ -198,8 +196,6 @@ def _nvidia_on_bus(machine: Machine, listing: NvidiaListing, target: Target) -> 
 def _amd(machine: Machine, target: Target, environment: Mapping[str, str]) -> list[Accelerator]:
     obstacle = _platform_hidden("rocm", environment) or _plugin_obstacle("rocm", target)
     cards = [device for device in machine.pci if device.vendor == AMD and device.is_accelerator]
-    if obstacle is None:
-        return []
     return [Accelerator(platform="rocm", kind="AMD GPU", pci_bus_id=card.address, obstacle=obstacle) for card in cards]
 
 
@@ -207,8 +203,6 @@ def _tpu(machine: Machine, target: Target, environment: Mapping[str, str]) -> li
     obstacle = _platform_hidden("tpu", environment)
     if obstacle is None and target.packages is not None and not _has(target, "libtpu"):
         obstacle = Obstacle(reason=f"libtpu is not installed for {target.python}", mend=install_command("tpu", target))
-    if obstacle is None:
-        return []
     chips: list[tuple[str, str | None]] = [(TPU_KINDS[device.device], device.address) for device in _tpu_chips(machine)]
     if not chips:
         accel = [node for node in machine.tpu_nodes if node.startswith("/dev/accel")]

@@ -104,9 +104,9 @@ def local_devices(facts: Facts | None = None) -> tuple[Device, ...]:
                 platform=extra.platform,
                 kind=extra.kind,
                 pci_bus_id=extra.pci_bus_id,
-                used_by_jax=False,
-                reason=extra.obstacle.reason,
-                mend=extra.obstacle.mend,
+                used_by_jax=None if extra.obstacle is None else False,
+                reason="" if extra.obstacle is None else extra.obstacle.reason,
+                mend="" if extra.obstacle is None else extra.obstacle.mend,
             )
         )
     return in_order(found)
@@ -165,7 +165,8 @@ def _nvidia_devices(facts: Facts) -> list[Device]:
     every = [part for gpu in listing.gpus for part in (gpu, *gpu.mig)]
     devices = []
     for position, gpu in enumerate(every):
-        obstacle = gpu_obstacle(gpu, listing, environment) or general
+        own = gpu_obstacle(gpu, listing, environment)
+        obstacle = own if gpu.mig_enabled else general or own
         ordinal = visible.gpus.index(gpu) if gpu in visible.gpus else None
         devices.append(_nvidia_device(gpu, position, ordinal, visible.certain, obstacle))
     return devices

@@ -35,8 +35,27 @@ def merge(local: Sequence[Device], answer: Mapping[str, Any]) -> tuple[Device, .
             found = next((device for device in joined if device.platform == "cpu"), None)
         joined.append(_joined(found, theirs))
     taken = {device.id for device in joined}
+    rest = _not_counted(rest, joined, own_process)
     errors = answer.get("errors") or {}
     return in_order([*joined, *_unused(rest, taken, errors)])
+
+
+def _not_counted(rest: Sequence[Device], joined: Sequence[Device], own_process: int) -> list[Device]:
+    """`rest` without the TPUs and AMD GPUs that JAX surely means by those of its devices that nothing joined.
+
+    It tells no address of them, so they are only counted: where it lists fewer than the machine has, that many are
+    unused, and which ones is unknown.
+    """
+    kept = []
+    for platform in dict.fromkeys(device.platform for device in rest):
+        ours = [device for device in rest if device.platform == platform]
+        theirs = [device for device in joined if device.platform == platform and device.process in (None, own_process)]
+        if platform not in ("cpu", "cuda") and theirs:
+            alone = [device for device in theirs if device.pci_bus_id is None]
+            reason = f"JAX lists {len(theirs)} of the {len(ours) + len(theirs) - len(alone)} that the machine has"
+            ours = [replace(device, pci_bus_id=None, reason=reason, mend="") for device in ours[len(alone) :]]
+        kept += ours
+    return kept
 
 
 def _jax_device(told: Mapping[str, Any]) -> Device:
@@ -65,6 +84,8 @@ def _match(theirs: Device, rest: Sequence[Device], ordinal: int | None) -> Devic
         return _only([device for device in candidates if _same_uuid(device.uuid, theirs.uuid)])
     if theirs.pci_bus_id is not None:
         return _only([device for device in candidates if device.pci_bus_id == theirs.pci_bus_id])
+    if theirs.platform != "cuda":
+        return None
     number = theirs.number if ordinal is None else ordinal
     of_kind = [device for device in candidates if device.kind == theirs.kind] or candidates
     placed = _only([device for device in of_kind if device.cuda_ordinal == number])
