@@ -3,8 +3,8 @@
     python bench/fidelity.py [--pairs 15] [--case tiny] [--runner MODULE:FUNCTION]
 
 Three calls of about 5 µs, 0.5 ms and 50 ms. A hand loop, jaxprof, a hand loop, jaxprof, ... take turns, each in a new
-process; a pair is jaxprof's median over the mean of the two hand loops around it. The median of the paired ratios must be
-within 3 %, or within the spread of the hand loop against itself in the same run (the median distance from 1 of the
+process; a pair is jaxprof's median over the mean of the two hand loops around it. The median of the paired ratios must
+be within 3 %, or within the spread of the hand loop against itself in the same run (the median distance from 1 of the
 ratios of successive hand loops) where that is wider. Prints a table; exits 1 past the limit.
 
 The hand loop shares no code with jaxprof. The runner of jaxprof's side is a function from a target to the median in

@@ -18,8 +18,28 @@ from jaxprof.measure.stages import Program
 _FOLDED_SHARE = 0.01
 """Of the FLOPs that went into XLA: with less than this left, the work was done while compiling."""
 _COSTLY = frozenset(
-    "dot_general ragged_dot conv_general_dilated cholesky eig eigh svd lu qr geqrf householder_product schur "
-    "triangular_solve tridiagonal_solve fft sort top_k approx_top_k scan while".split()
+    {
+        "approx_top_k",
+        "cholesky",
+        "conv_general_dilated",
+        "dot_general",
+        "eig",
+        "eigh",
+        "fft",
+        "geqrf",
+        "householder_product",
+        "lu",
+        "qr",
+        "ragged_dot",
+        "scan",
+        "schur",
+        "sort",
+        "svd",
+        "top_k",
+        "triangular_solve",
+        "tridiagonal_solve",
+        "while",
+    }
 )
 _OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
 """Signs of library calls and kernels whose FLOPs XLA does not count."""
