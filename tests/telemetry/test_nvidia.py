@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
 from types import SimpleNamespace
 
 import psutil
 import pytest
 
 from jaxprof.events import DeviceReading
+from jaxprof.telemetry import nvidia
 from jaxprof.telemetry.nvidia import Nvml, normal_pci_bus_id, throttle_words
 from telemetry.fake_nvml import (
     FUNCTION_NOT_FOUND,
@@ -132,8 +134,18 @@ def test_without_a_driver_or_its_library_there_are_no_gpus_and_a_reason(error: E
 
 
 def test_without_nvidia_ml_py_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
+    monkeypatch.setattr(nvidia, "library_is_there", lambda: True)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
     assert "nvidia-ml-py" in Nvml().listing().problem
+
+
+def test_without_the_drivers_library_nvidia_ml_py_is_not_even_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvidia, "library_is_there", lambda: False)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    listing = Nvml().listing()
+    assert listing.gpus == ()
+    assert "libnvidia-ml.so.1" in listing.problem
+    assert "nvidia-ml-py" not in listing.problem
 
 
 def test_an_older_driver_has_the_throttle_reasons_under_their_older_name() -> None:

@@ -46,6 +46,15 @@ def test_a_gpu_that_only_jax_knows_is_given_as_the_user_did(environment: dict[st
     assert (worker.environment["CUDA_VISIBLE_DEVICES"], worker.device) == (entry, "cuda:0")
 
 
+def test_where_only_cuda_knows_the_order_the_users_entry_stands() -> None:
+    environment = {"CUDA_VISIBLE_DEVICES": "1,0"}
+    forecast = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), environment=environment))
+    assert worker_environment("cuda:0", forecast, environment).environment["CUDA_VISIBLE_DEVICES"] == "1"
+    told = {"id": "cuda:0", "platform": "cuda", "kind": "Tesla T4"}
+    known = merge(forecast, {"devices": [told]})
+    assert worker_environment("cuda:0", known, environment).environment["CUDA_VISIBLE_DEVICES"] == "GPU-aaaa"
+
+
 def test_a_tpu_worker_keeps_the_cpu_beside_it() -> None:
     tpu = Device(id="tpu:2", platform="tpu", used_by_jax=True)
     worker = worker_environment("tpu:2", [tpu], {})

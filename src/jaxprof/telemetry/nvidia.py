@@ -10,7 +10,9 @@ NVML's names and units: NVIDIA, NVML API Reference Guide. Texts came as bytes in
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import sys
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 from jaxprof.events import DeviceReading
 from jaxprof.telemetry.processes import ProcessNames
 
+_LIBRARY = "libnvidia-ml.so.1"
 _CLOCK_SM = 1
 _TEMPERATURE_GPU = 0
 _NOT_AVAILABLE = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
@@ -138,6 +141,9 @@ class Nvml:
     def _open(self) -> bool:
         if self._opened:
             return True
+        if self._module is None and not library_is_there():
+            self.problem = f"NVML: there is no {_LIBRARY} (NVIDIA's driver brings it)"
+            return False
         try:
             if self._module is None:
                 self._module = importlib.import_module("pynvml")
@@ -246,6 +252,17 @@ class Nvml:
             return getattr(self._module, question)(*arguments)
         except (self._module.NVMLError, AttributeError, ValueError, TypeError, OSError):
             return None
+
+
+def library_is_there() -> bool:
+    """Whether the driver's library can be loaded. Asked first, since importing nvidia-ml-py takes some 30 ms."""
+    if not sys.platform.startswith("linux"):
+        return True
+    try:
+        ctypes.CDLL(_LIBRARY)
+    except OSError:
+        return False
+    return True
 
 
 def throttle_words(bits: int) -> list[str]:

@@ -91,15 +91,25 @@ def preallocation_note(device: Device, environment: Mapping[str, str], reading: 
 
 
 def _only_this(device: Device, environment: Mapping[str, str]) -> dict[str, str]:
-    """CUDA's variables that leave this GPU only: by UUID, which no renumbering touches, where it is known."""
+    """CUDA's variables that leave this GPU only: by UUID, which no renumbering touches, where it is known.
+
+    Where JAX was not asked and CUDA's order is unknown, the number is the user's, and so the user's entry stands.
+    """
+    settled = device.used_by_jax is True or device.cuda_ordinal is not None
+    if not settled:
+        return _users_entry(device.number, environment)
     if device.uuid is not None and device.uuid.upper().startswith(("GPU-", "MIG-")):
         return {VARIABLE: device.uuid}
     if device.uuid is not None:
         return {VARIABLE: f"GPU-{device.uuid}"}
     if device.nvml_key is not None and device.nvml_key[1] is None:
         return {VARIABLE: str(device.nvml_key[0]), ORDER_VARIABLE: "PCI_BUS_ID"}
+    return _users_entry(device.number, environment)
+
+
+def _users_entry(number: int, environment: Mapping[str, str]) -> dict[str, str]:
     entries = [entry.strip() for entry in environment.get(VARIABLE, "").split(",") if entry.strip()]
-    entry = entries[device.number] if device.number < len(entries) else str(device.number)
+    entry = entries[number] if number < len(entries) else str(number)
     return {VARIABLE: entry, **settled_order(environment)}
 
 
