@@ -19,12 +19,12 @@ HLO = """HloModule jit_selu, entry_computation_layout={(f32[1000000]{0})->f32[10
 
 %fused_computation (param_0: f32[1000000]) -> f32[1000000] {
   %param_0 = f32[1000000]{0} parameter(0)
-  ROOT %exponential.1 = f32[1000000]{0} exponential(%param_0), metadata={op_name="jit(selu)/exp" source_file="selu.py" source_line=12}
+  ROOT %exponential.1 = f32[1000000]{0} exponential(%param_0), metadata={op_name="jit(selu)/exp" source_line=12}
 }
 
 ENTRY %main.1 (x: f32[1000000]) -> f32[1000000] {
   %x = f32[1000000]{0} parameter(0)
-  ROOT %loop_fusion = f32[1000000]{0} fusion(%x), kind=kLoop, calls=%fused_computation, metadata={op_name="jit(selu)/exp"}
+  ROOT %loop_fusion = f32[1000000]{0} fusion(%x), kind=kLoop, calls=%fused_computation
 }
 """
 

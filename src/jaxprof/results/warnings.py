@@ -24,7 +24,7 @@ def derived_warnings(
 ) -> Iterator[WarningRaised]:
     """The warnings that follow from a run's facts and samples, and from the `readings` of its device meanwhile."""
     if summary is not None and run.over:
-        yield from _of_samples(run, summary)
+        yield from _kept_of_samples(run, summary)
     yield from _busy(run)
     yield from _throttled(run, readings)
     if run.check is not None and run.check.passed is False:
@@ -35,6 +35,22 @@ def derived_warnings(
             f"{_number(run.check.max_relative_error)} against a tolerance of {_number(run.check.tolerance)}",
             advice="Its time means nothing until the result is right; compare the `highest` precision variant.",
         )
+
+
+_KEPT_LIMIT = 512
+_kept: dict[tuple[str, int, int], tuple[Sequence[float], tuple[WarningRaised, ...]]] = {}
+
+
+def _kept_of_samples(run: Run, summary: Summary) -> tuple[WarningRaised, ...]:
+    """The warnings of a series that has not grown since they were found: each costs two bootstraps."""
+    samples = run.samples("run")
+    key = (run.id, id(samples), len(samples))
+    found = _kept.get(key)
+    if found is None or found[0] is not samples:  # an id can be given to another list, once this one is gone
+        if len(_kept) >= _KEPT_LIMIT:
+            _kept.clear()
+        found = _kept[key] = (samples, tuple(_of_samples(run, summary)))
+    return found[1]
 
 
 def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:

@@ -45,6 +45,11 @@ class ResultsScreen(SessionScreen):
         Binding("escape", "unzoom", "Back", show=False, tooltip="Back to the list", id="results.unzoom"),
     ]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._count = -1
+        self._panel_title = ""
+
     def compose_body(self) -> ComposeResult:
         with Vertical(id="results-body"):
             with Vertical(id="results-box", classes="box") as box:
@@ -58,21 +63,26 @@ class ResultsScreen(SessionScreen):
                     yield Picture(id="sweep-speedup")
                 yield Lines(id="sweep-table")
                 yield Lines(id="phases")
-                yield Lines(id="figures")
-                yield Lines(id="warnings")
-                yield Lines(id="published")
+                with Horizontal(id="panel-columns"):
+                    with Vertical(classes="column"):
+                        yield Lines(id="figures")
+                        yield Lines(id="warnings")
+                    with Vertical(classes="column"):
+                        yield Lines(id="published")
 
     # -- showing ----------------------------------------------------------------------------------------------
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Shows the figures as they are now."""
         rows = self.query_one(ResultList)
-        rows.show(self.profiler.session)
+        rows.show(self.profiler.session, runs)
         if self.profiler.run_in_view:
             rows.move_to_key(self.profiler.run_in_view)
-        groups = len(rows.groups)
-        count = f"{len(self.profiler.session.runs)} runs of {groups} workload{'s' if groups != 1 else ''} and size"
-        self.query_one("#results-box").border_subtitle = Content(count if groups else "")
+        count = len(self.profiler.session.runs)
+        if count != self._count:
+            self._count = count
+            said = f"{count} run{'s' if count != 1 else ''}" if count else ""
+            self.query_one("#results-box").border_subtitle = Content(said)
         self._show_panel()
 
     def on_screen_resume(self) -> None:
@@ -107,10 +117,14 @@ class ResultsScreen(SessionScreen):
         panel.display = one is not None or sweep is not None
         self.set_class(sweep is not None, "-sweep")
         self.refresh_bindings()
+        title = ""
         if sweep is not None:
-            panel.border_title = Content(f"{shorten(sweep.workload, 40)} over {safe(sweep.parameter)}")
+            title = f"{shorten(sweep.workload, 40)} over {safe(sweep.parameter)}"
         elif one is not None:
-            panel.border_title = Content(shorten(one.run.label, 60))
+            title = shorten(one.run.label, 60)
+        if title != self._panel_title:
+            self._panel_title = title
+            panel.border_title = Content(title)
         self._show_sweep(sweep)
         self._show_run(one)
 

@@ -6,7 +6,6 @@ again ten times a second, one cell of it. When nothing runs there is no timer, a
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -119,7 +118,7 @@ class RunScreen(SessionScreen):
     def _show_run(self) -> None:
         """The run under the cursor."""
         run = self._run()
-        self.query_one("#run-now").display = run is not None
+        self.set_class(run is None, "-nothing")
         self.refresh_bindings()
         if run is None:
             self.query_one(LogPane).show("", ())

@@ -6,6 +6,7 @@ run can be watched here too.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -111,16 +112,16 @@ class RunDetailScreen(SessionScreen):
         self._show_pictures(one, baseline)
         self.refresh_bindings()
 
-    def _lines(self, name: str, key: object, draw: object) -> None:
-        self.query_one(f"#{name}", Lines).show(key, draw)  # type: ignore[arg-type]
+    def _lines(self, name: str, key: Hashable, draw: Callable[[int], Sequence[Content]]) -> None:
+        self.query_one(f"#{name}", Lines).show(key, draw)
 
     def _show_pictures(self, one: RunResult, baseline: RunResult | None) -> None:
         samples = one.run.samples("run")
         key = (one.run.id, len(samples))
-        for name, draw in (("distribution", distribution), ("trend", trend)):
-            picture = self.query_one(f"#{name}", Picture)
-            picture.display = bool(samples)
-            picture.show(key, lambda w, h, draw=draw: draw(samples, one.summary, w, h))
+        spread, in_order = self.query_one("#distribution", Picture), self.query_one("#trend", Picture)
+        spread.display = in_order.display = bool(samples)
+        spread.show(key, lambda w, h: distribution(samples, one.summary, w, h))
+        in_order.show(key, lambda w, h: trend(samples, one.summary, w, h))
         curve = curve_of(one, baseline)
         picture = self.query_one("#break-even", Picture)
         picture.display = curve is not None

@@ -1,4 +1,4 @@
-"""How samples are spread: a histogram whose scale ends where the outliers begin, with the median and its interval below.
+"""How samples are spread: a histogram that ends where the outliers begin; the median and its interval are below it.
 
 A pure function. The outliers are counted at the right, not dropped.
 """

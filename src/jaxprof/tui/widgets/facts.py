@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from jaxprof.workloads.model import Published
 
 NAME = 15
+_KINDS = {"GPU": ("GPU", "T4", "V100", "A100", "P100", "K80"), "TPU": ("TPU",)}
+"""Words by which a source's hardware is known for an accelerator."""
 _NOTES_FROM = 74
 """Columns from which the table of phases has room for notes."""
 
@@ -195,7 +197,7 @@ def warning_lines(one: RunResult, width: int) -> list[Content]:
     for warning in one.warnings:
         message = wrapped(warning.message, width - 2, "$warning", "  ")
         if message:
-            message[0] = Content.assemble(("⚠ ", "bold $warning"), message[0][2:])
+            message[0] = Content.assemble(("! ", "bold $warning"), message[0][2:])
         lines += [*message, *wrapped(warning.advice, width - 2, "$text-muted", "  ")]
     return lines
 
@@ -235,11 +237,12 @@ def published_lines(
     variant_width = 18 if width < 100 else 24
     for figure in figures:
         value = seconds(figure.seconds) if figure.seconds is not None else figure.text or UNKNOWN
-        here = [
-            f"{seconds(one.phase_seconds[figure.phase])} on {one.run.plan.device}"
+        ours = [
+            one
             for one in measured
             if one.run.plan.variant == figure.variant and one.phase_seconds.get(figure.phase) is not None
         ]
+        here = [f"{seconds(one.phase_seconds[figure.phase])} on {one.run.plan.device}" for one in ours]
         said = ", ".join(here) if here else "not measured here"
         head = Content.assemble(
             cell(figure.variant, variant_width - 1),
@@ -250,7 +253,7 @@ def published_lines(
             (said, "" if here else "$quiet"),
         )
         lines.append(head.truncate(width, ellipsis=True))
-        reasons = _unlike(figure, parameters)
+        reasons = _unlike(figure, parameters, [one.run.plan.device for one in ours])
         note = f"{figure.hardware} · {figure.source} · statistic: {figure.statistic}"
         lines += wrapped(note, width - 2, "$quiet", "  ")
         if reasons:
@@ -258,9 +261,15 @@ def published_lines(
     return lines
 
 
-def _unlike(figure: Published, parameters: dict[str, Scalar]) -> list[str]:
-    """Why a published figure is not the same measurement, besides its hardware."""
+def _unlike(figure: Published, parameters: dict[str, Scalar], devices: Sequence[str]) -> list[str]:
+    """Why a published figure is not the same measurement: its own caveat, another kind of device, other sizes."""
     reasons = [figure.caveat] if figure.caveat else []
+    kind = next((kind for kind, names in _KINDS.items() if any(name in figure.hardware for name in names)), "CPU")
+    reasons += [
+        f"a {kind} there, {device} here"
+        for device in dict.fromkeys(devices)
+        if (device[:3] == "cpu") is not (kind == "CPU")
+    ]
     different = {name: value for name, value in figure.parameters.items() if parameters.get(name, value) != value}
     if different:
         reasons.append(f"{parameters_text(different)} there")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from textual.content import Content
 
@@ -98,7 +99,7 @@ def line_plot(
         for row, drawn in enumerate(canvas.rows())
     ]
     return Content("\n").join(
-        [_head(lines, y_axis, width), *body, *_x_axis(x_axis, x_scale, gutter, canvas.width, width)]
+        [_head(lines, x_axis, y_axis, width), *body, *_x_axis(x_axis, x_scale, gutter, canvas.width)]
     )
 
 
@@ -107,8 +108,10 @@ def _nothing(text: str, width: int, height: int) -> Content:
     return Content("\n" * top) + Content.styled(shorten(text, max(1, width)).center(width), "$quiet")
 
 
-def _head(lines: Sequence[Line], axis: Axis, width: int) -> Content:
-    title = axis.title + (", log" if axis.log else "")
+def _head(lines: Sequence[Line], x_axis: Axis, y_axis: Axis, width: int) -> Content:
+    """What is plotted over what, on which scales, and which line is which."""
+    scales = {(True, True): ", log-log", (False, True): ", log", (True, False): " (log)"}
+    title = f"{y_axis.title} over {x_axis.title}{scales.get((x_axis.log, y_axis.log), '')}"
     parts: list[tuple[str, str]] = [(shorten(title, width), "$text-muted")]
     used = columns(parts[0][0])
     for line in lines:
@@ -141,7 +144,7 @@ def _draw(canvas: Canvas, lines: Sequence[Line], x_scale: Scale, y_scale: Scale)
             if math.isfinite(x_scale.place(x)) and math.isfinite(y_scale.place(y))
         ]
         dots = [_dot(canvas, x, y) for x, y in places]
-        for start, end in zip(dots, dots[1:], strict=False):
+        for start, end in pairwise(dots):
             canvas.line(start, end, line.style, every=3 if line.dotted else 1)
         if len(dots) == 1:
             canvas.dot(*dots[0], line.style)
@@ -168,24 +171,21 @@ def _put_mark(canvas: Canvas, mark: Mark, x_scale: Scale, y_scale: Scale) -> Non
                 return
 
 
-def _x_axis(axis: Axis, scale: Scale, gutter: int, inner: int, width: int) -> list[Content]:
-    """The line below the plot with its ticks, and the numbers with the axis' title at the right."""
-    title = axis.title + (", log" if axis.log else "")
+def _x_axis(axis: Axis, scale: Scale, gutter: int, inner: int) -> list[Content]:
+    """The line below the plot with its ticks, and their numbers."""
     line, numbers = ["─"] * inner, [" "] * inner
-    room = inner - columns(title) - 2
     free_from = 0
-    for tick in scale.ticks(max(2, inner // 10)):
+    for tick in scale.ticks(max(2, inner // 9)):
         column = _column(scale.place(tick), inner)
-        text = axis.text(tick)
-        start = max(0, column - columns(text) // 2)
         if not 0 <= column < inner:
             continue
         line[column] = "┬"
-        if start >= free_from and start + columns(text) <= room:
+        text = axis.text(tick)
+        start = min(max(0, column - columns(text) // 2), inner - columns(text))
+        if start >= free_from:
             numbers[start : start + columns(text)] = list(text)
             free_from = start + columns(text) + 2
-    below = "".join(numbers)[: max(0, room)].ljust(max(0, inner - columns(title)))
     return [
         Content.styled(" " * gutter + "└" + "".join(line), "$rule"),
-        Content.styled((" " * (gutter + 1) + below + title)[:width], "$text-muted"),
+        Content.styled(" " * (gutter + 1) + "".join(numbers), "$text-muted"),
     ]

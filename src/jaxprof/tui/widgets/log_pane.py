@@ -1,4 +1,4 @@
-"""What a child wrote to its stdout and stderr: the last lines, followed until somebody scrolls up. Shown, never obeyed."""
+"""What a child wrote to its stdout and stderr: followed until somebody scrolls up; shown, and never obeyed."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ logarithmic scale must not be stacked; `stacked` shows what adds up, on a linear
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,7 @@ STYLES = {
 SHOWN = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
 _SHORT = {"transfer_in": "copy in", "first_run": "1st run", "transfer_out": "copy out"}
 _LABEL_LIMIT = 18
+_NARROW, _NARROW_LABEL = 90, 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +49,16 @@ def title(phase: str, width: int = 99) -> str:
 
 
 def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
-    """Two lines a variant: the times, and the bars below them; above, the phases' names and below, what the scale is."""
-    label_width = min(_LABEL_LIMIT, max((columns(row.label) for row in rows), default=0)) + 2
+    """Two lines a variant: the times, and the bars below them; above, the names; at the end, the scale."""
+    limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
+    label_width = min(limit, max((columns(row.label) for row in rows), default=0)) + 2
     present = [phase for phase in SHOWN if any(phase in row.phases for row in rows)]
     if not present:
         return [Content.styled("no phase has been measured yet", "$quiet")]
     step = max(7, (width - label_width) // len(present))
     low, high = _decades(rows, present)
-    head = cell("", label_width) + Content.assemble(
-        *(part for phase in present for part in (cell(title(phase, step - 1), step, STYLES[phase]),))
+    head = Content.assemble(
+        cell("", label_width), *(cell(title(phase, step - 1), step, STYLES[phase]) for phase in present)
     )
     lines = [head]
     for row in rows:
@@ -66,7 +69,9 @@ def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
             text = "" if phase not in row.phases else seconds(value)
             numbers.append(cell(text or "·", step, "$quiet" if value is None else "$foreground"))
             bars.append(_log_bar(value, low, high, step - 2, STYLES[phase]) + "  ")
-        lines += [Content.assemble(*numbers), Content.assemble(*bars)]
+        lines.append(Content.assemble(*numbers))
+        if any(row.phases.get(phase) for phase in present):
+            lines.append(Content.assemble(*bars))
     note = f"one scale for all, logarithmic: {seconds_tick(low)} to {seconds_tick(high)}"
     lines.append(Content.styled(" " * label_width + shorten(note, max(1, width - label_width)), "$quiet"))
     return lines
@@ -74,8 +79,6 @@ def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
 
 def _decades(rows: Sequence[PhaseRow], present: Sequence[str]) -> tuple[float, float]:
     """The powers of ten around everything that is shown; the smallest gets a bar too."""
-    import math
-
     values = [v for row in rows for phase in present if (v := row.phases.get(phase)) is not None and v > 0]
     if not values:
         return 1e-6, 1.0
@@ -84,8 +87,6 @@ def _decades(rows: Sequence[PhaseRow], present: Sequence[str]) -> tuple[float, f
 
 
 def _log_bar(value: float | None, low: float, high: float, width: int, style: str) -> Content:
-    import math
-
     if value is None or width < 1:
         return Content(" " * max(0, width))
     share = math.log(value / low) / math.log(high / low) if value > low else 0.0

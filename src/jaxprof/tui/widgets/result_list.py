@@ -5,13 +5,13 @@ The bars are the medians of a group on one linear scale from 0, so that their le
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.content import Content
 
-from jaxprof.results import RunResult, SweepGroup, sweep_groups
+from jaxprof.results import RunResult, SweepGroup, result, sweep_groups
 from jaxprof.safe_text import columns
 from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.line_plot import count_tick
@@ -22,8 +22,8 @@ from jaxprof.tui.widgets.wording import (
     half_width,
     parameters_text,
     pays_off,
+    speedup_short,
     speedup_style,
-    speedup_text,
     status_mark,
 )
 from jaxprof.units import scaled, seconds
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jaxprof.report.groups import Group
     from jaxprof.session import Session
 
-MARK, MEDIAN, HALF, SPEEDUP, PAYS = 3, 9, 9, 16, 15
+MARK, MEDIAN, HALF, SPEEDUP, PAYS = 3, 9, 9, 18, 14
 _LABEL_LIMIT = 26
 _BAR_LEAST = 8
 _BAR_MOST = 48
@@ -85,6 +85,25 @@ def in_order(found: Sequence[RunResult], order: Order, *, backwards: bool) -> li
     return [found[index] for _, index in (ranked[::-1] if backwards else ranked)] + without
 
 
+def _groups(found: Iterable[RunResult]) -> list[Group]:
+    """What can be compared: the runs of one workload with the same parameters."""
+    from jaxprof.report.groups import Group
+
+    by_key: dict[tuple[object, ...], list[RunResult]] = {}
+    for one in found:
+        plan = one.run.plan
+        by_key.setdefault((plan.workload, *sorted(plan.parameters.items())), []).append(one)
+    return [
+        Group(plan.workload, dict(plan.parameters), plan.preset, tuple(runs))
+        for runs in by_key.values()
+        if (plan := runs[0].run.plan)
+    ]
+
+
+def _longest(group: Group) -> float:
+    return max((one.summary.median for one in group.runs if one.summary is not None), default=0.0)
+
+
 class ResultList(RowList):
     """Rows of runs, headings of groups, and a row for each sweep."""
 
@@ -92,6 +111,9 @@ class ResultList(RowList):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._session: Session | None = None
+        self._results: dict[str, RunResult] = {}
+        self._drawn: dict[Hashable, Hashable] = {}
         self.order = ORDERS[0]
         self.backwards = False
         self.groups: list[Group] = []
@@ -99,18 +121,23 @@ class ResultList(RowList):
         """By workload."""
         self._of: dict[str, tuple[Group, RunResult]] = {}
 
-    def show(self, session: Session) -> None:
-        """Shows the results of `session` as they are now."""
-        from jaxprof.report.groups import groups
-
-        self.groups = groups(session)
-        self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
+    def show(self, session: Session, runs: frozenset[str]) -> None:
+        """Shows `session`, of which `runs` changed. Rows that say what they said before are not drawn again."""
+        if session is not self._session:
+            self._session, self._results, runs = session, {}, frozenset(session.runs)
+        for run in session.runs.values():
+            if run.id in runs or run.plan.baseline in runs or run.id not in self._results:
+                self._results[run.id] = result(session, run.id)
+        self.groups = _groups(self._results.values())
+        if any(session.runs[run].over for run in runs if run in session.runs):
+            self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
         self._lay_out()
 
     def sort(self, order: Order, *, backwards: bool) -> None:
         """Shows the runs of each group in another order."""
         self.order, self.backwards = order, backwards
         self._lay_out()
+        self.refresh()
 
     def group_of(self, run: str) -> Group | None:
         """The group that a run belongs to."""
@@ -134,7 +161,27 @@ class ResultList(RowList):
             for one in in_order(group.runs, self.order, backwards=self.backwards):
                 self._of[one.run.id] = (group, one)
                 keys.append(one.run.id)
-        self.set_keys(keys)
+        before, self._drawn = self._drawn, {key: self._says(key) for key in keys}
+        if keys != self._keys:
+            self.set_keys(keys)
+            return
+        for index, key in enumerate(keys):
+            if self._drawn[key] != before.get(key):
+                self.refresh_row(index)
+
+    def _says(self, key: Hashable) -> Hashable:
+        """What a row depends on; equal values are drawn equally."""
+        if not isinstance(key, str):
+            is_sweep = isinstance(key, tuple) and key[0] == "sweep"
+            return tuple(self.sweeps[str(key[1])].crossovers()) if is_sweep and isinstance(key, tuple) else None
+        group, one = self._of[key]
+        run = one.run
+        check = run.check.passed if run.check is not None else None
+        return (
+            *(run.status, run.current_phase, run.error, check, one.summary, one.versus, len(one.warnings)),
+            *(one.dispatch_median_seconds, one.pipelined_median_seconds, one.flops, one.once_seconds),
+            _longest(group),
+        )
 
     def selectable(self, index: int) -> bool:
         key = self._keys[index]
@@ -168,7 +215,7 @@ class ResultList(RowList):
         words = "; ".join(found.sentence(sweep.parameter) for found in sweep.crossovers())
         span = f"{sweep.parameter} from {count_tick(sizes[0])} to {count_tick(sizes[-1])}" if sizes else ""
         return Content.assemble(
-            " ", ("∿", "bold $accent"), f" {cell(sweep.workload, min(24, columns(sweep.workload))).plain}",
+            " ", ("~", "bold $accent"), f" {cell(sweep.workload, min(24, columns(sweep.workload))).plain}",
             (f" over {span}  ", "$text-muted"), cell(words, max(1, width), "$accent"),
         ).truncate(width, ellipsis=True)  # fmt: skip
 
@@ -183,11 +230,11 @@ class ResultList(RowList):
             said = run.error.splitlines()[0] if run.error else run.current_phase.replace("_", " ") or run.status
             style = "$error" if run.status in ("failed", "crashed") else "$quiet"
             return left + cell(said, width - left.cell_length, style)
-        longest = max((other.summary.median for other in group.runs if other.summary is not None), default=0.0)
+        longest = _longest(group)
         share = one.summary.median / longest if longest > 0 else 0.0
         versus = one.versus
         found = versus.speedup if versus is not None else None
-        said = speedup_text(found) if run.plan.baseline else "baseline"
+        said = speedup_short(found) if run.plan.baseline else "baseline"
         wrong = run.check is not None and run.check.passed is False
         return Content.assemble(
             left,
@@ -199,11 +246,11 @@ class ResultList(RowList):
             else "",
             cell(said, SPEEDUP, speedup_style(found)),
             cell(
-                "wrong result" if wrong else pays_off(one) if versus is not None else "",
+                "✗ wrong" if wrong else pays_off(one) if versus is not None else "",
                 PAYS - 3,
                 "$error" if wrong else "",
             ),
-            cell(f"⚠{len(one.warnings)}" if one.warnings else "", 3, "$warning"),
+            cell(f"!{len(one.warnings)}" if one.warnings else "", 3, "$warning"),
             *(cell(extra.text(one), extra.width, "$text-muted", right=True) for extra in extras),
         )
 

@@ -20,8 +20,8 @@ from jaxprof.tui.widgets.wording import (
     half_width,
     parameters_text,
     remaining,
+    speedup_short,
     speedup_style,
-    speedup_text,
     status_mark,
 )
 from jaxprof.units import seconds
@@ -155,7 +155,7 @@ class RunList(RowList):
         parts: list[Content] = []
         if width >= _SPEEDUP_FROM:
             text = (
-                speedup_text(found)
+                speedup_short(found)
                 if found is not None
                 else "baseline"
                 if one.summary and not run.plan.baseline

@@ -1,4 +1,4 @@
-"""Figures of a run in words, the same on every screen. Pure functions; unknown is a dash, and an estimate is called one."""
+"""Figures of a run in words, the same on every screen. Pure functions; unknown is a dash, an estimate is called one."""
 
 from __future__ import annotations
 
@@ -62,6 +62,16 @@ def interval(summary: Summary | None) -> str:
     if summary.low is None or summary.high is None:
         return f"{summary.count} samples: too few for an interval"
     return f"95 %: {seconds(summary.low)} to {seconds(summary.high)}"
+
+
+def speedup_short(found: Speedup | None) -> str:
+    """As `speedup_text` for a column: `6.9× (6.8-7.0)`, or `6.9× ± 0.5 %` where the bounds would look the same."""
+    if found is None or found.low is None or found.high is None:
+        return speedup_text(found)
+    low, high = (ratio(bound).removesuffix("×") for bound in (found.low, found.high))
+    if low != high:
+        return f"{ratio(found.ratio)} ({low}-{high})"
+    return f"{ratio(found.ratio)} ± {percent((found.high - found.low) / 2 / found.ratio)}"
 
 
 def speedup_text(found: Speedup | None) -> str:
