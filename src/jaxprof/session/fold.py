@@ -172,6 +172,30 @@ def _compile(session: Session, event: e.CompileObserved) -> None:
     session._run(event).compiles.append(event)
 
 
+def _capture(session: Session, event: e.CaptureTaken) -> None:
+    session._run(event).captures[event.kind] = event
+
+
+def _measured(session: Session, event: e.KernelsMeasured) -> None:
+    session._run(event).measured[event.kind] = event
+
+
+def _steps(session: Session, event: e.StepsMeasured) -> None:
+    session._run(event).steps = event
+
+
+def _passes(session: Session, event: e.CompilePasses) -> None:
+    session._run(event).compile_passes = event
+
+
+def _trust(session: Session, event: e.TrustReported) -> None:
+    session._run(event).trust[event.kind] = event
+
+
+def _buffers(session: Session, event: e.BuffersReported) -> None:
+    session._run(event).buffers = event
+
+
 def _warning(session: Session, event: e.WarningRaised) -> None:
     session._run(event).warnings.append(event)
 
@@ -202,6 +226,12 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.MemoryReported: _memory,
     e.CheckReported: _check,
     e.CompileObserved: _compile,
+    e.CaptureTaken: _capture,
+    e.KernelsMeasured: _measured,
+    e.StepsMeasured: _steps,
+    e.CompilePasses: _passes,
+    e.TrustReported: _trust,
+    e.BuffersReported: _buffers,
     e.WarningRaised: _warning,
     e.LogLine: _log,
     e.DeviceReading: _reading,

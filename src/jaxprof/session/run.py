@@ -6,16 +6,22 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from jaxprof.events import (
+    BuffersReported,
+    CaptureTaken,
     CheckReported,
     CompileObserved,
+    CompilePasses,
     CostReported,
     EnvironmentRead,
+    KernelsMeasured,
     LogLine,
     MemoryReported,
     RunClosed,
     RunFinished,
     RunPlanned,
+    StepsMeasured,
     TextRecorded,
+    TrustReported,
     WarningRaised,
 )
 
@@ -69,6 +75,14 @@ class Run:
     memory: MemoryReported | None = None
     check: CheckReported | None = None
     compiles: list[CompileObserved] = field(default_factory=list)
+    captures: dict[str, CaptureTaken] = field(default_factory=dict)
+    """By kind: `run`, `compile`, `attribution`, `imported`."""
+    measured: dict[str, KernelsMeasured] = field(default_factory=dict)
+    """Kernel times by the kind of their capture."""
+    steps: StepsMeasured | None = None
+    compile_passes: CompilePasses | None = None
+    trust: dict[str, TrustReported] = field(default_factory=dict)
+    buffers: BuffersReported | None = None
     warnings: list[WarningRaised] = field(default_factory=list)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES_KEPT))
     finished: RunFinished | None = None

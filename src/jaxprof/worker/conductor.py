@@ -187,7 +187,7 @@ class Conductor:
         except JaxprofError as error:
             self._close_run(run, RunFinished(run=run, status="failed", error=error.what, advice=error.mend))
             return
-        watch = DeviceWatch(planned.device)
+        watch = DeviceWatch(planned.device, self.interpreter.path)
         try:
             self._emit(WorkerStarted(run=run, pid=process.pid, python=self.interpreter.path))
             for text in placement.notes:

@@ -22,6 +22,7 @@ def place(planned: Planned, interpreter: Interpreter) -> WorkerEnvironment:
     if planned.device.startswith("cpu:"):
         return WorkerEnvironment(environment={"JAX_PLATFORMS": "cpu"}, device=planned.device)
     devices = local_devices(gather(interpreter.path))
-    if not any(device.id == planned.device for device in devices):  # no NVIDIA GPU: only JAX itself can tell
+    known = {device.id: device for device in devices}
+    if planned.device not in known or known[planned.device].used_by_jax is False:  # a forecast: JAX itself can tell
         devices = merge(devices, jax_devices(interpreter, probe_environment()))
     return worker_environment(planned.device, devices)

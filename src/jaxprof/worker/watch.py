@@ -18,9 +18,9 @@ INTERVAL_SECONDS = 2.0
 class DeviceWatch:
     """Reads one device (by its id). A device that cannot be read here gives no readings, and no error."""
 
-    def __init__(self, device: str) -> None:
+    def __init__(self, device: str, python: str) -> None:
         self._accelerator = not device.startswith("cpu:")
-        found = [known for known in local_devices(gather()) if known.id == device]
+        found = [known for known in local_devices(gather(python)) if known.id == device]
         self._monitor = Monitor(found) if found else None
         self._last = time.monotonic()
         self.take()  # the shares of the host's cores are since the reading before
