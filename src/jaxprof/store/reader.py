@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
@@ -11,6 +12,8 @@ from jaxprof.session import Session
 from jaxprof.store.codec import EXTENSION, UnknownEvent, decode_header, decode_line, newer_minor
 
 S = TypeVar("S", bound=Session)
+BLOCK_BYTES = 4 << 20
+"""How much of a file is read at once."""
 
 
 def load(path: Path, kind: type[S]) -> S:
@@ -19,7 +22,8 @@ def load(path: Path, kind: type[S]) -> S:
     Raises FileRefusedError when it is not a session.
     """
     follower = Follower(path, kind)
-    follower.poll()
+    for _ in follower.take():  # not kept: a hundred thousand events in a list cost more than the fold itself
+        pass
     follower.finish()
     return follower.session
 
@@ -51,23 +55,18 @@ class Follower(Generic[S]):
 
     def poll(self) -> list[Event]:
         """The events that were written since the last call."""
-        lines = (self._rest + self._file.read()).split(b"\n")
-        self._rest = lines.pop()
-        events: list[Event] = []
-        for line in lines:
-            if not line.strip():
-                continue
-            try:
-                event = decode_line(line)
-            except UnknownEvent as unknown:
-                self.session.notice(f"events of an unknown type were left out: {str(unknown)[:60] or 'no type'}")
-                continue
-            except ValueError:
-                self.session.notice("damaged lines were left out")
-                continue
-            self.session.apply(event)
-            events.append(event)
-        return events
+        return list(self.take())
+
+    def take(self) -> Iterator[Event]:
+        """As `poll`, one by one: each is folded when it is given."""
+        while block := self._file.read(BLOCK_BYTES):
+            lines = (self._rest + block).split(b"\n")
+            self._rest = lines.pop()
+            for line in lines:
+                event = self._event(line)
+                if event is not None:
+                    self.session.apply(event)
+                    yield event
 
     def finish(self) -> None:
         """Closes the file; a torn last line is told."""
@@ -75,6 +74,17 @@ class Follower(Generic[S]):
         if self._rest.strip():
             self.session.notice("the last line was cut off in the middle; everything before it was read")
             self._rest = b""
+
+    def _event(self, line: bytes) -> Event | None:
+        """The event on a line; None for one that cannot be used, which is noticed."""
+        try:
+            return decode_line(line)
+        except UnknownEvent as unknown:
+            self.session.notice(f"events of an unknown type were left out: {str(unknown)[:60] or 'no type'}")
+        except ValueError:
+            if line.strip():
+                self.session.notice("damaged lines were left out")
+        return None
 
 
 def _open(path: Path) -> BinaryIO:
