@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 import pytest
-from report import sessions
 
 from jaxprof.cli.main import cli
 from jaxprof.report.json import to_dict
+from report import sessions
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
