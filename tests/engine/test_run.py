@@ -65,6 +65,8 @@ def check_compiled_run(lines: list[Line]) -> None:
     assert cost["flops"] == pytest.approx(500_000)
     assert of_type(lines, "memory_reported")[0]["argument_bytes"] == 400_000
     assert ended["transfer_in"]["bytes"] == 400_000
+    assert ended["transfer_in"]["zero_copy"] is True
+    assert {line["code"] for line in of_type(lines, "warning_raised")} == {"zero_copy"}
     assert of_type(lines, "check_reported")[0]["passed"] is True
 
 

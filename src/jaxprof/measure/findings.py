@@ -116,10 +116,11 @@ def recompiled(ledger: CompileLedger, when: str) -> Iterator[WarningRaised]:
         )
 
 
-def zero_copy(direction: str) -> WarningRaised:
-    """A transfer that moved nothing."""
-    return WarningRaised(
-        code="zero_copy",
-        message=f"the transfer {direction} copied nothing: host and device share the buffer",
-        advice="Its time says nothing of a copy; on an accelerator there will be one.",
-    )
+def zero_copies(directions: list[str]) -> Iterator[WarningRaised]:
+    """Transfers (`in`, `out`) that moved nothing."""
+    if directions:
+        yield WarningRaised(
+            code="zero_copy",
+            message=f"the transfer {' and '.join(directions)} copied nothing: host and device share the buffer",
+            advice="Its time says nothing of a copy; on an accelerator there is one.",
+        )

@@ -15,8 +15,12 @@ from jaxprof.workloads.model import Estimate
 
 _WORTH_PROBING_FLOPS = 1e9
 _WORTH_PROBING_BYTES = 1e9
-_PROBE_ORDER = 384
+_PROBE_ORDER = 768
 _PROBE_BYTES = 1 << 24
+_PROBE_SECONDS = 0.1
+_FEWEST_PROBES = 3
+_MARGIN = 2.0
+"""How much faster than the probes a call may be, so that "at least" holds."""
 
 
 def available_host_bytes() -> int | None:
@@ -39,19 +43,24 @@ def expected_call_seconds(estimate: Estimate, *, has_dots: bool) -> float | None
 
 @cache
 def _host_rates() -> tuple[float, float]:
-    """FLOP/s of a matrix product and B/s of a copy (read and written), the best of three each."""
+    """FLOP/s of a matrix product and B/s of a copy (read and written): the best of each, times a margin.
+
+    The first products start the BLAS library's threads, so there are several; a large product is faster than this one.
+    """
     matrix = np.ones((_PROBE_ORDER, _PROBE_ORDER), np.float32)
     block = np.ones(_PROBE_BYTES, np.uint8)
     target = np.empty_like(block)
-    products, copies = [], []
-    for _ in range(3):
+    products: list[float] = []
+    copies: list[float] = []
+    ends = time.perf_counter() + _PROBE_SECONDS
+    while len(products) < _FEWEST_PROBES or time.perf_counter() < ends:
         began = time.perf_counter()
         np.dot(matrix, matrix)
         middle = time.perf_counter()
         np.copyto(target, block)
         products.append(middle - began)
         copies.append(time.perf_counter() - middle)
-    return 2 * _PROBE_ORDER**3 / min(products), 2 * _PROBE_BYTES / min(copies)
+    return _MARGIN * 2 * _PROBE_ORDER**3 / min(products), _MARGIN * 2 * _PROBE_BYTES / min(copies)
 
 
 def _machine_bytes() -> int | None:

@@ -94,6 +94,8 @@ def _measure(
     _steady(recorder, sampler, calls, output, request.budget_seconds, first_seconds)
     _report_memory(recorder, program, device)
     transfer_out(recorder, sampler, output, request.budget_seconds)
+    for warning in findings.zero_copies(recorder.shared_transfers):
+        recorder.emit(warning)
     return output
 
 

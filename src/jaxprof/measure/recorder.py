@@ -34,6 +34,8 @@ class Recorder:
         self.samples = 0
         """Samples of the steady run so far: with some, a run that met its cap has still a result."""
         self.current_phase = ""
+        self.shared_transfers: list[str] = []
+        """Directions in which a transfer turned out to copy nothing."""
 
     @contextmanager
     def phase(self, name: str) -> Iterator[Phase]:

@@ -157,16 +157,17 @@ def _foretell(
     # What a compiled program keeps alive is known only after its compile: till then the least, inputs and outputs.
     needed = estimate.traffic_bytes if variant.how == "jit" else estimate.memory_bytes
     on_host = device is None or device.platform == "cpu"
-    room = {"this machine": available_host_bytes()}
-    if not on_host:
-        room[f"device {request.device}"] = (device.memory_stats() or {}).get("bytes_limit")
-        room["this machine"] = None
-    for place, free in room.items():
-        if needed is not None and free is not None and needed > free:
-            raise JaxprofError(
-                f"not run: one call needs about {bytes_(needed)}, {place} has {bytes_(free)} free",
-                "Choose a smaller size: --set, or another --preset.",
-            )
+    if on_host:
+        place, free = "this machine", available_host_bytes()
+    else:
+        from jaxprof.measure.devices import describe
+
+        place, free = request.device, describe(device)["memory_limit_bytes"]
+    if needed is not None and free is not None and needed > free:
+        raise JaxprofError(
+            f"not run: one call needs about {bytes_(needed)}, {place} has {bytes_(free)}",
+            "Choose a smaller size: --set, or another --preset.",
+        )
     least = expected_call_seconds(estimate, has_dots=workload.has_dots)
     if on_host and least is not None and least > request.budget_seconds:
         recorder.warn(

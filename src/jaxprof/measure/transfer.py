@@ -75,7 +75,7 @@ def transfer_in(
         first = sampler.take(trial)
         moved = sum(array.nbytes for array in placed)
         shared = [array.nbytes for one, array in zip(host, placed, strict=True) if _same_memory(one, array)]
-        _describe(phase, moved, sum(shared))
+        _describe(recorder, "in", phase, moved, sum(shared))
         sampler.sample(trial, _plan("transfer_in", budget_seconds), first)
     return arguments.placed(placed)
 
@@ -102,7 +102,7 @@ def transfer_out(recorder: Recorder, sampler: Sampler, output: Any, budget_secon
         copies = fresh(1)
         fetch(copies)
         shared = [array.nbytes for array, one in zip(copies, fetched, strict=True) if _same_memory(one, array)]
-        _describe(phase, sum(array.nbytes for array in arrays), sum(shared))
+        _describe(recorder, "out", phase, sum(array.nbytes for array in arrays), sum(shared))
         del copies
         first = sampler.take(trial)
         sampler.sample(trial, _plan("transfer_out", budget_seconds), first)
@@ -118,9 +118,11 @@ def _plan(series: str, budget_seconds: float) -> Plan:
     return Plan(series=series, budget_seconds=share, least_share=0.2, calls_per_sample=1)
 
 
-def _describe(phase: Phase, moved: int, shared: int) -> None:
+def _describe(recorder: Recorder, direction: str, phase: Phase, moved: int, shared: int) -> None:
     phase.bytes = moved
     phase.zero_copy = moved > 0 and shared == moved
+    if phase.zero_copy:
+        recorder.shared_transfers.append(direction)
     if 0 < shared < moved:
         phase.note = f"{shared} of {moved} bytes are shared, not copied"
 
