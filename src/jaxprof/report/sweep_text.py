@@ -20,7 +20,7 @@ def sweep_lines(sweep: SweepGroup, *, width: int) -> Iterator[str]:
     heads = [line.label if several else line.variant for line in sweep.lines]
     rows = [(sweep.parameter, *heads)]
     rows += [(scaled(size), *(_cell(sweep, line, size) for line in sweep.lines)) for size in sizes]
-    yield from table(rows, right=range(len(heads) + 1))
+    yield from table(rows, right=range(len(heads) + 1), width=width)
     crossovers = sweep.crossovers()
     if crossovers:
         yield ""

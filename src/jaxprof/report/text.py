@@ -15,15 +15,17 @@ from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seco
 from jaxprof.workloads.model import Published
 
 WIDTH = 80
+Notes = dict[str, dict[str, list[str]]]
+"""Advice → message → the runs that it is about."""
 _PHASE_TITLES = (
     ("trace", "trace"),
     ("lower", "lower"),
     ("compile", "compile"),
     ("transfer_in", "to device"),
     ("first_run", "first run"),
-    ("run", "run"),
     ("transfer_out", "to host"),
 )
+"""Of the phases table; the steady run is in the table above it."""
 
 
 def to_text(session: Session, *, live: bool = False) -> str:
@@ -108,9 +110,9 @@ def _heading(session: Session, live: bool) -> Iterator[str]:
 def _group(session: Session, group: Group, live: bool) -> Iterator[str]:
     device = group.devices[0] if len(group.devices) == 1 else ""
     parts = [group.workload, parameters_text(group.parameters), group.preset, device]
-    title = safe("  ·  ".join(part for part in parts if part))
-    yield title
-    yield "─" * min(WIDTH, len(title))
+    title = wrap("  ·  ".join(part for part in parts if part), width=WIDTH, indent="  ", first="")
+    yield from title
+    yield "─" * max(map(len, title))
     yield from _speed_table(group)
     yield from _phase_table(group)
     yield from _rate_table(group)
@@ -120,7 +122,7 @@ def _group(session: Session, group: Group, live: bool) -> Iterator[str]:
 
 def _speed_table(group: Group) -> list[str]:
     baseline = next((one.run.plan.variant for one in group.runs if not one.run.plan.baseline), "baseline")
-    rows = [("", "median", "95 %", f"vs {baseline}", "pays off after", "check")]
+    rows = [("", "median", "95 %", f"vs {baseline}", "pays off", "check")]
     rows += [
         (
             group.label(one.run),
@@ -132,7 +134,7 @@ def _speed_table(group: Group) -> list[str]:
         )
         for one in group.runs
     ]
-    return table(rows, right=(1, 2, 4), widest=(22, 0, 0, 0, 0, 12))
+    return table(rows, right=(1, 2, 4), width=WIDTH)
 
 
 def _phase_table(group: Group) -> list[str]:
@@ -142,7 +144,7 @@ def _phase_table(group: Group) -> list[str]:
         for one in group.runs
         if any(name in one.phase_seconds for name, _ in _PHASE_TITLES)
     ]
-    return ["", *table(rows, right=range(1, 8), widest=(14,))] if len(rows) > 1 else []
+    return ["", *table(rows, right=range(1, 7), width=WIDTH)] if len(rows) > 1 else []
 
 
 def _phase_cell(found: RunResult, name: str) -> str:
@@ -170,27 +172,30 @@ def _rate_table(group: Group) -> list[str]:
             )
         )
     useful = [rows[0], *(row for row in rows[1:] if any(cell != UNKNOWN for cell in row[1:]))]
-    return ["", *table(useful, right=range(1, 7), widest=(14,))] if len(useful) > 1 else []
+    return ["", *table(useful, right=range(1, 7), width=WIDTH)] if len(useful) > 1 else []
 
 
 def _problems(session: Session, labelled: Sequence[tuple[str, RunResult]], live: bool) -> list[str]:
-    """What failed, and the warnings, under an empty line; the same words of several runs once."""
-    lines: list[str] = []
-    faults: dict[tuple[str, str], list[str]] = {}
-    said: dict[tuple[str, str], list[str]] = {}
+    """What failed, and the warnings, under an empty line; what several runs share is said once."""
+    faults: Notes = {}
+    said: Notes = {}
     for label, one in labelled:
         ended = outcome(session, one.run, live=live)
         if ended.status != "ok":
             word = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-            faults.setdefault((word, ended.advice), []).append(label)
+            faults.setdefault(ended.advice, {}).setdefault(word, []).append(label)
         for warning in one.warnings:
-            said.setdefault((warning.message, warning.advice), []).append(label)
-    for mark, notes in (("✗", faults), ("!", said)):
-        for (message, advice), labels in notes.items():
-            first = f"  {mark} "
-            lines += wrap(f"{_together(labels)}: {message}", width=WIDTH, indent="    ", first=first)
-            lines += wrap(advice, width=WIDTH, indent="    ")
+            said.setdefault(warning.advice, {}).setdefault(warning.message, []).append(label)
+    lines = [*_notes("✗", faults), *_notes("!", said)]
     return ["", *lines] if lines else []
+
+
+def _notes(mark: str, notes: Notes) -> Iterator[str]:
+    """The messages that have one advice, then the advice."""
+    for advice, messages in notes.items():
+        for message, labels in messages.items():
+            yield from wrap(f"{_together(labels)}: {message}", width=WIDTH, indent="    ", first=f"  {mark} ")
+        yield from wrap(advice, width=WIDTH, indent="    ")
 
 
 def _together(labels: list[str]) -> str:
@@ -199,7 +204,7 @@ def _together(labels: list[str]) -> str:
 
 
 def _published(group: Group) -> Iterator[str]:
-    """The figures of each source, its caveats under it."""
+    """The figures of each source; those that are given in words, and the caveats, under them."""
     by_source: dict[str, list[Published]] = {}
     for figure in published(group.workload, [one.run.plan.variant for one in group.runs]):
         by_source.setdefault(figure.source, []).append(figure)
@@ -211,16 +216,22 @@ def _published(group: Group) -> Iterator[str]:
             (
                 figure.variant,
                 figure.phase.replace("_", " "),
-                seconds(figure.seconds) if figure.seconds is not None else figure.text or UNKNOWN,
+                seconds(figure.seconds),
                 figure.hardware,
                 _other_parameters(figure, group),
                 numbers.get(figure.caveat, ""),
             )
             for figure in figures
+            if figure.seconds is not None
         ]
         yield ""
         yield from wrap(f"published in {source}", width=WIDTH, indent="    ", first="  ")
-        yield from table(rows, right=(2,), widest=(14, 12, 24, 26, 14, 0))[1:]
+        yield from table(rows, right=(2,), width=WIDTH, gives_way=3)[1:]
+        for figure in figures:
+            if figure.seconds is None:
+                where = ", ".join(part for part in (figure.hardware, _other_parameters(figure, group)) if part)
+                words = f"{figure.variant} on {where}: {figure.text} {numbers.get(figure.caveat, '')}"
+                yield from wrap(words, width=WIDTH, indent="    ", first="  ")
         for caveat, number in numbers.items():
             yield from wrap(caveat, width=WIDTH, indent="      ", first=f"  {number} ")
 
