@@ -158,9 +158,8 @@ class JaxprofApp(App[None]):
         self._tell_devices()
 
     def _tell_devices(self) -> None:
-        for screen in self.session_screens:
-            if self.current_mode == screen.MODE:
-                screen.post_message(DevicesChanged())
+        for screen in self._in_view():
+            screen.post_message(DevicesChanged())
 
     # -- where to go ------------------------------------------------------------------------------------------
 
@@ -290,8 +289,13 @@ class JaxprofApp(App[None]):
         self._show_state()
 
     def _show_state(self) -> None:
-        for bar in self.screen_stack[0].query(ModeBar):
-            bar.show_state()
+        for screen in self._in_view():
+            for bar in screen.query(ModeBar):
+                bar.show_state()
+
+    def _in_view(self) -> list[SessionScreen]:
+        """The screen of the mode that one is in, also beneath a dialog."""
+        return [screen for screen in self.session_screens if self.current_mode == screen.MODE and screen.is_attached]
 
     def state_in_words(self) -> tuple[str, str]:
         """What runs now, and which session is open; for the line of modes."""
@@ -314,9 +318,8 @@ class JaxprofApp(App[None]):
 
     def on_live_changed(self, message: LiveChanged) -> None:
         self._show_state()
-        for screen in self.session_screens:
-            if self.current_mode == screen.MODE:
-                screen.post_message(LiveChanged(message.busy))
+        for screen in self._in_view():
+            screen.post_message(LiveChanged(message.busy))
 
     def on_storage_failed(self, message: StorageFailed) -> None:
         """Tells it at once, and offers another place; the runs go on."""

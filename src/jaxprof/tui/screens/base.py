@@ -31,6 +31,7 @@ class SessionScreen(Screen[None]):
         super().__init__()
         self._missed: set[str] = set()
         self._replaced = True
+        self._composed = False
 
     @property
     def profiler(self) -> JaxprofApp:
@@ -44,8 +45,10 @@ class SessionScreen(Screen[None]):
         yield TooSmall()
 
     def on_mount(self) -> None:
-        """Joins the screens that are told of changes."""
+        """Joins the screens that are told of changes, with all its widgets there."""
+        self._composed = True
         self.profiler.session_screens.append(self)
+        self.come_into_view()
 
     def compose_body(self) -> ComposeResult:
         """The widgets between the two bars."""
@@ -67,7 +70,15 @@ class SessionScreen(Screen[None]):
         self.show_session(runs, replaced=replaced)
 
     def on_screen_resume(self) -> None:
-        """Catches up with what was missed."""
-        self.query_one(ModeBar).show_state()
+        """Comes into view again; for the first time it does when it is mounted, because before it has no widgets."""
+        if self._composed:
+            self.come_into_view()
+
+    def come_into_view(self) -> None:
+        """Catches up with what was missed. Subclasses add what they read anew at each visit."""
+        bars = self.query(ModeBar)
+        if not bars:  # the app is being closed, and its widgets are gone already
+            return
+        bars.first().show_state()
         if self._missed or self._replaced:
             self.on_session_changed(SessionChanged(frozenset(self.profiler.session.runs), replaced=self._replaced))

@@ -140,7 +140,8 @@ class HomeScreen(SessionScreen):
         if any(run in known and known[run].over for run in runs):
             self._list_sessions()
 
-    def on_screen_resume(self) -> None:
+    def come_into_view(self) -> None:
+        super().come_into_view()
         if self._cards:  # not before the first frame
             self._list_sessions()
 
@@ -160,7 +161,7 @@ class HomeScreen(SessionScreen):
     def _show_detail(self) -> None:
         card = self.card
         box = self.query_one("#detail-box")
-        box.border_title = Content(card.name if card is not None else "")
+        box.border_title = Content(safe(card.name) if card is not None else "")
         last = last_medians(card.name, self._entries) if card is not None else {}
         self.query_one(WorkloadDetail).show_card(card, last, self._estimate(card))
 

@@ -60,7 +60,8 @@ class SessionsScreen(SessionScreen):
                 box.border_title = "Summary"
                 yield Static(id="summary", markup=False)
 
-    def on_screen_resume(self) -> None:
+    def come_into_view(self) -> None:
+        super().come_into_view()
         self.action_read()
 
     def on_live_changed(self, message: LiveChanged) -> None:
