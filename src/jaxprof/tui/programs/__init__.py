@@ -1,0 +1,1 @@
+"""Program texts behind the HLO screen: documents, ways through them, searches, stages, rows of kernels. No widgets."""

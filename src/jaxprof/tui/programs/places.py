@@ -1,0 +1,221 @@
+"""Where a line of a stage came from, and which lines of a stage came from a place: what ties the stages together.
+
+JAX writes the same two things into every stage: the source line, and the path of names under which an operation was
+traced (`jit(f)/jvp(attn)/dot_general`). HLO keeps both in its metadata, StableHLO in MLIR's locations, a jaxpr in
+comments. From the latter two they are taken out of the text, which is then shorter and easier to read.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+from jaxprof.hlo.analysis import Place
+from jaxprof.hlo.syntax import unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxprof.hlo.model import Module
+    from jaxprof.tui.programs.hlo_ways import HloWays
+
+MOST_LINES = 200
+"""Matching lines that are looked for in one stage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """What a line says about where it came from."""
+
+    place: Place | None = None
+    op_name: str = ""
+    """Ends with the operation; in a jaxpr it begins at the jaxpr's own function."""
+
+    def __bool__(self) -> bool:
+        return self.place is not None or bool(self.op_name)
+
+
+class Places(Protocol):
+    """Lines count from 0."""
+
+    def of(self, line: int) -> Spot | None:
+        """Where a line came from; None where the text does not say."""
+        ...
+
+    def lines(self, spot: Spot) -> Sequence[int]:
+        """The lines that came from the same place, those of the same operation only if there are some."""
+        ...
+
+
+@dataclass(slots=True)
+class ListedPlaces:
+    """Of a text whose places were taken out of it."""
+
+    by_line: dict[int, Spot] = field(default_factory=dict)
+    _by_place: dict[Place, list[int]] = field(default_factory=dict)
+
+    def add(self, line: int, spot: Spot) -> None:
+        """Notes where a line came from."""
+        self.by_line[line] = spot
+        if spot.place is not None:
+            self._by_place.setdefault(spot.place, []).append(line)
+
+    def of(self, line: int) -> Spot | None:
+        return self.by_line.get(line)
+
+    def lines(self, spot: Spot) -> Sequence[int]:
+        if spot.place is None:
+            return []
+        found = self._by_place.get(spot.place, [])
+        return closest(spot, [(line, self.by_line[line]) for line in found])
+
+
+class HloPlaces:
+    """Of HLO text: read from the model for a line, and searched for in the text for a place."""
+
+    def __init__(self, ways: HloWays) -> None:
+        self._ways = ways
+
+    def of(self, line: int) -> Spot | None:
+        instruction = self._ways.instruction(line)
+        if instruction is None:
+            return None
+        stack = instruction.stack
+        place = Place(stack[0].file, stack[0].line) if stack and stack[0].file else None
+        return Spot(place, instruction.metadata.op_name.partition(";")[0]) or None
+
+    def lines(self, spot: Spot) -> Sequence[int]:
+        if spot.place is None:
+            return []
+        found: list[tuple[int, Spot]] = []
+        for module in self._ways.modules:
+            pattern = _hlo_pattern(module, spot.place)
+            if pattern is None:
+                continue
+            source = module.source
+            for match in pattern.finditer(source.text, *module.span):
+                line = source.line(match.start()) - 1
+                here = self.of(line)
+                if here is not None and here.place == spot.place:
+                    found.append((line, here))
+                if len(found) >= MOST_LINES:
+                    break
+        return closest(spot, found)
+
+
+def _hlo_pattern(module: Module, place: Place) -> re.Pattern[str] | None:
+    """What the metadata of instructions from `place` contains."""
+    frames = [
+        str(number)
+        for number, (frame, _) in module.tables.frames.items()
+        if frame.file == place.file and frame.line == place.line
+    ]
+    if frames:
+        return re.compile(rf"\bstack_frame_id=(?:{'|'.join(frames)})\b")
+    if module.tables.frames:
+        return None
+    return re.compile(rf"\bsource_line={place.line}\b")
+
+
+def closest(spot: Spot, found: Sequence[tuple[int, Spot]]) -> list[int]:
+    """Of lines from the same place those of the same operation; all of them where none can be told to be."""
+    same = [line for line, other in found if same_operation(spot.op_name, other.op_name)]
+    return list(dict.fromkeys(same or [line for line, _ in found]))
+
+
+def same_operation(one: str, other: str) -> bool:
+    """Two paths mean the same operation: equal, or one continues the other towards the outside."""
+    if not one or not other:
+        return False
+    return one == other or one.endswith("/" + other) or other.endswith("/" + one)
+
+
+# -- StableHLO --------------------------------------------------------------------------------------------------------
+
+_STRING = r'"(?:[^"\\]|\\.)*+"'
+_LOCATION = re.compile(rf" loc\((#loc\d*|{_STRING}|unknown)\)")
+_ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
+_FILE = re.compile(rf"({_STRING}):(\d+)(?::\d+)?")
+_NAMED = re.compile(rf"({_STRING})(?:\((#loc\d*)\))?$")
+_REFERENCE = re.compile(r"#loc\d*")
+
+
+def without_locations(text: str) -> tuple[str, ListedPlaces]:
+    """StableHLO without its locations, and the places that they stand for. Text without any comes back as it is."""
+    places = ListedPlaces()
+    if "loc(" not in text:
+        return text, places
+    aliases: dict[str, str] = {}
+    kept: list[tuple[str, str]] = []
+    for line in text.split("\n"):
+        alias = _ALIAS.match(line)
+        if alias is not None:
+            aliases[alias[1]] = alias[2]
+            continue
+        last = ""
+        for found in _LOCATION.finditer(line):
+            last = found[1]
+        kept.append((_LOCATION.sub("", line) if last else line, last))
+    spots: dict[str, Spot] = {}
+    for number, (_, location) in enumerate(kept):
+        if location.startswith("#"):
+            if location not in spots:
+                spots[location] = _resolve(location, aliases)
+            if spots[location].place is not None:
+                places.add(number, spots[location])
+    return "\n".join(line for line, _ in kept), places
+
+
+def _resolve(location: str, aliases: dict[str, str]) -> Spot:
+    """The outermost name that is a path, and the innermost file and line."""
+    op_name = ""
+    for _ in range(64):
+        text = aliases.get(location, "")
+        file = _FILE.match(text)
+        if file is not None:
+            return Spot(Place(unquote(file[1]), int(file[2])), op_name)
+        named = _NAMED.match(text)
+        if named is not None and not op_name:
+            op_name = unquote(named[1])
+        inner = _REFERENCE.search(text)
+        if inner is None:
+            break
+        location = inner[0]
+    return Spot(None, op_name)
+
+
+# -- jaxprs -----------------------------------------------------------------------------------------------------------
+
+_COMMENT = re.compile(r"\s+# (?P<file>\S.*?):(?P<line>\d+)(?::\d+)?(?:-\d+)? \((?P<function>[^()]*(?:\([^()]*\))?)\)")
+_NAMES = re.compile(r"\s*# \[(?P<names>.*)\]\s*$")
+_PRIMITIVE = re.compile(r" = ([a-z_]\w*)")
+
+
+def without_comments(text: str) -> tuple[str, ListedPlaces]:
+    """A jaxpr without the comments that say where its equations came from, and the places. Without any: as it is."""
+    places = ListedPlaces()
+    if " # " not in text:
+        return text, places
+    kept: list[str] = []
+    for line in text.split("\n"):
+        names = _NAMES.search(line)
+        head = line[: names.start()] if names is not None else line
+        comment = _COMMENT.search(head)
+        shown = head[: comment.start()] if comment is not None else head.rstrip() if names is not None else head
+        if comment is not None:
+            primitive = _PRIMITIVE.search(shown)
+            place = Place(comment["file"], int(comment["line"]))
+            places.add(len(kept), Spot(place, primitive[1] if primitive is not None else ""))
+        if names is not None and (kept or shown.strip()):
+            _prefix(places, len(kept) if shown.strip() else len(kept) - 1, names["names"])
+        if shown.strip() or names is None:
+            kept.append(shown)
+    return "\n".join(kept), places
+
+
+def _prefix(places: ListedPlaces, line: int, names: str) -> None:
+    """Puts the names in front of what a line is known to be."""
+    spot = places.by_line.get(line)
+    if spot is not None and names:
+        places.by_line[line] = Spot(spot.place, f"{names}/{spot.op_name}" if spot.op_name else names)

@@ -1,0 +1,229 @@
+"""A text view with a line for searching below it. The search runs in a thread and can be stopped at any time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+from textual.worker import get_current_worker
+
+from jaxprof.errors import UsageError
+from jaxprof.safe_text import safe
+from jaxprof.tui.programs.search import Hits, compiled, matches, pieces
+from jaxprof.tui.widgets.text_view import TextView
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.tui.programs.document import Document
+
+TELL_SECONDS = 0.05
+"""How often a search that goes on tells what it has found."""
+
+
+class SearchInput(Input):
+    """Where the expression is typed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "drop", "Clear", tooltip="Stop the search and show no matches", id="search.clear"),
+        Binding("enter,down", "keep", "Keep", tooltip="Back to the text; n and N go on", id="search.keep"),
+    ]
+
+    class Left(Message):
+        """Typing is over."""
+
+        def __init__(self, *, kept: bool) -> None:
+            super().__init__()
+            self.kept = kept
+
+    def action_drop(self) -> None:
+        """Stops the search."""
+        self.post_message(self.Left(kept=False))
+
+    def action_keep(self) -> None:
+        """Keeps the matches."""
+        self.post_message(self.Left(kept=True))
+
+
+class TextPane(Vertical):
+    """A text, and searching in it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "search", "Search", key_display="/", tooltip="Search with a regular expression",
+                id="text.search"),
+        Binding("n", "next(1)", "Next", show=False, tooltip="To the next match", id="text.next"),
+        Binding("N", "next(-1)", "Match before", show=False, tooltip="To the match before", id="text.previous"),
+    ]  # fmt: skip
+
+    class Found(Message):
+        """A piece of the text was searched."""
+
+        def __init__(self, hits: Hits, offsets: list[int], *, over: bool) -> None:
+            super().__init__()
+            self.hits = hits
+            self.offsets = offsets
+            self.over = over
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._hits: Hits | None = None
+        self._at: int | None = None
+        self._from = 0
+        self._searched: Document | None = None
+
+    def compose(self) -> ComposeResult:
+        yield TextView()
+        with Horizontal(classes="search-line"):
+            yield Static("/", classes="search-mark", markup=False)
+            yield SearchInput(placeholder="regular expression", compact=True, classes="search-input")
+            yield Static(classes="search-count", markup=False)
+
+    def on_mount(self) -> None:
+        self._line.display = False
+
+    @property
+    def view(self) -> TextView:
+        """The text."""
+        return self.query_one(TextView)
+
+    @property
+    def hits(self) -> Hits | None:
+        """What the last search has found so far."""
+        return self._hits
+
+    @property
+    def _line(self) -> Horizontal:
+        return self.query_one(".search-line", Horizontal)
+
+    def show(self, document: Document) -> None:
+        """Shows a document; a search that is on goes on in it."""
+        self.view.show(document)
+        pattern = self.query_one(SearchInput).value
+        if self._line.display and pattern and self._searched is not document:
+            self._search(pattern, jump=False)
+
+    # -- searching --------------------------------------------------------------------------------------------
+
+    def action_search(self) -> None:
+        """Opens the line for the expression."""
+        self._line.display = True
+        self._from = self.view.document.offset(self.view.cursor)
+        line = self.query_one(SearchInput)
+        line.focus()
+        line.action_select_all()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._search(event.value, jump=True)
+
+    def _search(self, text: str, *, jump: bool) -> None:
+        self.workers.cancel_group(self, "search")
+        self._hits, self._at = None, None
+        self._searched = self.view.document
+        if not text:
+            self.view.show_hits(None)
+            self._say("")
+            return
+        try:
+            pattern = compiled(text)
+        except UsageError as error:
+            self.view.show_hits(None)
+            self._say(error.what, "$error")
+            return
+        hits = Hits(pattern, self._from)
+        self._hits = hits
+        self._jump = jump
+        self._say("…")
+        body = self.view.document.text
+        self.run_worker(lambda: self._work(body, hits), name="search", group="search", exclusive=True, thread=True)
+
+    _jump = False
+
+    def _work(self, text: str, hits: Hits) -> None:
+        """In a thread: searches piece by piece, and tells what it found now and then."""
+        worker = get_current_worker()
+        found: list[int] = []
+        told = time.monotonic()
+        for piece in pieces(text, min(hits.start, len(text))):
+            if worker.is_cancelled:
+                return
+            found += matches(text, hits.pattern, piece)
+            now = time.monotonic()
+            if now - told >= TELL_SECONDS and found:
+                self.post_message(self.Found(hits, found, over=False))
+                found, told = [], now
+        self.post_message(self.Found(hits, found, over=True))
+
+    def on_text_pane_found(self, message: Found) -> None:
+        message.stop()
+        hits = message.hits
+        if hits is not self._hits:
+            return  # of a search that was given up
+        first = not hits.offsets
+        hits.take(message.offsets)
+        if message.over:
+            hits.finish()
+        if first:
+            self.view.show_hits(hits)
+        if self._jump and hits.offsets:
+            if first:
+                self._go_to(hits.following(hits.start - 1, 1), keep=True)
+            elif message.over and self._at is not None:
+                self._at = hits.following(self._offset_of_cursor - 1, 1)
+        self._say(hits.words(self._at if hits.over else None), "" if hits.offsets or not hits.over else "$warning")
+
+    @property
+    def _offset_of_cursor(self) -> int:
+        return self.view.document.offset(self.view.cursor)
+
+    def _go_to(self, index: int | None, *, keep: bool = False) -> None:
+        hits = self._hits
+        if hits is None or index is None:
+            return
+        offset = hits.offsets[index]
+        self._at = index
+        self.view.go(self.view.document.number(offset), remember=not keep, center=True)
+        self.view.reveal_offset(offset)
+
+    def action_next(self, step: int) -> None:
+        """To the next match or the one before, round the ends of the text."""
+        hits = self._hits
+        if hits is None:
+            self.action_search()
+            return
+        if not hits.offsets:
+            self._say(hits.words(None), "$warning")
+            return
+        at = hits.offsets[self._at] if self._at is not None and hits.over else None
+        here = self.view.document.number(at) == self.view.cursor if at is not None else False
+        offset = at if here and at is not None else self._offset_of_cursor - (1 if step > 0 else 0)
+        self._go_to(hits.following(offset, step))
+        self._say(hits.words(self._at if hits.over else None))
+
+    def _say(self, text: str, style: str = "$text-muted") -> None:
+        self.query_one(".search-count", Static).update(Content.styled(safe(text), style or "$text-muted"))
+
+    def on_search_input_left(self, message: SearchInput.Left) -> None:
+        message.stop()
+        if not message.kept or not self.query_one(SearchInput).value:
+            self.clear_search()
+        self.view.focus()
+
+    def clear_search(self) -> None:
+        """Stops the search and shows no matches."""
+        self.workers.cancel_group(self, "search")
+        self._hits, self._at = None, None
+        self.query_one(SearchInput).value = ""
+        self._line.display = False
+        self.view.show_hits(None)
+        self._say("")
+
+    @property
+    def searching(self) -> bool:
+        """Whether the line for the expression is open."""
+        return self._line.display

@@ -1,0 +1,460 @@
+"""A text of any size, drawn line by line as it comes into view: coloured, folded, searched, with ways through it.
+
+Textual's own text area takes twenty seconds for two hundred thousand lines. This one cuts out, makes safe and colours
+the lines that are shown, keeps what it has drawn, and sends nothing while nothing changes. It shows any `Document`: a
+stage of a program, a log, a source file. Every line is made safe before it is drawn; markup is never parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.cache import LRUCache
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from jaxprof.hlo.lexer import Kind, lex
+from jaxprof.safe_text import columns, safe
+from jaxprof.tui.programs.document import Document, Name, column
+from jaxprof.tui.programs.folds import Folds
+from jaxprof.tui.programs.search import Hits
+
+PIECE = 8192
+"""Characters of a line that are drawn at once. Longer lines (a literal of megabytes) are drawn piece by piece."""
+KEPT = 4096
+"""Drawn lines that are kept."""
+SIDEWAYS = 16
+ABOVE = 3
+"""Lines that stay in view above and below the cursor."""
+
+Place = tuple[Document, int]
+"""A line of a document: what the way back is made of."""
+
+
+class TextView(ScrollView, can_focus=True):
+    """One document at a time, with a cursor on a line, and on a name in it once one was chosen."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "text-view--cursor",
+        "text-view--gutter",
+        "text-view--hit",
+        "text-view--name",
+        "text-view--fold",
+        *(f"text-view--{kind}" for kind in Kind),
+    }
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False, tooltip="The line above", id="text.up"),
+        Binding("down,j", "move(1)", "Down", show=False, tooltip="The line below", id="text.down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, tooltip="A page up", id="text.page_up"),
+        Binding("pagedown,space", "page(1)", "Page down", show=False, tooltip="A page down", id="text.page_down"),
+        Binding("home", "edge(-1)", "First", show=False, tooltip="The first line", id="text.first"),
+        Binding("end,G", "edge(1)", "Last", show=False, tooltip="The last line", id="text.last"),
+        Binding("left", "name(-1)", "Name before", show=False, tooltip="Choose the name before", id="text.left"),
+        Binding("right", "name(1)", "Next name", show=False, tooltip="Choose the next name", id="text.right"),
+        Binding("shift+left,less_than_sign", "sideways(-1)", "Scroll left", show=False,
+                tooltip="To the beginning of long lines", id="text.scroll_left"),
+        Binding("shift+right,greater_than_sign", "sideways(1)", "Scroll right", show=False,
+                tooltip="To the end of long lines", id="text.scroll_right"),
+        Binding("enter", "follow", "Definition",
+                tooltip="To the definition of the chosen name, or of what the line calls or takes", id="text.follow"),
+        Binding("u", "users", "Users", tooltip="To what uses the chosen name, or the line's value", id="text.users"),
+        Binding("left_square_bracket,alt+left", "history(-1)", "Back", key_display="[",
+                tooltip="Back to where you came from", id="text.back"),
+        Binding("right_square_bracket,alt+right", "history(1)", "Forward", key_display="]", show=False,
+                tooltip="Forward again", id="text.forward"),
+        Binding("z", "fold", "Fold", tooltip="Fold or open the computation at the cursor", id="text.fold"),
+        Binding("Z", "fold_all", "Fold all", show=False, tooltip="Fold or open all computations", id="text.fold_all"),
+        Binding("y", "copy", "Copy", show=False, tooltip="Copy the instruction at the cursor", id="text.copy"),
+    ]  # fmt: skip
+
+    class Moved(Message):
+        """The cursor came to another line, or another document is shown."""
+
+        def __init__(self, view: TextView, line: int) -> None:
+            super().__init__()
+            self.view = view
+            self.line = line
+
+        @property
+        def control(self) -> TextView:
+            return self.view
+
+    class ManyUsers(Message):
+        """A name has several users: one is to be chosen."""
+
+        def __init__(self, view: TextView, name: str, lines: list[int]) -> None:
+            super().__init__()
+            self.view = view
+            self.name = name
+            self.lines = lines
+
+        @property
+        def control(self) -> TextView:
+            return self.view
+
+    def __init__(self, document: Document | None = None, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._document = document or Document("")
+        self._cursor = 0
+        self._name_at = -1
+        self._folds = Folds()
+        self._hits: Hits | None = None
+        self._left_at: LRUCache[int, tuple[Document, int, Folds]] = LRUCache(16)
+        self._strips: LRUCache[tuple[int, int], tuple[str, Strip]] = LRUCache(KEPT)
+        self._part_styles: dict[str, RichStyle] = {}
+        self._back: list[Place] = []
+        self._forward: list[Place] = []
+        self.show_document: Callable[[Document], None] = self.show
+        """What the way back calls to show another document; a screen that has tabs puts itself here."""
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    @property
+    def document(self) -> Document:
+        """The document that is shown."""
+        return self._document
+
+    @property
+    def cursor(self) -> int:
+        """The line that the cursor is on, from 0."""
+        return self._cursor
+
+    def show(self, document: Document) -> None:
+        """Shows another document, where it was left when it was shown before."""
+        if document is self._document:
+            return
+        self._left_at[id(self._document)] = (self._document, self._cursor, self._folds)
+        _, self._cursor, self._folds = self._left_at.get(id(document)) or (document, 0, Folds())
+        self._document = document
+        self._name_at = -1
+        self._hits = None
+        self._strips.clear()
+        self._resize()
+        self.scroll_to(x=0, animate=False)
+        self._reveal(center=True)
+        self.refresh()
+        self.post_message(self.Moved(self, self._cursor))
+
+    def show_hits(self, hits: Hits | None) -> None:
+        """Marks the matches of a search; None marks nothing."""
+        self._hits = hits
+        self.refresh()
+
+    def go(self, line: int, *, remember: bool = False, center: bool = False) -> None:
+        """Puts the cursor on a line, which is unfolded and brought into view."""
+        line = max(0, min(line, self._document.line_count - 1))
+        if remember:
+            self._remember()
+        if self._folds.block(line) is not None and line not in self._folds:
+            self._set_folds(self._folds.opened(line))
+        before, self._cursor = self._cursor, line
+        self._name_at = -1
+        self._refresh_line(before)
+        self._refresh_line(line)
+        self._reveal(center=center)
+        if before != line:
+            self.post_message(self.Moved(self, line))
+
+    def remember(self) -> None:
+        """Notes this place, for the way back."""
+        self._remember()
+
+    @property
+    def chosen_name(self) -> str:
+        """The name that was chosen in the cursor's line; empty for none."""
+        name = self._chosen()
+        return name.text if name is not None else ""
+
+    def _chosen(self) -> Name | None:
+        names = self._names()
+        return names[self._name_at] if 0 <= self._name_at < len(names) else None
+
+    def _names(self) -> list[Name]:
+        return list(self._document.ways.names(safe(self._document.line(self._cursor)[:PIECE])))
+
+    # -- measures ---------------------------------------------------------------------------------------------
+
+    @property
+    def number_width(self) -> int:
+        """Columns of the line numbers."""
+        return len(str(self._document.line_count)) + 2
+
+    def _resize(self) -> None:
+        rows = self._document.line_count - self._folds.hidden
+        self.virtual_size = Size(self.number_width + self._document.widest + 1, rows)
+
+    def _set_folds(self, folds: Folds) -> None:
+        top = self._folds.line(round(self.scroll_y))
+        self._folds = folds
+        self._resize()
+        self.scroll_to(y=folds.row(top), animate=False)
+        self.refresh()
+
+    def _reveal(self, *, center: bool = False) -> None:
+        height = max(1, self.scrollable_content_region.height)
+        row, top = self._folds.row(self._cursor), round(self.scroll_y)
+        margin = min(ABOVE, (height - 1) // 2)
+        if top + margin <= row < top + height - margin and not center:
+            return
+        if center and (row < top + margin or row >= top + height - margin):
+            target = row - height // 3
+        elif row < top + margin:
+            target = row - margin
+        else:
+            target = row - height + 1 + margin
+        if not center or not top <= row < top + height:
+            self.scroll_to(y=max(0, target), animate=False)
+
+    def _refresh_line(self, line: int) -> None:
+        y = self._folds.row(line) - round(self.scroll_y)
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    # -- drawing ----------------------------------------------------------------------------------------------
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+        self._part_styles.clear()
+
+    def _style(self, part: str) -> RichStyle:
+        style = self._part_styles.get(part)
+        if style is None:
+            found = self.get_component_rich_style(f"text-view--{part}", partial=True) if part else self.rich_style
+            style = self._part_styles[part] = found
+        return style
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        row = y + round(self.scroll_y)
+        base = self._style("")
+        if row >= self._document.line_count - self._folds.hidden:
+            return Strip.blank(width, base)
+        number = self._folds.line(row)
+        on_cursor = number == self._cursor
+        if on_cursor:
+            base = base + self._style("cursor")
+        room = max(0, width - self.number_width)
+        left = round(self.scroll_x)
+        body = self._body(number, left, left + room, marked=on_cursor)
+        body = body.extend_cell_length(room).apply_style(base)
+        return Strip.join([self._number(number, on_cursor).apply_style(base), body])
+
+    def _number(self, number: int, on_cursor: bool) -> Strip:
+        mark = "+" if number in self._folds else "▸" if on_cursor else " "
+        text = f"{number + 1:>{self.number_width - 2}}{mark} "
+        return Strip([Segment(text, self._style("fold" if mark == "+" else "gutter"))], self.number_width)
+
+    def _body(self, number: int, left: int, right: int, *, marked: bool) -> Strip:
+        """The columns from `left` to `right` of a line, with what is marked in it."""
+        piece = left // (PIECE // 2)
+        text, strip = self._drawn(number, piece)
+        shift = piece * (PIECE // 2)
+        spans: list[tuple[int, int, str]] = []
+        if self._hits is not None:
+            found = self._hits.pattern.finditer(text)
+            spans += [(one.start(), one.end(), "hit") for one in found if one.end() > one.start()]
+        name = self._chosen() if marked and piece == 0 else None
+        if name is not None:
+            spans.append((name.start, name.end, "name"))
+        for start, end, part in spans:
+            strip = self._overlay(strip, columns(text[:start]), columns(text[:end]), part)
+        block = self._folds.block(number) if number in self._folds else None
+        if block is not None:
+            hidden = Segment(f"  … {block[1] - block[0]} lines", self._style("fold"))
+            strip = Strip([*strip, hidden])
+        return strip.crop(left - shift, right - shift)
+
+    def _overlay(self, strip: Strip, start: int, end: int, part: str) -> Strip:
+        length = strip.cell_length
+        cuts = [min(start, length), min(end, length), length]
+        before, within, after = strip.divide(cuts)
+        style = self._style(part)
+        marked = [Segment(segment.text, (segment.style or RichStyle()) + style) for segment in within]
+        return Strip([*before, *marked, *after])
+
+    def _drawn(self, number: int, piece: int) -> tuple[str, Strip]:
+        """A piece of a line, made safe and coloured."""
+        known = self._strips.get((number, piece))
+        if known is None:
+            begin = piece * (PIECE // 2)
+            text = safe(self._document.line(number)[begin : begin + PIECE])
+            language = self._document.language
+            if language is None:
+                segments = [Segment(text)]
+            else:
+                segments = [Segment(span.text, self._style(span.kind)) for span in lex(text, language)]
+            known = self._strips[number, piece] = (text, Strip(segments, columns(text)))
+        return known
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        self._resize()
+
+    def action_move(self, step: int) -> None:
+        """One line up or down."""
+        rows = self._document.line_count - self._folds.hidden
+        row = max(0, min(self._folds.row(self._cursor) + step, rows - 1))
+        self.go(self._folds.line(row))
+
+    def action_page(self, step: int) -> None:
+        """A page up or down."""
+        height = max(1, self.scrollable_content_region.height)
+        page = max(1, height - 2)
+        self.scroll_to(y=round(self.scroll_y) + step * page, animate=False)
+        self.action_move(step * page)
+
+    def action_edge(self, step: int) -> None:
+        """The first or the last line."""
+        self.go(0 if step < 0 else self._document.line_count - 1)
+
+    def action_sideways(self, step: int) -> None:
+        """Scrolls long lines."""
+        self.scroll_to(x=max(0, round(self.scroll_x) + step * SIDEWAYS), animate=False)
+
+    def action_name(self, step: int) -> None:
+        """Chooses the next name in the line, or the one before; without names, scrolls."""
+        names = self._names()
+        if not names:
+            self.action_sideways(step)
+            return
+        chosen = self._name_at + step
+        if self._name_at < 0 and step < 0:
+            self.action_sideways(step)
+            return
+        self._name_at = max(-1, min(chosen, len(names) - 1))
+        self._refresh_line(self._cursor)
+        if self._name_at >= 0:
+            self._reveal_columns(names[self._name_at])
+
+    def _reveal_columns(self, name: Name) -> None:
+        room = max(1, self.scrollable_content_region.width - self.number_width)
+        line = safe(self._document.line(self._cursor)[:PIECE])
+        start, end, left = columns(line[: name.start]), columns(line[: name.end]), round(self.scroll_x)
+        if end > left + room:
+            self.scroll_to(x=max(0, min(start, end - room + 4)), animate=False)
+        elif start < left:
+            self.scroll_to(x=0 if end < room else start, animate=False)
+
+    def reveal_offset(self, offset: int) -> None:
+        """Brings the character at that offset of the text into view, sideways too."""
+        raw = self._document.line(self._cursor)
+        within = max(0, offset - self._document.offset(self._cursor))
+        at = within if within > PIECE else column(raw, within)
+        room = max(1, self.scrollable_content_region.width - self.number_width)
+        left = round(self.scroll_x)
+        if not left <= at < left + room - 8:
+            self.scroll_to(x=0 if at < room - 8 else at - room // 3, animate=False)
+
+    def action_follow(self) -> None:
+        """To the definition of a name; from a definition, to its users."""
+        ways = self._document.ways
+        chosen = self.chosen_name
+        if chosen and chosen.lstrip("%") == ways.defined_name(self._cursor).lstrip("%"):
+            self.action_users()
+            return
+        name = chosen or ways.main_name(self._cursor)
+        line = ways.definition(name, self._cursor) if name else None
+        if line is None:
+            self._tell(f"{name} is not defined in this text" if name else "no name in this line")
+        else:
+            self.go(line, remember=True, center=True)
+
+    def action_users(self) -> None:
+        """To the one user of a name, or asks which of them."""
+        ways = self._document.ways
+        name = self.chosen_name or ways.defined_name(self._cursor)
+        lines = list(ways.users(name, self._cursor)) if name else []
+        if not lines:
+            self._tell(f"nothing uses {name}" if name else "this line defines no name")
+        elif len(lines) == 1:
+            self.go(lines[0], remember=True, center=True)
+        else:
+            self.post_message(self.ManyUsers(self, name, lines))
+
+    def _tell(self, text: str) -> None:
+        self.notify(safe(text), markup=False, timeout=3)
+
+    def _remember(self) -> None:
+        self._back.append((self._document, self._cursor))
+        del self._back[:-200]
+        self._forward.clear()
+
+    def action_history(self, step: int) -> None:
+        """Back to the place before the last jump, or forward again."""
+        taken, given = (self._back, self._forward) if step < 0 else (self._forward, self._back)
+        if not taken:
+            self._tell("no place to go back to" if step < 0 else "no place to go forward to")
+            return
+        given.append((self._document, self._cursor))
+        document, line = taken.pop()
+        if document is not self._document:
+            self.show_document(document)
+        self.go(line, center=True)
+
+    def forget(self) -> None:
+        """Forgets the way back and where documents were left: other documents will be shown."""
+        self._back.clear()
+        self._forward.clear()
+        self._left_at.clear()
+
+    def action_fold(self) -> None:
+        """Folds the block at the cursor, or opens it."""
+        if self._folds.block(self._cursor) is not None:
+            self._set_folds(self._folds.opened(self._cursor))
+            self._reveal()
+            return
+        block = self._document.ways.block(self._cursor)
+        if block is None or block[0] == block[1]:
+            self._tell("no block to fold here")
+            return
+        self._set_folds(self._folds.folded(block))
+        self.go(block[0])
+
+    def action_fold_all(self) -> None:
+        """Folds all blocks, or opens all."""
+        folds = Folds() if self._folds.blocks else Folds(self._document.ways.blocks())
+        block = folds.block(self._cursor)
+        self._set_folds(folds)
+        self.go(block[0] if block is not None else self._cursor, center=True)
+
+    def action_copy(self) -> None:
+        """Copies the statement at the cursor, as it is shown."""
+        text = self._document.ways.statement(self._cursor) or self._document.line(self._cursor)
+        shown = "\n".join(safe(line) for line in text.strip().split("\n"))
+        self.app.copy_to_clipboard(shown)
+        self._tell(f"copied {len(shown)} characters")
+
+    # -- mouse ------------------------------------------------------------------------------------------------
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        if offset is None:
+            return
+        row = offset.y + round(self.scroll_y)
+        if row >= self._document.line_count - self._folds.hidden:
+            return
+        line = self._folds.line(row)
+        if line != self._cursor:
+            self.go(line)
+        if offset.x < self.number_width:
+            if line in self._folds:
+                self.action_fold()
+            return
+        text = safe(self._document.line(line)[:PIECE])
+        at = offset.x - self.number_width + round(self.scroll_x)
+        names = self._names()
+        under = (i for i, name in enumerate(names) if columns(text[: name.start]) <= at < columns(text[: name.end]))
+        self._name_at = next(under, -1)
+        self._refresh_line(line)
+        if event.chain == 2 and self._name_at >= 0:
+            self.action_follow()
