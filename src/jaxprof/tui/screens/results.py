@@ -47,7 +47,7 @@ class ResultsScreen(SessionScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._count = -1
+        self._summary = ""
         self._panel_title = ""
 
     def compose_body(self) -> ComposeResult:
@@ -78,18 +78,24 @@ class ResultsScreen(SessionScreen):
         rows.show(self.profiler.session, runs)
         if self.profiler.run_in_view:
             rows.move_to_key(self.profiler.run_in_view)
-        count = len(self.profiler.session.runs)
-        if count != self._count:
-            self._count = count
-            said = f"{count} run{'s' if count != 1 else ''}" if count else ""
-            self.query_one("#results-box").border_subtitle = Content(said)
+        self._show_summary()
         self._show_panel()
 
-    def on_screen_resume(self) -> None:
+    def _show_summary(self) -> None:
+        """How many runs there are and how they are sorted, on the frame of the list."""
+        count, order = len(self.profiler.session.runs), self.query_one(ResultList).order_in_words
+        said = f"{count} run{'s' if count != 1 else ''}" if count else ""
+        said = f"{said} · {order}" if said and order else said
+        if said != self._summary:
+            self._summary = said
+            self.query_one("#results-box").border_subtitle = Content(said)
+
+    def come_into_view(self) -> None:
         """The run that another screen had in view is in view here too."""
-        super().on_screen_resume()
-        if self.profiler.run_in_view and self.is_mounted:
-            self.query_one(ResultList).move_to_key(self.profiler.run_in_view)
+        super().come_into_view()
+        if self.profiler.run_in_view:
+            for rows in self.query(ResultList):
+                rows.move_to_key(self.profiler.run_in_view)
 
     def on_row_list_highlighted(self, message: ResultList.Highlighted) -> None:
         """Shows another row's figures."""
@@ -192,11 +198,13 @@ class ResultsScreen(SessionScreen):
         """By the next column."""
         rows = self.query_one(ResultList)
         rows.sort(ORDERS[(ORDERS.index(rows.order) + 1) % len(ORDERS)], backwards=rows.backwards)
+        self._show_summary()
 
     def action_reverse(self) -> None:
         """The other way round."""
         rows = self.query_one(ResultList)
         rows.sort(rows.order, backwards=not rows.backwards)
+        self._show_summary()
 
     def action_zoom(self) -> None:
         """The panel alone, or both."""
@@ -237,7 +245,7 @@ def row_text(one: RunResult, baseline: str) -> str:
         text += f", {speedup_text(one.versus.speedup)} over {safe(baseline)}"
         if one.versus.break_even_calls is not None:
             text += f", pays off after {pays_off(one)}"
-    return text
+    return text.replace("\u202f", " ")
 
 
 def _under(name: str, lines: list[Content]) -> list[Content]:

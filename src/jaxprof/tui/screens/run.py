@@ -147,6 +147,11 @@ class RunScreen(SessionScreen):
 
     # -- the clock --------------------------------------------------------------------------------------------
 
+    @property
+    def ticking(self) -> bool:
+        """Whether a clock is drawn again and again."""
+        return self._timer is not None
+
     def _set_clock(self, on: bool) -> None:
         """The only timer of this screen: there while a run goes on and the screen is in view."""
         if on and self._timer is None and self.is_current:
@@ -163,9 +168,9 @@ class RunScreen(SessionScreen):
         """Out of view, nothing ticks."""
         self._set_clock(False)
 
-    def on_screen_resume(self) -> None:
+    def come_into_view(self) -> None:
         """Catches up, and lets the clock run again."""
-        super().on_screen_resume()
+        super().come_into_view()
         running = any(run.status == "running" for run in self.profiler.session.runs.values())
         self._set_clock(running and self.profiler.session_grows)
 

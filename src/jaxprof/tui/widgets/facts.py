@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 NAME = 15
 _KINDS = {"GPU": ("GPU", "T4", "V100", "A100", "P100", "K80"), "TPU": ("TPU",)}
 """Words by which a source's hardware is known for an accelerator."""
+_CLOSE = 70
+"""Columns below which a published figure is written close together."""
 _NOTES_FROM = 74
 """Columns from which the table of phases has room for notes."""
 
@@ -139,7 +141,7 @@ def _phase_note(one: RunResult, phase: str) -> str:
     if found is not None and found.note:
         return found.note
     if found is not None and found.zero_copy:
-        return "the buffer is shared: no byte was moved"
+        return "shared: no byte was moved"
     summary = one.transfers.get(phase) or (one.summary if phase == "run" else None)
     return f"median of {summary.count} samples" if summary is not None else ""
 
@@ -234,7 +236,8 @@ def published_lines(
 ) -> list[Content]:
     """What others printed beside what was measured here, with what keeps the two from being like for like."""
     lines: list[Content] = []
-    variant_width = 18 if width < 100 else 24
+    close = width < _CLOSE
+    variant_width, phase_width = (14, 10) if close else (20, 13)
     for figure in figures:
         value = seconds(figure.seconds) if figure.seconds is not None else figure.text or UNKNOWN
         ours = [
@@ -247,7 +250,7 @@ def published_lines(
         head = Content.assemble(
             cell(figure.variant, variant_width - 1),
             " ",
-            cell(title(figure.phase), 13, STYLES.get(figure.phase, "")),
+            cell(title(figure.phase, phase_width - 1), phase_width, STYLES.get(figure.phase, "")),
             cell(value, max(10, columns(safe(value)) + 2), "bold"),
             ("here ", "$text-muted") if here else "",
             (said, "" if here else "$quiet"),

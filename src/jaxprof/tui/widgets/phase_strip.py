@@ -19,7 +19,6 @@ from jaxprof.units import seconds
 if TYPE_CHECKING:
     from jaxprof.results import RunResult
 
-_OF_NUMPY = ("first_run", "run")
 _START_UP = "start-up"
 
 
@@ -35,11 +34,10 @@ class Step:
 
 
 def steps(one: RunResult, *, growing: bool) -> tuple[Step, ...]:
-    """The phases that this run goes through, in their order."""
+    """The phases that this run goes through, in their order. What the engine does besides stands in the list only."""
     run = one.run
-    shown = [_START_UP, *(_OF_NUMPY if run.plan.how == "numpy" else SHOWN)]
-    if run.current_phase and run.current_phase not in (*shown, *STARTUP_PHASES):
-        shown.append(run.current_phase)
+    own = [phase for phase in SHOWN if phase in run.phases or phase == "run"] if run.plan.how == "numpy" else SHOWN
+    shown = [_START_UP, *own]
     return tuple(_step(one, phase, growing) for phase in shown)
 
 

@@ -107,7 +107,7 @@ def _longest(group: Group) -> float:
 class ResultList(RowList):
     """Rows of runs, headings of groups, and a row for each sweep."""
 
-    EMPTY: ClassVar[str] = "No results in this session yet. 1 goes to Home: mark workloads there, Enter runs them."
+    EMPTY: ClassVar[str] = "No results in this session yet. Mark workloads on Home (1), Enter runs them."
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -138,6 +138,14 @@ class ResultList(RowList):
         self.order, self.backwards = order, backwards
         self._lay_out()
         self.refresh()
+
+    @property
+    def order_in_words(self) -> str:
+        """`by median ▾`; empty for the order of the plan."""
+        if self.order is ORDERS[0] and not self.backwards:
+            return ""
+        name = self.order.name if self.order is ORDERS[0] else f"by {self.order.name}"
+        return f"{name} {'▴' if self.backwards else '▾'}"
 
     def group_of(self, run: str) -> Group | None:
         """The group that a run belongs to."""
@@ -189,11 +197,9 @@ class ResultList(RowList):
 
     def draw_header(self, width: int) -> Content:
         label, bar_width, extras = self._widths(width)
-        note = "" if self.order is ORDERS[0] and not self.backwards else f"by {self.order.name}"
-        arrow = ("▴" if self.backwards else "▾") if note else ""
         return Content.assemble(
             cell("", MARK),
-            cell(f"variant {arrow}{note}".rstrip(), label),
+            cell("variant", label),
             cell("median", MEDIAN, right=True),
             cell("95 %", HALF, right=True),
             "  ",

@@ -51,9 +51,7 @@ class Shown:
 class RunList(RowList):
     """Runs under the workload and the parameters that they have in common."""
 
-    EMPTY: ClassVar[str] = (
-        "Nothing has been run in this session. 1 goes to Home: mark workloads there, Enter runs them."
-    )
+    EMPTY: ClassVar[str] = "Nothing has been run in this session. Mark workloads on Home (1), Enter runs."
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

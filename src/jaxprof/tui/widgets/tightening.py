@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from jaxprof.units import percent
 
 _FIRST = 8
+_SHOWN = 4
+"""Steps that are told: the first, and the last ones."""
 
 
 class Tightening:
@@ -16,7 +18,7 @@ class Tightening:
         self._steps: dict[str, list[tuple[int, float]]] = {}
 
     def of(self, run: str, samples: Sequence[float]) -> str:
-        """`± 8.1 % at 8 samples, 3.9 % at 16, 2.2 % at 32`; empty before the first step."""
+        """`interval so far: ± 8.1 % at 8 samples, …, 2.2 % at 128, 1.1 % at 256`; empty before the first step."""
         from jaxprof.stats import summarise
 
         known = self._steps.setdefault(run, [])
@@ -29,4 +31,5 @@ class Tightening:
         if not known:
             return ""
         texts = [f"{percent(half)} at {count}" for count, half in known]
-        return "interval so far: ± " + ", ".join([f"{texts[0]} samples", *texts[1:]])
+        between = ["…"] if len(texts) > _SHOWN else []
+        return "interval so far: ± " + ", ".join([f"{texts[0]} samples", *between, *texts[1:][1 - _SHOWN :]])

@@ -1,0 +1,226 @@
+"""The Run screen: what it shows while things go on, what it asks for, and how little it sends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.binding import Binding
+from textual.pilot import Pilot
+
+from jaxprof import events as e
+from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.screens.results import ResultsScreen
+from jaxprof.tui.screens.run import RunScreen
+from jaxprof.tui.screens.run_detail import RunDetailScreen
+from jaxprof.tui.widgets.log_pane import LogPane
+from jaxprof.tui.widgets.run_list import RunList
+from jaxprof.worker import Choice, plan_runs
+from tui import sessions
+from tui.fakes import Stage, card, screen_text, until
+from tui.sessions import Tape
+
+
+class Now:
+    """The monotonic clock, standing where a tape stands."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tape: Tape) -> None:
+        self.seconds = tape.now
+        for module in ("run_list", "phase_strip"):
+            monkeypatch.setattr(f"jaxprof.tui.widgets.{module}.monotonic", lambda: self.seconds)
+
+
+@pytest.fixture
+def growing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that somebody writes."""
+    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
+
+
+async def shown(stage: Stage, pilot: Pilot[Any], tape: Tape) -> RunScreen:
+    """The Run screen with the tape's session."""
+    stage.app.set_session(tape.session(), None)
+    stage.app.action_go("run")
+    await until(
+        pilot,
+        lambda: isinstance(stage.app.screen, RunScreen) and any(rows.keys for rows in stage.app.screen.query(RunList)),
+    )
+    await pilot.pause()
+    screen = stage.app.screen
+    assert isinstance(screen, RunScreen)
+    return screen
+
+
+@pytest.mark.usefixtures("growing")
+async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = sessions.compiling()
+    now = Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, tape)
+        assert screen_text(stage.app).count("2.5 s") == 2  # in the list, and among the phases
+        now.seconds += 40.05
+        await until(pilot, lambda: screen_text(stage.app).count("42.5 s") == 2)
+        assert "▶ jit" in screen_text(stage.app)
+        assert "1 of 3 done · 1 waiting" in screen_text(stage.app)
+
+
+async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = sessions.compiling()
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, tape)
+        text = screen_text(stage.app)
+        assert not screen.ticking
+        assert "▶" not in text
+        assert "cut off" in text
+        assert "queued" not in text
+
+
+@pytest.mark.usefixtures("growing")
+async def test_the_clock_stops_when_the_screen_is_left_and_when_the_run_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tape = sessions.compiling()
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, tape)
+        assert screen.ticking
+        await pilot.press("3")
+        await until(pilot, lambda: not screen.ticking)
+        await pilot.press("2")
+        await until(pilot, lambda: screen.ticking)
+        told = len(tape.events)
+        tape.add(e.PhaseEnded, "r2", phase="compile", seconds=2.5)
+        tape.finish("r2")
+        stage.app.session.extend(tape.events[told:])
+        screen.show_session(frozenset({"r2"}), replaced=False)
+        assert not screen.ticking
+
+
+@pytest.mark.usefixtures("growing")
+async def test_samples_are_shown_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = sessions.sampling()
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        screen = await shown(stage, pilot, tape)
+        assert "37 samples" in screen_text(stage.app)
+        assert "≈ 1 s" in screen_text(stage.app)
+        told = len(tape.events)
+        tape.samples("r2", "run", tape.noise(0.63e-3, 30), 4)
+        stage.app.session.extend(tape.events[told:])
+        screen.show_session(frozenset({"r2"}), replaced=False)
+        await until(pilot, lambda: "67 samples" in screen_text(stage.app))
+        assert "at 64" in screen_text(stage.app)
+
+
+async def test_a_change_of_another_run_draws_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        screen = await shown(stage, pilot, sessions.finished())
+        rows = screen.query_one(RunList)
+        drawn: list[int] = []
+        whole: list[object] = []
+        monkeypatch.setattr(rows, "refresh_row", drawn.append)
+        monkeypatch.setattr(rows, "refresh", lambda *regions, **rest: whole.append(regions))
+        rows.show(stage.app.session, frozenset({"r2", "r3"}), growing=False)
+        assert (drawn, whole) == ([], [])
+        stage.app.session.runs["r2"].status = "failed"
+        rows.show(stage.app.session, frozenset({"r2", "r3"}), growing=False)
+        assert (drawn, whole) == ([2], [])
+
+
+async def test_errors_and_logs_are_shown_and_not_obeyed() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 40)) as pilot:
+        screen = await shown(stage, pilot, sessions.troubled())
+        screen.query_one(RunList).move_to_key("r3")
+        await until(pilot, lambda: "The log holds XLA's last words." in screen_text(stage.app))
+        text = screen_text(stage.app)
+        assert "check failed: ␛[31mRET_CHECK␛[0m [/b] failure" in text
+        assert "\x1b" not in text
+        assert "[b]jit[/x]␛[31m␊" in text
+
+
+async def test_the_log_takes_the_place_of_the_samples_in_a_low_terminal() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, sessions.troubled())
+        screen.query_one(RunList).move_to_key("r3")
+        await pilot.pause()
+        assert "F0000" not in screen_text(stage.app)
+        await pilot.press("l")
+        await until(pilot, lambda: "F0000" in screen_text(stage.app))
+        assert stage.app.focused is screen.query_one(LogPane)
+        await pilot.press("l")
+        await until(pilot, lambda: "F0000" not in screen_text(stage.app))
+
+
+async def test_enter_opens_the_run_and_escape_comes_back() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, sessions.finished())
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(stage.app.screen, RunDetailScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.app.screen is screen)
+        assert len(stage.app.session_screens) == len({type(one) for one in stage.app.session_screens})
+
+
+async def test_runs_are_cancelled_and_run_again() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        stage.app.start_runs(plan_runs([card()], Choice(variants=["jit"])))
+        await until(pilot, lambda: isinstance(stage.app.screen, RunScreen) and len(stage.app.session.runs) == 2)
+        conductor = stage.conductor
+        assert conductor is not None
+        rows = stage.app.screen.query_one(RunList)
+        await until(pilot, lambda: rows.keys)
+        await pilot.press("down", "c")
+        await until(pilot, lambda: conductor.cancelled == ["r2"])
+        await pilot.press("C")
+        await until(pilot, lambda: conductor.cancelled == ["r2", "all"])
+        conductor.emit(e.RunFinished(run="r2", status="cancelled", error="cancelled before it began"))
+        await until(pilot, lambda: "cancelled before it began" in screen_text(stage.app))
+        await pilot.press("r")
+        await until(pilot, lambda: len(stage.app.session.runs) == 4)
+        first, second = conductor.planned[2:]
+        assert (first.variant, second.variant) == ("numpy", "jit")
+        assert second.baseline is first
+        assert first is not conductor.planned[0]
+        conductor.finish()
+
+
+async def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known() -> None:
+    from jaxprof.errors import UsageError
+    from jaxprof.tui.again import planned_again
+
+    session = sessions.finished().session()
+    first, second = planned_again(session, "r3", {})
+    assert (first.target, second.target, second.variant) == ("selu", "selu", "jit")
+    assert second.baseline is first
+    tape = Tape()
+    tape.plan("r1", "step", workload="train.py:step")
+    with pytest.raises(UsageError, match=r"train\.py:step is not one of the built-in workloads"):
+        planned_again(tape.session(), "r1", {})
+
+
+async def test_an_empty_session_says_what_to_do() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("2")
+        await until(pilot, lambda: "Nothing has been run in this session" in screen_text(stage.app))
+        await pilot.press("enter", "c", "C", "r", "l", "h", "down")
+        assert stage.app.return_code is None
+
+
+@pytest.mark.parametrize("screen", [RunScreen, ResultsScreen, RunDetailScreen])
+def test_every_binding_has_an_id_a_description_and_a_tooltip(screen: type[SessionScreen]) -> None:
+    for binding in screen.BINDINGS:
+        assert isinstance(binding, Binding)
+        assert binding.id
+        assert binding.description
+        assert binding.tooltip
