@@ -101,7 +101,7 @@ def test_warnings_of_samples(samples: list[float], code: str) -> None:
 
 def test_a_busy_machine_and_a_wrong_result_are_told() -> None:
     session = session_of(run_events("r1", "jit", STEADY))
-    session.apply(e.EnvironmentRead(run="r1", python="3", numpy="2", settings={"load_average_before": 3.0, "cores": 2}))
+    session.apply(e.EnvironmentRead(run="r1", python="3", numpy="2", settings={"other_busy_cores": 0.8, "cores": 2}))
     session.apply(e.CheckReported(run="r1", passed=False, max_relative_error=0.5, tolerance=1e-5))
     codes = [warning.code for warning in result(session, "r1").warnings]
     assert codes == ["busy_machine", "wrong_result"]

@@ -35,6 +35,10 @@ class RunRequest:
     compilation_cache: bool = False
     """Whether the persistent compilation cache of the user's settings is left on."""
     check: bool = True
+    capture: bool = True
+    """Whether some calls, and one compile, are made once more under the profiler, after the timing."""
+    keep_trace: str = ""
+    """Where the raw profile of the calls is kept; empty: nowhere."""
     seed: int = 0
 
 

@@ -91,12 +91,28 @@ def _measure(
     else:
         calls = Calls(function, placed)
         output, first_seconds = _first_run_op_by_op(recorder, calls)
-    _steady(recorder, sampler, calls, output, request.budget_seconds, first_seconds)
+    call_seconds = _steady(recorder, sampler, calls, output, request.budget_seconds, first_seconds)
     _report_memory(recorder, program, device)
     transfer_out(recorder, sampler, output, request.budget_seconds)
     for warning in findings.zero_copies(recorder.shared_transfers):
         recorder.emit(warning)
+    if request.capture:
+        _capture(recorder, calls, program, call_seconds, request.keep_trace)
     return output
+
+
+def _capture(recorder: Recorder, calls: Calls, program: Program | None, call_seconds: float, keep: str) -> None:
+    """The passes under the profiler: some more calls, and of a compiled program one more cold compile."""
+    from jaxprof.measure.capture import capture_compile, capture_run
+
+    def call() -> None:
+        (arguments,) = calls.sets(1)
+        jax.block_until_ready(calls.function(*arguments))
+
+    capture_run(recorder, call, call_seconds, keep=keep)
+    if program is not None:
+        stages: Any = program.jitted
+        capture_compile(recorder, lambda: stages.trace(*calls.arguments).lower().compile(), program.compile_seconds)
 
 
 def _first_run(recorder: Recorder, calls: Calls) -> tuple[Any, float]:
@@ -129,8 +145,8 @@ def _first_run_op_by_op(recorder: Recorder, calls: Calls) -> tuple[Any, float]:
 
 def _steady(
     recorder: Recorder, sampler: Sampler, calls: Calls, output: Any, budget_seconds: float, first_seconds: float
-) -> None:
-    """The steady run, then the two side series."""
+) -> float:
+    """The steady run, then the two side series; gives the seconds of a call."""
     blocked = Trial(prepare=calls.sets, make=_blocked_loop(calls.function, output))
     plan = Plan(
         series="run",
@@ -154,6 +170,7 @@ def _steady(
                 sampler.sample(_pipelined_trial(calls), plan, call_seconds)
     for warning in findings.recompiled(ledger, "during the steady run"):
         recorder.emit(warning)
+    return call_seconds
 
 
 def _blocked_loop(function: Callable[..., Any], output: Any) -> Callable[[Iterable[tuple[Any, ...]]], None]:

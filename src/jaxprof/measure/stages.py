@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ class Program:
     lowered_flops: float | None
     cost: CostReported
     memory: MemoryReported | None
+    compile_seconds: float
 
 
 @contextmanager
@@ -82,8 +84,11 @@ def compile_stages(
     with recorder.phase("lower"):
         lowered = traced.lower()
     _record(recorder, "stablehlo", _stablehlo(lowered, keep_constants), keep_constants=keep_constants)
+    _record(recorder, "hlo_before", lowered.as_text(dialect="hlo"), keep_constants=keep_constants)
     with compile_ledger() as ledger, recorder.phase("compile") as phase:
+        began = time.perf_counter()
         compiled = lowered.compile()
+        compile_seconds = time.perf_counter() - began
         if ledger.cache_hits:
             phase.note = "from the persistent compilation cache"
         elif not ledger.count("compile"):
@@ -109,6 +114,7 @@ def compile_stages(
         lowered_flops=_figure(_analysis(lowered), "flops"),
         cost=cost,
         memory=memory,
+        compile_seconds=compile_seconds,
     )
 
 

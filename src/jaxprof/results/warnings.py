@@ -15,8 +15,8 @@ FEW_SAMPLES = 5
 DRIFT = 0.10
 """Difference of the two halves' medians, over the whole median."""
 MANY_OUTLIERS = 0.10
-BUSY_LOAD = 0.5
-"""Load average a core before the run, above which the machine is called busy."""
+BUSY_SHARE = 0.15
+"""Of the cores, used by other processes during the run, above which the machine is called busy."""
 
 
 def derived_warnings(
@@ -99,12 +99,12 @@ def _busy(run: Run) -> Iterator[WarningRaised]:
     if run.environment is None:
         return
     settings = run.environment.settings
-    load, cores = settings.get("load_average_before"), settings.get("cores")
-    if isinstance(load, int | float) and isinstance(cores, int | float) and cores and load / cores > BUSY_LOAD:
+    others, cores = settings.get("other_busy_cores"), settings.get("cores")
+    if isinstance(others, int | float) and isinstance(cores, int | float) and cores and others / cores > BUSY_SHARE:
         yield WarningRaised(
             run=run.id,
             code="busy_machine",
-            message=f"the machine was busy: load average {load:.1f} on {cores:g} cores before the run",
+            message=f"the machine was busy: other processes used {others:.1f} of {cores:g} cores during the run",
             advice="Other work takes turns with the measurement; times are an upper bound.",
         )
 

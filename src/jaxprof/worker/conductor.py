@@ -12,9 +12,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from jaxprof.engine.request import Answer, CompileRequest, Request, RunRequest
+from jaxprof.engine.request import Answer, Request
 from jaxprof.errors import JaxprofError, StorageError
 from jaxprof.events import (
     DeviceReading,
@@ -23,7 +22,6 @@ from jaxprof.events import (
     LogLine,
     RunClosed,
     RunFinished,
-    RunPlanned,
     SessionClosed,
     TextChunk,
     TextRecorded,
@@ -34,12 +32,12 @@ from jaxprof.session import Run, Session
 from jaxprof.session.texts import split
 from jaxprof.stats import summarise
 from jaxprof.store import LogWriter
-from jaxprof.targets.chips import target_config
 from jaxprof.telemetry.placement import WorkerEnvironment
 from jaxprof.worker.interpreter import Interpreter
 from jaxprof.worker.placement import place
 from jaxprof.worker.planning import Planned
 from jaxprof.worker.process import EngineProcess
+from jaxprof.worker.requests import plan_event, run_request
 from jaxprof.worker.watch import DeviceWatch
 
 BATCH_SECONDS = 0.05
@@ -100,7 +98,7 @@ class Conductor:
                 self._ids[plan] = run
                 self._queue.append((run, plan))
                 ids.append(run)
-                self._emit(_plan_event(run, plan, self._ids))
+                self._emit(plan_event(run, plan, self._ids))
             self._flush()
         return ids
 
@@ -194,7 +192,9 @@ class Conductor:
                 self._emit(WarningRaised(run=run, code="placement", message=text))
             with self._lock:
                 self._process = process
-            finished = self._follow(run, planned, process, _request(run, planned, placement.device), watch)
+            finished = self._follow(
+                run, planned, process, run_request(run, planned, placement.device, self.writer.path), watch
+            )
         except JaxprofError as error:
             finished = RunFinished(run=run, status="crashed", error=error.what, advice=error.mend)
         finally:
@@ -298,66 +298,6 @@ class Conductor:
         if self._batch:
             batch, self._batch = self._batch, []
             self._listen(batch)
-
-
-def _plan_event(run: str, plan: Planned, ids: dict[Planned, str]) -> RunPlanned:
-    return RunPlanned(
-        run=run,
-        workload=plan.workload,
-        variant=plan.variant,
-        how=plan.how,
-        device=plan.device,
-        parameters=plan.parameters,
-        preset=plan.preset,
-        baseline=ids[plan.baseline] if plan.baseline is not None else "",
-        budget_seconds=plan.budget_seconds,
-        max_seconds=plan.max_seconds,
-        precision=plan.precision,
-    )
-
-
-def _request(run: str, plan: Planned, device: str) -> Request:
-    if plan.compile_only:
-        return _compile_request(run, plan, device)
-    return RunRequest(
-        run=run,
-        workload=plan.target,
-        variant=plan.variant,
-        device=device,
-        parameters=plan.parameters,
-        arguments=list(plan.arguments),
-        budget_seconds=plan.budget_seconds,
-        max_seconds=plan.max_seconds,
-        keep_constants=plan.keep_constants,
-        compilation_cache=plan.compilation_cache,
-        check=plan.check,
-        seed=plan.seed,
-    )
-
-
-def _compile_request(run: str, plan: Planned, device: str) -> CompileRequest:
-    common: dict[str, Any] = {
-        "run": run,
-        "workload": plan.target,
-        "variant": plan.variant,
-        "parameters": plan.parameters,
-        "arguments": list(plan.arguments),
-        "keep_constants": plan.keep_constants,
-        "seed": plan.seed,
-        "device": device,
-    }
-    if plan.elsewhere is None:
-        return CompileRequest(**common)
-    chip = plan.elsewhere.chip
-    return CompileRequest(
-        **common,
-        platform="tpu" if chip.vendor == "tpu" else "cuda",
-        topology=plan.elsewhere.topology,
-        topology_name=chip.name,
-        target_config=target_config(chip) if chip.vendor == "nvidia" else "",
-        devices=plan.elsewhere.devices,
-        shard=list(plan.shard),
-    )
 
 
 def _closing(run: Run, finished: RunFinished) -> RunClosed:

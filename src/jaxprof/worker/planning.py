@@ -39,6 +39,10 @@ class Planned:
     keep_constants: bool = False
     compilation_cache: bool = False
     check: bool = True
+    capture: bool = True
+    """Whether kernels and compile passes are captured, in a pass of their own."""
+    keep_trace: bool = False
+    """Whether the raw profile is kept beside the session."""
     seed: int = 0
     compile_only: bool = False
     """Lowered and compiled, and not run."""
@@ -74,6 +78,10 @@ class Choice:
     keep_constants: bool = False
     compilation_cache: bool = False
     check: bool = True
+    capture: bool = True
+    """Whether kernels and compile passes are captured, in a pass of their own."""
+    keep_trace: bool = False
+    """Whether the raw profile is kept beside the session."""
     seed: int = 0
 
 
@@ -218,6 +226,8 @@ def _one_size(
                 keep_constants=choice.keep_constants,
                 compilation_cache=choice.compilation_cache,
                 check=choice.check,
+                capture=choice.capture,
+                keep_trace=choice.keep_trace,
                 seed=choice.seed,
             )
             plans.append(planned)
