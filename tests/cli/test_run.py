@@ -56,6 +56,17 @@ def test_wrong_words_are_refused_before_anything_is_run(
     assert not list(state_home.rglob("*.jaxprof"))
 
 
+def test_a_function_of_ones_own(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("import jax.numpy as jnp\n\n\ndef gram(x):\n    return jnp.dot(x, x.T)\n")
+    target = f"{tmp_path}/model.py:gram"
+    words = ("--arg", "f32[16,16]", "--variant", "jit", "--budget", "0.05", "--out", tmp_path / "x")
+    said = call("run", target, *words)
+    assert said.code == 0, said.err
+    assert "model.py:gram" in said.out
+    assert "jnp.dot(x, x.T)" in call("workloads", target, "--arg", "f32[16,16]").out
+    assert call("run", f"{tmp_path}/model.py:gran").code == ExitCode.USAGE
+
+
 def test_an_unknown_device_names_those_that_are_there(call: Caller) -> None:
     said = call("run", "selu", "--device", "cpu:7")
     assert said.code == ExitCode.USAGE

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.errors import UsageError, WorkerError, unknown_name
 from jaxprof.worker import Choice, Interpreter, Planned, describe, plan_runs, read_sweep
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadCard, card
@@ -24,16 +24,24 @@ class Chosen:
 
 
 def find_cards(targets: Sequence[str], interpreter: Interpreter, arguments: Sequence[str]) -> list[WorkloadCard]:
-    """A card for each target, in order, each once. Raises UsageError for an unknown name, WorkerError for a target that
-    cannot be imported."""
+    """A card for each target, in order, each once. Raises UsageError for an unknown name, or a target that cannot be
+    imported."""
     wanted = list(dict.fromkeys(targets))
     own = [target for target in wanted if is_own(target)]
     if arguments and not own:
         raise UsageError("--arg is for your own functions", "Sizes of built-in workloads are set with --set n=4000.")
     found = {target: card(built_in(target), sources=False) for target in wanted if target not in own}
     if own:
-        found |= dict(zip(own, describe(interpreter, own, arguments), strict=True))
+        found |= dict(zip(own, describe_own(own, interpreter, arguments), strict=True))
     return [found[target] for target in wanted]
+
+
+def describe_own(targets: Sequence[str], interpreter: Interpreter, arguments: Sequence[str]) -> list[WorkloadCard]:
+    """The cards of a user's own functions. Raises UsageError: a target that cannot be described is a wrong word."""
+    try:
+        return describe(interpreter, targets, arguments)
+    except WorkerError as error:
+        raise UsageError(error.what, error.mend) from error
 
 
 def is_own(target: str) -> bool:

@@ -134,7 +134,8 @@ def _speed_table(group: Group) -> list[str]:
         )
         for one in group.runs
     ]
-    return table(rows, right=(1, 2, 4), width=WIDTH)
+    measured = any(one.summary is not None for one in group.runs)
+    return table(rows, right=(1, 2, 4), width=WIDTH) if measured else []
 
 
 def _phase_table(group: Group) -> list[str]:

@@ -45,9 +45,10 @@ def _cards(name: str | None, python: str | None, arguments: tuple[str, ...]) -> 
         return [card(workloads.built_in(name))]
     from pathlib import Path
 
-    from jaxprof.worker import describe, find_interpreter
+    from jaxprof.cli.choosing import describe_own
+    from jaxprof.worker import find_interpreter
 
-    return describe(find_interpreter(Path(python) if python else None), [name], arguments)
+    return describe_own([name], find_interpreter(Path(python) if python else None), arguments)
 
 
 def _list(cards: list[WorkloadCard]) -> list[str]:
