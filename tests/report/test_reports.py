@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.report.csv import to_csv
+from jaxprof.report.json import to_dict
+from jaxprof.report.markdown import to_markdown
+from jaxprof.report.outcome import outcome
+from jaxprof.report.table import table, wrap
+from jaxprof.report.text import to_text
+from jaxprof.safe_text import columns
+from jaxprof.session import Session, fold
+from report import sessions
+
+
+def with_names(text: str) -> Session:
+    """A session whose names, errors and warnings hold `text`."""
+    return fold(
+        sessions.HEADER,
+        [
+            sessions.plan("r1", text, "jit", workload=text),
+            e.WorkerStarted(run="r1", pid=1, python="p"),
+            e.SamplesTaken(run="r1", series="run", seconds=sessions.around(1e-3)),
+            e.WarningRaised(run="r1", code="x", message=text, advice=text),
+            e.RunFinished(run="r1", status="failed", error=text, advice=text),
+        ],
+    )
+
+
+class TestOutcome:
+    def test_a_cut_off_session_leaves_no_run_without_a_status_of_the_contract(self) -> None:
+        session = sessions.torn()
+        found = [outcome(session, run).status for run in session.runs.values()]
+        assert found == ["ok", "crashed", "cancelled"]
+        assert set(found) <= set(e.STATUSES)
+
+    def test_a_session_that_is_being_written_is_not_called_cut_off(self) -> None:
+        session = sessions.torn()
+        found = [outcome(session, run, live=True) for run in session.runs.values()]
+        assert [one.status for one in found] == ["ok", "running", "queued"]
+        assert "being written" in to_text(session, live=True)
+        assert "cut off" not in to_text(session, live=True)
+
+
+class TestJson:
+    def test_what_does_not_exist_is_absent_and_what_was_not_measured_is_null(self) -> None:
+        numpy, jit, _ = to_dict(sessions.torn())["runs"]
+        assert not {"trace", "compile", "transfer_in"} & set(numpy["phases"])
+        assert not {"kernels", "flops", "versus"} & set(numpy)
+        assert jit["phases"]["trace"] == {"seconds": 7e-3}
+        assert jit["phases"]["compile"] == {"seconds": None}
+        assert jit["phases"]["run"]["median_seconds"] is None
+        assert jit["kernels"] is None
+        assert jit["versus"] == {"run": "r1", "speedup": None, "ci95": None, "break_even_calls": None}
+
+    def test_a_zero_copy_has_bytes_and_no_rate(self) -> None:
+        jit = to_dict(sessions.whole())["runs"][1]
+        out = jit["phases"]["transfer_out"]
+        assert out["zero_copy"] is True
+        assert out["bytes"] == 4_000_000
+        assert out["bytes_per_second"] is None
+        assert jit["phases"]["transfer_in"]["bytes_per_second"] == pytest.approx(4_000_000 / 0.4e-3)
+
+    def test_speed_up_and_interval_belong_together(self) -> None:
+        versus = to_dict(sessions.whole())["runs"][1]["versus"]
+        assert versus["ci95"][0] < versus["speedup"] < versus["ci95"][1]
+        assert versus["verdict"] == "faster"
+
+
+class TestText:
+    def test_a_group_without_figures_has_no_table_of_them(self) -> None:
+        text = to_text(fold(sessions.HEADER, [*sessions.failed_run("r1", "")]))
+        assert "median" not in text
+        assert "RESOURCE_EXHAUSTED" in text
+
+    def test_a_session_without_runs_says_so(self) -> None:
+        assert "No run was recorded." in to_text(fold(sessions.HEADER, []))
+
+    def test_what_several_runs_share_is_said_once(self) -> None:
+        assert to_text(sessions.swept()).count("On an accelerator it will cost time") == 1
+
+    def test_a_sweep_names_its_crossover(self) -> None:
+        assert "between 10,000 and 100,000" in to_text(sessions.swept())
+
+    @pytest.mark.parametrize("hostile", ["a\x1b[2Jb", "a\nb", "\u202eabc", "[/b] [red]x", "x" * 300])
+    def test_outside_text_is_shown_and_not_obeyed(self, hostile: str) -> None:
+        for text in (to_text(with_names(hostile)), to_markdown(with_names(hostile))):
+            assert "\x1b" not in text
+            assert "\u202e" not in text
+        assert "[/b]" in to_text(with_names("[/b] [red]x"))
+
+
+def test_markdown_cells_cannot_break_the_table() -> None:
+    rows = [line for line in to_markdown(with_names("a|b")).splitlines() if line.startswith("|")]
+    assert all(row.replace("\\|", "").count("|") == 10 for row in rows)
+
+
+def test_csv_is_read_back_and_starts_no_formula() -> None:
+    (row,) = csv.DictReader(io.StringIO(to_csv(with_names("=1+1"))))
+    assert row["workload"] == "'=1+1"
+    assert float(row["run_seconds"]) == pytest.approx(1e-3)
+    assert row["compile_seconds"] == ""
+
+
+class TestTable:
+    def test_columns_are_aligned_by_what_a_terminal_shows(self) -> None:
+        lines = table([("name", "n"), ("日本", "1"), ("ab", "22")], right=(1,), indent="")
+        assert [columns(line) for line in lines] == [8, 8, 8]
+
+    def test_a_column_that_says_nothing_is_left_out(self) -> None:
+        assert table([("a", "b", "c"), ("x", "-", "1"), ("y", "", "2")], indent="") == ["a  c", "x  1", "y  2"]
+
+    def test_one_column_gives_way_until_a_line_fits(self) -> None:
+        lines = table([("name", "value"), ("n" * 60, "v" * 10)], width=40)
+        assert max(map(columns, lines)) == 40
+        assert "…" in lines[1]
+        assert "v" * 10 in lines[1]
+
+    def test_wrapping_never_breaks_a_word(self) -> None:
+        assert wrap("a " + "b" * 30, width=10, indent="  ", first="- ") == ["- a", "  " + "b" * 30]
