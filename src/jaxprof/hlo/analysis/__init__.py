@@ -18,7 +18,7 @@ from jaxprof.hlo.analysis.collectives import Collective
 from jaxprof.hlo.analysis.collectives import collectives as _collectives
 from jaxprof.hlo.analysis.cost import Cost
 from jaxprof.hlo.analysis.devices import DEVICES, Device, device, device_of_kind
-from jaxprof.hlo.analysis.findings import Finding
+from jaxprof.hlo.analysis.finding import Finding
 from jaxprof.hlo.analysis.findings import findings as _findings
 from jaxprof.hlo.analysis.fingerprint import Difference, diff, fingerprint
 from jaxprof.hlo.analysis.flow import Flow
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEVICES", "Barrier", "Collective", "Cost", "Device", "Difference", "Finding", "Kernel", "OpPath", "Origin",
     "Place", "Roofline", "Row", "Totals", "barriers", "collectives", "device", "device_of_kind", "diff", "findings",
-    "fingerprint", "instruction_of", "kernels", "least_seconds", "measured_device", "op_path", "platform_of",
+    "fingerprint", "flow_of", "instruction_of", "kernels", "least_seconds", "measured_device", "op_path", "platform_of",
     "roofline", "source_lines", "text_tree", "totals", "tree", "with_measured",
 ]  # fmt: skip
 
@@ -89,6 +89,11 @@ def barriers(module: Module) -> tuple[Barrier, ...]:
 def findings(module: Module, platform: str = "") -> tuple[Finding, ...]:
     """What is worth looking at. `platform` (`cpu`, `gpu`, `tpu`) is told from the text if it is not given."""
     return _of(module).findings(platform)
+
+
+def flow_of(module: Module) -> Flow:
+    """Which kernel reads what which other one wrote."""
+    return _of(module).flow
 
 
 def collectives(module: Module) -> tuple[Collective, ...]:

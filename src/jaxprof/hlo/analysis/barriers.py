@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.flow import Flow, Passage, array_key
 from jaxprof.hlo.analysis.kinds import fused, is_collective
+from jaxprof.hlo.analysis.layout import reorders
 from jaxprof.hlo.analysis.opcodes import FREE
 from jaxprof.hlo.analysis.platform import is_optimised
 
@@ -63,8 +64,9 @@ REASONS: Final[dict[str, str]] = {
     "control-flow": "a loop, branch or call lies between them, and no fusion reaches across its border",
     "communication": "the array goes to other devices, or to the host",
     "library-call": "a library computes one of them, and takes whole arrays from memory and leaves whole arrays there",
-    "scatter": "a scatter writes in place, in an order that depends on the data",
     "layout": "the array is rewritten in another order of its dimensions",
+    "buffer-copy": "the array is copied, because one of the two buffers is written while the other is still needed",
+    "scatter": "a scatter writes in place, in an order that depends on the data",
     "reduction": "a reduction must be complete before what follows it over another shape can begin",
     "several-users": "more than one kernel reads the array, and computing it again in each was not worth it",
     "program-output": "the array is a result of the program, and is written in any case",
@@ -173,6 +175,10 @@ def _is_library(look: _Look) -> bool:
     return kernel.opcode == "custom-call" or kernel.kind in _LIBRARY_KINDS
 
 
+def _moves(look: _Look) -> bool:
+    return look.kernel.kind in _MOVING_KINDS and reorders(look.instruction)
+
+
 def _is_generated(look: _Look) -> bool:
     """A library makes its code from a graph that XLA hands over (YNNPACK, oneDNN), and takes only what it knows."""
     return bool(look.kernel.target) and not look.kernel.target.startswith("__triton")
@@ -192,8 +198,9 @@ _TESTS: Final[tuple[tuple[str, Callable[[Passage, _Look, _Look, Flow], bool]], .
         lambda passage, made, used, flow: _communicates(made) or _communicates(used),
     ),
     ("library-call", lambda passage, made, used, flow: _is_library(made) or _is_library(used)),
+    ("layout", lambda passage, made, used, flow: _moves(made) or _moves(used)),
+    ("buffer-copy", lambda passage, made, used, flow: "copy" in (made.instruction.opcode, used.instruction.opcode)),
     ("scatter", lambda passage, made, used, flow: "scatter" in (made.kernel.kind, used.kernel.kind)),
-    ("layout", lambda passage, made, used, flow: bool({made.kernel.kind, used.kernel.kind} & _MOVING_KINDS)),
     ("reduction", lambda passage, made, used, flow: made.reduces),
     ("several-users", lambda passage, made, used, flow: len(flow.readers[array_key(passage.value)]) > 1),
     ("program-output", lambda passage, made, used, flow: array_key(passage.value) in flow.outputs),

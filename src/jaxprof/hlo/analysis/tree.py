@@ -78,14 +78,15 @@ class _Walk:
         root = computation.root
         assert root is not None
         shown: set[tuple[str, str]] = set()
-        stack: list[tuple[Instruction, int, dict[str, str]]] = [(root, 0, _arguments(computation, operands))]
+        stack: list[tuple[Instruction, int, _Scope]] = [(root, 0, _Scope(operands))]
         while stack and len(self._rows) < _MOST_ROWS:
-            instruction, depth, arguments = stack.pop()
-            key = (instruction.computation.name, instruction.name)
+            instruction, depth, scope = stack.pop()
+            instruction, scope = scope.resolve(instruction)
             if instruction.opcode == "parameter":
-                self._rows.append(_row(instruction, depth, (), arguments.get(instruction.name, ""), seen=False))
+                self._rows.append(_row(instruction, depth, (), scope.operand(instruction), seen=False))
                 continue
             inner, constants = _split(instruction)
+            key = (instruction.computation.name, instruction.name)
             seen = key in shown and bool(inner)
             self._rows.append(_row(instruction, depth, constants, "", seen=seen))
             if seen:
@@ -93,22 +94,33 @@ class _Walk:
             shown.add(key)
             nested = instruction.called_computations() if instruction.opcode == "fusion" else ()
             if nested and nested[0].root is not None:
-                stack.append((nested[0].root, depth + 1, _arguments(nested[0], instruction.operands, arguments)))
+                stack.append((nested[0].root, depth + 1, _Scope(instruction.operands, instruction, scope)))
             else:
-                stack.extend((operand, depth + 1, arguments) for operand in reversed(inner))
+                stack.extend((operand, depth + 1, scope) for operand in reversed(inner))
 
 
-def _arguments(
-    computation: Computation, operands: tuple[str, ...], outer: dict[str, str] | None = None
-) -> dict[str, str]:
-    """What each parameter is called where the fusion stands; of a nested fusion, where the outermost stands."""
-    found: dict[str, str] = {}
-    for parameter in computation.parameters:
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What the parameters of a fused computation stand for."""
+
+    operands: tuple[str, ...]
+    fusion: Instruction | None = None
+    """The fusion inside a fusion that it belongs to; None for the outermost."""
+    outer: _Scope | None = None
+
+    def operand(self, parameter: Instruction) -> str:
         number = parameter.parameter_number
-        if number is not None and number < len(operands):
-            name = operands[number]
-            found[parameter.name] = outer.get(name, name) if outer else name
-    return found
+        return self.operands[number] if number is not None and number < len(self.operands) else ""
+
+    def resolve(self, instruction: Instruction) -> tuple[Instruction, _Scope]:
+        """A parameter of a nested fusion is the value that the outer computation gives to it."""
+        scope = self
+        while instruction.opcode == "parameter" and scope.fusion is not None and scope.outer is not None:
+            given = scope.fusion.computation.get(scope.operand(instruction))
+            if given is None:
+                break
+            instruction, scope = given, scope.outer
+        return instruction, scope
 
 
 def _split(instruction: Instruction) -> tuple[list[Instruction], tuple[str, ...]]:

@@ -1,0 +1,137 @@
+"""Pictures of a kernel as graphs: what is inside it, and which kernels it exchanges arrays with.
+
+A graph is plain data; `jaxprof.hlo.dot` writes it as Graphviz DOT and as SVG.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis import flow_of, instruction_of
+from jaxprof.units import bytes_
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.analysis import Kernel
+    from jaxprof.hlo.analysis.flow import Flow
+    from jaxprof.hlo.model import Computation, Instruction, Module
+
+MOST_NODES: Final = 400
+"""A picture of more is no picture: what lies beyond is left out, and `Graph.omitted` says how much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A box."""
+
+    id: str
+    lines: tuple[str, ...]
+    kind: str
+    """`focus` for the kernel that was asked for, else `kernel`, `input` (a parameter or constant), `operation`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An arrow in the direction of the data."""
+
+    source: str
+    target: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Boxes and arrows, with a title."""
+
+    title: str
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    omitted: int = 0
+    """Boxes that were left out."""
+
+
+def neighbourhood(module: Module, kernel: Kernel, hops: int = 1) -> Graph:
+    """The kernel, and those that it reads from and writes for, up to `hops` kernels away."""
+    flow = flow_of(module)
+    wanted: dict[tuple[str, str], Kernel] = {(kernel.computation, kernel.name): kernel}
+    omitted = 0
+    for _ in range(max(1, hops)):
+        near = [
+            other
+            for passage in flow.passages
+            for one, other in ((passage.producer, passage.consumer), (passage.consumer, passage.producer))
+            if (one.computation, one.name) in wanted and (other.computation, other.name) not in wanted
+        ]
+        unique = {(other.computation, other.name): other for other in near}
+        room = MOST_NODES - len(wanted)
+        omitted += max(0, len(unique) - room)
+        wanted.update(list(unique.items())[: max(0, room)])
+    nodes = [_kernel_node(found, focus=found is kernel) for found in wanted.values()]
+    edges: dict[tuple[str, str, str], Edge] = {}
+    for passage in flow.passages:
+        source, target = passage.producer, passage.consumer
+        if (source.computation, source.name) in wanted and (target.computation, target.name) in wanted:
+            edge = Edge(_id(source), _id(target), bytes_(passage.bytes_read))
+            edges[edge.source, edge.target, passage.operand] = edge
+    inputs = _inputs(module, kernel, flow)
+    nodes += [node for node, _ in inputs]
+    return Graph(kernel.name, tuple(nodes), (*edges.values(), *(edge for _, edge in inputs)), omitted)
+
+
+def inside(module: Module, kernel: Kernel) -> Graph:
+    """The operations of a kernel's fused computation; of a kernel that is no fusion, the kernel and its operands."""
+    instruction = instruction_of(module, kernel)
+    called = instruction.called_computations() if instruction.opcode == "fusion" else ()
+    if not called:
+        return neighbourhood(module, kernel)
+    computation = called[0]
+    shown = computation.instructions[-MOST_NODES:]
+    names = {operation.name for operation in shown}
+    nodes = tuple(_operation_node(operation, instruction, computation) for operation in shown)
+    edges = tuple(
+        Edge(operand, operation.name, "") for operation in shown for operand in operation.operands if operand in names
+    )
+    return Graph(kernel.name, nodes, edges, len(computation.instructions) - len(shown))
+
+
+def _id(kernel: Kernel) -> str:
+    return f"{kernel.computation}/{kernel.name}"
+
+
+def _kernel_node(kernel: Kernel, *, focus: bool) -> Node:
+    place = kernel.source
+    lines = [kernel.name, kernel.kind, f"{bytes_(kernel.bytes_read)} in, {bytes_(kernel.bytes_written)} out"]
+    if place is not None:
+        lines.append(f"{place.file.rsplit('/', 1)[-1]}:{place.line}")
+    return Node(_id(kernel), tuple(lines), "focus" if focus else "kernel")
+
+
+def _inputs(module: Module, kernel: Kernel, flow: Flow) -> list[tuple[Node, Edge]]:
+    """The parameters and constants that the kernel reads itself."""
+    instruction = instruction_of(module, kernel)
+    found: dict[str, tuple[Node, Edge]] = {}
+    for name, size in kernel.operand_bytes:
+        operand = instruction.computation.get(name)
+        value = flow.origin(operand, ()) if operand is not None else None
+        if value is None or flow.kernel(value.instruction) is not None or len(found) >= MOST_NODES:
+            continue
+        made = value.instruction
+        label = "".join(f"[{index}]" for index in value.member)
+        identity = f"{made.computation.name}/{made.name}{label}"
+        shape = str(operand.shape.without_layout()) if operand is not None else ""
+        node = Node(identity, (f"{made.name}{label}", f"{made.opcode} {shape}"), "input")
+        found.setdefault(identity, (node, Edge(identity, _id(kernel), bytes_(size))))
+    return list(found.values())
+
+
+def _operation_node(operation: Instruction, fusion: Instruction, computation: Computation) -> Node:
+    shape = str(operation.shape.without_layout())
+    number = operation.parameter_number
+    if number is not None:
+        names = fusion.operands
+        return Node(operation.name, (f"parameter {shape}", names[number] if number < len(names) else ""), "input")
+    if operation.opcode == "constant":
+        literal = " ".join(operation.literal.split())[:24]
+        return Node(operation.name, (f"constant {shape}", literal), "input")
+    kind = "focus" if operation is computation.root else "operation"
+    return Node(operation.name, (operation.opcode, shape), kind)

@@ -1,0 +1,219 @@
+# ruff: noqa: E501 - an instruction of HLO is one line
+"""Which instructions are kernels, in which order, and how often they run."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo.analysis.programs import written
+from jaxprof.hlo.analysis import kernels, totals
+
+_COUNTED_LOOP = """
+    body {{
+      state = (s32[], f32[8]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      x = f32[8] get-tuple-element(state), index=1
+      step = s32[] constant({step})
+      next = s32[] add(i, step)
+      y = f32[8] negate(x)
+      ROOT out = (s32[], f32[8]) tuple(next, y)
+    }}
+
+    condition {{
+      state = (s32[], f32[8]) parameter(0)
+      i = s32[] get-tuple-element(state), index=0
+      limit = s32[] constant({limit})
+      ROOT go = pred[] compare({compared}), direction={direction}
+    }}
+
+    ENTRY main {{
+      x = f32[8] parameter(0)
+      zero = s32[] constant({start})
+      first = (s32[], f32[8]) tuple(zero, x)
+      loop = (s32[], f32[8]) while(first), condition=condition, body=body{known}
+      ROOT result = f32[8] get-tuple-element(loop), index=1
+    }}
+"""
+
+
+def _trips(
+    start: int, step: int, limit: int, direction: str, compared: str = "i, limit", known: str = ""
+) -> int | None:
+    text = _COUNTED_LOOP.format(
+        start=start, step=step, limit=limit, direction=direction, compared=compared, known=known
+    )
+    return {kernel.name: kernel.count for kernel in kernels(written(text))}["y"]
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "limit", "direction", "compared", "expected"),
+    [
+        (0, 1, 10, "LT", "i, limit", 10),
+        (0, 1, 10, "LE", "i, limit", 11),
+        (0, 3, 10, "LT", "i, limit", 4),
+        (10, -1, 0, "GT", "i, limit", 10),
+        (10, -2, 1, "GE", "i, limit", 5),
+        (0, 1, 10, "GT", "limit, i", 10),
+        (0, 2, 10, "NE", "i, limit", 5),
+        (0, 1, -5, "LT", "i, limit", 0),
+        (0, 3, 10, "NE", "i, limit", None),  # never meets its limit
+        (0, -1, 10, "LT", "i, limit", None),  # runs until it overflows
+        (0, 0, 10, "LT", "i, limit", None),
+    ],
+)
+def test_trip_counts_from_the_condition(
+    start: int, step: int, limit: int, direction: str, compared: str, expected: int | None
+) -> None:
+    assert _trips(start, step, limit, direction, compared) == expected
+
+
+def test_what_xla_says_comes_first() -> None:
+    known = ', backend_config={"known_trip_count":{"n":"7"}}'
+    assert _trips(0, 1, 10, "LT", known=known) == 7
+    quoted = r', backend_config="{\"known_trip_count\":{\"n\":\"6\"}}"'
+    assert _trips(0, 1, 10, "LT", known=quoted) == 6
+
+
+def test_nested_loops_multiply_and_conditions_run_once_more() -> None:
+    text = """
+        inner_body {
+          p = (s32[], f32[8]) parameter(0)
+          a = s32[] get-tuple-element(p), index=0
+          x = f32[8] get-tuple-element(p), index=1
+          deep = f32[8] negate(x)
+          ROOT t = (s32[], f32[8]) tuple(a, deep)
+        }
+
+        inner_condition {
+          p = (s32[], f32[8]) parameter(0)
+          x = f32[8] get-tuple-element(p), index=1
+          ROOT again = pred[] custom-call(x), custom_call_target="ask"
+        }
+
+        outer_body {
+          p = (s32[], f32[8]) parameter(0)
+          inner = (s32[], f32[8]) while(p), condition=inner_condition, body=inner_body, backend_config={"known_trip_count":{"n":"5"}}
+          ROOT done = (s32[], f32[8]) tuple(inner, inner)
+        }
+
+        outer_condition {
+          p = (s32[], f32[8]) parameter(0)
+          x = f32[8] get-tuple-element(p), index=1
+          ROOT more = pred[] custom-call(x), custom_call_target="ask"
+        }
+
+        ENTRY main {
+          p = (s32[], f32[8]) parameter(0)
+          ROOT outer = (s32[], f32[8]) while(p), condition=outer_condition, body=outer_body, backend_config={"known_trip_count":{"n":"3"}}
+        }
+    """
+    counts = [(kernel.name, kernel.count) for kernel in kernels(written(text))]
+    assert counts == [("more", 4), ("again", 18), ("deep", 15)]
+
+
+def test_free_instructions_are_not_kernels() -> None:
+    text = """
+        ENTRY main {
+          x = f32[8] parameter(0)
+          c = f32[] constant(1)
+          b = f32[2,4] bitcast(x)
+          t = (f32[8], f32[2,4]) tuple(x, b)
+          g = f32[8] get-tuple-element(t), index=0
+          token = token[] after-all()
+          id = u32[] partition-id()
+          n = f32[8] negate(g)
+          scratch = f32[8] custom-call(), custom_call_target="AllocateBuffer"
+          ROOT o = (f32[8]) opt-barrier(n)
+        }
+    """
+    assert [kernel.name for kernel in kernels(written(text))] == ["n"]
+
+
+def test_asynchronous_pairs_are_one_kernel() -> None:
+    text = """
+        add {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b)
+        }
+
+        wrapped {
+          p = f32[64] parameter(0)
+          ROOT gathered = f32[256] all-gather(p), replica_groups={{0,1,2,3}}, dimensions={0}
+        }
+
+        ENTRY main {
+          x = f32[64] parameter(0)
+          start = f32[64] all-reduce-start(x), replica_groups={{0,1,2,3}}, to_apply=add
+          general = ((f32[64]), f32[256], u32[]) async-start(x), calls=wrapped
+          move = (f32[64], f32[64], u32[]) copy-start(x)
+          moved = f32[64] copy-done(move)
+          g = f32[256] async-done(general)
+          done = f32[64] all-reduce-done(start)
+          sum = f32[64] add(done, moved)
+          ROOT t = (f32[64], f32[256]) tuple(sum, g)
+        }
+    """
+    found = {kernel.name: kernel for kernel in kernels(written(text))}
+    assert list(found) == ["start", "general", "move", "sum"]
+    assert (found["start"].kind, found["start"].opcode, found["start"].bytes) == ("all-reduce", "all-reduce", 512)
+    assert found["start"].flops == 64
+    assert (found["general"].opcode, found["general"].bytes_written) == ("all-gather", 1024)
+    assert (found["move"].opcode, found["move"].bytes) == ("copy", 512)
+    assert [kernel.asynchronous for kernel in found.values()] == [True, True, True, False]
+
+
+def test_calls_are_looked_into_and_shared_computations_are_listed_once() -> None:
+    text = """
+        twice {
+          p = f32[8] parameter(0)
+          ROOT n = f32[8] negate(p)
+        }
+
+        ENTRY main {
+          x = f32[8] parameter(0)
+          a = f32[8] call(x), to_apply=twice
+          b = f32[8] call(a), to_apply=twice
+          ROOT s = f32[8] add(a, b)
+        }
+    """
+    module = written(text)
+    assert [(kernel.name, kernel.count) for kernel in kernels(module)] == [("n", 2), ("s", 1)]
+    assert totals(module).cost.flops == 3 * 8
+
+
+def test_a_computation_that_calls_itself_ends() -> None:
+    text = """
+        round {
+          p = f32[8] parameter(0)
+          q = f32[8] call(p), to_apply=round
+          ROOT n = f32[8] negate(q)
+        }
+
+        ENTRY main {
+          x = f32[8] parameter(0)
+          ROOT a = f32[8] call(x), to_apply=round
+        }
+    """
+    assert [kernel.name for kernel in kernels(written(text))] == ["n"]
+
+
+def test_a_chain_of_calls_that_doubles_at_each_step_takes_linear_time() -> None:
+    depth = 60
+    parts = ["c0 {\n  p = f32[1] parameter(0)\n  ROOT n = f32[1] negate(p)\n}\n"]
+    parts += [
+        f"c{level} {{\n  p = f32[1] parameter(0)\n  a = f32[1] call(p), to_apply=c{level - 1}\n"
+        f"  ROOT b = f32[1] call(a), to_apply=c{level - 1}\n}}\n"
+        for level in range(1, depth)
+    ]
+    parts.append(f"ENTRY e {{\n  p = f32[1] parameter(0)\n  ROOT r = f32[1] call(p), to_apply=c{depth - 1}\n}}\n")
+    module = written("\n".join(parts))
+    (kernel,) = kernels(module)
+    assert kernel.count == 2 ** (depth - 1)
+    assert totals(module).cost.flops == 2 ** (depth - 1)
+
+
+def test_a_module_without_anything_to_run() -> None:
+    module = written("ENTRY main {\n  ROOT x = f32[8] parameter(0)\n}")
+    assert kernels(module) == ()
+    assert (totals(module).bytes, totals(module).complete) == (0, True)

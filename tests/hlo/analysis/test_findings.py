@@ -1,0 +1,163 @@
+"""Every finding has a pair: a program in which it appears, and the edit that removes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+from hlo.analysis.programs import bf16, compiled, f32, written
+from jaxprof.hlo.analysis import Finding, findings
+from jaxprof.hlo.analysis.finding import ADVICE
+from jaxprof.hlo.model import Module
+
+_X = f32(1024, 1024)
+_Program = tuple[Callable[..., Any], tuple[Any, ...]]
+_TABLE = np.arange(1024 * 512, dtype=np.float32).reshape(1024, 512)
+
+
+def _layers(wrap: Callable[..., Any]) -> Callable[..., Any]:
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        return lax.scan(wrap(lambda h, wi: (jnp.tanh(h @ wi), None)), x, w)[0].sum()
+
+    return jax.value_and_grad(loss)
+
+
+def _recurrence(x: jax.Array, xs: jax.Array) -> Any:
+    return lax.scan(lambda c, a: (jnp.tanh(c + a), c), x, xs)
+
+
+_PAIRS: dict[str, tuple[_Program, _Program]] = {
+    "layout-copy": (
+        (lambda a: jnp.einsum("bij,bjk->bik", a, a).transpose(1, 2, 0), (f32(64, 128, 128),)),
+        (lambda a: jnp.einsum("bij,bjk->bik", a, a), (f32(64, 128, 128),)),
+    ),
+    "dtype-convert": (
+        (lambda a, b: a.astype(jnp.float32) @ b, (bf16(1024, 1024), _X)),
+        (lambda a, b: a @ b, (_X, _X)),
+    ),
+    "broadcast-materialised": (
+        (lambda a, b: a @ jnp.broadcast_to(b, (1024, 1024)), (_X, f32(1024, 1))),
+        (lambda a, b: a @ b, (_X, f32(1024, 1))),
+    ),
+    "tiny-kernels": (  # twenty small arrays, or one that they are stacked in
+        (lambda *xs: [jnp.sin(x * 2).sum() for x in xs], tuple(f32(100 + n) for n in range(20))),
+        (lambda x: jnp.sin(x * 2).sum(1), (f32(20, 119),)),
+    ),
+    "padding": (
+        (lambda a: jnp.sort(jnp.pad(a, ((1, 1), (1, 1))), 0), (_X,)),
+        (lambda a: jnp.sort(a, 0), (_X,)),
+    ),
+    "rematerialisation": (
+        (_layers(jax.checkpoint), (f32(4, 512, 512), f32(512, 512))),
+        (_layers(lambda f: f), (f32(4, 512, 512), f32(512, 512))),
+    ),
+    "large-constant": (
+        (lambda a: a @ _TABLE, (_X,)),
+        (lambda a, table: a @ table, (_X, f32(1024, 512))),
+    ),
+    "unused-output": (  # the sorted keys are thrown away, or returned
+        (lambda a: jnp.argsort(a), (f32(1_000_000),)),
+        (lambda a: lax.sort((a, lax.iota(jnp.int32, 1_000_000)), num_keys=1), (f32(1_000_000),)),
+    ),
+    "host-transfer": (
+        (lambda a: jax.pure_callback(lambda y: y, _X, a) + 1, (_X,)),
+        (lambda a: a + 1, (_X,)),
+    ),
+    "small-loop-body": (  # one short recurrence, or many side by side
+        (_recurrence, (f32(8), f32(1000, 8))),
+        (_recurrence, (f32(100_000), f32(1000, 100_000))),
+    ),
+}
+
+
+def _codes(module: Module, platform: str = "") -> set[str]:
+    return {finding.code for finding in findings(module, platform)}
+
+
+@pytest.mark.parametrize("code", _PAIRS)
+def test_a_finding_appears_and_the_edit_removes_it(code: str) -> None:
+    (with_it, arguments), (without_it, other_arguments) = _PAIRS[code]
+    assert code in _codes(compiled(with_it, *arguments))
+    assert code not in _codes(compiled(without_it, *other_arguments))
+
+
+def test_odd_sizes_are_told_where_there_are_matrix_units() -> None:
+    odd = compiled(lambda a, b: a @ b, bf16(1024, 1001), bf16(1001, 1024))
+    even = compiled(lambda a, b: a @ b, bf16(1024, 1024), bf16(1024, 1024))
+    assert "odd-sizes" in _codes(odd, "gpu")
+    assert "odd-sizes" not in _codes(odd, "cpu")
+    assert "odd-sizes" not in _codes(even, "gpu")
+    (finding,) = (found for found in findings(odd, "gpu") if found.code == "odd-sizes")
+    assert "1001" in finding.message
+
+
+def test_float64_is_told_on_an_accelerator() -> None:
+    text = "ENTRY main {{\n  x = {0}[1024] parameter(0)\n  ROOT y = {0}[1024] multiply(x, x)\n}}"
+    assert "float64-on-accelerator" in _codes(written(text.format("f64")), "gpu")
+    assert "float64-on-accelerator" not in _codes(written(text.format("f64")), "cpu")
+    assert "float64-on-accelerator" not in _codes(written(text.format("f32")), "gpu")
+
+
+def test_every_finding_has_a_pair_and_advice() -> None:
+    assert {*_PAIRS, "odd-sizes", "float64-on-accelerator"} == set(ADVICE)
+    assert all(len(advice) > 40 for advice in ADVICE.values())
+
+
+def _find(module: Module, code: str) -> Finding:
+    (found,) = (finding for finding in findings(module) if finding.code == code)
+    return found
+
+
+def test_a_finding_says_where_and_how_much() -> None:
+    module = compiled(_PAIRS["dtype-convert"][0][0], *_PAIRS["dtype-convert"][0][1])
+    found = _find(module, "dtype-convert")
+    assert found.bytes == 1024 * 1024 * (2 + 4)
+    assert found.where == ("wrapped_convert",)
+    assert found.advice == ADVICE["dtype-convert"]
+    assert "6.00 MiB" in found.message
+
+
+def test_a_checkpoint_that_computes_nothing_twice_is_not_told() -> None:
+    """Nobody asks for the value, so that the second forward pass is the only one."""
+
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.tanh(jnp.tanh(x @ w) @ w).sum()
+
+    assert "rematerialisation" not in _codes(compiled(jax.grad(jax.checkpoint(loss)), _X, _X))
+
+
+def test_a_transpose_that_only_renames_dimensions_is_not_a_layout_copy() -> None:
+    text = """
+        fused {
+          p = f32[1024,1024]{1,0} parameter(0)
+          ROOT t = f32[1024,1024]{%s} transpose(p), dimensions={1,0}
+        }
+
+        ENTRY main {
+          x = f32[1024,1024]{1,0} parameter(0)
+          ROOT f = f32[1024,1024]{%s} fusion(x), kind=kLoop, calls=fused
+        }
+    """
+    assert "layout-copy" in _codes(written(text % ("1,0", "1,0")))
+    assert "layout-copy" not in _codes(written(text % ("0,1", "0,1")))
+
+
+def test_before_optimisation_only_what_does_not_depend_on_it_is_told() -> None:
+    text = """
+        HloModule before
+
+        ENTRY main {
+          x = f32[1024,1024] parameter(0)
+          c = f32[1024,1024] constant({...})
+          b = bf16[1024,1024] convert(x)
+          w = f32[1024,1024] convert(b)
+          ROOT y = f32[1024,1024] add(w, c)
+        }
+    """
+    assert _codes(written(text)) == {"large-constant"}

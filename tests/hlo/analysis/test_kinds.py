@@ -1,0 +1,235 @@
+# ruff: noqa: E501 - an instruction of HLO is one line
+"""What kernels of CPU, GPU and TPU modules are called, and what library calls cost."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo.analysis.programs import written
+from jaxprof.hlo.analysis import Kernel, kernels, platform_of
+
+
+def _call(target: str, operands: list[str], result: str, more: str = "") -> Kernel:
+    parameters = "\n".join(f"p{number} = {shape} parameter({number})" for number, shape in enumerate(operands))
+    names = ", ".join(f"p{number}" for number in range(len(operands)))
+    text = f'ENTRY main {{\n{parameters}\nROOT call = {result} custom-call({names}), custom_call_target="{target}"{more}\n}}'
+    (kernel,) = kernels(written(text))
+    return kernel
+
+
+_CUBLAS = (
+    ', backend_config={"operation_queue_id":"0","gemm_backend_config":{"dot_dimension_numbers":{'
+    '"lhs_contracting_dimensions":["%d"],"rhs_contracting_dimensions":["%d"],"lhs_batch_dimensions":[],'
+    '"rhs_batch_dimensions":[]},"epilogue":"DEFAULT"}}'
+)
+
+
+def test_cublas_products_are_counted_from_their_dimension_numbers() -> None:
+    kernel = _call(
+        "__cublas$gemm", ["bf16[128,512]", "bf16[128,256]"], "(bf16[512,256], s8[4194304])", _CUBLAS % (0, 0)
+    )
+    assert (kernel.kind, kernel.target, kernel.dtype) == ("GEMM", "__cublas$gemm", "bf16")
+    assert kernel.flops == 2 * 512 * 256 * 128
+    assert kernel.bytes_written == 512 * 256 * 2  # not the scratch memory
+    assert not kernel.estimated
+
+
+def test_cublaslt_with_a_bias_of_the_older_form_of_settings() -> None:
+    config = ', backend_config="{\\"alpha_real\\":1,\\"dot_dimension_numbers\\":{\\"lhs_contracting_dimensions\\":[\\"1\\"]}}"'
+    kernel = _call("__cublas$lt$matmul", ["f16[64,32]", "f16[32,48]", "f16[48]"], "f16[64,48]", config)
+    assert kernel.flops == 2 * 64 * 48 * 32
+
+
+def test_products_without_settings_are_counted_from_their_shapes() -> None:
+    kernel = _call("__onednn$matmul", ["f32[8,64,32]", "f32[8,32,48]"], "f32[8,64,48]")
+    assert (kernel.kind, kernel.flops) == ("GEMM", 2 * 8 * 64 * 48 * 32)
+
+
+@pytest.mark.parametrize(
+    ("target", "operands", "result"),
+    [
+        ("__cudnn$convForward", ["f32[8,16,32,32]", "f32[24,16,3,3]"], "(f32[8,24,32,32], u8[0])"),
+        ("__cudnn$convBackwardInput", ["f32[8,24,32,32]", "f32[24,16,3,3]"], "(f32[8,16,32,32], u8[0])"),
+        ("__cudnn$convBackwardFilter", ["f32[8,16,32,32]", "f32[8,24,32,32]"], "(f32[24,16,3,3], u8[0])"),
+    ],
+)
+def test_the_three_convolutions_of_a_layer_cost_the_same(target: str, operands: list[str], result: str) -> None:
+    more = ", window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01"
+    kernel = _call(target, operands, result, more)
+    assert kernel.kind == "convolution"
+    assert kernel.flops == 2 * 8 * 16 * 24 * (3 * 32 - 2) ** 2
+
+
+def test_cudnn_attention_is_two_products_over_the_scores() -> None:
+    config = ', backend_config={"cudnn_fmha_backend_config":{"intermediate_tensor_shape":{"dimensions":["2","8","128","256"]}}}'
+    shapes = ["bf16[2,128,8,64]", "bf16[2,256,8,64]", "bf16[2,256,8,64]"]
+    kernel = _call("__cudnn$fmhaSoftmax", shapes, "(bf16[2,128,8,64], u8[0])", config)
+    assert kernel.kind == "attention"
+    assert kernel.flops == 2 * 2 * (2 * 8 * 128 * 256) * 64
+    backward = _call("__cudnn$fmhaSoftmaxBackward", shapes, "(bf16[2,128,8,64], u8[0])", config)
+    assert backward.flops == 5 * 2 * (2 * 8 * 128 * 256) * 64
+    assert kernel.estimated
+
+
+def test_a_pallas_kernel_has_the_cost_that_its_author_states() -> None:
+    config = ', backend_config={"custom_call_config":{"body":"abc","cost_estimate":{"flops":"1000","transcendentals":"10","bytes_accessed":"64"}}}'
+    kernel = _call("tpu_custom_call", ["f32[8,128]"], "f32[8,128]", config)
+    assert (kernel.kind, kernel.flops, kernel.transcendentals) == ("Pallas kernel", 1000, 10)
+    assert _call("tpu_custom_call", ["f32[8,128]"], "f32[8,128]").flops is None
+
+
+@pytest.mark.parametrize(
+    ("target", "operands", "kind", "flops"),
+    [
+        ("lapack_spotrf_ffi", ["f32[5,60,60]"], "Cholesky", 5 * 60**3 / 3),
+        ("cusolver_getrf_ffi", ["f64[30,30]"], "LU", 2 / 3 * 30**3),
+        ("lapack_sgeqrf_ffi", ["f32[50,20]"], "QR", 2 * 50 * 20**2 - 2 / 3 * 20**3),
+        ("lapack_strsm_ffi", ["f32[40,40]", "f32[40,7]"], "triangular solve", 40 * 40 * 7),
+        ("cublas_trsm", ["c64[40,40]", "c64[40,7]"], "triangular solve", 4 * 40 * 40 * 7),
+    ],
+)
+def test_factorisations_follow_lapack(target: str, operands: list[str], kind: str, flops: float) -> None:
+    kernel = _call(target, operands, operands[-1])
+    assert kernel.kind == kind
+    assert kernel.flops == pytest.approx(flops)
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        ("triton_kernel_call", "Triton kernel"),
+        ("CuteDSLRT_NvJaxCutlassCall", "CUTLASS kernel"),
+        ("xla_ffi_python_gpu_callback", "host callback"),
+        ("__cub$DeviceRadixSort", "sort"),
+        ("te_fused_attn_forward_ffi", "attention"),
+        ("cu_norm_fwd", "normalisation"),
+        ("SliceToDynamic", "library call"),
+        ("converter_of_things", "library call"),
+        ("MoveToHost", "transfer"),
+    ],
+)
+def test_targets_in_words(target: str, kind: str) -> None:
+    assert _call(target, ["f32[8,8]"], "f32[8,8]").kind == kind
+
+
+def _fusion(kind: str, inside: str, config: str = "", result: str = "f32[64,64]{1,0}") -> Kernel:
+    text = f"""
+        add {{
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b)
+        }}
+
+        fused {{
+          x = f32[64,64]{{1,0}} parameter(0)
+          {inside}
+        }}
+
+        ENTRY main {{
+          x = f32[64,64]{{1,0}} parameter(0)
+          ROOT f = {result} fusion(x), kind={kind}, calls=fused{config}
+        }}
+    """
+    (kernel,) = kernels(written(text))
+    return kernel
+
+
+_DOT = "ROOT d = f32[64,64]{1,0} dot(x, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+_REDUCE = "z = f32[] constant(0)\n r = f32[64]{0} reduce(x, z), dimensions={1}, to_apply=add"
+
+
+@pytest.mark.parametrize(
+    ("kind", "inside", "config", "words", "target"),
+    [
+        ("kLoop", "y = f32[64,64] negate(x)\n ROOT z = f32[64,64] add(x, y)", "", "loop fusion", ""),
+        ("kInput", f"{_REDUCE}\n n = f32[64] negate(r)\n ROOT b = f32[64,64] broadcast(n), dimensions={{0}}", "",
+         "reduction fusion", ""),
+        ("kInput", "n = f32[64,64]{1,0} negate(x)\n ROOT t = f32[64,64]{1,0} transpose(n), dimensions={1,0}", "",
+         "transpose fusion", ""),
+        ("kLoop", "ROOT t = f32[64,64]{1,0} transpose(x), dimensions={1,0}", "", "transpose", ""),
+        ("kCustom", _DOT, ', backend_config={"fusion_backend_config":{"kind":"__triton_gemm"}}', "GEMM", "__triton_gemm"),
+        ("kCustom", _DOT, ', backend_config={"fusion_config":{"kind":"__ynn_fusion"}}', "GEMM", "__ynn_fusion"),
+        ("kOutput", _DOT, "", "GEMM", ""),
+        ("kOutput", "ROOT c = f32[64,64]{1,0} convolution(x, x), dim_labels=bf_io->bf", "", "GEMM", ""),
+        ("kCustom", "ROOT n = f32[64,64] negate(x)", ', backend_config={"fusion_backend_config":{"kind":"__triton"}}',
+         "Triton fusion", "__triton"),
+        ("kCustom", "ROOT n = f32[64,64] negate(x)",
+         ', backend_config={"fusion_backend_config":{"kind":"__custom_fusion","custom_fusion_config":{"name":"address_computation"}}}',
+         "copy", "address_computation"),
+        ("kOutput", "y = f32[64,64] negate(x)\n ROOT z = f32[64,64] add(x, y)", "", "output fusion", ""),
+        ("kCustom", "y = f32[64,64] negate(x)\n ROOT z = f32[64,64] add(x, y)", "", "custom fusion", ""),
+    ],
+)  # fmt: skip
+def test_fusions_in_words(kind: str, inside: str, config: str, words: str, target: str) -> None:
+    kernel = _fusion(kind, inside, config)
+    assert (kernel.kind, kernel.target, kernel.opcode) == (words, target, "fusion")
+
+
+def test_two_products_with_an_exponential_and_a_sum_between_them_are_attention() -> None:
+    inside = f"""
+        s = f32[64,64]{{1,0}} dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
+        e = f32[64,64]{{1,0}} exponential(s)
+        z = f32[] constant(0)
+        r = f32[64]{{0}} reduce(e, z), dimensions={{1}}, to_apply=add
+        b = f32[64,64]{{1,0}} broadcast(r), dimensions={{0}}
+        w = f32[64,64]{{1,0}} divide(e, b)
+        {_DOT.replace("(x, x)", "(w, x)")}
+    """
+    kernel = _fusion("kCustom", inside)
+    assert kernel.kind == "attention"
+    assert kernel.flops == 2 * 2 * 64**3 + 64 * 63 + 64 * 64
+    assert kernel.instructions == 7
+
+
+def test_nested_fusions_are_looked_into() -> None:
+    text = """
+        inner {
+          p = f32[8,8] parameter(0)
+          ROOT e = f32[8,8] exponential(p)
+        }
+
+        outer {
+          p = f32[8,8] parameter(0)
+          a = f32[8,8] fusion(p), kind=kCustom, calls=inner
+          ROOT d = f32[8,8] dot(a, p), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        }
+
+        ENTRY main {
+          x = f32[8,8] parameter(0)
+          ROOT f = f32[8,8] fusion(x), kind=kCustom, calls=outer, backend_config={"fusion_backend_config":{"kind":"__triton_nested_gemm_fusion"}}
+        }
+    """
+    (kernel,) = kernels(written(text))
+    assert (kernel.kind, kernel.instructions, kernel.transcendentals) == ("GEMM", 2, 64)
+    assert kernel.flops == 2 * 8**3
+    assert kernel.bytes == 2 * 256
+
+
+def test_a_copy_to_the_host_is_a_transfer() -> None:
+    text = """
+        ENTRY main {
+          x = f32[1024]{0} parameter(0)
+          out = (f32[1024]{0:S(5)}, f32[1024]{0}, u32[]) copy-start(x)
+          ROOT done = f32[1024]{0:S(5)} copy-done(out)
+        }
+    """
+    (kernel,) = kernels(written(text))
+    assert (kernel.kind, kernel.bytes_read, kernel.bytes_written) == ("transfer", 4096, 4096)
+
+
+@pytest.mark.parametrize(
+    ("text", "platform"),
+    [
+        ("x = f32[8,128]{1,0:T(8,128)} parameter(0)", "tpu"),
+        ('x = f32[8] custom-call(), custom_call_target="__cublas$gemm"', "gpu"),
+        ('x = f32[8] custom-call(), backend_config={"fusion_config":{"kind":"__ynn_fusion"}}', "cpu"),
+        ("x = f32[8] parameter(0)", ""),
+    ],
+)
+def test_platforms_are_told_from_their_marks(text: str, platform: str) -> None:
+    assert platform_of(written(f"ENTRY main {{\n  ROOT {text}\n}}")) == platform
+
+
+def test_an_opcode_of_the_future_is_a_kernel_of_unknown_cost() -> None:
+    (kernel,) = kernels(written("ENTRY main {\n  x = f32[8] parameter(0)\n  ROOT y = f32[8] quantum-leap(x)\n}"))
+    assert (kernel.kind, kernel.flops, kernel.bytes) == ("quantum-leap", None, 64)

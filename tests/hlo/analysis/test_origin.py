@@ -1,0 +1,107 @@
+# ruff: noqa: E501 - an instruction of HLO is one line
+"""Where kernels came from: paths, directions, scopes, source lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from hlo.analysis.programs import compiled, f32, written
+from jaxprof.hlo.analysis import OpPath, Place, kernels, op_path, source_lines
+
+_NONE: tuple[str, ...] = ()
+
+
+@pytest.mark.parametrize(
+    ("op_name", "expected"),
+    [
+        ("jit(f)/add", OpPath(("f",), _NONE, "add", "", _NONE, False)),
+        ("jit(f)/jit(main)/add", OpPath(("f",), _NONE, "add", "", _NONE, False)),
+        (
+            "jit(f)/transpose(jvp(attn))/dot_general",
+            OpPath(("f",), ("attn",), "dot_general", "backward", ("transpose", "jvp"), False),
+        ),
+        ("jit(f)/jvp(attn)/dot", OpPath(("f",), ("attn",), "dot", "forward", ("jvp",), False)),
+        ("jit(f)/jvp()/tanh", OpPath(("f",), _NONE, "tanh", "forward", ("jvp",), False)),
+        ("jit(f)/model/layer_0/jit(softmax)/exp", OpPath(("f", "softmax"), ("model", "layer_0", "softmax"), "exp", "", _NONE, False)),
+        ("jit(f)/while/body/closed_call/mul", OpPath(("f",), _NONE, "mul", "", _NONE, False)),
+        ("jit(f)/cond/branch_1_fun/sin", OpPath(("f",), _NONE, "sin", "", _NONE, False)),
+        ("jit(f)/vmap(jvp(a/b))/sin", OpPath(("f",), ("a", "b"), "sin", "forward", ("vmap", "jvp"), False)),
+        (
+            "jit(f)/transpose(jvp())/checkpoint/rematted_computation/dot_general",
+            OpPath(("f",), _NONE, "dot_general", "backward", ("transpose", "jvp"), True),
+        ),
+        ("jit(f)/bhqd,bhkd->bhqk/dot_general", OpPath(("f",), ("bhqd,bhkd->bhqk",), "dot_general", "", _NONE, False)),
+        ("params['w']", OpPath(_NONE, _NONE, "", "", _NONE, False)),
+        ("jit(f)", OpPath(("f",), _NONE, "", "", _NONE, False)),
+        ("", OpPath(_NONE, _NONE, "", "", _NONE, False)),
+        ("a(b/c(/d)", OpPath(_NONE, ("b", "c(", "d"), "", "", ("a",), False)),  # broken: never an error
+    ],
+)  # fmt: skip
+def test_paths_are_taken_apart(op_name: str, expected: OpPath) -> None:
+    assert op_path(op_name) == expected
+
+
+def _line_of(marker: str) -> int:
+    lines = Path(__file__).read_text(encoding="utf-8").splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.rstrip().endswith(f"# {marker}"))
+
+
+def test_forward_and_backward_of_a_scope_are_told_apart_with_their_lines() -> None:
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        with jax.named_scope("hidden"):
+            h = jnp.tanh(x @ w)  # the layer
+        return (h**2).sum()
+
+    found = kernels(compiled(jax.value_and_grad(loss), f32(128, 256), f32(64, 128)))
+    products = [kernel for kernel in found if kernel.kind == "GEMM"]
+    assert {kernel.path.direction for kernel in products} == {"forward", "backward"}
+    assert {kernel.path.scopes for kernel in products} == {("hidden",)}
+    for kernel in products:
+        assert kernel.source is not None
+        assert (Path(kernel.source.file).name, kernel.source.line) == ("test_origin.py", _line_of("the layer"))
+
+
+def test_a_fusion_of_several_lines_has_several_origins_its_own_first() -> None:
+    def several(x: jax.Array) -> jax.Array:
+        y = x * 2  # doubled
+        z = y + 1  # and one
+        return jnp.sin(z)  # and its sine
+
+    (kernel,) = kernels(compiled(several, f32(1000)))
+    lines = [origin.source.line for origin in kernel.origins if origin.source]
+    assert set(lines) == {_line_of("doubled"), _line_of("and one"), _line_of("and its sine")}
+    assert lines[0] == _line_of("and its sine")
+    assert kernel.op_name.endswith("/sin")
+    assert sum(origin.instructions for origin in kernel.origins) >= 3
+    assert kernel.origins[0].stack[0].function.endswith("several")
+
+
+def test_metadata_of_the_older_form_and_names_that_xla_joined() -> None:
+    text = """
+        ENTRY main {
+          x = f32[8] parameter(0), metadata={op_name="x"}
+          ROOT y = f32[8] negate(x), metadata={op_name="jit(f)/neg;jit(f)/mul" source_file="/a/b.py" source_line=7}
+        }
+    """
+    (kernel,) = kernels(written(text))
+    assert kernel.op_name == "jit(f)/neg"
+    assert kernel.source == Place("/a/b.py", 7)
+
+
+def test_a_kernel_without_metadata_has_no_origin() -> None:
+    (kernel,) = kernels(written("ENTRY main {\n  x = f32[8] parameter(0)\n  ROOT y = f32[8] negate(x)\n}"))
+    assert (kernel.origins, kernel.source, kernel.op_name) == ((), None, "")
+
+
+def test_source_lines_are_read_where_the_file_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "model.py"
+    file.write_text("a = 1\nb = 2\nc = 3\nd = 4\n", encoding="utf-8")
+    assert source_lines(Place(str(file), 3)) == ((3, "c = 3"),)
+    assert source_lines(Place(str(file), 1), around=1) == ((1, "a = 1"), (2, "b = 2"))
+    assert source_lines(Place(str(file), 99)) == ()
+    assert source_lines(Place(str(tmp_path / "absent.py"), 3)) == ()
+    assert source_lines(Place("nul\0file", 3)) == ()
