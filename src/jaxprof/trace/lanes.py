@@ -8,142 +8,161 @@ line `XLA Ops`, whose facts are on the event metadata.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.trace.model import (
+    ABSENT,
+    NO_OP,
+    PROGRAM_MASK,
+    Ints,
+    Kind,
+    Lane,
+    Op,
+    OpNumbers,
+    ProgramText,
+    TextColumn,
+    Trace,
+    sound,
+)
+from jaxprof.trace.varints import TruncatedError
 from jaxprof.trace.xspace import Line, Plane, Space, StatColumn
 
-Kind = Literal["stream", "ops", "async", "thread", "modules", "steps", "host"]
-NO_OP = -1
-
-_DERIVED = {"XLA Modules": "modules", "Steps": "steps", "XLA Ops": "ops", "Async XLA Ops": "async"}
-_IGNORED = re.compile(r"end: |ThreadpoolListener::")
-_MODULE = re.compile(r"(?P<name>.*?)\((?P<id>-?\d+)\)$")
-_DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
-HOST_PLANE = "/host:CPU"
-
-
-@dataclass(frozen=True, slots=True)
-class Op:
-    """An HLO instruction as a profile names it."""
-
-    module: str
-    program: int | None
-    """The program's id, as an unsigned number; None where the profile does not say."""
-    name: str
-
-
-@dataclass(slots=True)
-class Lane:
-    """One row of intervals. Times in picoseconds from the trace's origin."""
-
-    device: str
-    """`cpu`, `gpu:0`, `tpu:1`, or `host`."""
-    name: str
-    kind: Kind
-    starts: NDArray[np.int64]
-    durations: NDArray[np.int64]
-    names: list[str]
-    name_of: NDArray[np.int64]
-    """Index into `names`, for each interval."""
-    op_of: NDArray[np.int64]
-    """Index into `Trace.ops`, or `NO_OP`."""
-    line: Line
-    correlation: NDArray[np.int64] | None = None
-
-
-@dataclass(slots=True)
-class Trace:
-    """All lanes of a file."""
-
-    platform: Literal["cpu", "gpu", "tpu", ""]
-    """Where the HLO ops ran; empty where there are none."""
-    lanes: list[Lane] = field(default_factory=list)
-    ops: list[Op] = field(default_factory=list)
-    origin_ns: int = 0
-    """What the lines' clocks showed at the trace's origin."""
-
-    def op_lanes(self) -> list[Lane]:
-        """The lanes that are counted: where HLO ops ran, each once."""
-        return [lane for lane in self.lanes if lane.kind in ("stream", "ops", "thread") and lane.device != "host"]
-
-
-class _Ops:
-    """Numbers for ops, given as they are met."""
-
-    def __init__(self) -> None:
-        self.list: list[Op] = []
-        self._numbers: dict[Op, int] = {}
-
-    def number(self, op: Op) -> int:
-        found = self._numbers.get(op)
-        if found is None:
-            found = self._numbers[op] = len(self.list)
-            self.list.append(op)
-        return found
+DERIVED: Final[dict[str, Kind]] = {
+    "XLA Modules": "modules",
+    "Steps": "steps",
+    "XLA Ops": "ops",
+    "Async XLA Ops": "async",
+}
+MARKS = re.compile(r"end: |ThreadpoolListener::")
+"""Events that the profiler writes for itself: the far end of an arrow, when a thread of a pool woke up."""
+MODULE = re.compile(r"(?P<name>.*?)\((?P<id>-?\d+)\)$", re.DOTALL)
+DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
+METADATA_PLANE, TASK_PLANE = "/host:metadata", "Task Environment"
+HOST: Final = "host"
+_OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
+_DAMAGE = (TruncatedError, IndexError, ValueError, OverflowError)
+"""What reading a damaged message raises."""
 
 
 def lanes_of(space: Space) -> Trace:
-    """The lanes of a space, on one clock."""
-    lines = [(plane, line) for plane in space.planes for line in plane.lines if len(line)]
-    origin = min((line.timestamp_ns for _, line in lines), default=0)
-    trace = Trace(platform="", origin_ns=origin)
-    ops = _Ops()
+    """The lanes of a space, on one clock. What cannot be read of it is named in `problems`."""
+    trace = Trace(hosts=list(space.hosts), problems=[*space.problems, *space.errors])
+    lines = {id(plane): _readable_lines(plane, trace) for plane in space.planes}
+    stamps = [line.timestamp_ns for found in lines.values() for line in found if len(line)]
+    trace.origin_ns = min(stamps, default=0)
+    ops = OpNumbers()
     for plane in space.planes:
-        device = _DEVICE.match(plane.name)
+        device = DEVICE.match(plane.name)
         if device is not None:
-            _device_lanes(plane, device, trace, ops)
+            _device_lanes(plane, lines[id(plane)], device, trace, ops)
+        elif plane.name == METADATA_PLANE:
+            _guarded(trace, plane.name, _programs, plane, trace)
+        elif plane.name == TASK_PLANE:
+            started = plane.stats.get("profile_start_time")
+            trace.started_unix_ns = started if isinstance(started, int) else None
     for plane in space.planes:
-        if plane.name.startswith("/host:") and plane.name != "/host:metadata":
-            _host_lanes(plane, trace, ops)
+        if plane.name.startswith("/host:") and plane.name != METADATA_PLANE:
+            _host_lanes(plane, lines[id(plane)], trace, ops)
     trace.ops = ops.list
     return trace
 
 
-def _device_lanes(plane: Plane, device: re.Match[str], trace: Trace, ops: _Ops) -> None:
-    names = {line.name or line.display_name for line in plane.lines if len(line)}
+def _readable_lines(plane: Plane, trace: Trace) -> list[Line]:
+    found, damaged = plane.readable_lines()
+    trace.problems += [f"{plane.name}: a line cannot be read: {problem}" for problem in damaged]
+    trace.events += sum(len(line) for line in found)
+    return found
+
+
+def _guarded(trace: Trace, where: str, read: Callable[..., None], *arguments: object) -> None:
+    """Calls `read`, and notes where damage stopped it."""
+    try:
+        read(*arguments)
+    except _DAMAGE as error:
+        trace.problems.append(f"{where} is damaged: {error}")
+
+
+def _add(trace: Trace, lane: Lane) -> None:
+    """Takes a lane in, without what cannot be a time."""
+    good, dropped = sound(lane)
+    if dropped:
+        trace.problems.append(f"{lane.device} {lane.name}: {dropped} events have impossible times and are left out")
+    if len(good):
+        trace.lanes.append(good)
+
+
+def _device_lanes(plane: Plane, lines: list[Line], device: re.Match[str], trace: Trace, ops: OpNumbers) -> None:
+    names = {line.name or line.display_name for line in lines if len(line)}
     has_streams = any(name.startswith("Stream") for name in names)
     platform = device["platform"].lower().replace("custom", "gpu")
-    modules = _module_names(plane)
-    for line in plane.lines:
-        if not len(line):
-            continue
+    label = f"{platform}:{device['number']}"
+    trace.devices[label] = {name: value for name, value in plane.stats.items() if not isinstance(value, bytes)}
+    modules = _module_names(plane, lines)
+
+    def read(line: Line) -> None:
         name = line.name or line.display_name
-        kind = _DERIVED.get(name, "stream" if name.startswith("Stream") else "host")
+        kind: Kind = DERIVED.get(name, "stream" if name.startswith("Stream") else HOST)
         if has_streams and kind in ("ops", "async"):
-            kind = "host"  # it repeats the streams
-        lane = _lane(line, trace, f"{platform}:{device['number']}", name, kind)  # type: ignore[arg-type]
+            return  # it repeats the streams
+        lane = _lane(line, trace, label, name, kind)
         if kind == "stream":
-            _ops_of_events(plane, line, lane, ops)
-        elif kind == "ops":
+            columns = line.stats(plane.stat_ids(*_OP_STATS, "kernel_details", "memcpy_details"))
+            _ops_of_events(plane, columns, lane, ops)
+            lane.launch = _text_column(plane, columns.get("kernel_details"))
+            lane.copy = _text_column(plane, columns.get("memcpy_details"))
+        elif kind in ("ops", "async"):
             _ops_of_metadata(plane, line, lane, modules, ops)
-        _own_clock(plane, line, lane)
+        if platform == "tpu":
+            _own_clock(plane, line, lane)
         if kind in ("stream", "ops") and (lane.op_of != NO_OP).any():
             trace.platform = "tpu" if kind == "ops" and platform == "tpu" else "gpu"
-        trace.lanes.append(lane)
+        _add(trace, lane)
+
+    for line in lines:
+        if len(line):
+            _guarded(trace, f"{plane.name} {line.name}", read, line)
 
 
-def _host_lanes(plane: Plane, trace: Trace, ops: _Ops) -> None:
+def _host_lanes(plane: Plane, lines: list[Line], trace: Trace, ops: OpNumbers) -> None:
     on_device = trace.platform != ""
-    for line in plane.lines:
-        if not len(line):
-            continue
-        lane = _lane(line, trace, "host", line.name or line.display_name or "(no name)", "host")
-        if not on_device:
-            _ops_of_events(plane, line, lane, ops)
-            if (lane.op_of != NO_OP).any():
-                trace.platform = "cpu"
-                lane.device, lane.kind = "cpu:0", "thread"
-        trace.lanes.append(lane)
+
+    def read(line: Line) -> None:
+        lane = _lane(line, trace, HOST, line.name or line.display_name or "(no name)", HOST)
+        columns = line.stats(plane.stat_ids(*_OP_STATS, "step_num", "memcpy_details"))
+        _ops_of_events(plane, columns, lane, ops)
+        step = columns.get("step_num")
+        if step is not None and step.present.any():
+            lane.step = _integers(plane, step, ABSENT)
+        lane.copy = _text_column(plane, columns.get("memcpy_details"))
+        launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
+        own = (lane.op_of != NO_OP) & ~launches if not on_device else np.zeros(len(lane), np.bool_)
+        marks = np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+        _add(trace, lane.select(np.flatnonzero(~own & ~marks)))
+        if own.any():
+            trace.platform = "cpu"
+            _add_cpu_lanes(plane, lane, np.flatnonzero(own), columns.get("device_ordinal"), trace)
+
+    for line in lines:
+        if len(line):
+            _guarded(trace, f"{plane.name} {line.name}", read, line)
+
+
+def _add_cpu_lanes(plane: Plane, lane: Lane, rows: Ints, ordinal: StatColumn | None, trace: Trace) -> None:
+    """The ops of one thread; threads serve all CPU devices of a process, so that one may make several lanes."""
+    numbers = _integers(plane, ordinal, 0)[rows] if ordinal is not None else np.zeros(len(rows), np.int64)
+    for number in np.unique(numbers).tolist():
+        part = lane.select(rows[numbers == number])
+        part.device, part.kind = f"cpu:{number}", "thread"
+        _add(trace, part)
 
 
 def _lane(line: Line, trace: Trace, device: str, name: str, kind: Kind) -> Lane:
-    plane = line.plane
+    metadata = line.plane.event_metadata
     ids, name_of = np.unique(line.metadata_ids, return_inverse=True)
-    metadata = plane.event_metadata
     texts = []
     for key in ids.tolist():
         known = metadata.get(key)
@@ -158,40 +177,43 @@ def _lane(line: Line, trace: Trace, device: str, name: str, kind: Kind) -> Lane:
         names=texts,
         name_of=name_of.astype(np.int64),
         op_of=np.full(len(line), NO_OP, np.int64),
-        line=line,
     )
 
 
-def _ops_of_events(plane: Plane, line: Line, lane: Lane, ops: _Ops) -> None:
+def _ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops: OpNumbers) -> None:
     """GPU and CPU: the event's own statistics name the op."""
-    wanted = plane.stat_ids("hlo_op", "hlo_module", "program_id", "correlation_id")
-    columns = line.stats(wanted)
-    op, module, program = columns.get("hlo_op"), columns.get("hlo_module"), columns.get("program_id")
     correlation = columns.get("correlation_id")
     if correlation is not None and correlation.present.any():
-        lane.correlation = np.where(correlation.present, correlation.number, -1)
+        lane.correlation = _integers(plane, correlation, ABSENT)
+    op, module, program = columns.get("hlo_op"), columns.get("hlo_module"), columns.get("program_id")
     if op is None or not op.present.any():
         return
-    ignored = np.array([bool(_IGNORED.match(name)) for name in lane.names])[lane.name_of]
-    rows = np.flatnonzero(op.present & ~ignored)
+    if (execution := columns.get("run_id")) is not None:
+        lane.execution = _integers(plane, execution, 0)
+    marks = np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+    rows = np.flatnonzero(op.present & ~marks)
     keys = np.stack([_keys(op, rows), _keys(module, rows), _keys(program, rows)])
     different, which = np.unique(keys, axis=1, return_inverse=True)
     first = np.full(different.shape[1], len(rows), np.int64)
     np.minimum.at(first, which.ravel(), np.arange(len(rows)))
     numbers = np.empty(different.shape[1], np.int64)
     for index, example in enumerate(rows[first].tolist()):
-        identity = int(program.number[example]) if program is not None and program.present[example] else None
+        name = _text(plane, op, example)
+        if not name:
+            numbers[index] = NO_OP
+            continue
+        identity = _text(plane, program, example)
         numbers[index] = ops.number(
             Op(
                 module=_text(plane, module, example),
-                program=None if identity is None else identity & 0xFFFF_FFFF_FFFF_FFFF,
-                name=_text(plane, op, example),
+                program=int(identity) & PROGRAM_MASK if identity.lstrip("-").isdecimal() else None,
+                name=name,
             )
         )
     lane.op_of[rows] = numbers[which.ravel()]
 
 
-def _keys(column: StatColumn | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _keys(column: StatColumn | None, rows: Ints) -> Ints:
     """Numbers that are equal where the statistic is: references and integers as they are, texts by their hash."""
     if column is None:
         return np.zeros(len(rows), np.int64)
@@ -214,6 +236,27 @@ def _text(plane: Plane, column: StatColumn | None, row: int) -> str:
     return str(int(column.number[row]))
 
 
+def _integers(plane: Plane, column: StatColumn, default: int) -> Ints:
+    """A column of integers; those that a writer put down as text are read too."""
+    values = np.where(column.present & (column.text_end == 0) & ~column.is_reference, column.number, default)
+    for row in np.flatnonzero(column.present & ((column.text_end > 0) | column.is_reference)).tolist():
+        text = _text(plane, column, row)
+        values[row] = int(text) if text.lstrip("-").isdecimal() and len(text) < 19 else default
+    return values
+
+
+def _text_column(plane: Plane, column: StatColumn | None) -> TextColumn | None:
+    if column is None or not column.present.any():
+        return None
+    rows = np.flatnonzero(column.present)
+    different, which = np.unique(_keys(column, rows), return_inverse=True)
+    first = np.full(len(different), len(rows), np.int64)
+    np.minimum.at(first, which, np.arange(len(rows)))
+    found = np.full(len(column.present), ABSENT, np.int64)
+    found[rows] = which
+    return TextColumn([_text(plane, column, row) for row in rows[first].tolist()], found)
+
+
 def _own_clock(plane: Plane, line: Line, lane: Lane) -> None:
     """TPU: what the device's own clock says; the event's times are converted to the host's clock, which drifts.
 
@@ -227,32 +270,50 @@ def _own_clock(plane: Plane, line: Line, lane: Lane) -> None:
     lane.starts, lane.durations = offset.number + shift, duration.number
 
 
-def _module_names(plane: Plane) -> dict[int, str]:
+def _module_names(plane: Plane, lines: list[Line]) -> dict[int, str]:
     """Names of programs by id, from events such as `jit_f(1219…)`."""
     found = {}
-    for line in plane.lines:
+    for line in lines:
         if line.name != "XLA Modules":
             continue
         for key in np.unique(line.metadata_ids).tolist():
             known = plane.event_metadata.get(key)
-            match = _MODULE.match(known.name) if known is not None else None
+            match = MODULE.match(known.name) if known is not None else None
             if match:
-                found[int(match["id"]) & 0xFFFF_FFFF_FFFF_FFFF] = match["name"]
+                found[int(match["id"]) & PROGRAM_MASK] = match["name"]
     return found
 
 
-def _ops_of_metadata(plane: Plane, line: Line, lane: Lane, modules: dict[int, str], ops: _Ops) -> None:
+def _ops_of_metadata(plane: Plane, line: Line, lane: Lane, modules: dict[int, str], ops: OpNumbers) -> None:
     """TPU: the event's metadata names the op, its program, and what it costs."""
     ids, which = np.unique(line.metadata_ids, return_inverse=True)
-    numbers = np.full(len(ids), NO_OP, np.int64)
+    numbers: NDArray[np.int64] = np.full(len(ids), NO_OP, np.int64)
     for index, key in enumerate(ids.tolist()):
         known = plane.event_metadata.get(key)
-        if known is None:
+        program = known.stats.get("program_id") if known is not None else None
+        if known is None or not isinstance(program, int):
             continue
-        program = known.stats.get("program_id")
-        if not isinstance(program, int):
-            continue
-        identity = program & 0xFFFF_FFFF_FFFF_FFFF
-        name = known.display_name or known.name.lstrip("%").split(" ", 1)[0]
+        identity = program & PROGRAM_MASK
+        name = _instruction(known.name) if lane.kind == "async" else known.display_name or _instruction(known.name)
         numbers[index] = ops.number(Op(module=modules.get(identity, ""), program=identity, name=name))
     lane.op_of[:] = numbers[which]
+
+
+def _instruction(line: str) -> str:
+    """The name in a line of HLO: `copy-start.2` of `%copy-start.2 = (...) copy-start(...)`."""
+    return line.lstrip("%").split(" ", 1)[0]
+
+
+def _programs(plane: Plane, trace: Trace) -> None:
+    """The HLO modules of a profile: the metadata's name is `jit_f(ID)`, its key or `program_id` is the id."""
+    trace.notes |= {name: str(value) for name, value in plane.stats.items() if name.endswith("_version")}
+    for key, known in plane.event_metadata.items():
+        proto = known.stats.get("Hlo Proto")
+        if not isinstance(proto, bytes):
+            continue
+        match = MODULE.match(known.name)
+        program = known.stats.get("program_id")
+        if not isinstance(program, int):
+            program = int(match["id"]) if match else key
+        name = match["name"] if match else known.name
+        trace.programs.append(ProgramText(name=name, program=program & PROGRAM_MASK, proto=proto))

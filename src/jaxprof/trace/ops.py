@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxprof.trace.intervals import medians_by_group, self_times, union_by_group
-from jaxprof.trace.lanes import NO_OP, Lane, Op, Trace
+from jaxprof.trace.model import NO_OP, Lane, Op, Trace
 
 PS = 1e-12
 

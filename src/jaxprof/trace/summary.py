@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from jaxprof.events import CaptureTaken, Event, KernelsMeasured
-from jaxprof.trace.lanes import Trace, lanes_of
+from jaxprof.trace.lanes import lanes_of
+from jaxprof.trace.model import Trace
 from jaxprof.trace.ops import PS, op_times, unattributed_seconds
 from jaxprof.trace.xspace import read_xspace
 

@@ -248,10 +248,15 @@ class Plane:
         self.stat_names = {key: space.name_of(value) for key, value in map(space.map_entry, stat_metadata) if value}
         self._stats = stats
 
-    @cached_property
-    def lines(self) -> list[Line]:
-        """The plane's lines, their events not yet decoded."""
-        return [Line(self, begin, end) for begin, end in self._lines]
+    def readable_lines(self) -> tuple[list[Line], list[str]]:
+        """The plane's lines, their events not yet decoded, and what is wrong with those that are damaged."""
+        found, problems = [], []
+        for begin, end in self._lines:
+            try:
+                found.append(Line(self, begin, end))
+            except (TruncatedError, IndexError) as error:
+                problems.append(str(error))
+        return found, problems
 
     @cached_property
     def stats(self) -> dict[str, Value]:

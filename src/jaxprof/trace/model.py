@@ -1,0 +1,176 @@
+"""What a profile is once it is read, whichever format it came in: lanes of intervals on one clock, and HLO ops.
+
+Times are integers of picoseconds from the trace's origin. Nothing here knows a file format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Kind = Literal["stream", "ops", "async", "thread", "modules", "steps", "host"]
+Platform = Literal["cpu", "gpu", "tpu", ""]
+NO_OP = -1
+ABSENT = -1
+"""No value, in columns of numbers that are never negative, and of indices."""
+LONGEST_PS = 10**18
+"""Eleven days: an interval that is longer, or begins later, is damage and not a time."""
+PROGRAM_MASK = 0xFFFF_FFFF_FFFF_FFFF
+"""Program ids are unsigned; some writers keep them in signed fields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An HLO instruction as a profile names it."""
+
+    module: str
+    program: int | None
+    """The program's id, as an unsigned number; None where the profile does not say."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """A text of each interval of a lane; the few different ones are kept once."""
+
+    texts: list[str]
+    which: Ints
+    """Index into `texts`, or `ABSENT`."""
+
+    def select(self, rows: Ints) -> TextColumn:
+        """The column of some rows only."""
+        return TextColumn(self.texts, self.which[rows])
+
+
+@dataclass(slots=True)
+class Lane:
+    """One row of intervals."""
+
+    device: str
+    """`cpu:0`, `gpu:0`, `tpu:1`, or `host`; with `NAME/` before it where several hosts are open together."""
+    name: str
+    kind: Kind
+    starts: Ints
+    durations: Ints
+    names: list[str]
+    name_of: Ints
+    """Index into `names`, for each interval."""
+    op_of: Ints
+    """Index into `Trace.ops`, or `NO_OP`. On a host lane: the op that a launch is for."""
+    correlation: Ints | None = None
+    """What joins a launch on the host with the kernel on the device; `ABSENT` where there is none."""
+    step: Ints | None = None
+    """`step_num` of a step annotation; `ABSENT` for other events."""
+    execution: Ints | None = None
+    """`run_id`: which execution of its program an op belongs to; any integer, 0 where the profile does not say."""
+    launch: TextColumn | None = None
+    """`kernel_details`: grid, block, registers and the like of a GPU kernel."""
+    copy: TextColumn | None = None
+    """`memcpy_details` of a GPU's copies."""
+
+    guessed: NDArray[np.bool_] | None = None
+    """Where `op_of` is a guess."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def ends(self) -> Ints:
+        """When each interval was over."""
+        return self.starts + self.durations
+
+    def select(self, rows: Ints) -> Lane:
+        """A lane of some intervals of this one (their indices), in the same order."""
+
+        def part(column: Ints | None) -> Ints | None:
+            return None if column is None else column[rows]
+
+        return Lane(
+            device=self.device,
+            name=self.name,
+            kind=self.kind,
+            starts=self.starts[rows],
+            durations=self.durations[rows],
+            names=self.names,
+            name_of=self.name_of[rows],
+            op_of=self.op_of[rows],
+            correlation=part(self.correlation),
+            step=part(self.step),
+            execution=part(self.execution),
+            launch=None if self.launch is None else self.launch.select(rows),
+            copy=None if self.copy is None else self.copy.select(rows),
+            guessed=None if self.guessed is None else self.guessed[rows],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramText:
+    """An HLO module that lies in a profile."""
+
+    name: str
+    program: int | None
+    proto: bytes
+    """An `HloProto`."""
+
+
+@dataclass(slots=True)
+class Trace:
+    """All of a file, or of the files of several hosts."""
+
+    platform: Platform = ""
+    """Where the HLO ops ran; empty where there are none."""
+    lanes: list[Lane] = field(default_factory=list)
+    ops: list[Op] = field(default_factory=list)
+    programs: list[ProgramText] = field(default_factory=list)
+    devices: dict[str, dict[str, int | float | str]] = field(default_factory=dict)
+    """What the profile says of each device, by lane's device: vendor, clock, memory bandwidth, peak FLOP/s."""
+    hosts: list[str] = field(default_factory=list)
+    origin_ns: int = 0
+    """What the lines' clocks showed at the trace's origin."""
+    started_unix_ns: int | None = None
+    """When the profiling began, by the wall clock."""
+    events: int = 0
+    """Events in the file; more than the lanes' intervals, which leave the profiler's own marks out."""
+    problems: list[str] = field(default_factory=list)
+    """What could not be read, a line each."""
+    notes: dict[str, str] = field(default_factory=dict)
+    """Facts of the recording, such as `jaxlib_version`."""
+
+    def op_lanes(self) -> list[Lane]:
+        """The lanes that are counted: where HLO ops ran, each once."""
+        return [lane for lane in self.lanes if lane.kind in ("stream", "ops", "thread")]
+
+    @property
+    def span_ps(self) -> tuple[int, int] | None:
+        """When the first interval began and the last ended; None for a trace without any."""
+        spans = [(int(lane.starts.min()), int(lane.ends.max())) for lane in self.lanes if len(lane)]
+        return (min(begin for begin, _ in spans), max(end for _, end in spans)) if spans else None
+
+
+class OpNumbers:
+    """Numbers for ops, given as they are met."""
+
+    def __init__(self) -> None:
+        self.list: list[Op] = []
+        self._numbers: dict[Op, int] = {}
+
+    def number(self, op: Op) -> int:
+        """The index of `op` in `list`."""
+        found = self._numbers.get(op)
+        if found is None:
+            found = self._numbers[op] = len(self.list)
+            self.list.append(op)
+        return found
+
+
+def sound(lane: Lane) -> tuple[Lane, int]:
+    """The lane without intervals whose times cannot be, and how many those were."""
+    good = (
+        (lane.durations >= 0) & (lane.durations < LONGEST_PS) & (lane.starts > -LONGEST_PS) & (lane.starts < LONGEST_PS)
+    )
+    dropped = len(lane) - int(np.count_nonzero(good))
+    return (lane.select(np.flatnonzero(good)), dropped) if dropped else (lane, 0)

@@ -1,0 +1,213 @@
+"""Where the time of each step went: kernels, copies, collectives, gaps, idle. The parts of a step add up to it.
+
+Each moment of a step on a device belongs to one part, the first that fits: a kernel ran; a collective ran and no
+kernel (exposed); a copy ran and neither; a program was being executed but nothing ran (a gap between launches);
+nothing was being executed (idle). A collective that ran beside a kernel is overlapped, and told apart from the parts.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxprof.trace.coverage import Coverage, holds_others
+from jaxprof.trace.executions import executions_on
+from jaxprof.trace.launch import copies_of
+from jaxprof.trace.model import ABSENT, NO_OP, Ints, Lane, Trace
+
+PS: Final = 1e-12
+STEPS_KEPT: Final = 4096
+"""More steps than that are not written down one by one."""
+COLLECTIVE = re.compile(
+    r"all-?_?reduce|all-?_?gather|reduce-?_?scatter|all-?_?to-?_?all|collective|nccl|rccl|^(send|recv)(-done)?\b",
+    re.IGNORECASE,
+)
+_CLEARLY: Final = 0.9
+_COPY_OP = re.compile(r"(copy|slice|dynamic-update-slice)-(start|done)\b|async-copy|(in|out)feed\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """All steps of a profile, and how they were found."""
+
+    found_by: str
+    """As `StepsMeasured.found_by`."""
+    rows: list[dict[str, Any]]
+    total: int
+    """How many there are; the rows are the first of them."""
+    outside_seconds: float
+    """Device time that lies in no step."""
+    inside_seconds: float
+    """Device time that does."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Windows:
+    """Steps on one device: the same index in all three."""
+
+    names: list[str]
+    starts: Ints
+    ends: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class _Activity:
+    """What a device did."""
+
+    kernels: Coverage
+    collectives: Coverage
+    copies: Coverage
+    holders: Coverage
+    """While loops and the like: their time without what runs in them is the program's own."""
+    executing: Coverage
+
+
+def steps_of(trace: Trace) -> Steps:
+    """The steps on every device that ran HLO ops."""
+    devices = list(dict.fromkeys(lane.device for lane in trace.op_lanes()))
+    found_by, rows, total, inside, busy_all = "", [], 0, 0, 0
+    for device in devices:
+        executing = executions_on(trace, device)
+        how, windows = _windows(trace, device, [(one.program[0], one.starts, one.ends) for one in executing])
+        if not len(windows.starts):
+            continue
+        found_by = found_by or how
+        activity = _activity(
+            trace,
+            device,
+            Coverage.of(
+                np.concatenate([np.zeros(0, np.int64), *(one.starts for one in executing)]),
+                np.concatenate([np.zeros(0, np.int64), *(one.ends for one in executing)]),
+            ),
+        )
+        op_starts = np.sort(np.concatenate([lane.starts for lane in trace.op_lanes() if lane.device == device]))
+        rows += _rows(device, windows, activity, op_starts)
+        total += len(windows.starts)
+        busy = activity.kernels | activity.collectives | activity.copies | activity.holders
+        in_steps = Coverage.of(windows.starts, windows.ends)
+        inside += int(busy.within(in_steps.starts, in_steps.ends).sum())
+        busy_all += int((busy.ends - busy.starts).sum())
+    return Steps(found_by, rows, total, (busy_all - inside) * PS, inside * PS)
+
+
+def _windows(trace: Trace, device: str, executions: list[tuple[str, Ints, Ints]]) -> tuple[str, _Windows]:
+    annotated = _annotated(trace, device)
+    if annotated is not None:
+        return "annotation", annotated
+    if executions:
+        name, starts, ends = executions[0]
+        # A step reaches to the next one's begin, so that what the host does between two calls is seen.
+        until = np.concatenate([starts[1:], ends[-1:]])
+        return "modules", _Windows([f"{name} {number}" for number in range(len(starts))], starts, until)
+    spans = [(int(lane.starts.min()), int(lane.ends.max())) for lane in trace.op_lanes() if lane.device == device]
+    begin, end = min(start for start, _ in spans), max(last for _, last in spans)
+    return "whole", _Windows(["whole profile"], np.array([begin]), np.array([end]))
+
+
+def _annotated(trace: Trace, device: str) -> _Windows | None:
+    """The device's own `Steps` line, else the step annotations of its host."""
+    for lane in trace.lanes:
+        if lane.device == device and lane.kind == "steps" and len(lane):
+            order = np.argsort(lane.starts, kind="stable")
+            names = [f"step {lane.names[number]}" for number in lane.name_of[order].tolist()]
+            return _Windows(names, lane.starts[order], lane.ends[order])
+    host = device.rpartition("/")[0]
+    marked = [
+        (int(lane.starts[row]), int(lane.ends[row]), f"{lane.names[int(lane.name_of[row])]} {int(lane.step[row])}")
+        for lane in trace.lanes
+        if lane.step is not None and lane.device.rpartition("/")[0] == host
+        for row in np.flatnonzero(lane.step != ABSENT).tolist()
+    ]
+    if not marked:
+        return None
+    marked.sort()
+    starts, ends, names = (list(column) for column in zip(*marked, strict=True))
+    return _Windows(names, np.array(starts, np.int64), np.array(ends, np.int64))
+
+
+def _activity(trace: Trace, device: str, executing: Coverage) -> _Activity:
+    is_collective = np.array([bool(COLLECTIVE.search(op.name)) for op in trace.ops] + [False], np.bool_)
+    is_copy = np.array([bool(_COPY_OP.match(op.name)) for op in trace.ops] + [False], np.bool_)
+    parts: dict[str, list[Lane]] = {"kernels": [], "collectives": [], "copies": [], "holders": []}
+    for lane in trace.lanes:
+        if lane.device != device or lane.kind not in ("stream", "ops", "thread", "async"):
+            continue
+        collective, copy = is_collective[lane.op_of], is_copy[lane.op_of]  # NO_OP is the last place: False
+        if lane.kind == "stream":
+            collective = collective | _named(lane, COLLECTIVE)
+            copy = copy | (copies_of(lane) & (lane.op_of == NO_OP))
+        holder = np.zeros(len(lane), np.bool_)
+        if lane.kind in ("ops", "thread"):
+            holder = holds_others(lane.starts, lane.durations)
+        elif lane.kind == "async":
+            copy = ~collective
+        parts["holders"].append(lane.select(np.flatnonzero(holder)))
+        parts["collectives"].append(lane.select(np.flatnonzero(collective & ~holder)))
+        parts["copies"].append(lane.select(np.flatnonzero(copy & ~collective & ~holder)))
+        parts["kernels"].append(lane.select(np.flatnonzero(~(collective | copy | holder))))
+    return _Activity(**{name: _covered(lanes) for name, lanes in parts.items()}, executing=executing)
+
+
+def _named(lane: Lane, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
+    return np.array([bool(pattern.search(name)) for name in lane.names], np.bool_)[lane.name_of]
+
+
+def _covered(lanes: list[Lane]) -> Coverage:
+    nothing = np.zeros(0, np.int64)
+    return Coverage.of(
+        np.concatenate([nothing, *(lane.starts for lane in lanes)]),
+        np.concatenate([nothing, *(lane.ends for lane in lanes)]),
+    )
+
+
+def _rows(device: str, windows: _Windows, activity: _Activity, op_starts: Ints) -> list[dict[str, Any]]:
+    starts, ends = windows.starts[:STEPS_KEPT], windows.ends[:STEPS_KEPT]
+
+    def covered(coverage: Coverage) -> Ints:
+        return coverage.within(starts, ends)
+
+    with_collectives = activity.kernels | activity.collectives
+    with_copies = with_collectives | activity.copies
+    busy = with_copies | activity.holders
+    kernels = covered(activity.kernels) + covered(busy) - covered(with_copies)
+    exposed = covered(with_collectives) - covered(activity.kernels)
+    copies = covered(with_copies) - covered(with_collectives)
+    gaps = covered(busy | activity.executing) - covered(busy)
+    idle = (ends - starts) - covered(busy | activity.executing)
+    overlapped = covered(activity.collectives) - exposed
+    complete = _complete(windows, op_starts)[:STEPS_KEPT]
+    return [
+        {
+            "name": windows.names[index],
+            "device": device,
+            "start_seconds": int(starts[index]) * PS,
+            "seconds": int(ends[index] - starts[index]) * PS,
+            "complete": bool(complete[index]),
+            "parts": {
+                "kernels": int(kernels[index]) * PS,
+                "transfers": int(copies[index]) * PS,
+                "collectives_exposed": int(exposed[index]) * PS,
+                "launch_gaps": int(gaps[index]) * PS,
+                "idle": int(idle[index]) * PS,
+            },
+            "collectives_overlapped_seconds": int(overlapped[index]) * PS,
+        }
+        for index in range(len(starts))
+    ]
+
+
+def _complete(windows: _Windows, op_starts: Ints) -> NDArray[np.bool_]:
+    """False for the first and the last step where they have clearly fewer ops than every step between them.
+
+    The profile then began, or ended, in the middle of it.
+    """
+    found = np.ones(len(windows.starts), np.bool_)
+    if len(found) < 3:
+        return found
+    ops = np.searchsorted(op_starts, windows.ends) - np.searchsorted(op_starts, windows.starts)
+    found[[0, -1]] = ops[[0, -1]] >= _CLEARLY * ops[1:-1].min()
+    return found
