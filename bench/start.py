@@ -76,8 +76,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as home:
         (Path(home) / "sessions").mkdir()
         rows = [
-            ("first frame, with its rows", lambda: frame(APP, b"matmul", home), lambda: frame(BARE, b"bare-ready", home),
-             "bare Textual app, one Static", FRAME_LIMIT),
+            ("first frame, with its rows", lambda: frame(APP, b"matmul", home),
+             lambda: frame(BARE, b"bare-ready", home), "bare Textual app, one Static", FRAME_LIMIT),
             ("jaxprof --help", lambda: command(["-m", "jaxprof", "--help"]), lambda: command(["-c", "import click"]),
              "python -c 'import click'", HELP_LIMIT),
         ]  # fmt: skip

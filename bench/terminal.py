@@ -50,12 +50,12 @@ class Terminal:
                 raise TimeoutError(f"{pattern!r} was not written in {timeout:g} s: {bytes(self.output[-400:])!r}")
         return time.perf_counter() - self.began
 
-    def silence(self, seconds: float, timeout: float = 30.0) -> None:
-        """Reads until nothing was written for `seconds`. Raises TimeoutError."""
-        deadline = time.perf_counter() + timeout
-        while self.read(seconds):
-            if time.perf_counter() > deadline:
-                raise TimeoutError(f"it goes on writing: {bytes(self.output[-400:])!r}")
+    def drain(self, quiet: float, most: float = 30.0) -> None:
+        """Reads until nothing was written for `quiet` seconds, at most for `most` seconds."""
+        deadline = time.perf_counter() + most
+        while time.perf_counter() < deadline:
+            if not self.read(min(quiet, max(0.0, deadline - time.perf_counter()))):
+                return
 
     def send(self, data: bytes) -> None:
         """Presses keys."""

@@ -9,6 +9,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from jaxprof.safe_text import safe
+
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
@@ -28,8 +30,8 @@ class AskText(ModalScreen[str | None]):
         with Vertical(classes="dialog") as box:
             box.border_title = self._title
             box.border_subtitle = f"{self._enter}, Esc leaves"
-            yield Static(self._text, markup=False, classes="dialog-text")
-            yield Input(self._value, compact=True)
+            yield Static(safe(self._text), markup=False, classes="dialog-text")
+            yield Input(safe(self._value), compact=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)

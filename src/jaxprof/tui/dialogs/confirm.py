@@ -9,6 +9,8 @@ from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
+from jaxprof.safe_text import safe
+
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
@@ -29,7 +31,7 @@ class Confirm(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
             box.border_title = self._title
-            yield Static(self._question, markup=False, classes="dialog-text")
+            yield Static(safe(self._question), markup=False, classes="dialog-text")
             with Horizontal(classes="dialog-buttons"):
                 yield Button(self._no, id="no", compact=True)
                 yield Button(self._yes, id="yes", variant="error", compact=True)

@@ -10,6 +10,8 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
+from jaxprof.safe_text import safe
+
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
@@ -29,10 +31,10 @@ class SaveAs(ModalScreen[Path | None]):
         with Vertical(classes="dialog") as box:
             box.border_title = self._title
             box.border_subtitle = "Enter saves, Esc leaves"
-            yield Static(self._text, markup=False, classes="dialog-text")
+            yield Static(safe(self._text), markup=False, classes="dialog-text")
             if self._advice:
-                yield Static(self._advice, markup=False, classes="dialog-advice")
-            yield Input(str(self._place), placeholder="folder or file", compact=True)
+                yield Static(safe(self._advice), markup=False, classes="dialog-advice")
+            yield Input(safe(str(self._place)), placeholder="folder or file", compact=True)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         text = event.value.strip()

@@ -38,6 +38,12 @@ class SessionScreen(Screen[None]):
         """The app, by its own type."""
         return cast("JaxprofApp", self.app)
 
+    @property
+    def whole(self) -> bool:
+        """Whether the widgets are there: messages still come while they are made, and while the app is closed."""
+        whole = self._composed and all(child.is_attached for child in self.children)
+        return whole and bool(self.query(self.AUTO_FOCUS or KeyBar))
+
     def compose(self) -> ComposeResult:
         yield ModeBar(self.MODE)
         yield from self.compose_body()
@@ -64,6 +70,9 @@ class SessionScreen(Screen[None]):
 
     def on_session_changed(self, message: SessionChanged) -> None:
         """Shows what changed, together with what was missed."""
+        if not self.whole:
+            self.miss(message.runs, replaced=message.replaced)
+            return
         runs = frozenset(message.runs | self._missed)
         replaced = message.replaced or self._replaced
         self._missed, self._replaced = set(), False
@@ -76,9 +85,8 @@ class SessionScreen(Screen[None]):
 
     def come_into_view(self) -> None:
         """Catches up with what was missed. Subclasses add what they read anew at each visit."""
-        bars = self.query(ModeBar)
-        if not bars:  # the app is being closed, and its widgets are gone already
+        if not self.whole:
             return
-        bars.first().show_state()
+        self.query_one(ModeBar).show_state()
         if self._missed or self._replaced:
             self.on_session_changed(SessionChanged(frozenset(self.profiler.session.runs), replaced=self._replaced))

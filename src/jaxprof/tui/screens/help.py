@@ -10,6 +10,8 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from jaxprof.tui.widgets.drawing import hang
+
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.screen import Screen
@@ -30,33 +32,40 @@ class HelpScreen(ModalScreen[None]):
         with VerticalScroll(classes="dialog help") as box:
             box.border_title = "Keys"
             box.border_subtitle = "Esc closes"
-            yield Static(self._text(), markup=False)
+            yield Static(markup=False)
 
-    def _text(self) -> Content:
-        groups: dict[str, dict[str, list[Any]]] = {}
+    def on_mount(self) -> None:
+        self._show()
+
+    def on_resize(self) -> None:
+        """Explanations hang beneath themselves, so their lines depend on the width."""
+        self.call_after_refresh(self._show)
+
+    def _show(self) -> None:
+        text = self.query_one(Static)
+        text.update(self._text(max(40, text.size.width)))
+
+    def _text(self, width: int) -> Content:
+        lines: list[Content] = []
+        for place, actions in self._groups().items():
+            lines += [Content("")] if lines else []
+            lines.append(Content.styled(place, "bold $primary"))
+            for bindings in actions.values():
+                shown = " ".join(dict.fromkeys(self.app.get_key_display(binding) for binding in bindings))
+                head = Content.assemble(
+                    (f"  {shown:<12} ", "bold $footer-key-foreground"), f"{bindings[0].description:<16} "
+                )
+                lines.append(hang(head, bindings[0].tooltip, width, "$text-muted"))
+        return Content("\n").join(lines)
+
+    def _groups(self) -> dict[str, dict[str, list[Binding]]]:
+        """Place → action → its bindings: of the pane that has the focus, of the screen, of the app."""
+        groups: dict[str, dict[str, list[Binding]]] = {"In this pane": {}, "On this screen": {}, "Everywhere": {}}
         for active in self._below.active_bindings.values():
             binding = active.binding
             if not binding.description or not binding.id:
                 continue
-            place = "Everywhere" if active.node is self.app else "This screen" if active.node is self._below else "Here"
-            groups.setdefault(place, {}).setdefault(binding.action, []).append(binding)
-        lines: list[Content] = []
-        for place in ("Here", "This screen", "Everywhere"):
-            if place not in groups:
-                continue
-            lines += (
-                [Content(""), Content.styled(place, "bold $primary")]
-                if lines
-                else [Content.styled(place, "bold $primary")]
-            )
-            for bindings in groups[place].values():
-                shown = " ".join(dict.fromkeys(self.app.get_key_display(binding) for binding in bindings))
-                first = bindings[0]
-                lines.append(
-                    Content.assemble(
-                        (f"  {shown:<14}", "bold $footer-key-foreground"),
-                        f"{first.description:<20}",
-                        (first.tooltip, "$text-muted"),
-                    )
-                )
-        return Content("\n").join(lines)
+            everywhere, screen = active.node is self.app, active.node is self._below
+            place = "Everywhere" if everywhere else "On this screen" if screen else "In this pane"
+            groups[place].setdefault(binding.action, []).append(binding)
+        return {place: actions for place, actions in groups.items() if actions}

@@ -110,6 +110,8 @@ class HomeScreen(SessionScreen):
 
     def on_cards_loaded(self, message: CardsLoaded) -> None:
         """Descriptions came: the catalogue's, or the user's own."""
+        if not self.whole:
+            return
         for card in message.cards:
             self._cards[card.name] = card
             if card.name not in self._names:
@@ -120,11 +122,15 @@ class HomeScreen(SessionScreen):
         self._show_plan()
 
     def on_entries_read(self, message: EntriesRead) -> None:
+        if not self.whole:
+            return
         self._entries = message.entries
         self.query_one("#recent", SessionList).show_entries(message.entries[:RECENT])
         self._show_detail()
 
     def on_devices_changed(self) -> None:
+        if not self.whole:
+            return
         devices = self.profiler.devices
         if devices.asked and not self._device_proposed:
             self._device_proposed = True
@@ -235,7 +241,9 @@ class HomeScreen(SessionScreen):
     def _device_toggled(self, message: DeviceList.Toggled) -> None:
         device = self.profiler.devices.get(message.device)
         if device is not None and device.facts.usable is False:
-            self.notify(device.facts.mend, title=f"JAX does not use {message.device}", severity="warning", markup=False)
+            self.profiler.tell(
+                JaxprofError(device.facts.reason, device.facts.mend), f"JAX does not use {message.device}"
+            )
             return
         self.choices.toggle_device(message.device)
         self.query_one(DeviceList).refresh()

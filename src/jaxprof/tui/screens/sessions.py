@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
 from textual.widgets import Static
 
 from jaxprof import units
 from jaxprof.errors import JaxprofError
+from jaxprof.safe_text import safe
 from jaxprof.tui.messages import EntriesRead, LiveChanged
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.widgets.filter_line import FilterLine
@@ -84,11 +86,13 @@ class SessionsScreen(SessionScreen):
         )
 
     def on_entries_read(self, message: EntriesRead) -> None:
+        if not self.whole:
+            return
         self._entries = message.entries
         count = len(message.entries)
         box = self.query_one("#sessions-box")
         box.border_title = f"Sessions · {count} · {units.bytes_(message.size_bytes)}"
-        box.border_subtitle = str(message.folder).replace(str(Path.home()), "~").replace("[", "\\[")
+        box.border_subtitle = Content(safe(str(message.folder).replace(str(Path.home()), "~")))
         self._show_entries()
 
     def _show_entries(self) -> None:
@@ -155,7 +159,7 @@ class SessionsScreen(SessionScreen):
         self.app.push_screen(dialog, chosen)
 
     def _copied(self, path: Path) -> None:
-        self.notify(str(path), title="Copied to", markup=False)
+        self.notify(safe(str(path)), title="Copied to", markup=False)
 
     def action_delete(self) -> None:
         """Asks, then deletes the session under the cursor."""
@@ -196,7 +200,7 @@ class SessionsScreen(SessionScreen):
         entry = self.query_one(SessionTable).entry
         if entry is not None:
             self.app.copy_to_clipboard(str(entry.path))
-            self.notify(str(entry.path), title="Copied", markup=False)
+            self.notify(safe(str(entry.path)), title="Copied", markup=False)
 
     def action_filter(self) -> None:
         """Opens the line for the filter."""

@@ -65,7 +65,7 @@ class DeviceList(RowList):
         key = self.keys[index]
         if isinstance(key, tuple):
             device = self._devices.get(str(key[0]))
-            return cell(f"           {device.facts.mend if device else ''}", width, "$accent")
+            return cell(f"            {device.facts.mend if device else ''}", width, "$accent")
         device = self._devices.get(str(key))
         if device is None:
             return Content("")
@@ -91,7 +91,7 @@ def draw_device(device: Device, width: int, *, chosen: bool) -> Content:
     """One device in `width` columns; what does not fit is left out, the least important first."""
     facts = device.facts
     box = Content(" ") if facts.usable is False else mark(chosen)
-    head = Content.assemble(" ", box, " ", cell(facts.id, 7, "bold" if facts.usable is not False else "$quiet"), " ")
+    head = Content.assemble(" ", box, " ", cell(facts.id, 8, "bold" if facts.usable is not False else "$quiet"), " ")
     if facts.usable is False:
         name = cell(facts.name, min(24, max(8, width // 4)), "$quiet")
         rest = width - head.cell_length - name.cell_length - 1

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from textual.content import Content
 
-from jaxprof.safe_text import columns, shorten
+from jaxprof.safe_text import columns, safe, shorten
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -60,3 +60,11 @@ def heat(fraction: float | None) -> str:
     if fraction is None:
         return "$quiet"
     return "$error" if fraction >= 0.95 else "$warning" if fraction >= 0.7 else "$bar"
+
+
+def hang(head: Content, text: str, width: int, style: str = "") -> Content:
+    """`head`, then `text` wrapped to `width` with its further lines beneath its first."""
+    indent = head.cell_length
+    lines = Content.styled(safe(text), style).wrap(max(12, width - indent)) or [Content("")]
+    blank = Content("\n" + " " * indent)
+    return head + blank.join(lines)

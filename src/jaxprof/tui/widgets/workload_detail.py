@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from jaxprof import units
 from jaxprof.safe_text import safe
-from jaxprof.tui.widgets.drawing import cell
+from jaxprof.tui.widgets.drawing import cell, hang
 from jaxprof.tui.widgets.python_source import highlighted
 from jaxprof.tui.widgets.workload_list import VariantList
 
@@ -77,14 +77,6 @@ class WorkloadDetail(VerticalScroll):
 
     def on_row_list_highlighted(self) -> None:
         self.show_source()
-
-
-def hang(head: Content, text: str, width: int, style: str = "") -> Content:
-    """`head`, then `text` wrapped to `width` with its further lines beneath its first."""
-    indent = head.cell_length
-    lines = Content.styled(safe(text), style).wrap(max(12, width - indent)) or [Content("")]
-    blank = Content("\n" + " " * indent)
-    return head + blank.join(lines)
 
 
 def about(card: WorkloadCard, choices: Choices, estimate: Estimate | None, width: int) -> Content:

@@ -1,0 +1,142 @@
+"""How quickly the screen answers while the machine is busy, and what it costs while nothing happens.
+
+    python bench/screen.py [--keys 60] [--idle 10]
+
+A key to the change: the app in a pseudo-terminal, a run of it and one process a core keeping all cores busy; each key
+moves the cursor, and is timed until its change has been written. The peer is a bare Textual app with a list, under the
+same load. Idle: the app after its devices were found, its readings held still; bytes that it writes, and its CPU time
+with live readings. Exits 1 past a limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from terminal import Terminal
+
+ANSWER_LIMIT_SECONDS = 0.050
+CPU_LIMIT = 0.05
+APP = "import sys; from jaxprof.tui.launch import launch; sys.exit(launch())"
+STILL = """
+import sys
+from jaxprof.telemetry.monitor import Monitor
+read = Monitor.read
+kept = []
+def still(self):
+    if len(kept) < 12:  # until the sparkline is full
+        kept.append(read(self))
+    return kept[0]
+Monitor.read = still
+from jaxprof.tui.launch import launch
+sys.exit(launch())
+"""
+PEER = """
+from textual.app import App
+from textual.widgets import OptionList
+class Peer(App):
+    def compose(self):
+        yield OptionList(*[f"row-{number}" for number in range(40)])
+Peer().run()
+"""
+BUSY = "while True: pass"
+
+
+def answers(terminal: Terminal, keys: int) -> list[float]:
+    """Seconds from each key (down, up, down...) to the first bytes that it changes on the screen."""
+    times = []
+    for index in range(keys):
+        terminal.drain(0.03)
+        began = time.perf_counter()
+        terminal.send(b"\x1b[B" if index % 2 == 0 else b"\x1b[A")
+        while not terminal.read(5.0):
+            if time.perf_counter() - began > 5:
+                raise TimeoutError("a key had no answer in 5 s")
+        times.append(time.perf_counter() - began)
+    return times
+
+
+def under_load(code: str, home: str, ready: bytes, keys: int, *, run: bool) -> list[float]:
+    """The answers of an app while every core is busy; with `run`, a run of its own is going on as well."""
+    terminal = Terminal([sys.executable, "-c", code], 120, 40, {"JAXPROF_HOME": home})
+    burners: list[subprocess.Popen[bytes]] = []
+    try:
+        terminal.wait(ready)
+        terminal.drain(2.0 if run else 0.5, most=6.0)
+        if run:
+            terminal.send(b"\r")
+            terminal.wait(b"to go")
+            terminal.send(b"1")
+        burners = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(len(os.sched_getaffinity(0)))]
+        terminal.drain(0.5, most=2.0)
+        return answers(terminal, keys)
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+        terminal.close()
+
+
+def idle_bytes(home: str, seconds: float) -> int:
+    """Bytes that the app writes in `seconds` while no value that it shows changes."""
+    terminal = Terminal([sys.executable, "-c", STILL], 120, 40, {"JAXPROF_HOME": home})
+    try:
+        terminal.wait(b"matmul")
+        terminal.drain(12.0, most=12.0)  # jax was asked, the sparkline is full
+        before = len(terminal.output)
+        terminal.drain(seconds, most=seconds)
+        return len(terminal.output) - before
+    finally:
+        terminal.close()
+
+
+def idle_cpu(home: str, seconds: float) -> float:
+    """The share of a core that the app takes with live readings, its child of the start over."""
+    terminal = Terminal([sys.executable, "-c", APP], 120, 40, {"JAXPROF_HOME": home})
+    try:
+        terminal.wait(b"matmul")
+        terminal.drain(8.0, most=8.0)
+        before, began = terminal.cpu_seconds(), time.perf_counter()
+        terminal.drain(seconds, most=seconds)
+        return (terminal.cpu_seconds() - before) / (time.perf_counter() - began)
+    finally:
+        terminal.close()
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value below which `share` of them are."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", type=int, default=60)
+    parser.add_argument("--idle", type=float, default=10.0)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as home:
+        (Path(home) / "sessions").mkdir()
+        ours = under_load(APP, home, b"matmul", args.keys, run=True)
+        theirs = under_load(PEER, home, b"row-1", args.keys, run=False)
+        written = idle_bytes(home, args.idle)
+        cpu = idle_cpu(home, args.idle)
+    p95, peer95 = percentile(ours, 0.95), percentile(theirs, 0.95)
+    spread = f"median {statistics.median(ours) * 1e3:.1f}, worst {max(ours) * 1e3:.1f} ms"
+    print(f"{'what':<40}{'jaxprof':>10}{'peer':>10}{'ratio':>8}{'limit':>9}  spread")
+    print(
+        f"{'key to change, p95, all cores busy':<40}{p95 * 1e3:>7.1f} ms{peer95 * 1e3:>7.1f} ms{p95 / peer95:>7.2f}×"
+        f"{ANSWER_LIMIT_SECONDS * 1e3:>6.0f} ms  {spread}; peer: a bare list"
+    )
+    print(f"{f'bytes in {args.idle:g} s, nothing changes':<40}{written:>8} B{'-':>10}{'-':>8}{0:>7} B")
+    print(f"{'CPU with readings at 2 Hz':<40}{cpu:>9.1%}{'-':>11}{'-':>8}{CPU_LIMIT:>9.0%}  of one core")
+    return 1 if p95 > ANSWER_LIMIT_SECONDS or written > 0 or cpu > CPU_LIMIT else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

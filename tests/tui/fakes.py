@@ -1,0 +1,236 @@
+"""The app without processes, without the machine, and without the catalogue: everything that it shows is given here."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+
+from jaxprof import events as e
+from jaxprof.errors import StorageError
+from jaxprof.session import Session
+from jaxprof.store import LogWriter
+from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.devices import DeviceFacts
+from jaxprof.tui.live import ConductorLike, Made
+from jaxprof.worker import Interpreter, Planned
+from jaxprof.workloads.model import Estimate, Parameter, Published, VariantCard, WorkloadCard
+
+NOW = 1_795_000_000.0
+"""The time of day in every test: 2026-11-18 11:06:40 UTC."""
+HOSTILE = "[b]evil[/x] \x1b[31m\u202etxt"
+PYTHON = Interpreter("/usr/bin/python3", "0.10.2", "a test")
+
+
+class StillDevices:
+    """A machine whose readings never change: an H200 that JAX uses, a CPU, and a GPU that JAX does not use."""
+
+    reads = 0
+
+    def facts(self) -> list[DeviceFacts]:
+        return [DeviceFacts("cpu:0", "AMD EPYC 9654", "16 cores")]
+
+    def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
+        return [
+            DeviceFacts("cuda:0", "NVIDIA H200", "sm 9.0", usable=True),
+            DeviceFacts("cpu:0", "AMD EPYC 9654", "16 cores", usable=True),
+            DeviceFacts(
+                "nvidia:1",
+                "NVIDIA T4",
+                usable=False,
+                reason="CUDA_VISIBLE_DEVICES hides it",
+                mend="unset CUDA_VISIBLE_DEVICES",
+            ),
+        ]
+
+    def read(self) -> list[e.DeviceReading]:
+        StillDevices.reads += 1
+        return [
+            e.DeviceReading(
+                device="cuda:0",
+                utilisation=0.87,
+                memory_used_bytes=int(98.2 * 2**30),
+                memory_limit_bytes=int(139.8 * 2**30),
+                power_watts=612.4,
+                power_limit_watts=700.0,
+                temperature_celsius=64.0,
+                clock_hertz=1.98e9,
+            ),
+            e.DeviceReading(
+                device="cpu:0",
+                utilisation=0.12,
+                memory_used_bytes=int(21.4 * 2**30),
+                memory_limit_bytes=128 * 2**30,
+                load_average=1.9,
+            ),
+        ]
+
+
+class NoJax(StillDevices):
+    """A machine on which JAX cannot be asked."""
+
+    def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
+        from jaxprof.errors import WorkerError
+
+        raise WorkerError("jax is not installed there", "pip install jax")
+
+
+class FakeConductor:
+    """A queue whose runs end when the test says so."""
+
+    def __init__(self, header: e.Header, listen: Callable[[list[e.Event]], None]) -> None:
+        self.header = header
+        self.listen = listen
+        self.planned: list[Planned] = []
+        self.cancelled: list[str] = []
+        self.closed = ""
+        self.moved_to: list[Path] = []
+        self.storage_failure: StorageError | None = None
+        self._go = threading.Event()
+        self._queue: list[str] = []
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._queue)
+
+    def add(self, planned: Sequence[Planned]) -> list[str]:
+        ids = []
+        for plan in planned:
+            self.planned.append(plan)
+            run = f"r{len(self.planned)}"
+            ids.append(run)
+            self._queue.append(run)
+            self.emit(
+                e.RunPlanned(run=run, workload=plan.workload, variant=plan.variant, how=plan.how, device=plan.device)
+            )
+        return ids
+
+    def run(self) -> None:
+        """Blocks, as the real one does, until the test lets the queue end."""
+        assert self._go.wait(20), "the test never let the queue end"
+        self._go.clear()
+        self._queue.clear()
+
+    def finish(self) -> None:
+        """Lets the queue end."""
+        self._go.set()
+
+    def emit(self, *events: e.Event) -> None:
+        """Says something, as from the conductor's thread."""
+        self.listen(list(events))
+
+    def cancel(self, run: str) -> None:
+        self.cancelled.append(run)
+
+    def cancel_all(self) -> None:
+        self.cancelled.append("all")
+
+    def move_to(self, path: Path) -> None:
+        self.moved_to.append(path)
+        self.storage_failure = None
+
+    def close(self, reason: str = "finished") -> None:
+        self.closed = self.closed or reason
+        self.finish()
+
+
+class Stage:
+    """An app with everything faked, and the conductor that it has made."""
+
+    def __init__(self, path: Path | None = None, devices: Callable[[], Any] = StillDevices) -> None:
+        self.conductor: FakeConductor | None = None
+        self.app = JaxprofApp(path, interpreter=PYTHON, make=self._make, devices=devices)
+
+    def _make(self, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> Made:
+        header = e.Header(session="feedfeedfeed", created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
+        self.conductor = FakeConductor(header, listen)
+        made: ConductorLike = self.conductor
+        return made, Session(header), Path("/state/2026-11-18T11-06-40-feed.jaxprof")
+
+
+def card(name: str = "selu", **changes: Any) -> WorkloadCard:
+    """A workload with three variants."""
+    given: dict[str, Any] = {
+        "name": name,
+        "title": "lmbda * where(x > 0, x, alpha * exp(x) - alpha)",
+        "description": "Five elementwise operations over one array, of which XLA makes one kernel.",
+        "parameters": (Parameter(name="n", description="length of the vector", minimum=1, maximum=1e9),),
+        "presets": {"quick": {"n": 1_000_000}, "published": {"n": 4_000_000}},
+        "variants": (
+            VariantCard(name="numpy", how="numpy", description="NumPy on the host", source="def numpy_selu(x):\n    return x\n"),
+            VariantCard(name="jax", how="eager", description="op by op", source="def jax_selu(x):\n    return x\n"),
+            VariantCard(name="jit", how="jit", description="one compiled program", source='def jit_selu(x):\n    return "s" # no\n'),
+        ),
+        "baseline": "numpy",
+        "published": (
+            Published(variant="numpy", phase="run", seconds=7.6e-3, hardware="Colab CPU", source="an article", statistic="mean of 7"),
+            Published(variant="jit", phase="first_run", seconds=0.122, hardware="Colab GPU", source="an article",
+                      caveat="tracing and compiling are inside"),
+        ),
+    }  # fmt: skip
+    return WorkloadCard(**{**given, **changes})
+
+
+CARDS = [
+    card("matmul", title="dot(x, x.T)", published=()),
+    card("selu"),
+    card("hessian", title="jacfwd(jacrev(f))", parameters=(), presets={"quick": {}, "published": {}}, published=()),
+]
+
+
+class Needs:
+    """A built-in workload, as far as the screens ask it."""
+
+    published = ()
+
+    def estimate(self, parameters: object) -> Estimate:
+        return Estimate(memory_bytes=24e6, flops=5e6, traffic_bytes=8e6)
+
+
+def keep_session(
+    folder: Path, name: str, *runs: tuple[str, str, str, float | None], complete: bool = True, age_seconds: float = 0.0
+) -> Path:
+    """Writes a session; each run is workload, variant, status, median."""
+    header = e.Header(
+        jaxprof="0.1.0", session="beefbeefbeef", created="2026-11-18T10:00:00Z", host="box",
+        command=["jaxprof", "run", "selu"], wall_seconds=NOW - age_seconds,
+    )  # fmt: skip
+    path = folder / f"{name}.jaxprof"
+    writer = LogWriter(header, path)
+    for index, (workload, variant, status, median) in enumerate(runs, 1):
+        run = f"r{index}"
+        writer.append(
+            e.RunPlanned(
+                run=run, workload=workload, variant=variant, how="jit", device="cpu:0", parameters={"n": 1_000_000},
+                baseline="" if index == 1 else "r1",
+            )
+        )  # fmt: skip
+        writer.append(
+            e.RunClosed(
+                run=run, workload=workload, variant=variant, device="cpu:0", status=status, median_seconds=median,
+                error="" if status == "ok" else "out of memory: 40 GiB were asked for",
+            )
+        )  # fmt: skip
+    if complete:
+        writer.append(e.SessionClosed())
+    writer.close()
+    os.utime(path, (NOW - age_seconds, NOW - age_seconds))
+    return path
+
+
+async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "", *, tries: int = 400) -> None:
+    """Waits until something holds; the screen's text is in the failure."""
+    for _ in range(tries):
+        if holds():
+            return
+        await pilot.pause(0.01)
+    raise AssertionError(f"it never held: {what}\n{screen_text(pilot.app)}")
+
+
+def screen_text(app: Any) -> str:
+    """What the screen shows, as text."""
+    return "\n".join("".join(segment.text for segment in strip) for strip in app.screen._compositor.render_strips())

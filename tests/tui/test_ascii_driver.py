@@ -1,0 +1,42 @@
+"""ASCII terminals: who is one, and that every character keeps its width."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxprof.safe_text import columns
+from jaxprof.tui.ascii_driver import TO_ASCII, driver_for_this_terminal, wants_ascii
+
+
+@pytest.mark.parametrize(
+    ("variables", "ascii_wanted"),
+    [
+        ({"LC_ALL": "C"}, True),
+        ({"LC_ALL": "C.UTF-8"}, False),
+        ({"LANG": "en_US.utf8"}, False),
+        ({"LANG": "de_DE.ISO-8859-1"}, True),
+        ({"LC_ALL": "", "LC_CTYPE": "C.UTF-8", "LANG": "C"}, False),
+        ({"LANG": "C.UTF-8", "JAXPROF_ASCII": "1"}, True),
+        ({"LC_ALL": "C", "JAXPROF_ASCII": "0"}, False),
+    ],
+)
+def test_the_locale_decides(variables: dict[str, str], ascii_wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LC_ALL", "LC_CTYPE", "LANG", "JAXPROF_ASCII"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert wants_ascii() is ascii_wanted
+    assert (driver_for_this_terminal() is not None) is ascii_wanted
+
+
+@pytest.mark.parametrize(
+    "text", ["╭─ Devices ─╮│", "▁▂▃▄▅▆▇█", "▏▎▍▌▋▊▉", "▣ □ ● ✓ ✗", "7.6 µs ± 1 % 6.9× 1\u202f000", "日本", "⠁⠿", "ä"]
+)
+def test_what_leaves_is_ascii_of_the_same_width(text: str) -> None:
+    said = text.translate(TO_ASCII)
+    assert said.isascii()
+    assert len(said) == columns(text)
+
+
+def test_escape_sequences_pass_unchanged() -> None:
+    assert "\x1b[38;2;1;2;3m─\x1b[0m".translate(TO_ASCII) == "\x1b[38;2;1;2;3m-\x1b[0m"

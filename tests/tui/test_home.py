@@ -1,0 +1,264 @@
+"""Home: marks, filter, presets, parameters, variants, devices, and what Enter runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input, Static
+
+from jaxprof.errors import WorkerError
+from jaxprof.tui.dialogs.own_workload import OwnWorkload, split_specs, whole_target
+from jaxprof.tui.dialogs.parameters import ParametersDialog
+from jaxprof.tui.messages import CardsLoaded
+from jaxprof.tui.screens.home import HomeScreen
+from jaxprof.tui.widgets.device_list import DeviceList
+from jaxprof.tui.widgets.workload_list import VariantList, WorkloadList
+from tui.fakes import CARDS, HOSTILE, NoJax, Stage, StillDevices, card, keep_session, screen_text, until
+
+pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
+SIZE = (100, 32)
+
+
+def home(stage: Stage) -> HomeScreen:
+    screen = stage.app.screen
+    assert isinstance(screen, HomeScreen)
+    return screen
+
+
+async def ready(stage: Stage, pilot: object) -> HomeScreen:
+    """Home once its threads have brought everything."""
+    await until(pilot, lambda: home(stage).card is not None and stage.app.devices.asked, "cards and devices")  # type: ignore[arg-type]
+    await pilot.pause()  # type: ignore[attr-defined]
+    return home(stage)
+
+
+def plan_line(screen: HomeScreen) -> str:
+    return str(screen.query_one("#plan", Static).content)
+
+
+async def test_the_rows_are_there_and_have_the_focus_in_the_first_frame() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True):
+        listed = stage.app.screen.query_one(WorkloadList)
+        assert listed.keys == ["matmul", "selu", "hessian"]
+        assert stage.app.focused is listed
+
+
+async def test_enter_runs_the_workload_under_the_cursor_with_its_baseline_first() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await ready(stage, pilot)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: stage.conductor and len(stage.conductor.planned) == 3, "three runs")
+        assert stage.conductor is not None
+        assert [(plan.workload, plan.variant, plan.device) for plan in stage.conductor.planned] == [
+            ("selu", "numpy", "cpu:0"),
+            ("selu", "jax", "cuda:0"),
+            ("selu", "jit", "cuda:0"),
+        ]
+        await until(pilot, lambda: stage.app.current_mode == "run" and len(stage.app.session.runs) == 3)
+        stage.conductor.finish()
+        await until(pilot, lambda: not stage.app.live.busy)
+
+
+async def test_marks_presets_and_left_out_variants_are_in_the_plan() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        screen = await ready(stage, pilot)
+        assert "matmul · 3 runs" in plan_line(screen)
+        await pilot.press("space", "space")
+        assert "2 workloads · 6 runs · quick" in plan_line(screen)
+        await pilot.press("a")
+        assert "3 workloads · 9 runs" in plan_line(screen)
+        await pilot.press("a", "p")
+        assert not screen.choices.marked
+        assert "published" in plan_line(screen)
+        await pilot.press("v", "down", "space")
+        assert screen.query_one(VariantList).variant == "jax"
+        assert "2 runs" in plan_line(screen)
+
+
+async def test_the_baseline_cannot_be_left_out() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        screen = await ready(stage, pilot)
+        await pilot.press("v", "space")
+        assert "3 runs" in plan_line(screen)
+
+
+async def test_the_filter_hides_and_escape_shows_all_again() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        screen = await ready(stage, pilot)
+        listed = screen.query_one(WorkloadList)
+        await pilot.press("slash", *"jac")
+        await until(pilot, lambda: listed.keys == ["hessian"], "only hessian has that in its title")
+        assert screen.query_one("#workloads-box").border_subtitle == "2 hidden"
+        await pilot.press("enter")
+        assert stage.app.focused is listed
+        await pilot.press("slash", *"zzz")
+        await until(pilot, lambda: listed.keys == [])
+        assert "No workload has that" in screen_text(stage.app)
+        await pilot.press("escape")
+        await until(pilot, lambda: len(listed.keys) == 3)
+
+
+async def test_a_wrong_parameter_is_said_beneath_it_and_not_taken() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        screen = await ready(stage, pilot)
+        await pilot.press("e")
+        dialog = stage.app.screen
+        assert isinstance(dialog, ParametersDialog)
+        field, hint = dialog.query_one("#p0", Input), dialog.query_one("#p0-hint", Static)
+        field.value = "many"
+        await pilot.pause()
+        assert "n wants a number, not 'many'" in str(hint.content)
+        await pilot.press("enter")
+        assert stage.app.screen is dialog
+        field.value = "1e6x"
+        dialog.query_one("#sweep", Input).value = "m=1..2"
+        await pilot.pause()
+        assert "no parameter 'm' to sweep" in str(dialog.query_one("#sweep-hint", Static).content)
+        field.value = "2e6"
+        dialog.query_one("#sweep", Input).value = "n=10..1000:3"
+        await pilot.pause()
+        assert "3 sizes: 10, 100, 1000" in str(dialog.query_one("#sweep-hint", Static).content)
+        await pilot.press("enter")
+        await until(pilot, lambda: stage.app.screen is screen)
+        assert screen.choices.of("matmul").settings == {"n": "2e6"}
+        assert "9 runs" in plan_line(screen)
+        await pilot.press("e")
+        await pilot.pause()
+        await pilot.press("ctrl+r", "enter")
+        await until(pilot, lambda: stage.app.screen is screen)
+        assert screen.choices.of("matmul").settings == {}
+
+
+async def test_devices_are_chosen_and_one_that_jax_does_not_use_is_not() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        screen = await ready(stage, pilot)
+        assert screen.choices.devices == ["cuda:0"], "JAX's first accelerator is proposed"
+        text = screen_text(stage.app)
+        assert "not used by JAX: CUDA_VISIBLE_DEVICES hides it" in text
+        assert "unset CUDA_VISIBLE_DEVICES" in text
+        await pilot.press("d", "home", "down", "space")
+        assert screen.choices.devices == ["cuda:0", "cpu:0"]
+        assert "5 runs" in plan_line(screen)
+        await pilot.press("down", "space")
+        assert screen.query_one(DeviceList).current == "nvidia:1"
+        assert screen.choices.devices == ["cuda:0", "cpu:0"]
+
+
+async def test_without_jax_it_is_said_with_what_mends_it() -> None:
+    stage = Stage(devices=NoJax)
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await until(pilot, lambda: "jax is not installed there" in screen_text(stage.app))
+        assert "pip install jax" in screen_text(stage.app)
+
+
+async def test_nothing_is_drawn_while_readings_stay_the_same() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        screen = await ready(stage, pilot)
+        devices = screen.query_one(DeviceList)
+        history = stage.app.devices.get("cpu:0")
+        assert history is not None
+        await until(pilot, lambda: (screen.refresh(), len(history.history) >= 1)[1])
+        for _ in range(12):  # the sparkline is full of the same heights
+            stage.app.devices.take(StillDevices().read())
+        devices.show_devices()
+        drawn: list[int] = []
+        devices.refresh_row = drawn.append  # type: ignore[method-assign]
+        stage.app.devices.take(StillDevices().read())
+        devices.show_devices()
+        assert drawn == []
+
+
+async def test_hostile_names_are_shown_and_not_obeyed() -> None:
+    stage = Stage()
+    evil = card(HOSTILE, title=HOSTILE, description=HOSTILE, origin=f"/tmp/{HOSTILE}.py:f")
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        screen = await ready(stage, pilot)
+        screen.post_message(CardsLoaded([evil]))
+        listed = screen.query_one(WorkloadList)
+        await until(pilot, lambda: HOSTILE in listed.keys)
+        await pilot.press("end")
+        await until(pilot, lambda: screen.card is evil)
+        await pilot.press("e")
+        await pilot.pause()
+        await pilot.press("escape")
+        text = screen_text(stage.app)
+        assert "[b]evil[/x] ␛[31m" in text
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
+async def test_a_workload_of_ones_own_joins_the_list_and_runs_with_its_arguments(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mine = card("train.py:step", origin="/x/train.py:step")
+    asked: list[tuple[list[str], list[str]]] = []
+
+    def describe(interpreter: object, targets: list[str], arguments: list[str]) -> list[object]:
+        asked.append((list(targets), list(arguments)))
+        if len(asked) == 1:
+            raise WorkerError("train.py has no function 'step'", "It has: main.")
+        return [mine]
+
+    monkeypatch.setattr("jaxprof.worker.describe", describe)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("")
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        screen = await ready(stage, pilot)
+        await pilot.press("plus")
+        dialog = stage.app.screen
+        assert isinstance(dialog, OwnWorkload)
+        said = dialog.query_one("#said", Static)
+        await pilot.press("enter")
+        await until(pilot, lambda: "no target is given" in str(said.content))
+        dialog.query_one("#target", Input).value = "train.py:step"
+        dialog.query_one("#arguments", Input).value = "f32[8,8], i32[4]"
+        await pilot.press("enter")
+        await until(pilot, lambda: "It has: main." in str(said.content))
+        await pilot.press("enter")
+        await until(pilot, lambda: stage.app.screen is screen and screen.card is mine)
+        assert asked[1] == ([f"{tmp_path.resolve()}/train.py:step"], ["f32[8,8]", "i32[4]"])
+        await pilot.press("enter")
+        await until(pilot, lambda: stage.conductor and stage.conductor.planned)
+        assert stage.conductor is not None
+        assert {plan.target for plan in stage.conductor.planned} == {"/x/train.py:step"}
+        assert stage.conductor.planned[0].arguments == ("f32[8,8]", "i32[4]")
+        stage.conductor.finish()
+
+
+def test_specs_are_set_apart_outside_of_brackets() -> None:
+    assert split_specs(" f32[8,8],i32[4]  bf16[2, ]; f32[] ") == ["f32[8,8]", "i32[4]", "bf16[2,", "]", "f32[]"]
+    assert split_specs("") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("", "no target"), ("train.py", "names no function"), ("no.py:f", "no file")]
+)
+def test_a_wrong_target_says_what_is_wrong(text: str, says: str, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match=says):
+        whole_target(text, tmp_path)
+    assert whole_target("package.module:function", tmp_path) == "package.module:function"
+
+
+async def test_what_was_run_last_stands_beside_its_variant(shelf: Path) -> None:
+    keep_session(shelf, "old", ("selu", "jit", "ok", 9e-3), age_seconds=90_000)
+    keep_session(shelf, "new", ("selu", "jit", "ok", 0.63e-3))
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await ready(stage, pilot)
+        await pilot.press("down")
+        await until(pilot, lambda: "last 630 µs" in screen_text(stage.app))
+        assert "9.00 ms" not in screen_text(stage.app)
+
+
+def test_the_fakes_are_whole() -> None:
+    assert [found.name for found in CARDS] == ["matmul", "selu", "hessian"]

@@ -1,0 +1,99 @@
+"""Pictures of Home, Sessions, their dialogs and the help, at the two sizes that must be right."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from jaxprof.tui.screens.home import HomeScreen
+from jaxprof.tui.screens.sessions import SessionsScreen
+from jaxprof.tui.widgets.session_list import SessionList, SessionTable
+from tui.fakes import Stage, keep_session, until
+
+pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
+SIZES = [(80, 24), (120, 40)]
+
+
+@pytest.fixture
+def stage(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """An app over three kept sessions, whose folder has the same name in every picture."""
+    keep_session(shelf, "selu-h200", ("selu", "numpy", "ok", 4.37e-3), ("selu", "jit", "ok", 0.63e-3), age_seconds=120)
+    keep_session(shelf, "matmul-oom", ("matmul", "jit", "failed", None), complete=False, age_seconds=7200)
+    keep_session(shelf, "first", ("hessian", "jit", "ok", 9.2e-6), age_seconds=200_000)
+    monkeypatch.setenv("HOME", str(shelf))
+    monkeypatch.setattr("jaxprof.tui.widgets.session_summary.safe", lambda text: str(text).replace(str(shelf), "~"))
+    monkeypatch.setattr("jaxprof.tui.monitor.PERIOD_SECONDS", 60.0)
+    return Stage()
+
+
+async def home(pilot: Pilot[Any]) -> None:
+    """Home once everything has come."""
+    app = pilot.app
+
+    def there() -> bool:
+        screen = app.screen
+        return (
+            isinstance(screen, HomeScreen)
+            and screen.card is not None
+            and len(screen.query_one("#recent", SessionList).keys) == 3
+            and app.devices.asked  # type: ignore[attr-defined]
+            and bool(app.devices.get("cuda:0").history)  # type: ignore[attr-defined]
+        )
+
+    # readings of the accelerator come when it was followed, which is when JAX was asked
+    from tui.fakes import StillDevices
+
+    app.devices.take(StillDevices().read())  # type: ignore[attr-defined]
+    await until(pilot, there)
+    app.screen.query_one("#devices").show_devices()  # type: ignore[attr-defined]
+    await pilot.press("down")
+    await pilot.pause()
+
+
+async def sessions(pilot: Pilot[Any]) -> None:
+    """Sessions, with the torn one in view."""
+    await home(pilot)
+    await pilot.press("5")
+    await until(pilot, lambda: isinstance(pilot.app.screen, SessionsScreen))
+    await until(pilot, lambda: len(pilot.app.screen.query_one(SessionTable).keys) == 3)
+    await pilot.press("down")
+    await pilot.pause()
+
+
+def then(place: Callable[[Pilot[Any]], Awaitable[None]], *keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
+    """Goes to a place and presses keys there."""
+
+    async def go(pilot: Pilot[Any]) -> None:
+        await place(pilot)
+        await pilot.press(*keys)
+        await pilot.pause()
+
+    return go
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_home(snap_compare: Any, stage: Stage, size: tuple[int, int]) -> None:
+    assert snap_compare(stage.app, terminal_size=size, run_before=then(home, "space"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_sessions(snap_compare: Any, stage: Stage, size: tuple[int, int]) -> None:
+    assert snap_compare(stage.app, terminal_size=size, run_before=sessions)
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"), [("parameters", "e"), ("own", "plus"), ("help", "question_mark")], ids=lambda value: str(value)
+)
+def test_over_home(snap_compare: Any, stage: Stage, name: str, keys: str) -> None:
+    assert snap_compare(stage.app, terminal_size=(80, 24), run_before=then(home, keys))
+
+
+@pytest.mark.parametrize(
+    ("name", "keys"), [("delete", "x"), ("prune", "P"), ("rename", "n")], ids=lambda value: str(value)
+)
+def test_over_sessions(snap_compare: Any, stage: Stage, name: str, keys: str) -> None:
+    assert snap_compare(stage.app, terminal_size=(80, 24), run_before=then(sessions, keys))
