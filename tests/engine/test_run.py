@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 import pytest
@@ -23,6 +24,7 @@ def request(variant: str, **options: object) -> RunRequest:
         "variant": variant,
         "parameters": {"n": 100_000},
         "budget_seconds": 0.2,
+        "capture": False,
         **options,
     }
     return RunRequest(**values)  # type: ignore[arg-type]
@@ -60,7 +62,7 @@ def check_compiled_run(lines: list[Line]) -> None:
     stamps = [line["monotonic_seconds"] for line in lines]
     assert stamps == sorted(stamps)
     assert stamps[0] > 0
-    assert {line["name"] for line in of_type(lines, "text_recorded")} == {"source", "jaxpr", "stablehlo", "hlo"}
+    assert {line["name"] for line in of_type(lines, "text_recorded")} == {"source", "jaxpr", "stablehlo", "hlo_before", "hlo"}
     (cost,) = of_type(lines, "cost_reported")
     assert cost["flops"] == pytest.approx(500_000)
     assert of_type(lines, "memory_reported")[0]["argument_bytes"] == 400_000
@@ -119,3 +121,24 @@ def test_an_import_made_while_waiting_is_told_as_such(start: Start) -> None:
     imported = phases(start("--import-jax").run(request("jit")))["import"]
     assert imported["seconds"] > 0.05
     assert "waited" in imported["note"]
+
+
+def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_disturbance(engine: Child) -> None:
+    lines = completed(engine.run(request("jit", capture=True)))
+    names = list(phases(lines))
+    assert names[names.index("transfer_out") + 1 :][:2] == ["capture_run", "capture_compile"]
+    taken = {line["kind"]: line for line in of_type(lines, "capture_taken")}
+    assert taken["run"]["platform"] == "cpu"
+    assert taken["run"]["calls"] >= 2
+    assert taken["run"]["seconds_with"] > 0
+    assert taken["run"]["path"] == ""  # nothing was kept
+    (measured,) = [line for line in of_type(lines, "kernels_measured") if line["kind"] == "run"]
+    assert measured["rows"]
+    assert all(row["count"] == taken["run"]["calls"] for row in measured["rows"])
+
+
+def test_a_profile_that_is_to_be_kept_is_kept(engine: Child, tmp_path: Path) -> None:
+    path = tmp_path / "kept.xplane.pb"
+    lines = completed(engine.run(request("jit", capture=True, keep_trace=str(path))))
+    assert path.stat().st_size > 0
+    assert next(line for line in of_type(lines, "capture_taken") if line["kind"] == "run")["path"] == str(path)
