@@ -62,7 +62,8 @@ def check_compiled_run(lines: list[Line]) -> None:
     stamps = [line["monotonic_seconds"] for line in lines]
     assert stamps == sorted(stamps)
     assert stamps[0] > 0
-    assert {line["name"] for line in of_type(lines, "text_recorded")} == {"source", "jaxpr", "stablehlo", "hlo_before", "hlo"}
+    texts = {line["name"] for line in of_type(lines, "text_recorded")}
+    assert texts == {"source", "jaxpr", "stablehlo", "hlo_before", "hlo"}
     (cost,) = of_type(lines, "cost_reported")
     assert cost["flops"] == pytest.approx(500_000)
     assert of_type(lines, "memory_reported")[0]["argument_bytes"] == 400_000
