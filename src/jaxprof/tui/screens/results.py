@@ -13,6 +13,7 @@ from textual.content import Content
 
 from jaxprof.safe_text import safe, shorten
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.widgets.facts import failure_lines, figure_lines, published_lines, warning_lines
 from jaxprof.tui.widgets.phase_bars import PhaseRow, phase_bars
 from jaxprof.tui.widgets.picture import Lines, Picture
@@ -51,6 +52,7 @@ class ResultsScreen(SessionScreen):
         self._panel_title = ""
 
     def compose_body(self) -> ComposeResult:
+        wear_size(self)
         with Vertical(id="results-body"):
             with Vertical(id="results-box", classes="box") as box:
                 box.border_title = "Results"
@@ -93,12 +95,13 @@ class ResultsScreen(SessionScreen):
     def come_into_view(self) -> None:
         """The run that another screen had in view is in view here too."""
         super().come_into_view()
-        if self.profiler.run_in_view:
-            for rows in self.query(ResultList):
-                rows.move_to_key(self.profiler.run_in_view)
+        if self.profiler.run_in_view and self.whole:
+            self.query_one(ResultList).move_to_key(self.profiler.run_in_view)
 
     def on_row_list_highlighted(self, message: ResultList.Highlighted) -> None:
         """Shows another row's figures."""
+        if not self.whole:
+            return
         one = self._result()
         if one is not None:
             self.profiler.run_in_view = one.run.id
@@ -167,7 +170,7 @@ class ResultsScreen(SessionScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that can do nothing here and now are dimmed; Esc is the app's unless there is a zoom to leave."""
-        if not self.is_mounted:
+        if not self.whole:
             return super().check_action(action, parameters)
         one = self._result()
         if action == "hlo":

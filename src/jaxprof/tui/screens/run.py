@@ -17,6 +17,7 @@ from jaxprof.results import RunResult, result
 from jaxprof.safe_text import safe_lines, shorten
 from jaxprof.tui.again import planned_again
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.widgets.distribution import distribution
 from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.log_pane import LogPane
@@ -59,6 +60,7 @@ class RunScreen(SessionScreen):
         self._tightening = Tightening()
 
     def compose_body(self) -> ComposeResult:
+        wear_size(self)
         with Vertical(id="runs-box", classes="box") as box:
             box.border_title = "Runs"
             yield RunList(id="runs")
@@ -171,6 +173,8 @@ class RunScreen(SessionScreen):
     def come_into_view(self) -> None:
         """Catches up, and lets the clock run again."""
         super().come_into_view()
+        if not self.whole:
+            return
         running = any(run.status == "running" for run in self.profiler.session.runs.values())
         self._set_clock(running and self.profiler.session_grows)
 
@@ -178,6 +182,8 @@ class RunScreen(SessionScreen):
 
     def on_row_list_highlighted(self, message: RunList.Highlighted) -> None:
         """Shows another run; the cursor no longer goes along with the queue, unless it was put on the running one."""
+        if not self.whole:
+            return
         run = self._run()
         if run is not None:
             self.profiler.run_in_view = run.id
@@ -189,7 +195,7 @@ class RunScreen(SessionScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Keys that can do nothing here and now are dimmed."""
-        run = self._run() if self.is_mounted else None
+        run = self._run() if self.whole else None
         if action in ("open", "log"):
             return None if run is None else True
         if action == "cancel":

@@ -17,6 +17,7 @@ from jaxprof.results import RunResult, result
 from jaxprof.safe_text import safe, shorten
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.screens.results import row_text
+from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.widgets.break_even import break_even_plot, curve_of
 from jaxprof.tui.widgets.distribution import distribution
 from jaxprof.tui.widgets.facts import (
@@ -64,6 +65,7 @@ class RunDetailScreen(SessionScreen):
             self.profiler.session_screens.remove(self)
 
     def compose_body(self) -> ComposeResult:
+        wear_size(self)
         with VerticalScroll(id="detail-scroll"):
             yield Lines(id="head")
             yield Lines("What went wrong", id="failure", classes="box")
@@ -132,10 +134,10 @@ class RunDetailScreen(SessionScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """HLO is there for compiled runs; the next run where there is one."""
-        if action == "hlo" and self.is_mounted:
+        if action == "hlo" and self.whole:
             run = self._run()
             return True if run is not None and "hlo" in run.texts else None
-        if action == "step" and self.is_mounted and isinstance(parameters[0], int):
+        if action == "step" and self.whole and isinstance(parameters[0], int):
             return True if self._at(parameters[0]) else None
         return super().check_action(action, parameters)
 

@@ -161,7 +161,7 @@ class RowList(ScrollView, can_focus=True):
     # -- drawing ----------------------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.scrollable_content_region.width
         top = self._top
         if y < top:
             header = self.draw_header(width)

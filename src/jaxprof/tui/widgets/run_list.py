@@ -97,7 +97,7 @@ class RunList(RowList):
                 self._clocks[key] = text
                 y = index + top - round(self.scroll_y)
                 if top <= y < self.size.height:
-                    left = MARK + _name_width(self.size.width) + DEVICE + PHASE
+                    left = MARK + _name_width(self.scrollable_content_region.width) + DEVICE + PHASE
                     self.refresh(Region(left, y, CLOCK, 1))
 
     def selectable(self, index: int) -> bool:

@@ -1,0 +1,59 @@
+"""A real compile, held open: its phase and clock are seen to advance while the worker says nothing; then cancelled."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.screens.run import RunScreen
+from jaxprof.worker import Planned, find_interpreter
+from tui.fakes import StillDevices, screen_text, until
+
+PROGRAM = """
+import jax.numpy as jnp
+
+
+def slow_to_compile(x):
+    for step in range(600):  # XLA takes tens of milliseconds for each sort, so this one takes half a minute
+        x = jnp.sort(jnp.sin(x) + step)
+    return x
+"""
+
+
+@pytest.mark.timeout(90)
+async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path: Path) -> None:
+    pytest.importorskip("jax")
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM)
+    planned = Planned(
+        target=f"{file}:slow_to_compile",
+        workload="slow_to_compile",
+        variant="jit",
+        how="jit",
+        device="cpu:0",
+        parameters={},
+        preset="quick",
+        arguments=("f32[64]",),
+    )
+    app = JaxprofApp(interpreter=find_interpreter(Path(sys.executable)), devices=StillDevices)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.start_runs([planned])
+        clock = re.compile(r"▶ jit +cpu:0 +compile +(\d+\.\d) s")
+
+        def seconds() -> float:
+            found = clock.search(screen_text(app))
+            return float(found.group(1)) if found else 0.0
+
+        await until(pilot, lambda: seconds() > 0, "the compile is going on", tries=3000)
+        seen, told = seconds(), app.session.last_seq
+        await until(pilot, lambda: seconds() >= seen + 0.5, "the clock advances", tries=1000)
+        assert app.session.last_seq == told, "the clock ran without an event from the worker"
+        assert isinstance(app.screen, RunScreen)
+        await pilot.press("c")
+        await until(pilot, lambda: app.session.runs["r1"].over, "the run is over", tries=1000)
+        assert app.session.runs["r1"].status == "cancelled"
+        await until(pilot, lambda: not app.screen.ticking and "cancelled" in screen_text(app), "it is told", tries=1000)
