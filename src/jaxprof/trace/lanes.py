@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.trace.matching import match_kernels
 from jaxprof.trace.model import (
     ABSENT,
     NO_OP,
@@ -28,7 +29,7 @@ from jaxprof.trace.model import (
     Trace,
     sound,
 )
-from jaxprof.trace.varints import TruncatedError
+from jaxprof.trace.varints import VARINT, TruncatedError, fields, padded, varint
 from jaxprof.trace.xspace import Line, Plane, Space, StatColumn
 
 DERIVED: Final[dict[str, Kind]] = {
@@ -44,13 +45,16 @@ DEVICE = re.compile(r"/device:(?P<platform>GPU|TPU|CUSTOM)\w*:(?P<number>\d+)")
 METADATA_PLANE, TASK_PLANE = "/host:metadata", "Task Environment"
 HOST: Final = "host"
 _OP_STATS = ("hlo_op", "hlo_module", "program_id", "correlation_id", "run_id", "device_ordinal")
+_TRACERS: Final = {2: "host", 3: "device", 4: "python", 7: "hlo"}
+"""Fields of `ProfileOptions` (tsl/profiler/protobuf/profiler_options.proto)."""
 _DAMAGE = (TruncatedError, IndexError, ValueError, OverflowError)
 """What reading a damaged message raises."""
 
 
 def lanes_of(space: Space) -> Trace:
     """The lanes of a space, on one clock. What cannot be read of it is named in `problems`."""
-    trace = Trace(hosts=list(space.hosts), problems=[*space.problems, *space.errors])
+    trace = Trace(hosts=list(space.hosts), problems=list(space.problems))
+    trace.errors, trace.warnings = list(space.errors), list(space.warnings)
     lines = {id(plane): _readable_lines(plane, trace) for plane in space.planes}
     stamps = [line.timestamp_ns for found in lines.values() for line in found if len(line)]
     trace.origin_ns = min(stamps, default=0)
@@ -62,12 +66,12 @@ def lanes_of(space: Space) -> Trace:
         elif plane.name == METADATA_PLANE:
             _guarded(trace, plane.name, _programs, plane, trace)
         elif plane.name == TASK_PLANE:
-            started = plane.stats.get("profile_start_time")
-            trace.started_unix_ns = started if isinstance(started, int) else None
+            _guarded(trace, plane.name, _recording, plane, trace)
     for plane in space.planes:
         if plane.name.startswith("/host:") and plane.name != METADATA_PLANE:
             _host_lanes(plane, lines[id(plane)], trace, ops)
     trace.ops = ops.list
+    match_kernels(trace)
     return trace
 
 
@@ -297,6 +301,20 @@ def _ops_of_metadata(plane: Plane, line: Line, lane: Lane, modules: dict[int, st
         name = _instruction(known.name) if lane.kind == "async" else known.display_name or _instruction(known.name)
         numbers[index] = ops.number(Op(module=modules.get(identity, ""), program=identity, name=name))
     lane.op_of[:] = numbers[which]
+
+
+def _recording(plane: Plane, trace: Trace) -> None:
+    """When the profiling began, and what the profiler was asked for: a `ProfileOptions` message."""
+    started = plane.stats.get("profile_start_time")
+    trace.started_unix_ns = started if isinstance(started, int) and 0 < started < 1 << 62 else None
+    options = plane.stats.get("profile_options")
+    if isinstance(options, bytes):
+        asked = dict.fromkeys(_TRACERS.values(), 0)
+        data = padded(options)
+        for number, kind, content, _ in fields(data, 0, len(options)):
+            if kind == VARINT and number in _TRACERS:
+                asked[_TRACERS[number]] = varint(data, content)[0]
+        trace.tracers = asked
 
 
 def _instruction(line: str) -> str:

@@ -137,6 +137,16 @@ class Trace:
     """Events in the file; more than the lanes' intervals, which leave the profiler's own marks out."""
     problems: list[str] = field(default_factory=list)
     """What could not be read, a line each."""
+    errors: list[str] = field(default_factory=list)
+    """What the profiler itself says went wrong."""
+    warnings: list[str] = field(default_factory=list)
+    """What the profiler itself warns of: events that it dropped, above all."""
+    tracers: dict[str, int] = field(default_factory=dict)
+    """Levels that the profiler was asked for, where it says so: `host`, `device`, `python`, `hlo`."""
+    chrome: bool = False
+    """Read from a Chrome trace, which holds less than an xplane."""
+    sizes: dict[str, int] = field(default_factory=dict)
+    """Bytes of the files, by path."""
     notes: dict[str, str] = field(default_factory=dict)
     """Facts of the recording, such as `jaxlib_version`."""
 

@@ -1,0 +1,264 @@
+"""The Chrome trace that JAX writes beside its xplane (`.trace.json.gz`), and its Perfetto copy.
+
+Microseconds whatever `displayTimeUnit` says; all arguments are texts; an empty object ends the list; and at most a
+million events are in it. Read event by event, so that what a cut-off file still holds is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from array import array
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from jaxprof.errors import FileRefusedError
+from jaxprof.trace.lanes import DERIVED, DEVICE, HOST, MARKS
+from jaxprof.trace.matching import match_kernels
+from jaxprof.trace.model import (
+    ABSENT,
+    NO_OP,
+    PROGRAM_MASK,
+    Ints,
+    Kind,
+    Lane,
+    Op,
+    OpNumbers,
+    Platform,
+    TextColumn,
+    Trace,
+    sound,
+)
+
+EVENTS_READ: Final = 2_000_000
+"""JAX writes half of that at most; more is another tool's, and is cut."""
+_PS_IN_US: Final = 1_000_000
+_EVENTS: Final = re.compile(r'"traceEvents"\s*:\s*\[')
+_BETWEEN: Final = re.compile(r"[\s,]*")
+_WHOLE: Final = re.compile(r"-?\d{1,19}\Z")
+
+
+@dataclass(slots=True)
+class _Thread:
+    """The columns of one thread of the trace, as they grow."""
+
+    starts: array[int] = field(default_factory=lambda: array("q"))
+    durations: array[int] = field(default_factory=lambda: array("q"))
+    names: dict[str, int] = field(default_factory=dict)
+    name_of: array[int] = field(default_factory=lambda: array("q"))
+    ops: array[int] = field(default_factory=lambda: array("q"))
+    correlations: array[int] = field(default_factory=lambda: array("q"))
+    steps: array[int] = field(default_factory=lambda: array("q"))
+    executions: array[int] = field(default_factory=lambda: array("q"))
+    ordinals: array[int] = field(default_factory=lambda: array("q"))
+    launches: dict[str, int] = field(default_factory=dict)
+    launch_of: array[int] = field(default_factory=lambda: array("q"))
+    copies: dict[str, int] = field(default_factory=dict)
+    copy_of: array[int] = field(default_factory=lambda: array("q"))
+
+
+class _Reader:
+    """Collects the events of a file."""
+
+    def __init__(self) -> None:
+        self.threads: dict[tuple[int, int], _Thread] = {}
+        self.process_names: dict[int, str] = {}
+        self.thread_names: dict[tuple[int, int], str] = {}
+        self.ops = OpNumbers()
+        self.events = 0
+        self.refused = 0
+
+    def take(self, event: Any) -> None:
+        """One event. What is no event of the form is counted, and left out."""
+        if not isinstance(event, dict):
+            self.refused += 1
+            return
+        try:
+            kind = event.get("ph")
+            if kind == "M":
+                self._name(event)
+            elif kind == "X":
+                self._interval(event)
+        except (TypeError, ValueError, OverflowError, LookupError, AttributeError):
+            self.refused += 1
+
+    def _name(self, event: dict[str, Any]) -> None:
+        given = str(event["args"].get("name", "")) if event["name"] in ("process_name", "thread_name") else ""
+        if event["name"] == "process_name":
+            self.process_names[int(event["pid"])] = given
+        elif event["name"] == "thread_name":
+            self.thread_names[int(event["pid"]), int(event["tid"])] = given
+
+    def _interval(self, event: dict[str, Any]) -> None:
+        start, duration = round(float(event["ts"]) * _PS_IN_US), round(float(event.get("dur", 0)) * _PS_IN_US)
+        arguments = event.get("args") or {}
+        name = str(event["name"])
+        thread = self.threads.setdefault((int(event["pid"]), int(event["tid"])), _Thread())
+        thread.durations.append(duration)
+        try:
+            thread.starts.append(start)
+        except OverflowError:
+            thread.durations.pop()
+            raise
+        self.events += 1
+        thread.name_of.append(thread.names.setdefault(name, len(thread.names)))
+        thread.ops.append(self._op(name, arguments))
+        thread.correlations.append(_whole(arguments.get("correlation_id"), ABSENT))
+        thread.steps.append(_whole(arguments.get("step_num"), ABSENT))
+        thread.executions.append(_whole(arguments.get("run_id"), 0))
+        thread.ordinals.append(_whole(arguments.get("device_ordinal"), 0))
+        thread.launch_of.append(_text(thread.launches, arguments.get("kernel_details")))
+        thread.copy_of.append(_text(thread.copies, arguments.get("memcpy_details")))
+
+    def _op(self, name: str, arguments: dict[str, Any]) -> int:
+        if "hlo_op" in arguments:
+            if MARKS.match(name):
+                return NO_OP
+            program = _whole(arguments.get("program_id"), -1)
+            return self.ops.number(
+                Op(
+                    module=str(arguments.get("hlo_module", "")),
+                    program=program & PROGRAM_MASK if "program_id" in arguments else None,
+                    name=str(arguments["hlo_op"]),
+                )
+            )
+        if "hlo_category" in arguments or "long_name" in arguments:  # TPU: the event is the op
+            return self.ops.number(Op(module=str(arguments.get("hlo_module", "")), program=None, name=name))
+        return NO_OP
+
+
+def _whole(value: Any, default: int) -> int:
+    text = str(value) if value is not None else ""
+    number = int(text) if _WHOLE.match(text) else default
+    return number if -(1 << 63) <= number < 1 << 63 else default
+
+
+def _text(known: dict[str, int], value: Any) -> int:
+    return known.setdefault(str(value), len(known)) if value is not None else ABSENT
+
+
+def parse_chrome(raw: bytes, name: str) -> Trace:
+    """The trace in the JSON text `raw`. Raises FileRefusedError where there are no trace events in it."""
+    text = raw.decode("utf-8", "replace")
+    begin = 1 if text.lstrip().startswith("[") else None
+    if begin is None:
+        found = _EVENTS.search(text)
+        if found is None:
+            raise FileRefusedError(
+                f"{name} is JSON, but no Chrome trace: it has no traceEvents",
+                "It should be the .trace.json.gz that jax.profiler writes under plugins/profile/<run>/.",
+            )
+        begin = found.end()
+    else:
+        begin = text.index("[") + 1
+    reader, problem = _Reader(), ""
+    decode = json.JSONDecoder().raw_decode
+    at, read = begin, 0
+    while True:
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        if text[at : at + 1] == "]":
+            break
+        if read >= EVENTS_READ:
+            problem = f"more than {EVENTS_READ} events: the rest is left out"
+            break
+        try:
+            event, at = decode(text, at)
+        except (ValueError, RecursionError):
+            problem = f"the file is damaged or cut off after {read} events"
+            break
+        read += 1
+        reader.take(event)
+    if not reader.events:
+        why = problem or "it has no event with a duration"
+        raise FileRefusedError(f"{name} holds no trace that can be used: {why}", "Record it again.")
+    trace = _trace(reader)
+    trace.problems += [text for text in (problem,) if text]
+    if reader.refused:
+        trace.problems.append(f"{reader.refused} events are not of the form of a Chrome trace, and are left out")
+    return trace
+
+
+def _trace(reader: _Reader) -> Trace:
+    trace = Trace(ops=reader.ops.list, events=reader.events, chrome=True)
+    pending: list[tuple[Lane, _Thread, str]] = []
+    for (process, number), thread in reader.threads.items():
+        plane = reader.process_names.get(process, f"process {process}")
+        line = reader.thread_names.get((process, number), f"thread {number}")
+        device = DEVICE.match(plane)
+        lane = _lane(thread, line, device)
+        if device is not None:
+            trace.devices.setdefault(lane.device, {})
+        pending.append((lane, thread, plane))
+    streams = {lane.device for lane, _, _ in pending if lane.kind == "stream"}
+    platforms: set[Platform] = set()
+    for lane, _, _ in pending:
+        if lane.kind in ("stream", "ops") and (lane.op_of != NO_OP).any():
+            platforms.add("tpu" if lane.kind == "ops" and lane.device.startswith("tpu") else "gpu")
+    trace.platform = next(iter(sorted(platforms)), "")
+    origin = min(int(lane.starts.min()) for lane, _, _ in pending)
+    for lane, thread, plane in pending:
+        lane.starts -= origin
+        if lane.device == HOST:
+            _add_host(trace, lane, thread, ops_here=plane.startswith("/host") and not platforms)
+        elif not (lane.device in streams and lane.kind in ("ops", "async")):
+            _add(trace, lane)
+    match_kernels(trace)
+    return trace
+
+
+def _lane(thread: _Thread, line: str, device: re.Match[str] | None) -> Lane:
+    kind: Kind = HOST
+    label: str = HOST
+    if device is not None:
+        kind = DERIVED.get(line, "stream" if line.startswith("Stream") else HOST)
+        label = f"{device['platform'].lower().replace('custom', 'gpu')}:{device['number']}"
+    correlation, steps, executions = (
+        np.array(column, np.int64) for column in (thread.correlations, thread.steps, thread.executions)
+    )
+    on_host_row = device is not None and kind in (HOST, "modules", "steps")
+    ops = np.array(thread.ops, np.int64)
+    return Lane(
+        device=label,
+        name=line,
+        kind=kind,
+        starts=np.array(thread.starts, np.int64),
+        durations=np.array(thread.durations, np.int64),
+        names=list(thread.names),
+        name_of=np.array(thread.name_of, np.int64),
+        op_of=np.full(len(ops), NO_OP, np.int64) if on_host_row else ops,
+        correlation=correlation if (correlation != ABSENT).any() else None,
+        step=steps if (steps != ABSENT).any() else None,
+        execution=executions if executions.any() else None,
+        launch=_column(thread.launches, thread.launch_of),
+        copy=_column(thread.copies, thread.copy_of),
+    )
+
+
+def _column(texts: dict[str, int], which: array[int]) -> TextColumn | None:
+    return TextColumn(list(texts), np.array(which, np.int64)) if texts else None
+
+
+def _add_host(trace: Trace, lane: Lane, thread: _Thread, *, ops_here: bool) -> None:
+    """A thread of the host: on CPU its ops make lanes of their own, one for each device that it served."""
+    marks = np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+    launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
+    own = (lane.op_of != NO_OP) & ~launches & ops_here
+    _add(trace, lane.select(np.flatnonzero(~own & ~marks)))
+    rows: Ints = np.flatnonzero(own)
+    if len(rows):
+        trace.platform = "cpu"
+    numbers = np.array(thread.ordinals, np.int64)[rows]
+    for number in np.unique(numbers).tolist():
+        part = lane.select(rows[numbers == number])
+        part.device, part.kind = f"cpu:{number}", "thread"
+        _add(trace, part)
+
+
+def _add(trace: Trace, lane: Lane) -> None:
+    good, dropped = sound(lane)
+    if dropped:
+        trace.problems.append(f"{lane.device} {lane.name}: {dropped} events have impossible times and are left out")
+    if len(good):
+        trace.lanes.append(good)
