@@ -193,7 +193,7 @@ async def test_the_detail_leaves_when_its_session_does() -> None:
         detail = await opened(stage, pilot, sessions.sweep(), "r14")
         stage.app.set_session(sessions.finished().session(), None)
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
-        assert detail not in stage.app.session_screens
+        await until(pilot, lambda: detail not in stage.app.session_screens)
 
 
 async def test_an_empty_session_says_what_to_do() -> None:
