@@ -28,6 +28,7 @@ from jaxprof.events import (
     WarningRaised,
     WorkerStarted,
 )
+from jaxprof.results.ceilings import remember
 from jaxprof.session import Run, Session
 from jaxprof.session.texts import split
 from jaxprof.stats import summarise
@@ -173,6 +174,7 @@ class Conductor:
             for run in self.session.runs.values():
                 if run.closed is None:
                     self._close_run(run.id, RunFinished(run=run.id, status="cancelled", error=f"the session {reason}"))
+            remember(self.session)
             self._emit(SessionClosed(reason=reason))
             self._flush()
             self.writer.close()
