@@ -45,14 +45,19 @@ def read(text: str) -> dict[str, list[list[object]]]:
     return found
 
 
+def say(line: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     for path in sys.argv[1:]:
-        print(json.dumps({"path": path}), flush=True)
+        say({"path": path})
         try:
             answer: dict[str, object] = {"computations": read(Path(path).read_text())}
         except (RuntimeError, ValueError) as error:
             answer = {"error": str(error)}
-        print(json.dumps(answer), flush=True)
+        say(answer)
 
 
 if __name__ == "__main__":

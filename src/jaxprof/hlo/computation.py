@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from jaxprof.hlo import record, split
 from jaxprof.hlo.instruction import Instruction
 from jaxprof.hlo.syntax import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from array import array
+    from collections.abc import Iterator
 
     from jaxprof.hlo.model import Module
     from jaxprof.hlo.record import Record
@@ -32,24 +32,31 @@ class Problem:
     """The beginning of what stands there."""
 
 
+class _Cut(NamedTuple):
+    """A computation's text, cut into instructions: number n lies from `starts[n]` to `starts[n + 1]`."""
+
+    instructions: tuple[Instruction, ...]
+    starts: array[int]
+    root: Instruction | None
+
+
 class Computation:
     """A function of HLO: instructions in order, one of which, the root, is its value."""
 
-    is_synthetic: bool = False
-    """The text has it in a short form only (`custom-call-start`): `source` is a text of its own."""
+    # A large module has a hundred thousand of these: slots, and no cached properties, which need a dictionary each.
+    __slots__ = ("_by_name", "_cut", "_parameters", "_users", "is_entry", "module", "name", "span")
 
-    def __init__(self, module: Module, name: str, span: tuple[int, int, int], *, is_entry: bool = False) -> None:
+    def __init__(self, module: Module, name: str, span: tuple[int, int, int], is_entry: bool = False) -> None:
         self.module: Final = module
         self.name: Final = name
         """Without `%`."""
         self.span: Final = span
         """Where its header begins, and where the text between its braces begins and ends, in `source.text`."""
         self.is_entry: Final = is_entry
-
-    @property
-    def source(self) -> Source:
-        """The text in which it lies: the module's, but for a synthetic one."""
-        return self.module.source
+        self._cut: _Cut | None = None
+        self._by_name: dict[str, Instruction] | None = None
+        self._parameters: tuple[Instruction, ...] | None = None
+        self._users: dict[str, tuple[Instruction, ...]] | None = None
 
     def __repr__(self) -> str:
         return f"<Computation {self.name}>"
@@ -59,37 +66,47 @@ class Computation:
 
     def __getitem__(self, name: str) -> Instruction:
         """The instruction of that name. Raises KeyError."""
-        return self._by_name[name]
+        found = self.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
 
     def get(self, name: str) -> Instruction | None:
-        return self._by_name.get(name)
+        by_name = self._by_name
+        if by_name is None:
+            # Reversed, so that of two with one name (a broken module) the first is found.
+            by_name = self._by_name = {instruction.name: instruction for instruction in reversed(self.instructions)}
+        return by_name.get(name)
 
-    @cached_property
-    def _pieces(self) -> split.Pieces:
-        return split.instructions(self.source.text, *self.span[1:])
+    @property
+    def source(self) -> Source:
+        """The text in which it lies: the module's, but for a synthetic one."""
+        return self.module.source
 
-    @cached_property
-    def instructions(self) -> Sequence[Instruction]:
+    @property
+    def is_synthetic(self) -> bool:
+        """The text has it in a short form only (`custom-call-start`): `source` is a text of its own."""
+        return False
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
         """All of them, in the order of the text."""
-        return tuple([Instruction(self, name, number) for number, name in enumerate(self._pieces.names)])
+        return (self._cut or self._cut_up()).instructions
 
-    @cached_property
-    def _by_name(self) -> dict[str, Instruction]:
-        # Reversed, so that of two with one name (a broken module) the first is found.
-        return {instruction.name: instruction for instruction in reversed(self.instructions)}
+    def _cut_up(self) -> _Cut:
+        names, starts, root = split.instructions(self.source.text, *self.span[1:])
+        instructions = tuple([Instruction(self, name, number) for number, name in enumerate(names)])
+        self._cut = _Cut(instructions, starts, instructions[-1 if root is None else root] if instructions else None)
+        return self._cut
 
     def _span(self, position: int) -> tuple[int, int]:
-        starts = self._pieces.starts
+        starts = (self._cut or self._cut_up()).starts
         return starts[position], starts[position + 1]
 
-    @cached_property
-    def _known(self) -> dict[int, Record | None]:
-        return self.module._known
-
     def _record(self, position: int) -> Record | None:
-        starts = self._pieces.starts
+        starts = (self._cut or self._cut_up()).starts
         start = starts[position]
-        known = self._known
+        known = self._remembered
         try:
             return known[start]
         except KeyError:
@@ -98,31 +115,32 @@ class Computation:
             found = known[start] = record.read(self.source.text, start, starts[position + 1])
             return found
 
-    @cached_property
+    @property
+    def _remembered(self) -> dict[int, Record | None]:
+        return self.module._remembered
+
+    @property
     def root(self) -> Instruction | None:
         """The instruction marked ROOT, or the last one; None for an empty computation."""
-        marked = self._pieces.root
-        if not self.instructions:
-            return None
-        return self.instructions[marked if marked is not None else -1]
+        return (self._cut or self._cut_up()).root
 
-    @cached_property
+    @property
     def parameters(self) -> tuple[Instruction, ...]:
         """Its parameters by number."""
-        found = [instruction for instruction in self.instructions if instruction.opcode == "parameter"]
-        return tuple(sorted(found, key=lambda instruction: instruction.parameter_number or 0))
-
-    @cached_property
-    def _users(self) -> dict[str, list[Instruction]]:
-        found: dict[str, list[Instruction]] = {}
-        for instruction in self.instructions:
-            for name in dict.fromkeys(instruction.operands):
-                found.setdefault(name, []).append(instruction)
-        return found
+        if self._parameters is None:
+            found = [instruction for instruction in self.instructions if instruction.opcode == "parameter"]
+            self._parameters = tuple(sorted(found, key=lambda instruction: instruction.parameter_number or 0))
+        return self._parameters
 
     def users(self, name: str) -> tuple[Instruction, ...]:
         """The instructions that take the value `name`, each once, in order. The first call reads all operands."""
-        return tuple(self._users.get(name, ()))
+        if self._users is None:
+            found: dict[str, list[Instruction]] = {}
+            for instruction in self.instructions:
+                for operand in dict.fromkeys(instruction.operands):
+                    found.setdefault(operand, []).append(instruction)
+            self._users = {operand: tuple(users) for operand, users in found.items()}
+        return self._users.get(name, ())
 
     @property
     def header(self) -> str:
@@ -133,7 +151,10 @@ class Computation:
     @property
     def line(self) -> int:
         """The number of the line on which its header begins."""
-        return self.source.line(self.span[0])
+        return self._line(self.span[0])
+
+    def _line(self, offset: int) -> int:
+        return self.source.line(offset)
 
     @property
     def text(self) -> str:
@@ -151,7 +172,7 @@ class Computation:
         _, found, value = rest.partition("execution_thread=")
         return unquote(value.strip()) if found else ""
 
-    @cached_property
+    @property
     def problems(self) -> tuple[Problem, ...]:
         """The lines in it that could not be read. Reads every instruction."""
         return tuple(
@@ -164,16 +185,26 @@ class Computation:
 class SyntheticComputation(Computation):
     """A computation that the text leaves out, with a text made for it."""
 
-    is_synthetic = True
+    __slots__ = ("_line_of_all", "_own_remembered", "_own_source")
 
-    def __init__(self, module: Module, name: str, source: Source, span: tuple[int, int, int]) -> None:
+    def __init__(self, module: Module, name: str, source: Source, span: tuple[int, int, int], line: int) -> None:
+        """`line` is that of the instruction that stands for it: what every line in it is said to be."""
         super().__init__(module, name, span)
-        self._source: Final = source
+        self._own_source: Final = source
+        self._own_remembered: Final[dict[int, Record | None]] = {}
+        self._line_of_all: Final = line
 
     @property
     def source(self) -> Source:
-        return self._source
+        return self._own_source
 
-    @cached_property
-    def _known(self) -> dict[int, Record | None]:
-        return {}
+    @property
+    def is_synthetic(self) -> bool:
+        return True
+
+    def _line(self, offset: int) -> int:
+        return self._line_of_all
+
+    @property
+    def _remembered(self) -> dict[int, Record | None]:
+        return self._own_remembered

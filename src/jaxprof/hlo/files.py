@@ -37,13 +37,16 @@ _LARGEST: Final = 4 << 30
 def load(path: str | os.PathLike[str]) -> list[Module]:
     """The modules in the file at `path`. Raises HloError where it cannot be read, or is not HLO."""
     try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise HloError(f"{path}: {error.strerror or error}") from None
-    try:
-        return from_bytes(data)
+        return from_bytes(_read(path))
     except HloError as error:
         raise HloError(f"{path}: {error.what}", error.mend) from None
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise HloError(error.strerror or str(error)) from None
 
 
 def from_bytes(data: bytes) -> list[Module]:
@@ -64,7 +67,9 @@ def from_bytes(data: bytes) -> list[Module]:
             if controls > 16:
                 mend = "Give HLO text, an HloProto or an HloModuleProto."
                 raise HloError(f"this is a binary file and no HLO proto: {error.what}", mend) from None
-    return parse.modules(data.decode("utf-8-sig", "replace"))
+    text = data.decode("utf-8-sig", "replace")
+    del data  # as much memory again as the text
+    return parse.modules(text)
 
 
 def _control_characters(data: bytes) -> int:

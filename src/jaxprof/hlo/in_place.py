@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _CALLING: Final = ("to_apply", "calls", "body", "condition", "select", "scatter", "computations", "computation")
 _WRITTEN_BY_HAND: Final = 4 << 20
-_BEGINS = re.compile(r"\s*(?:ROOT\s+)?%?[^\s=%,(){}\"/]+\s*=\s")
+_BEGINS = re.compile(r"\s*+(?:ROOT\s++(?!=))?%?[^\s=%,(){}\"/]++\s*+=\s")
 _OPCODE_BEFORE = re.compile(r"[\w\-]+$", re.ASCII)
 
 
@@ -43,7 +43,7 @@ class _Search:
         """What was found, by the name of the computation that holds it."""
         self._module = module
         self._text = module.source.text
-        self._budget = record.Budget(2 * len(self._text) + 1024)
+        self._budget = record.Budget(4 * len(self._text) + 1024)
         self._numbers: dict[str, int] = {}
 
     @cached_property
@@ -105,7 +105,7 @@ class _Search:
             if start is not None:
                 name = self._free_name("async_wrapped")
                 written, span = wrapped_computation(name, start, module._in_place)
-                made = SyntheticComputation(module, name, Source(written, module.source.line(at)), span)
+                made = SyntheticComputation(module, name, Source(written), span, module.source.line(at))
                 self.found.setdefault(holder.name, []).append(made)
                 module._in_place[start.inside[0]] = name
 
@@ -117,6 +117,9 @@ class _Search:
         begin = opened
         for _ in range(3):
             begin = max(text.rfind("\n", holder.span[1], begin), holder.span[1])
+            if self._budget.left <= 0:
+                break
+            self._budget.left -= line_end - begin
             start, _ = record.read_whole(text, begin, line_end, holder.span[2], self._budget)
             if start is not None and start.inside[0] == opened:
                 return start

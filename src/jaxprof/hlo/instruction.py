@@ -64,7 +64,7 @@ class Instruction:
         if wrapped or not opcode.startswith("async-"):
             return wrapped
         start: Instruction | None = self
-        for _ in range(len(self.computation.instructions)):
+        for _ in range(_LONGEST_CHAIN):
             if start is None or start.opcode == "async-start" or not start.operands:
                 break
             start = self.computation.get(start.operands[0])
@@ -192,7 +192,9 @@ class Instruction:
         """The number of the line on which it begins, counted from 1."""
         text = self.computation.source.text
         start, end = self.span
-        return self.computation.source.line(start + (end - start) - len(text[start:end].lstrip()))
+        return self.computation._line(end - len(text[start:end].lstrip()))
 
 
 _NO_SHAPE: Final = Shape(dtype="")
+_LONGEST_CHAIN: Final = 64
+"""Steps from an `async-done` back to its start: there are seldom more than three, and in a broken text no end."""

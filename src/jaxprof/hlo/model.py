@@ -44,7 +44,7 @@ class Module:
         self._computations: dict[str, Computation] = {}
         self._in_place: dict[int, str] = {}
         self._index_problems: list[Problem] = []
-        self._known: dict[int, Record | None] = {}
+        self._remembered: dict[int, Record | None] = {}
 
     def __repr__(self) -> str:
         return f"<Module {self.name}: {len(self._computations)} computations>"
@@ -53,6 +53,7 @@ class Module:
 
     def _end(self, end: int) -> None:
         self.span = (self.span[0], end)
+        self.tables.end = min(self.tables.end, end)
 
     def _insert(self, before: Mapping[str, Sequence[Computation]]) -> None:
         written = list(self._computations.values())

@@ -20,18 +20,18 @@ from jaxprof.hlo.syntax import attributes, balanced_end, skip_blank
 
 _NAME: Final = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
 _LANDMARK_LINE: Final = (
-    r"(?P<indent>[ \t]*)(?:(?P<close>\})(?![)\]}]|[ \t]*,(?![ \t]*execution_thread))|(?P<comment>/\*)"
+    r"(?P<indent>[ \t]*+)(?:(?P<close>\})(?![)\]}]|[ \t]*,(?![ \t]*execution_thread))|(?P<comment>/\*)"
     rf"|(?P<module>HloModule)\b"
-    rf"|(?:(?P<entry>ENTRY)\b[ \t]*(?P<entry_name>{_NAME})?|(?P<name>{_NAME}))[ \t]*(?P<open>[({{]))"
+    rf"|(?:(?P<entry>ENTRY)\b[ \t]*+(?P<entry_name>{_NAME})?|(?P<name>{_NAME}))[ \t]*+(?P<open>[({{]))"
 )
 _LANDMARK = re.compile("\n" + _LANDMARK_LINE)
 _FIRST_LANDMARK = re.compile("(?:\ufeff)?" + _LANDMARK_LINE)
 _PRINTED_HEADER = re.compile(
-    r"(?:, execution_thread=\"[^\"\n]*+\")?\n++(ENTRY )?(%?[^\s=%,(){}\"/]++) (?:\([^\n]*+(?<=\{)|\{)(?=\n)"
+    r"(?:, execution_thread=\"[^\"\n]*+\")?\n++((?:ENTRY )?)%?([^\s=%,(){}\"/]++) (?:\([^\n]*+(?<=\{)|\{)(?=\n)"
 )
 _END_ON_A_THREAD: Final = "}, execution_thread="
 _FIRST_COLUMN = re.compile(r"\n(?=[^ \t\r\n])")
-_RESULT = re.compile(r"\s*(?:->\s*(?:\w+\[[^\[\]{}]*\](?:\{[^{}]*\})?|(?P<tuple>\()))?")
+_RESULT = re.compile(r"\s*+(?:->\s*+(?:\w+\[[^\[\]{}]*\](?:\{[^{}]*\})?|(?P<tuple>\()))?")
 _BRACE = re.compile(r"\s*\{")
 _MODULE_NAME = re.compile(r"HloModule[ \t]*([^\s,]*)")
 
@@ -104,7 +104,6 @@ class _Index:
             at = landmark.end()
             if landmark["close"]:
                 self._close(landmark)
-                at -= 1  # so that the next line's break is seen, were the brace the last of its line
             elif landmark["comment"]:
                 closed = text.find("*/", at)
                 at = closed + 2 if closed >= 0 else len(text)
@@ -114,7 +113,8 @@ class _Index:
                 at = self._begin_computation(landmark)
             if self._open is None:
                 at = self._printed(at)
-            landmark = _LANDMARK.search(text, at)
+            # Computations that are written by hand may follow each other on one line.
+            landmark = (None if self._open else _FIRST_LANDMARK.match(text, at)) or _LANDMARK.search(text, at)
         self._give_up("the text ends inside the computation", len(text))
         return self._found
 
@@ -126,6 +126,7 @@ class _Index:
         if not self._found:
             return at
         text, module = self.text, self._found[-1]
+        known = module._computations
         header_at, next_in_first_column = _PRINTED_HEADER.match, _FIRST_COLUMN.search
         while header := header_at(text, at):
             body = header.end()
@@ -135,9 +136,10 @@ class _Index:
             end = first.end()
             if text[end : end + 2] not in ("}\n", "}") and not text.startswith(_END_ON_A_THREAD, end):
                 break
-            name = header[2].lstrip("%")
-            start = header.start(2) if header[1] is None else header.start(1)
-            self._put(Computation(module, name, (start, body, end), is_entry=header[1] is not None))
+            start, after_entry = header.span(1)
+            made = Computation(module, header[2], (start, body, end), after_entry > start)
+            if not known or known.setdefault(made.name, made) is not made:
+                self._put(made)
             at = end + 1
         return at
 
@@ -185,7 +187,7 @@ class _Index:
             if end >= 0:
                 self._finish(end - 1)
                 return end
-        return body - 1 if text[body - 1] == "\n" else body
+        return body
 
     def _body(self, landmark: re.Match[str]) -> int:
         """The offset after the brace that opens the body, or -1 where the line is no header."""
@@ -229,7 +231,7 @@ class _Index:
             self.headerless = True
             self._add("", {}, 0, 0)
         span = (current.header, current.body, end)
-        self._put(Computation(self._found[-1], current.name, span, is_entry=current.is_entry))
+        self._put(Computation(self._found[-1], current.name, span, current.is_entry))
 
     def _put(self, computation: Computation) -> None:
         known = computation.module._computations

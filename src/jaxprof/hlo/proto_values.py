@@ -81,14 +81,14 @@ _PACKED: Final = {2: (15, "b"), 6: (3, "B"), 3: (17, "h"), 7: (16, "H"), 10: (11
 """Literal field by primitive type: little-endian bytes. bfloat16 is the upper half of a float32."""
 
 
-def literal(proto: Message) -> str:
+def literal(proto: Message, depth: int = 0) -> str:
     """A `LiteralProto` of at most 16 elements; `{...}` for a longer one, as XLA's own printer has it."""
     kind = proto.message(1).number(2)
-    if kind == _TUPLE:
-        return f"( {', '.join(literal(member) for member in proto.messages(10)[:_SHOWN_ELEMENTS])} )"
+    if kind == _TUPLE and depth < _DEEPEST:
+        return f"( {', '.join(literal(member, depth + 1) for member in proto.messages(10)[:_SHOWN_ELEMENTS])} )"
     sizes = proto.message(1).numbers(3)
     count = prod(sizes) if all(size >= 0 for size in sizes) else _SHOWN_ELEMENTS + 1
-    if count > _SHOWN_ELEMENTS:
+    if count > _SHOWN_ELEMENTS or len(sizes) > _DEEPEST:
         return "{...}"
     values = _values(proto, kind)
     return _nested(values, sizes) if len(values) == count else "{...}"

@@ -11,12 +11,12 @@ _TEXTS: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
     (re.compile(pattern, re.MULTILINE), what, mend)
     for pattern, what, mend in (
         (
-            r"^\s*(?:module\b[^\n]*(?:\{|attributes)|func\.func\b|#loc\d*\b"
+            r"^[ \t]*+(?:module\b[^\n]*(?:\{|attributes)|func\.func\b|#loc\d*\b"
             r"|%\S+ = \"?(?:stablehlo|mhlo|chlo|func|arith)\.)",
             "StableHLO (MLIR) text",
             "That is the program before XLA; compile it, or dump HLO with XLA_FLAGS=--xla_dump_to=FOLDER.",
         ),
-        (r"^\s*\{ *lambda\b", "a jaxpr", "HLO comes from jax.jit(f).lower(...).compile().as_text()."),
+        (r"^[ \t]*+\{ *lambda\b", "a jaxpr", "HLO comes from jax.jit(f).lower(...).compile().as_text()."),
         (r"^; ModuleID|^define [^\n]*\{|^target triple", "LLVM IR", "Give the module's HLO dump, not its LLVM dump."),
         (r"^\.version \d|^\.target sm_", "PTX assembly", "Give the module's HLO dump, not its PTX dump."),
         (r"^(?:hlo_module\s*\{|computations\s*\{|name: \")", "a protobuf in text form", "Give the HLO text instead."),

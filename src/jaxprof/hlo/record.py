@@ -10,20 +10,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.shape import Shape, parse_shape
-from jaxprof.hlo.syntax import attributes, balanced_end, operand_names, skip_blank, unquote
+from jaxprof.hlo.syntax import COMMENT, OPEN_STRING, attributes, balanced_end, operand_names, skip_blank, unquote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from jaxprof.hlo.syntax import Attribute, AttributeList
 
-_NAME: Final = r"[ \t]*(?:ROOT\s+)?%?(?P<name>[^\s=%,(){}\"]+)\s*=\s*"
-_ARRAY_SHAPE: Final = r"[A-Za-z]\w*\[[^\[\]\"]*\](?:\{(?:[^{}\"]|\{[^{}\"]*\})*\})?"
+# Possessive throughout: what a repetition has taken it keeps, so that no text makes these go back and forth.
+_NAME: Final = r"\s*+(?:ROOT\s++(?!=))?%?(?P<name>[^\s=%,(){}\"]++)\s*+=\s*+"
+_ARRAY_SHAPE: Final = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{(?:[^{}\"]|\{[^{}\"]*+\})*+\})?"
 _BEGINNING = re.compile(
-    rf"\s*{_NAME}(?:(?P<shape>{_ARRAY_SHAPE})\s*|(?P<tuple>\w?\())(?:(?P<opcode>[A-Za-z][\w\-]*)\()?", re.ASCII
+    rf"{_NAME}(?:(?P<shape>{_ARRAY_SHAPE})\s*+|(?P<tuple>\w?\())(?:(?P<opcode>[A-Za-z][\w\-]*+)\()?", re.ASCII
 )
-_TUPLE_THEN_OPCODE = re.compile(r"(?:[^\"()]++|\((?:[^\"()]++|\([^\"()]*\))*+\))*+\)\s*([A-Za-z][\w\-]*)\(", re.ASCII)
-_OPCODE = re.compile(r"\s*([A-Za-z][\w\-]*)\(", re.ASCII)
+_TUPLE_THEN_OPCODE = re.compile(
+    r"(?:[^\"()]++|\((?:[^\"()]++|\([^\"()]*+\))*+\))*+\)\s*+([A-Za-z][\w\-]*+)\(", re.ASCII
+)
+_OPCODE = re.compile(r"(?:[^\"()]++|\((?:[^\"()]++|\([^\"()]*\))*+\))*+\)\s*([A-Za-z][\w\-]*)\(", re.ASCII)
+_OPCODE = re.compile(r"\s*+([A-Za-z][\w\-]*+)\(", re.ASCII)
 _FLAT_OPERANDS = re.compile(r"[^()\"/]*+\)")
 _MAY_CALL = re.compile(
     r"(?:calls|to_apply|body|condition|branch_computations|true_computation|false_computation|called_computations"
@@ -35,7 +39,7 @@ CALLING_ATTRIBUTES: Final = (
 )  # fmt: skip
 """The attributes whose value is one computation or a braced list of them, in the order in which XLA lists the called
 (`HloInstruction::called_computations`: a while loop's body before its condition)."""
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(COMMENT)
 _COMPUTATION_NAME = re.compile(r"%?([A-Za-z_0-9][\w.\-]*)")
 _NO_OPERANDS: Final = frozenset({"parameter", "constant"})
 
@@ -134,8 +138,8 @@ class Record:
     def _names(self, item: Attribute, in_place: Mapping[int, str]) -> list[str]:
         if item.start in in_place:
             return [in_place[item.start]]
-        value = self.text[item.start : item.end]
-        return [] if "=" in value else _COMPUTATION_NAME.findall(_COMMENT.sub("", value))
+        value = _COMMENT.sub("", self.text[item.start : item.end])
+        return [] if "=" in value else _COMPUTATION_NAME.findall(value)
 
     @property
     def metadata(self) -> Metadata:
@@ -203,7 +207,7 @@ def read_whole(text: str, start: int, likely_end: int, limit: int, budget: Budge
     return found, likely_end
 
 
-_METADATA_ITEM = re.compile(r"(\w+)\s*=\s*(\"(?:[^\"\\]++|\\.)*+\"|[^\s\"]+)", re.DOTALL)
+_METADATA_ITEM = re.compile(rf"(\w+)\s*=\s*({OPEN_STRING}|[^\s\"]++)", re.DOTALL)
 _TEXTS: Final = frozenset({"op_name", "op_type", "source_file"})
 _NUMBERS: Final = frozenset({"source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id"})
 

@@ -12,6 +12,8 @@ from functools import lru_cache
 from math import prod
 from typing import Final
 
+from jaxprof.hlo.syntax import COMMENT
+
 UNBOUNDED: Final = -1
 """The size of a dimension written `?`: it has no upper bound."""
 
@@ -147,12 +149,14 @@ class Shape:
 
 
 _ARRAY = re.compile(
-    r"\s*(?P<dtype>[A-Za-z][A-Za-z0-9]*)\s*\[(?P<sizes>[^\[\]{}()]*)\](?:\{(?P<layout>(?:[^{}]|\{[^{}]*\})*)\})?"
+    r"\s*+(?P<dtype>[A-Za-z][A-Za-z0-9]*+)\s*+\[(?P<sizes>[^\[\]{}()]*+)\]"
+    r"(?:\{(?P<layout>(?:[^{}]++|\{[^{}]*+\})*+)\})?"
 )
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(COMMENT)
 _SIZE = re.compile(r"\s*(?:(<=)?\s*(\d{1,18})|(\?))\s*")
 _PROPERTY = re.compile(r"([A-Z#*]+)((?:\([^()]*(?:\([^()]*\)[^()]*)*\))+)")
-_DEEPEST = 64
+_DEEPEST: Final = 64
+_LONGEST_LAYOUT: Final = 4096
 
 
 @lru_cache(maxsize=4096)
@@ -214,7 +218,7 @@ def _array(match: re.Match[str]) -> Shape:
 def parse_layout(text: str) -> Layout:
     """The layout that `text` (what stands between a shape's braces) spells. What it does not know stays in `text`."""
     order, _, rest = text.partition(":")
-    properties = dict(_PROPERTY.findall(rest))
+    properties = dict(_PROPERTY.findall(rest[:_LONGEST_LAYOUT]))
     return Layout(
         tuple(int(number) for number in order.split(",") if number.strip().isdecimal() and len(number) < 10),
         tuple(

@@ -16,19 +16,17 @@ _BLOCK: Final = 1 << 16
 class Source:
     """A text that does not change, with its line numbers. Lines count from 1 and end with `\\n`."""
 
-    __slots__ = ("_before", "first_line", "text")
+    __slots__ = ("_before", "text")
 
-    def __init__(self, text: str, first_line: int = 1) -> None:
+    def __init__(self, text: str) -> None:
         self.text = text
-        self.first_line = first_line
-        """The number of the first line: not 1 for a text that stands for a part of another one."""
         self._before: list[int] | None = None
 
     def _lines_before(self) -> list[int]:
         if self._before is None:
             text = self.text
             counts = (text.count("\n", at, at + _BLOCK) for at in range(0, len(text), _BLOCK))
-            self._before = list(accumulate(counts, initial=self.first_line))
+            self._before = list(accumulate(counts, initial=1))
         return self._before
 
     def line(self, offset: int) -> int:
@@ -39,13 +37,13 @@ class Source:
     @property
     def line_count(self) -> int:
         """Lines in the text; a `\\n` at its very end begins no further one."""
-        breaks = self._lines_before()[-1] - self.first_line
+        breaks = self._lines_before()[-1] - 1
         return breaks + (0 if not self.text or self.text.endswith("\n") else 1)
 
     def offset(self, line: int) -> int:
         """Where line number `line` begins; the length of the text for a line behind the last."""
         before = self._lines_before()
-        if line <= self.first_line:
+        if line <= 1:
             return 0
         # The break that ends the line before this one lies in the last block with fewer breaks before it.
         block = bisect_right(before, line - 1) - 1

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from jaxprof.hlo import record
 from jaxprof.hlo.syntax import skip_blank
 
-_LINE = re.compile(r"\n[ \t]*(ROOT[ \t]+)?%?([^\s=%,(){}\"/]+)[ \t]*=[ \t]")
-_HERE = re.compile(r"(ROOT\s+)?%?([^\s=%,(){}\"/]+)\s*=\s*(?=[(\w])")
+_LINE = re.compile(r"\n[ \t]*+(ROOT[ \t]++(?!=))?%?([^\s=%,(){}\"/]++)[ \t]*+=[ \t]")
+_HERE = re.compile(r"(ROOT\s++(?!=))?%?([^\s=%,(){}\"/]++)\s*+=\s*+(?=[(\w])")
 
 
 class Pieces(NamedTuple):
@@ -33,21 +33,24 @@ def instructions(text: str, start: int, end: int) -> Pieces:
     starts = array("Q")
     root: int | None = None
     budget = record.Budget(2 * (end - start))
-    lines = [(match.start(), match[2], match[1]) for match in _LINE.finditer(text, start, end)]
     at = start
-    for number, (begin, name, marked) in enumerate(lines):
-        if begin < at:
-            continue
-        if at < begin:
-            root = _read_on(text, at, begin, names, starts, root)
-        names.append(name)
-        starts.append(begin)
-        if marked:
-            root = len(names) - 1
-        at = lines[number + 1][0] if number + 1 < len(lines) else end
-        last = text[at - 1]
-        if last == "{" or text.find("\n", begin + 1, at) >= 0 or text.count('"', begin, at) % 2:
-            _, at = record.read_whole(text, begin, at, end, budget)
+    # One line behind, without a list: a million tuples would be the peak of what reading the module takes.
+    lines = _LINE.finditer(text, start, end)
+    line = next(lines, None)
+    while line:
+        following = next(lines, None)
+        begin = line.start()
+        if begin >= at:
+            if at < begin:
+                root = _read_on(text, at, begin, names, starts, root)
+            names.append(line[2])
+            starts.append(begin)
+            if line[1]:
+                root = len(names) - 1
+            at = following.start() if following else end
+            if text[at - 1] == "{" or text.find("\n", begin + 1, at) >= 0 or text.count('"', begin, at) % 2:
+                _, at = record.read_whole(text, begin, at, end, budget)
+        line = following
     root = _read_on(text, at, end, names, starts, root)
     starts.append(end)
     return Pieces(names, starts, root)

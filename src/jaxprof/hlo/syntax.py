@@ -10,7 +10,10 @@ import re
 from typing import Final, NamedTuple
 
 STRING: Final = r'"(?:[^"\\]++|\\.)*+"'
-_TOKEN = re.compile(STRING + r"|[{}\[\]()]|/\*(?:[^*]|\*(?!/))*+\*/|//[^\n]*+", re.DOTALL)
+# Where a closing mark is missing, the rest is taken, so that it is not looked for again from every mark that follows.
+OPEN_STRING: Final = STRING + "?"
+COMMENT: Final = r"/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
+_TOKEN = re.compile(rf"{OPEN_STRING}|[{{}}\[\]()]|{COMMENT}|//[^\n]*+", re.DOTALL)
 _OPENING: Final = {"{": "}", "[": "]", "(": ")"}
 
 
@@ -31,7 +34,7 @@ def balanced_end(text: str, at: int, limit: int) -> int:
     return -1
 
 
-_BLANK = re.compile(r"(?:\s++|/\*(?:[^*]|\*(?!/))*+\*/|//[^\n]*+)*+")
+_BLANK = re.compile(rf"(?:\s++|{COMMENT}|//[^\n]*+)*+")
 
 
 def skip_blank(text: str, at: int, limit: int) -> int:
@@ -51,7 +54,7 @@ class Attribute(NamedTuple):
 _ATTRIBUTE_NAME = re.compile(r"([A-Za-z_][\w.\-]*)\s*=\s*")
 # A value is pieces: words, strings, brackets, and a blank before a bracket (`replica_groups=mesh['x'=4] {'x'}`). Up to
 # three levels of brackets go by in one match; deeper ones take the slow way.
-_FLAT = r"[^{}\[\]()\"/]++|" + STRING + r"|/(?![/*])|/\*(?:[^*]|\*(?!/))*+\*/"
+_FLAT = rf"[^{{}}\[\]()\"/]++|{STRING}|/(?![/*])|{COMMENT}"
 _NESTED = rf"(?:{_FLAT}|[{{\[(](?:{_FLAT})*+[}}\])])"
 _BRACKETED = rf"[{{\[(](?:{_NESTED}|[{{\[(]{_NESTED}*+[}}\])])*+[}}\])]"
 _VALUE = re.compile(rf"(?:[^{{}}\[\]()\",\s/]++|[ \t]++(?=[{{\[(])|{STRING}|/(?![/*])|{_BRACKETED})++", re.DOTALL)
@@ -97,7 +100,7 @@ def _value_end(text: str, at: int, limit: int) -> int:
     return at
 
 
-_ITEM = re.compile(STRING + r"|[{}\[\]()]|/\*(?:[^*]|\*(?!/))*+\*/|//[^\n]*+|,", re.DOTALL)
+_ITEM = re.compile(rf"{OPEN_STRING}|[{{}}\[\]()]|{COMMENT}|//[^\n]*+|,", re.DOTALL)
 
 
 def items(inside: str) -> list[str]:
@@ -121,7 +124,7 @@ def items(inside: str) -> list[str]:
 _PERCENT_NAME = re.compile(r"%([^\s,(){}\[\]=\"#]+)")
 _PLAIN_NAMES = re.compile(r"[A-Za-z_][\w.\-]*(?:,\s*[A-Za-z_][\w.\-]*)*+")
 _LAST_NAME = re.compile(r"(?:%([^\s,(){}\[\]=\"#]+)|(?<![\w.\-%])([A-Za-z_][\w.\-]*))(?:#\d+)?$")
-_COMMENT = re.compile(r"/\*(?:[^*]|\*(?!/))*+\*/|//[^\n]*")
+_COMMENT = re.compile(rf"{COMMENT}|//[^\n]*+")
 
 
 def operand_names(inside: str) -> tuple[str, ...]:

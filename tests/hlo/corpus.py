@@ -1,0 +1,52 @@
+"""Where the modules for tests come from: programs compiled by JAX here, and real files where the machine has them."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parent.parent
+REAL_FILES = REPOSITORY.parent / "shared" / "data" / "hlo"
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+@functools.cache
+def compiled_programs(folder: Path) -> Path:
+    """The folder, with the HLO of `programs.py` in it."""
+    folder.mkdir(exist_ok=True)
+    subprocess.run(
+        [sys.executable, str(HERE / "programs.py"), str(folder)], check=True, env=_environment(), capture_output=True
+    )
+    return folder
+
+
+def peer_has_reader() -> bool:
+    done = subprocess.run([sys.executable, "-c", "from jaxlib import _hlo"], capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def peer_reads(paths: list[Path]) -> Iterator[tuple[Path, dict[str, object]]]:
+    """What jaxlib's reader makes of each file; one that it refuses has `error`, one that ends its process `aborted`."""
+    remaining = list(paths)
+    while remaining:
+        done = subprocess.run(
+            [sys.executable, str(HERE / "peer.py"), *map(str, remaining)],
+            env=_environment(), capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        if not lines:
+            raise AssertionError(f"the peer did not start: {done.stderr[-2000:]}")
+        answers = lines[1::2]
+        yield from zip(remaining, answers, strict=False)
+        if len(lines) % 2:
+            yield remaining[len(answers)], {"aborted": True}
+        remaining = remaining[(len(lines) + 1) // 2 :]

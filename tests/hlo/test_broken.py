@@ -1,0 +1,115 @@
+"""Broken text: an HloError, or a module that is partial and says so; never another exception, never quadratic time."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxprof.hlo import files
+from jaxprof.hlo.errors import HloError
+from jaxprof.hlo.model import Module
+from jaxprof.hlo.parse import modules
+
+from .broken import worst_texts
+
+PRINTED = (Path(__file__).parent / "printed.hlo").read_text()
+WRITTEN = (Path(__file__).parent / "written.hlo").read_text()
+LONGEST_SECONDS = 2.0
+
+
+def look_at_everything(module: Module) -> None:
+    _ = module.entry, module.aliases, module.entry_layout, module.callers, module.text
+    problems = module.problems
+    assert [problem.line for problem in problems] == sorted(problem.line for problem in problems)
+    last_line = module.source.line_count
+    for computation in module.computations.values():
+        _ = computation.root, computation.parameters, computation.header, computation.execution_thread, computation.text
+        assert 1 <= computation.line <= last_line
+        for instruction in computation.instructions:
+            _ = instruction.opcode, instruction.wrapped_opcode, instruction.operands, instruction.called
+            _ = instruction.metadata, instruction.literal, instruction.parameter_number, instruction.backend_config
+            _ = instruction.users, instruction.stack, instruction.operand_instructions(), instruction.integers("index")
+            _ = instruction.shape.bytes, str(instruction.shape), instruction.shape.padded_bytes
+            assert 1 <= instruction.line <= last_line
+            assert bool(instruction.opcode) == instruction.readable
+            assert instruction.text in module.source.text or computation.is_synthetic
+
+
+def check(text: str) -> None:
+    with suppress(HloError):
+        for module in modules(text):
+            look_at_everything(module)
+
+
+def check_octets(octets: bytes) -> None:
+    with suppress(HloError):
+        for module in files.from_bytes(octets):
+            look_at_everything(module)
+
+
+@pytest.mark.parametrize("text", [PRINTED, WRITTEN], ids=["printed", "written"])
+def test_the_whole_texts_have_no_problem(text: str) -> None:
+    assert [module.problems for module in modules(text)] == [()] * len(modules(text))
+
+
+@pytest.mark.parametrize("text", [PRINTED, WRITTEN], ids=["printed", "written"])
+def test_cut_off_anywhere(text: str) -> None:
+    for end in range(0, len(text), 7):
+        check(text[:end])
+        check(text[end:])
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.data())
+def test_octets_flipped(data: st.DataObject) -> None:
+    octets = bytearray(data.draw(st.sampled_from([PRINTED, WRITTEN])).encode())
+    for _ in range(data.draw(st.integers(1, 8))):
+        octets[data.draw(st.integers(0, len(octets) - 1))] = data.draw(
+            st.integers(0, 255) | st.sampled_from(b'{}()"\n,= %')
+        )
+    check_octets(bytes(octets))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.data())
+def test_lines_swapped_doubled_and_dropped(data: st.DataObject) -> None:
+    lines = data.draw(st.sampled_from([PRINTED, WRITTEN])).splitlines(keepends=True)
+    for _ in range(data.draw(st.integers(1, 6))):
+        one, other = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
+        match data.draw(st.sampled_from(["swap", "double", "drop"])):
+            case "swap":
+                lines[one], lines[other] = lines[other], lines[one]
+            case "double":
+                lines.insert(one, lines[other])
+            case _ if len(lines) > 1:
+                del lines[one]
+    check("".join(lines))
+
+
+@settings(max_examples=120, deadline=None)
+@given(st.lists(st.sampled_from(
+    ["HloModule m", "ENTRY", "e", " {", "}", "\n", "  ", "%a", " = ", "f32[2]{1,0}", "(", ")", "add(", "constant(",
+     ", ", "calls=", "to_apply={", "metadata={", '"', "\\", "/*", "*/", "//", "ROOT ", "-start(", "->", "[", "]", "é"]
+), max_size=60))  # fmt: skip
+def test_words_in_any_order(words: list[str]) -> None:
+    check("".join(words))
+    check("HloModule m\nENTRY e {\n" + "".join(words) + "\n}\n")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=300))
+def test_any_octets(data: bytes) -> None:
+    check_octets(data)
+
+
+@pytest.mark.parametrize("name", worst_texts(1))
+def test_time_is_linear(name: str) -> None:
+    text = worst_texts(3000)[name]
+    start = time.process_time()
+    check(text)
+    assert time.process_time() - start < LONGEST_SECONDS
