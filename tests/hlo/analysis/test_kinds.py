@@ -233,3 +233,48 @@ def test_platforms_are_told_from_their_marks(text: str, platform: str) -> None:
 def test_an_opcode_of_the_future_is_a_kernel_of_unknown_cost() -> None:
     (kernel,) = kernels(written("ENTRY main {\n  x = f32[8] parameter(0)\n  ROOT y = f32[8] quantum-leap(x)\n}"))
     assert (kernel.kind, kernel.flops, kernel.bytes) == ("quantum-leap", None, 64)
+
+
+def test_a_batched_product_as_a_tpu_writes_it() -> None:
+    """The batch stands in the window: no element meets another batch's."""
+    text = """
+        ENTRY main {
+          q = bf16[2,128,8,64]{1,3,2,0:T(8,128)(2,1)} parameter(0)
+          k = bf16[2,256,8,64]{1,3,2,0:T(8,128)(2,1)} parameter(1)
+          ROOT c = f32[2,8,128,256]{3,2,1,0:T(8,128)} convolution(q, k), window={size=2x8 stride=1x7 lhs_dilate=2x8}, dim_labels=0b1f_0o1i->01bf, metadata={op_name="jit(f)/bqhd,bkhd->bhqk/dot_general"}
+        }
+    """
+    (kernel,) = kernels(written(text))
+    assert (kernel.kind, kernel.flops) == ("GEMM", 2 * 2 * 8 * 128 * 256 * 64)
+
+
+def test_a_window_that_sees_everything_is_a_reduction() -> None:
+    text = """
+        add {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b)
+        }
+
+        ENTRY main {
+          x = f32[16,1024] parameter(0)
+          z = f32[] constant(0)
+          ROOT w = f32[16,1024] reduce-window(x, z), window={size=1x%s pad=0_0x%s}, to_apply=add
+        }
+    """
+    (whole,) = kernels(written(text % ("2047", "1023_1023")))
+    assert whole.flops == 16 * 1023
+    (sliding,) = kernels(written(text % ("3", "1_1")))
+    assert sliding.flops == 16 * 1024 * 2
+
+
+def test_what_only_joins_prefetched_slices_is_no_kernel() -> None:
+    text = """
+        ENTRY main {
+          x = f32[8] parameter(0)
+          y = f32[8] negate(x)
+          j = f32[8] custom-call(y), custom_call_target="ConcatBitcast"
+          ROOT z = f32[8] sine(j)
+        }
+    """
+    assert [kernel.name for kernel in kernels(written(text))] == ["y", "z"]

@@ -131,3 +131,38 @@ def test_the_same_operand_given_twice_counts_once() -> None:
     (kernel,) = kernels(written(text))
     assert kernel.bytes_read == 80
     assert kernel.operand_bytes == (("p", 80),)
+
+
+_TPU = """
+    fused {
+      a = f32[1000,100]{1,0:T(8,128)S(1)} parameter(0)
+      b = f32[1000,100]{1,0:T(8,128)} parameter(1)
+      ROOT s = f32[1000,100]{1,0:T(8,128)} add(a, b)
+    }
+
+    ENTRY main {
+      x = f32[1000,100]{1,0:T(8,128)} parameter(0)
+      start = (f32[1000,100]{1,0:T(8,128)S(1)}, f32[1000,100]{1,0:T(8,128)}, u32[]{:S(2)}) copy-start(x)
+      near = f32[1000,100]{1,0:T(8,128)S(1)} copy-done(start)
+      ROOT f = f32[1000,100]{1,0:T(8,128)} fusion(near, x), kind=kLoop, calls=fused
+    }
+"""
+
+
+def test_on_a_tpu_whole_tiles_are_moved_and_on_chip_memory_is_free() -> None:
+    """The prefetch reads main memory and writes the chip's; the sum reads one operand there, the other in memory."""
+    whole = 1000 * 128 * 4
+    prefetch, total = kernels(written(_TPU))
+    assert (prefetch.bytes_read, prefetch.bytes_written) == (whole, 0)
+    assert (total.bytes_read, total.bytes_written) == (whole, whole)
+
+
+def test_elsewhere_the_same_number_of_a_memory_space_is_ordinary_memory() -> None:
+    text = """
+        ENTRY main {
+          x = f32[1000]{0:S(1)} parameter(0)
+          ROOT n = f32[1000]{0:S(1)} negate(x)
+        }
+    """
+    (kernel,) = kernels(written(text))
+    assert kernel.bytes == 8000

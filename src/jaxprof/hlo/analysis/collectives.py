@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from jaxprof.hlo.analysis.kinds import is_collective
+from jaxprof.hlo.analysis.opcodes import base_opcode
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.devices import Device
@@ -59,10 +60,20 @@ def collectives(table: KernelTable) -> tuple[Collective, ...]:
 def _collective(kernel: Kernel, instruction: Instruction) -> Collective:
     inner = _itself(instruction)
     size = group_size(inner)
-    whole = kernel.bytes_read
-    if kernel.kind == "all-gather":
-        whole = kernel.bytes_written
-    return Collective(kernel, size, whole, _fraction(kernel.kind, size))
+    return Collective(kernel, size, _exchanged(inner), _fraction(kernel.kind, size))
+
+
+def _exchanged(inner: Instruction) -> int:
+    """Bytes of the whole array: of an all-gather the result, else what is given.
+
+    From the shapes and not from the kernel's traffic, as the array may lie in on-chip memory and travels all the same.
+    """
+    given = sum(operand.shape.bytes for operand in inner.operand_instructions())
+    if base_opcode(inner.opcode) != "all-gather":
+        return given
+    shape = inner.shape
+    starts = inner.opcode.endswith("-start") and len(shape.tuple_shapes) > 1
+    return shape.tuple_shapes[1].bytes if starts else shape.bytes
 
 
 def _itself(instruction: Instruction) -> Instruction:

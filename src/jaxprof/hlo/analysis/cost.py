@@ -155,9 +155,22 @@ def _reduce(model: CostModel, instruction: Instruction) -> Cost:
 
 
 def _reduce_window(model: CostModel, instruction: Instruction) -> Cost:
-    result = instruction.shape.leaves()
-    size = prod(window.size for window in windows(instruction))
-    return model.called(instruction).times((size - 1) * result[0].elements) if result else OPAQUE
+    """One operation less than the window has places, for each element of the result, padding included as XLA does.
+
+    A window that sees the whole dimension from wherever it stands is how XLA for TPUs writes a reduction whose result
+    is spread out again: that costs a reduction.
+    """
+    source, result = _operand_shape(instruction, 0), instruction.shape.leaves()
+    if source is None or not result:
+        return OPAQUE
+    sliding = windows(instruction)
+    if len(sliding) == source.rank and all(
+        window.size == 1 or window.sees_all(size) for window, size in zip(sliding, source.dimensions, strict=True)
+    ):
+        left = prod(size for window, size in zip(sliding, source.dimensions, strict=True) if window.size == 1)
+        return model.called(instruction).times(max(0, source.elements - left))
+    size = prod(window.size for window in sliding)
+    return model.called(instruction).times((size - 1) * result[0].elements)
 
 
 def _select_and_scatter(model: CostModel, instruction: Instruction) -> Cost:

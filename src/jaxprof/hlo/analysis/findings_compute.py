@@ -38,7 +38,7 @@ def tiny(scene: Scene) -> Iterator[Finding]:
     tiny = [
         kernel
         for kernel, _ in scene.pairs
-        if kernel.flops is not None and kernel.flops < TINY_FLOPS and kernel.bytes < TINY_BYTES
+        if kernel.flops is not None and kernel.flops < TINY_FLOPS and max(kernel.bytes, kernel.shape.bytes) < TINY_BYTES
     ]
     launches = sum(kernel.count or 1 for kernel in tiny)
     everything = sum(kernel.count or 1 for kernel, _ in scene.pairs)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.hlo.analysis.library import ANNOTATIONS
 from jaxprof.hlo.analysis.opcodes import FINISHING
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class Flow:
                 instruction = instruction.operand(0)
             elif opcode == "tuple" and member:
                 instruction, member = instruction.operand(member[0]), member[1:]
-            elif opcode in _THROUGH:
+            elif opcode in _THROUGH or _only_marks(instruction, opcode):
                 instruction = instruction.operand(0)
             elif opcode == "parameter":
                 caller = self._callers.get(instruction.computation.name)
@@ -115,6 +116,15 @@ class Flow:
         results = root.operand_instructions() if root.opcode == "tuple" else (root,)
         values = [self.origin(result, ()) for result in results]
         return {array_key(value) for value in values if value is not None}
+
+
+def _only_marks(instruction: Instruction, opcode: str) -> bool:
+    """A custom call that runs nothing and gives its one operand on."""
+    return (
+        opcode == "custom-call"
+        and len(instruction.operands) == 1
+        and instruction.string("custom_call_target") in ANNOTATIONS
+    )
 
 
 def array_key(value: Value) -> tuple[str, str, tuple[int, ...]]:

@@ -10,6 +10,7 @@ from jaxprof.hlo.analysis.execution import Execution
 from jaxprof.hlo.analysis.kinds import Kind, fused, kind_of
 from jaxprof.hlo.analysis.opcodes import base_opcode
 from jaxprof.hlo.analysis.origin import OpPath, Origin, Place, op_path, origins
+from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.analysis.traffic import TrafficModel
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class KernelTable:
         self.module = module
         self.execution = Execution(module)
         self.costs = CostModel()
-        self.traffic = TrafficModel()
+        self.traffic = TrafficModel(tiled=platform_of(module) == "tpu")
         self.launches = tuple(self.execution.launches())
         self.kernels = tuple(self._kernel(launch) for launch in self.launches)
 

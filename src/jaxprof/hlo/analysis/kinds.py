@@ -44,6 +44,7 @@ _OF_FUSION: Final = {
 }
 _EXPONENTIALS: Final = frozenset({"exponential", "exponential-minus-one"})
 _HEAVY: Final = ("scatter", "sort", "fft", "select-and-scatter")
+_COPYING: Final = frozenset({"dynamic_memcpy", "address_computation"})
 _HOST: Final = 5
 """The memory space of the host in a layout: `S(5)`."""
 
@@ -76,8 +77,10 @@ def is_collective(kind: str) -> bool:
 
 
 def is_matmul(convolution: Instruction) -> bool:
-    """A convolution without a window: how TPU modules write a dot."""
-    return "window" not in convolution.attributes or "size=" not in convolution.attributes["window"]
+    """How XLA for TPUs writes a dot: a convolution without a window, or whose window stands for the batch."""
+    if "size=" not in convolution.attributes.get("window", ""):
+        return True
+    return convolution.metadata.op_name.partition(";")[0].endswith("/dot_general")
 
 
 def _of_wrapped(start: Instruction) -> Kind:
@@ -145,7 +148,7 @@ def _of_fusion(fusion: Instruction) -> Kind:
         return Kind("reduction fusion", target)
     if kind == "kInput" and opcodes & {"transpose", "copy"}:
         return Kind("transpose fusion", target)
-    if target == "dynamic_memcpy" or target == "address_computation":
+    if target in _COPYING or (target and opcodes <= {"dynamic-slice", "dynamic-update-slice", "slice", "copy"}):
         return Kind("copy", target)
     return Kind(_OF_FUSION.get(kind, "fusion"), target)
 

@@ -61,6 +61,11 @@ class Window:
     """Of the input: `n - 1` holes between its elements."""
     window_dilation: int = 1
 
+    def sees_all(self, input_size: int) -> bool:
+        """Every position of the window, from the first that padding allows, takes in the whole input."""
+        plain = self.stride == self.base_dilation == self.window_dilation == 1
+        return plain and self.pad_low >= input_size - 1 and self.size >= 2 * input_size - 1
+
 
 _FIELD = re.compile(r"(\w+)=([-\dx_]+)")
 

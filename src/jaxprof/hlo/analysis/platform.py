@@ -14,7 +14,13 @@ if TYPE_CHECKING:
 
 _MARKS: Final = (
     ("tpu", re.compile(r"\{[\d,]*:T\(\d+(,\d+)?\)|window_config|tpu_custom_call")),
-    ("gpu", re.compile(r"__cu(blas|dnn|b)\$|__triton|operation_queue_id|triton_kernel_call|\.ptx|__hip")),
+    (
+        "gpu",
+        re.compile(
+            r"__cu(blas|dnn|b)\$|__triton|operation_queue_id|triton_kernel_call|cu(solver|fft|blas)_|__hip|hipsolver_"
+            r"|scheduling_name=|%(loop|input)_\w*fusion"
+        ),
+    ),
     ("cpu", re.compile(r"__ynn_fusion|outer_dimension_partitions|__onednn|lapack_|xla_cpu_|_cpu_callback")),
 )
 _LOOKED_AT: Final = 4 << 20

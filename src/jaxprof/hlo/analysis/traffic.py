@@ -4,7 +4,8 @@ Every operand counts once, however often it is used inside; what is computed ins
 operand only what is used counts: a slice, dynamic slice or gather reads what it yields, and an update in place reads
 and writes what it updates. The parts are fractions of elements, carried from the root of a fusion back to its
 parameters; where two uses may overlap they are added, and never exceed the whole. Caches are not modelled: it is the
-least traffic of a kernel that finds nothing in a cache, and reads nothing twice.
+least traffic of a kernel that finds nothing in a cache, and reads nothing twice. On a TPU arrays take whole tiles, and
+those that XLA has placed in on-chip memory take no traffic.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ _UPDATING: Final = frozenset({"dynamic-update-slice", "scatter"})
 class TrafficModel:
     """Traffic of the kernels of one module; a fused computation is walked once."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, tiled: bool = False) -> None:
         self._known: dict[str, tuple[tuple[float, ...], int, int]] = {}
+        self._size = _tiled_bytes if tiled else _plain_bytes
+        """Bytes of a shape in main memory; `tiled` for TPU modules, whose layouts name tiles and memory spaces."""
 
     def kernel(self, instruction: Instruction) -> Traffic:
         """What one execution of `instruction`, a kernel, moves."""
@@ -50,7 +53,7 @@ class TrafficModel:
         for name, fraction in used.items():
             operand = instruction.computation.get(name)
             if operand is not None:
-                operands.append((name, round(operand.shape.bytes * fraction)))
+                operands.append((name, round(self._size(operand.shape) * fraction)))
         return Traffic(sum(size for _, size in operands) + constants, written, tuple(operands))
 
     def _parts(self, instruction: Instruction) -> tuple[tuple[float, ...], int, int]:
@@ -64,7 +67,7 @@ class TrafficModel:
             fractions = tuple(_demand(instruction, number, 1.0, True) for number in range(len(instruction.operands)))
         else:
             fractions = ()  # all of every operand
-        return fractions, 0, _written(instruction, opcode)
+        return fractions, 0, self._written(instruction, opcode)
 
     def computation(self, computation: Computation) -> tuple[tuple[float, ...], int, int]:
         """The same for a fused computation, whose parameters are the operands."""
@@ -93,7 +96,7 @@ class TrafficModel:
             if not need:
                 continue
             if opcode == "constant" and instruction.shape.elements > 1:
-                constants += round(instruction.shape.bytes * need)
+                constants += round(self._size(instruction.shape) * need)
             inner = self.computation(instruction.called_computations()[0])[0] if _nests(instruction) else None
             for number, name in enumerate(instruction.operands):
                 if inner is not None:
@@ -102,8 +105,35 @@ class TrafficModel:
                     part = _demand(instruction, number, min(1.0, need), instruction.name in in_place)
                 used[name] = min(1.0, used.get(name, 0.0) + part)
         count = max(fractions, default=-1) + 1
-        written = sum(_written_of(output) for output in outputs)
+        written = sum(self._written_of(output) for output in outputs)
         return tuple(fractions.get(number, 0.0) for number in range(count)), constants, written
+
+    def _written_of(self, output: Instruction) -> int:
+        real = _through_bitcasts(output)
+        return self._updated(real) if updates_in_place(real) else self._size(output.shape)
+
+    def _updated(self, instruction: Instruction) -> int:
+        update = instruction.operand(1 if instruction.opcode == "dynamic-update-slice" else -1)
+        whole = self._size(instruction.shape)
+        if update is None or not instruction.shape.elements:
+            return whole
+        # The update may lie on the chip, where its own bytes count nothing: what is written is its share of the array.
+        return min(whole, round(whole * update.shape.elements / instruction.shape.elements))
+
+    def _written(self, instruction: Instruction, opcode: str) -> int:
+        """Bytes that a single instruction writes, without the operands that an asynchronous start repeats."""
+        shape = instruction.shape
+        if opcode in _UPDATING:
+            return self._updated(instruction)
+        if opcode in ("copy-start", "recv"):
+            return self._size(shape.tuple_shapes[0] if shape.tuple_shapes else shape)
+        if opcode == "send":
+            return 0
+        if opcode.endswith("-start") and base_opcode(opcode) != "all-reduce" and len(shape.tuple_shapes) > 1:
+            return self._size(shape.tuple_shapes[1])
+        if opcode == "custom-call":
+            return sum(self._size(leaf) for leaf in _results(instruction))
+        return self._size(shape)
 
 
 def _nests(instruction: Instruction) -> bool:
@@ -135,41 +165,30 @@ def updates_in_place(instruction: Instruction) -> bool:
     return target is not None and _through_bitcasts(target).opcode == "parameter"
 
 
-def _written_of(output: Instruction) -> int:
-    real = _through_bitcasts(output)
-    if updates_in_place(real):
-        return _updated_bytes(real)
-    return output.shape.bytes
-
-
-def _updated_bytes(instruction: Instruction) -> int:
-    update = instruction.operand(1 if instruction.opcode == "dynamic-update-slice" else -1)
-    return min(instruction.shape.bytes, update.shape.bytes) if update is not None else instruction.shape.bytes
-
-
-def _written(instruction: Instruction, opcode: str) -> int:
-    """Bytes that a single instruction writes, without the operands that an asynchronous start repeats."""
-    shape = instruction.shape
-    if opcode in _UPDATING:
-        return _updated_bytes(instruction)
-    if opcode in ("copy-start", "recv"):
-        return shape.tuple_shapes[0].bytes if shape.tuple_shapes else shape.bytes
-    if opcode == "send":
-        return 0
-    if opcode.endswith("-start") and base_opcode(opcode) != "all-reduce" and len(shape.tuple_shapes) > 1:
-        return shape.tuple_shapes[1].bytes
-    if opcode == "custom-call":
-        return _custom_call_written(instruction)
+def _plain_bytes(shape: Shape) -> int:
     return shape.bytes
 
 
-def _custom_call_written(instruction: Instruction) -> int:
+def _tiled_bytes(shape: Shape) -> int:
+    """Whole tiles, and nothing for what lies on the chip: `S(1)` and every other space but main memory and the host."""
+    return sum(
+        leaf.padded_bytes if leaf.rank else leaf.bytes
+        for leaf in shape.leaves()
+        if leaf.layout is None or leaf.layout.memory_space in (_MAIN_MEMORY, _HOST_MEMORY)
+    )
+
+
+_MAIN_MEMORY: Final = 0
+_HOST_MEMORY: Final = 5
+
+
+def _results(custom_call: Instruction) -> tuple[Shape, ...]:
     """All results but the scratch memory, a last one-dimensional array of bytes, that NVIDIA's and AMD's calls have."""
-    leaves = instruction.shape.leaves()
-    target = instruction.string("custom_call_target")
+    leaves = custom_call.shape.leaves()
+    target = custom_call.string("custom_call_target")
     if len(leaves) > 1 and target.startswith("__cu") and leaves[-1].dtype in ("s8", "u8") and leaves[-1].rank == 1:
-        leaves = leaves[:-1]
-    return sum(leaf.bytes for leaf in leaves)
+        return leaves[:-1]
+    return leaves
 
 
 def _share(part: Shape, whole: Shape, need: float) -> float:
