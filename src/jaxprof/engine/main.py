@@ -17,7 +17,7 @@ from dataclasses import asdict
 from functools import partial
 
 from jaxprof.engine.channel import HEARTBEAT_SECONDS, ControlReader, EventPipe
-from jaxprof.engine.request import Answer, CompileRequest, DescribeRequest, DevicesRequest, RunRequest
+from jaxprof.engine.request import Answer, CompileRequest, DescribeRequest, DevicesRequest, OpenTraceRequest, RunRequest
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, Heartbeat, RunFinished
 from jaxprof.measure.control import RunControl
@@ -82,6 +82,8 @@ class Engine:
                 self._run(request)
             elif isinstance(request, CompileRequest):
                 self._compile(request)
+            elif isinstance(request, OpenTraceRequest):
+                self._open_trace(request)
             elif isinstance(request, ValueError):
                 self._pipe.answer(Answer(error=str(request), advice="The client and the engine are of two versions."))
             elif isinstance(request, DescribeRequest):
@@ -103,6 +105,12 @@ class Engine:
         from jaxprof.measure.elsewhere import compile_request
 
         compile_request(request, self._emitter(request.run), self._control)
+        self._control = RunControl()
+
+    def _open_trace(self, request: OpenTraceRequest) -> None:
+        from jaxprof.engine.opening import open_trace
+
+        open_trace(request, self._emitter(request.run), self._control)
         self._control = RunControl()
 
     def _emitter(self, run: str) -> Callable[[Event], None]:

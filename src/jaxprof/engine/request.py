@@ -69,6 +69,20 @@ class CompileRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTraceRequest:
+    """Read a profile that was recorded elsewhere, and say what is in it as the events of several runs."""
+
+    run: str
+    """Of the whole profile; the runs of its programs are named by the engine as `program:N`."""
+    path: str
+    """A file, or a folder that a profiler wrote to."""
+    profile_run: str = ""
+    """Which recording of the folder; empty for the newest."""
+    hosts: list[str] = field(default_factory=list)
+    """Which of its hosts; empty for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeRequest:
     """Describe workloads as cards: the given targets, without running anything."""
 
@@ -86,11 +100,12 @@ class CancelRequest:
     """Stop the current run at the next occasion; the run then finishes as `cancelled`."""
 
 
-Request = RunRequest | CompileRequest | DescribeRequest | DevicesRequest | CancelRequest
+Request = RunRequest | CompileRequest | OpenTraceRequest | DescribeRequest | DevicesRequest | CancelRequest
 
 _KINDS: dict[str, type[Any]] = {
     "run": RunRequest,
     "compile": CompileRequest,
+    "open_trace": OpenTraceRequest,
     "describe": DescribeRequest,
     "devices": DevicesRequest,
     "cancel": CancelRequest,

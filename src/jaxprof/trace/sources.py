@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import FileRefusedError
 from jaxprof.trace.chrome import parse_chrome
-from jaxprof.trace.folders import choose
+from jaxprof.trace.folders import ProfileRun, choose
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.model import Trace
 from jaxprof.trace.together import together
@@ -23,14 +23,19 @@ _CHUNK: Final = 1 << 22
 
 
 def read_profile(path: Path, run: str = "", hosts: Sequence[str] = ()) -> Trace:
-    """The trace of what was chosen at `path`, hosts joined on one clock. Raises FileRefusedError and UsageError.
+    """The trace of what was chosen at `path`, hosts joined on one clock. Raises FileRefusedError and UsageError."""
+    return read_chosen(choose(path, run, hosts))
 
-    Of several hosts, one that cannot be read is left out, and named in `problems`.
+
+def read_chosen(chosen: ProfileRun, check: Callable[[], None] = lambda: None) -> Trace:
+    """The trace of a recording. `check` is called between the files, and may raise.
+
+    Of several hosts, one that cannot be read is left out, and named in `problems`. Raises FileRefusedError.
     """
-    chosen = choose(path, run, hosts)
     traces: list[tuple[str, Trace]] = []
     problems: list[str] = []
     for one in chosen.hosts:
+        check()
         try:
             traces.append((one.host, read_file(one.path)))
         except FileRefusedError as error:

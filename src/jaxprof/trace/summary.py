@@ -59,9 +59,9 @@ def events_of(
     calls: int | None = None,
     seconds_with: float | None = None,
     path: str = "",
-    rows: bool = True,
+    table: list[OpTime] | None = None,
 ) -> Iterator[Event]:
-    """As `summarise`, of a trace that was read. Without `rows`, the kernel times of the ops are left out."""
+    """As `summarise`, of a trace that was read; with these rows for the table of kernels instead of all."""
     span = trace.span_ps
     wall_seconds = (span[1] - span[0]) * PS if span is not None else None
     yield CaptureTaken(
@@ -76,13 +76,12 @@ def events_of(
         path=path,
     )
     steps = None
-    table = op_times(trace) if kind != "compile" else []
     if kind != "compile":
         yield KernelsMeasured(
             run=run,
             kind=kind,
             calls=calls,
-            rows=kernel_rows(trace, table) if rows else [],
+            rows=kernel_rows(trace, op_times(trace) if table is None else table),
             transfers=transfers_of(trace),
             unattributed_seconds=unattributed_seconds(trace),
         )

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeGuard
 
 from jaxprof.engine.request import Answer, Request
 from jaxprof.errors import JaxprofError, StorageError
@@ -22,13 +23,13 @@ from jaxprof.events import (
     LogLine,
     RunClosed,
     RunFinished,
+    RunPlanned,
     SessionClosed,
     TextChunk,
     TextRecorded,
     WarningRaised,
     WorkerStarted,
 )
-from jaxprof.results.ceilings import remember
 from jaxprof.session import Run, Session
 from jaxprof.session.texts import split
 from jaxprof.stats import summarise
@@ -72,6 +73,9 @@ class Conductor:
         self._lock = threading.RLock()
         self._queue: deque[tuple[str, Planned]] = deque()
         self._ids: dict[Planned, str] = {}
+        self._count = 0
+        self._made: dict[str, str] = {}
+        """Runs that the current engine made itself (programs of a profile): its name of each, and our id."""
         self._batch: list[Event] = []
         self._flushed_seconds = time.monotonic()
         self._process: EngineProcess | None = None
@@ -95,8 +99,7 @@ class Conductor:
         ids: list[str] = []
         with self._lock:
             for plan in planned:
-                run = f"r{len(self._ids) + 1}"
-                self._ids[plan] = run
+                run = self._ids[plan] = self._new_id()
                 self._queue.append((run, plan))
                 ids.append(run)
                 self._emit(plan_event(run, plan, self._ids))
@@ -174,6 +177,8 @@ class Conductor:
             for run in self.session.runs.values():
                 if run.closed is None:
                     self._close_run(run.id, RunFinished(run=run.id, status="cancelled", error=f"the session {reason}"))
+            from jaxprof.results.ceilings import remember  # the HLO room with it: not before the first frame
+
             remember(self.session)
             self._emit(SessionClosed(reason=reason))
             self._flush()
@@ -205,7 +210,24 @@ class Conductor:
             process.close()
             self._tell_readings(run, watch.take())
             watch.close()
+        for made in self._made.values():
+            if self.session.runs[made].closed is None:
+                self._close_run(made, replace(finished, run=made))
+        self._made = {}
         self._close_run(run, finished)
+
+    def _new_id(self) -> str:
+        self._count += 1
+        return f"r{self._count}"
+
+    def _id_of(self, run: str, item: Event) -> str:
+        """The id of the run that an event of the engine is about: the one that was asked for, or one that it made."""
+        if isinstance(item, LogLine) or item.run in ("", run):
+            return run
+        with self._lock:
+            if isinstance(item, RunPlanned) and item.run not in self._made:
+                self._made[item.run] = self._new_id()
+            return self._made.get(item.run, run)
 
     def _start(self, planned: Planned, placement: WorkerEnvironment) -> EngineProcess:
         with self._lock:
@@ -229,7 +251,7 @@ class Conductor:
         began = time.monotonic()
         while True:
             items = process.read(BATCH_SECONDS)
-            finished = next((item for item in items if isinstance(item, RunFinished)), None)
+            finished = next((item for item in items if _ends(item, run)), None)
             if finished is not None:
                 items += process.read(BATCH_SECONDS)  # what the child wrote to its stderr comes on another pipe
             for item in items:
@@ -260,11 +282,14 @@ class Conductor:
             self._emit(replace(reading, run=run))
 
     def _take(self, run: str, item: Event | Answer) -> None:
-        if isinstance(item, Heartbeat | Answer | RunFinished):
+        if isinstance(item, Heartbeat | Answer) or _ends(item, run):
             return
-        stamped = replace(item, run=run) if isinstance(item, LogLine) or not item.run else item
+        stamped = replace(item, run=self._id_of(run, item))
+        if isinstance(stamped, RunFinished):
+            self._close_run(stamped.run, stamped)
+            return
         if isinstance(stamped, TextRecorded) and stamped.text:
-            for part in split(stamped.name, stamped.text, run, stamped.monotonic_seconds):
+            for part in split(stamped.name, stamped.text, stamped.run, stamped.monotonic_seconds):
                 if not (isinstance(part, TextChunk) and part.digest in self.session.texts):
                     self._emit(part)
         else:
@@ -300,6 +325,11 @@ class Conductor:
         if self._batch:
             batch, self._batch = self._batch, []
             self._listen(batch)
+
+
+def _ends(item: Event | Answer, run: str) -> TypeGuard[RunFinished]:
+    """Whether it is the engine's last word on the run that was asked for."""
+    return isinstance(item, RunFinished) and item.run in ("", run)
 
 
 def _closing(run: Run, finished: RunFinished) -> RunClosed:

@@ -16,6 +16,8 @@ def place(planned: Planned, interpreter: Interpreter) -> WorkerEnvironment:
 
     A worker that compiles for devices elsewhere runs on the CPU, with their compiler beside its jax.
     """
+    if planned.profile is not None:
+        return WorkerEnvironment(environment={}, device=HOST)
     if planned.elsewhere is not None:
         variables = wheels.environment(planned.elsewhere.chip.vendor, interpreter.path)
         return WorkerEnvironment(environment=variables, device=HOST)

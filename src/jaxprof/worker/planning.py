@@ -50,6 +50,19 @@ class Planned:
     """Compiled for devices that are not here; `device` is then their label."""
     shard: tuple[str, ...] = ()
     """`ARGUMENT=AXIS`: what is split over several devices elsewhere."""
+    profile: ProfileChoice | None = None
+    """A profile that was recorded elsewhere, to be read; nothing is run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileChoice:
+    """Which profile of a file or folder."""
+
+    path: str
+    run: str = ""
+    """Empty for the newest."""
+    hosts: tuple[str, ...] = ()
+    """Empty for all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

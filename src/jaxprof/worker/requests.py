@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jaxprof.engine.request import CompileRequest, Request, RunRequest
+from jaxprof.engine.request import CompileRequest, OpenTraceRequest, Request, RunRequest
 from jaxprof.events import RunPlanned
 from jaxprof.store.codec import EXTENSION
 from jaxprof.targets.chips import target_config
@@ -32,6 +32,10 @@ def plan_event(run: str, plan: Planned, ids: Mapping[Planned, str]) -> RunPlanne
 
 def run_request(run: str, plan: Planned, device: str, log: Path | None) -> Request:
     """What the engine is asked for; `device` is the name that it has in the worker, `log` the session's file."""
+    if plan.profile is not None:
+        return OpenTraceRequest(
+            run=run, path=plan.profile.path, profile_run=plan.profile.run, hosts=list(plan.profile.hosts)
+        )
     if plan.compile_only:
         return _compile_request(run, plan, device)
     return RunRequest(
