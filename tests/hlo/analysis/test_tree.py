@@ -51,6 +51,40 @@ def test_a_fusion_as_a_tree() -> None:
     ]
 
 
+def test_the_place_of_a_constant_and_what_an_opcode_does_not_say() -> None:
+    text = """
+        add {
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] add(a, b)
+        }
+
+        fused {
+          x = f32[8,4] parameter(0)
+          one = f32[] constant(1)
+          ones = f32[8,4] broadcast(one), dimensions={}
+          z = f32[] constant(0)
+          rest = f32[8,4] subtract(ones, x)
+          small = pred[8,4] compare(rest, ones), direction=LT
+          kept = f32[8,4] select(small, rest, ones)
+          ROOT sum = f32[8] reduce(kept, z), dimensions={1}, to_apply=add
+        }
+
+        ENTRY main {
+          x = f32[8,4] parameter(0)
+          ROOT f = f32[8] fusion(x), kind=kLoop, calls=fused
+        }
+    """
+    assert text_tree(_rows(text)) == [
+        "reduce add {1} f32[8] (0)",
+        "  select f32[8,4] (_, _, 1)",
+        "    compare LT pred[8,4] (_, 1)",
+        "      subtract f32[8,4] (1, _) %rest",
+        "        parameter f32[8,4] = %x",
+        "    subtract f32[8,4] (1, _) %rest (above)",
+    ]
+
+
 def test_rows_know_their_source() -> None:
     row = next(row for row in _rows(_FUSED) if row.name == "scaled")
     assert row.op_name == "jit(f)/mul"

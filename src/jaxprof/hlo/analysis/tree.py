@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS: Final = 20_000
 _LONGEST_LITERAL: Final = 32
+_ANY_ORDER: Final = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor", "reduce", "concatenate"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Row:
     opcode: str
     shape: Shape
     constants: tuple[str, ...]
-    """Its constant operands, as written."""
+    """Its constant operands, as written; where their place matters (`1 - x`) the other operands are there as `_`."""
     operand: str
     """For a parameter the name of the value that the caller gives; else empty."""
     seen: bool
@@ -40,16 +41,19 @@ class Row:
     source: Place | None
     computation: str
     """Where it stands: of a nested fusion not the outer one."""
+    detail: str = ""
+    """What the opcode alone does not say: `LT` of a comparison, `add {1}` of a reduction, a custom call's target."""
 
     @property
     def text(self) -> str:
-        """`multiply f32[8,16] (0.5)`, with the name where others refer to it."""
+        """`multiply f32[8,16] (0.5)`, `subtract f32[8] (1, _)`, with the name where others refer to it."""
         shape = str(self.shape.without_layout())
         label = f" %{self.name}" if self.shared or self.seen else ""
         if self.opcode == "parameter":
             return f"parameter {shape} = %{self.operand or self.name}"
         constants = f" ({', '.join(self.constants)})" if self.constants else ""
-        return f"{self.opcode} {shape}{constants}{label}{' (above)' if self.seen else ''}"
+        opcode = f"{self.opcode} {self.detail}" if self.detail else self.opcode
+        return f"{opcode} {shape}{constants}{label}{' (above)' if self.seen else ''}"
 
 
 def tree(kernel: Instruction) -> tuple[Row, ...]:
@@ -125,17 +129,32 @@ class _Scope:
 
 def _split(instruction: Instruction) -> tuple[list[Instruction], tuple[str, ...]]:
     """Its operands that get a line, and those that are constants, as written."""
+    operands = instruction.operand_instructions()
     if instruction.opcode == "fusion":
-        return list(instruction.operand_instructions()), ()
-    inner: list[Instruction] = []
-    constants: list[str] = []
-    for operand in instruction.operand_instructions():
-        literal = _constant(operand)
-        if literal is None:
-            inner.append(operand)
-        else:
-            constants.append(literal)
-    return inner, tuple(constants)
+        return list(operands), ()
+    literals = [_constant(operand) for operand in operands]
+    inner = [operand for operand, literal in zip(operands, literals, strict=True) if literal is None]
+    if instruction.opcode in _ANY_ORDER or not inner:
+        return inner, tuple(literal for literal in literals if literal is not None)
+    if len(inner) == len(operands):
+        return inner, ()
+    return inner, tuple("_" if literal is None else literal for literal in literals)
+
+
+def _detail(instruction: Instruction) -> str:
+    opcode = instruction.opcode
+    if opcode == "compare":
+        return instruction.string("direction")
+    if opcode == "custom-call":
+        return instruction.string("custom_call_target")
+    if opcode == "transpose":
+        return instruction.attributes.get("dimensions", "")
+    if opcode == "reduce":
+        called = instruction.called_computations()
+        root = called[0].root if called else None
+        combiner = root.opcode if root is not None else ""
+        return f"{combiner} {instruction.attributes.get('dimensions', '')}".strip()
+    return ""
 
 
 def _constant(instruction: Instruction) -> str | None:
@@ -169,6 +188,7 @@ def _row(
         op_name=instruction.metadata.op_name,
         source=Place(stack[0].file, stack[0].line) if stack and stack[0].file else None,
         computation=instruction.computation.name,
+        detail="" if opcode else _detail(instruction),
     )
 
 
