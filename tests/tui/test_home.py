@@ -13,7 +13,8 @@ from jaxprof.tui.dialogs.parameters import ParametersDialog
 from jaxprof.tui.messages import CardsLoaded
 from jaxprof.tui.screens.home import HomeScreen
 from jaxprof.tui.widgets.device_list import DeviceList
-from jaxprof.tui.widgets.workload_list import VariantList, WorkloadList
+from jaxprof.tui.widgets.workload_detail import WorkloadDetail
+from jaxprof.tui.widgets.workload_list import WorkloadList
 from tui.fakes import CARDS, HOSTILE, NoJax, Stage, StillDevices, card, keep_session, screen_text, until
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -75,7 +76,7 @@ async def test_marks_presets_and_left_out_variants_are_in_the_plan() -> None:
         assert not screen.choices.marked
         assert "published" in plan_line(screen)
         await pilot.press("v", "down", "space")
-        assert screen.query_one(VariantList).variant == "jax"
+        assert screen.query_one(WorkloadDetail).variant == "jax"
         assert "2 runs" in plan_line(screen)
 
 
@@ -156,7 +157,7 @@ async def test_without_jax_it_is_said_with_what_mends_it() -> None:
     stage = Stage(devices=NoJax)
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await until(pilot, lambda: "jax is not installed there" in screen_text(stage.app))
-        assert "pip install jax" in screen_text(stage.app)
+        await until(pilot, lambda: "pip install jax" in screen_text(stage.app))
 
 
 async def test_nothing_is_drawn_while_readings_stay_the_same() -> None:

@@ -16,9 +16,16 @@ from jaxprof.tui.widgets.mode_bar import ModeBar
 from jaxprof.tui.widgets.too_small import TooSmall
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from textual.app import ComposeResult
+    from textual.timer import Timer
 
     from jaxprof.tui.app import JaxprofApp
+
+
+SETTLE_SECONDS = 0.06
+"""How long the cursor rests before what depends on its row is shown: above the repeat of a held key."""
 
 
 class SessionScreen(Screen[None]):
@@ -32,6 +39,8 @@ class SessionScreen(Screen[None]):
         self._missed: set[str] = set()
         self._replaced = True
         self._composed = False
+        self._settling: Timer | None = None
+        self._when_settled: Callable[[], object] = self.come_into_view
 
     @property
     def profiler(self) -> JaxprofApp:
@@ -77,6 +86,24 @@ class SessionScreen(Screen[None]):
         replaced = message.replaced or self._replaced
         self._missed, self._replaced = set(), False
         self.show_session(runs, replaced=replaced)
+
+    def once_settled(self, show: Callable[[], object]) -> None:
+        """Calls `show` when the cursor has rested for a moment, and once for however many moves.
+
+        A row is marked in a millisecond; what stands beside it costs a new layout, which a held key must not wait for.
+        """
+        if self._settling is not None:
+            self._settling.stop()
+        self._when_settled = show
+        self._settling = self.set_timer(SETTLE_SECONDS, self.settle)
+
+    def settle(self) -> None:
+        """Shows at once what waits for the cursor to rest."""
+        if self._settling is not None:
+            self._settling.stop()
+            self._settling = None
+            if self.whole:
+                self._when_settled()
 
     def on_screen_resume(self) -> None:
         """Comes into view again; for the first time it does when it is mounted, because before it has no widgets."""

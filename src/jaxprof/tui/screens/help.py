@@ -55,7 +55,7 @@ class HelpScreen(ModalScreen[None]):
                 head = Content.assemble(
                     (f"  {shown:<12} ", "bold $footer-key-foreground"), f"{bindings[0].description:<16} "
                 )
-                lines.append(hang(head, bindings[0].tooltip, width, "$text-muted"))
+                lines += hang(head, bindings[0].tooltip, width, "$text-muted")
         return Content("\n").join(lines)
 
     def _groups(self) -> dict[str, dict[str, list[Binding]]]:

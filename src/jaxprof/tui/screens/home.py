@@ -24,8 +24,8 @@ from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.widgets.device_list import DeviceList
 from jaxprof.tui.widgets.filter_line import FilterLine
 from jaxprof.tui.widgets.session_list import SessionList
-from jaxprof.tui.widgets.workload_detail import WorkloadDetail
-from jaxprof.tui.widgets.workload_list import VariantList, WorkloadList
+from jaxprof.tui.widgets.workload_detail import SourcePane, WorkloadDetail
+from jaxprof.tui.widgets.workload_list import WorkloadList
 from jaxprof.workloads import names
 
 if TYPE_CHECKING:
@@ -87,8 +87,10 @@ class HomeScreen(SessionScreen):
                 with Vertical(id="recent-box", classes="box") as box:
                     box.border_title = "Recent sessions"
                     yield SessionList(id="recent")
-            with Vertical(id="detail-box", classes="box"):
-                yield WorkloadDetail(self.choices)
+            source = SourcePane()
+            with Horizontal(id="detail-box", classes="box"):
+                yield WorkloadDetail(self.choices, source)
+                yield source
         yield Static(id="plan", markup=False)
 
     def on_mount(self) -> None:
@@ -218,6 +220,9 @@ class HomeScreen(SessionScreen):
 
     @on(WorkloadList.Highlighted, "#workloads")
     def _workload_in_view(self) -> None:
+        self.once_settled(self._show_workload)
+
+    def _show_workload(self) -> None:
         self._show_detail()
         if not self.choices.marked:
             self._show_plan()
@@ -249,15 +254,15 @@ class HomeScreen(SessionScreen):
         self.query_one(DeviceList).refresh()
         self._show_plan()
 
-    @on(VariantList.Toggled)
-    def _variant_toggled(self, message: VariantList.Toggled) -> None:
+    @on(WorkloadDetail.Toggled)
+    def _variant_toggled(self, message: WorkloadDetail.Toggled) -> None:
         card = self.card
         if card is None:
             return
         if message.variant == card.baseline:
             self.notify("The others are compared with it.", title="The baseline always runs", markup=False)
         self.choices.toggle_variant(card, message.variant)
-        self.query_one(VariantList).refresh()
+        self.query_one(WorkloadDetail).refresh()
         self._refresh_row()
 
     @on(SessionList.Opened)
@@ -305,7 +310,8 @@ class HomeScreen(SessionScreen):
 
     def action_variants(self) -> None:
         """To the variants of the workload in view."""
-        self.query_one(VariantList).focus()
+        self.settle()
+        self.query_one(WorkloadDetail).focus()
 
     def action_recent(self) -> None:
         """To the recent sessions."""

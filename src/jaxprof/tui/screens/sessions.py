@@ -102,6 +102,9 @@ class SessionsScreen(SessionScreen):
         self._show_summary()
 
     @on(RowList.Highlighted)
+    def _session_in_view(self) -> None:
+        self.once_settled(self._show_summary)
+
     def _show_summary(self) -> None:
         entry = self.query_one(SessionTable).entry
         self.query_one("#summary", Static).update(summary(entry, self.profiler.session_path))

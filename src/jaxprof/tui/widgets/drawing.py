@@ -62,9 +62,8 @@ def heat(fraction: float | None) -> str:
     return "$error" if fraction >= 0.95 else "$warning" if fraction >= 0.7 else "$bar"
 
 
-def hang(head: Content, text: str, width: int, style: str = "") -> Content:
-    """`head`, then `text` wrapped to `width` with its further lines beneath its first."""
+def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]:
+    """The lines of `head` and then `text`, wrapped to `width`, its further lines beneath its first."""
     indent = head.cell_length
     lines = Content.styled(safe(text), style).wrap(max(12, width - indent)) or [Content("")]
-    blank = Content("\n" + " " * indent)
-    return head + blank.join(lines)
+    return [head + lines[0], *(Content(" " * indent) + line for line in lines[1:])]

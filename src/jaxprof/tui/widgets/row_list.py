@@ -104,7 +104,7 @@ class RowList(ScrollView, can_focus=True):
             self._cursor = keys.index(before)
         else:
             self._cursor = min(self._cursor, max(0, len(keys) - 1))
-            self._cursor = self._near(self._cursor, 1)  # past rows where it cannot stand
+            self._cursor = self.near(self._cursor, 1)  # past rows where it cannot stand
         if count != len(keys):
             self._resize_rows()
         self.refresh()
@@ -138,7 +138,7 @@ class RowList(ScrollView, can_focus=True):
     def _top(self) -> int:
         return 1 if self.draw_header(max(1, self.size.width)) is not None else 0
 
-    def _near(self, index: int, step: int) -> int:
+    def near(self, index: int, step: int) -> int:
         """The next row from `index` on where the cursor can stand; the cursor's own row where there is none."""
         end = len(self._keys) if step > 0 else -1
         return next((row for row in range(index, end, step) if self.selectable(row)), self._cursor)
@@ -190,17 +190,17 @@ class RowList(ScrollView, can_focus=True):
 
     def action_move(self, step: int) -> None:
         """One row up or down."""
-        self.move_to(self._near(self._cursor + step, step))
+        self.move_to(self.near(self._cursor + step, step))
 
     def action_page(self, step: int) -> None:
         """A page up or down."""
         page = max(1, self.size.height - self._top - 1)
         target = max(0, min(len(self._keys) - 1, self._cursor + step * page))
-        self.move_to(self._near(target, step))
+        self.move_to(self.near(target, step))
 
     def action_edge(self, step: int) -> None:
         """The first or the last row."""
-        self.move_to(self._near(0 if step < 0 else len(self._keys) - 1, -step))
+        self.move_to(self.near(0 if step < 0 else len(self._keys) - 1, -step))
 
     def _row_at(self, event: events.MouseEvent) -> int:
         offset = event.get_content_offset(self)

@@ -1,4 +1,4 @@
-"""The workloads with their mark boxes, and the variants of one. Rows are there before their descriptions are."""
+"""The workloads with their mark boxes. Rows are there before their descriptions are."""
 
 from __future__ import annotations
 
@@ -109,67 +109,3 @@ class WorkloadList(RowList):
         self._choices.toggle(str(self.keys[index]))
         self.refresh_row(index)
         self.post_message(self.Marked())
-
-
-class VariantList(RowList):
-    """The variants of the workload in view."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "run", "Run", tooltip="Run the marked workloads, or this one", id="variants.run"),
-        Binding("space", "mark", "Take or leave", tooltip="Run this variant, or leave it out", id="variants.mark"),
-    ]
-
-    class Toggled(Message):
-        """A variant shall be run, or left out."""
-
-        def __init__(self, variant: str) -> None:
-            super().__init__()
-            self.variant = variant
-
-    def __init__(self, choices: Choices) -> None:
-        super().__init__(id="variants")
-        self._choices = choices
-        self._card: WorkloadCard | None = None
-        self._last: Mapping[str, str] = {}
-
-    def show_card(self, card: WorkloadCard | None, last: Mapping[str, str]) -> None:
-        """Shows the variants of `card`, with the last median of each where there is one."""
-        self._card, self._last = card, last
-        self.set_keys([(card.name, variant.name) for variant in card.variants] if card is not None else [])
-        self.styles.height = max(1, len(self.keys))
-
-    @property
-    def variant(self) -> str | None:
-        """The variant under the cursor."""
-        current = self.current
-        return current[1] if isinstance(current, tuple) else None
-
-    def draw_row(self, index: int, width: int) -> Content:
-        card = self._card
-        if card is None or index >= len(card.variants):
-            return Content("")
-        variant = card.variants[index]
-        taken = variant.name not in self._choices.of(card.name).left_out
-        name_width = max(8, *(len(other.name) for other in card.variants))
-        last = self._last.get(variant.name, "")
-        baseline = variant.name == card.baseline
-        line = Content.assemble(" ", mark(taken), " ", cell(variant.name, min(name_width, 24)), "  ")
-        tail = Content.styled(f" {last}", "$success") if last else Content("")
-        words = variant.description or variant.how
-        if baseline:
-            words = f"{words} · the baseline" if words else "the baseline"
-        room = width - line.cell_length - tail.cell_length - 1
-        return line + cell(words, room, "$text-muted") + tail if room > 4 else line + tail
-
-    def action_run(self) -> None:
-        """Asks for what is chosen to be run."""
-        self.post_message(WorkloadList.Run())
-
-    def action_mark(self) -> None:
-        """Takes the variant under the cursor, or leaves it out."""
-        if self.variant is not None:
-            self.post_message(self.Toggled(self.variant))
-
-    def on_row_list_clicked(self, message: RowList.Clicked) -> None:
-        if message.x < 4:
-            self.action_mark()
