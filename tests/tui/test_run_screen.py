@@ -224,3 +224,17 @@ def test_every_binding_has_an_id_a_description_and_a_tooltip(screen: type[Sessio
         assert binding.id
         assert binding.description
         assert binding.tooltip
+
+
+@pytest.mark.usefixtures("growing")
+async def test_a_long_queue_is_scrolled_to_the_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = Tape()
+    for number in range(1, 31):
+        tape.plan(f"r{number}", f"variant-{number}")
+    tape.start("r25")
+    tape.add(e.PhaseStarted, "r25", phase="compile")
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, tape)
+        await until(pilot, lambda: "▶ variant-25" in screen_text(stage.app))

@@ -29,7 +29,7 @@ from jaxprof.units import seconds
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
-MARK, DEVICE, PHASE, CLOCK, MEDIAN, HALF = 3, 8, 13, 10, 10, 9
+MARK, DEVICE, PHASE, CLOCK, MEDIAN, HALF = 3, 8, 13, 10, 9, 10
 SPEEDUP = 18
 _SPEEDUP_FROM = 104
 _NAME_LIMIT = 34
