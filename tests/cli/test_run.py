@@ -161,7 +161,7 @@ def test_a_place_that_cannot_be_written_is_told_and_the_measuring_goes_on(
 
 def until(path: Path, wanted: Callable[[Session], bool]) -> None:
     """Waits until the session that is being written at `path` is as `wanted`."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 100
     while not path.exists() or not path.stat().st_size:
         assert time.monotonic() < deadline
         time.sleep(0.02)
