@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from jaxprof.report.groups import Group
     from jaxprof.session import Session
 
-MARK, MEDIAN, HALF, SPEEDUP, PAYS = 3, 9, 10, 18, 13
+MARK, MEDIAN, HALF, SPEEDUP, PAYS = 3, 9, 10, 17, 14
 _LABEL_LIMIT = 26
 _BAR_LEAST = 8
 _BAR_MOST = 48
