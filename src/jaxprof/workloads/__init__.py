@@ -1,12 +1,18 @@
-"""The catalogue: what can be run. No jax here; the declarations import it inside their functions."""
+"""The catalogue: what can be run. No jax here; the declarations import it inside their functions.
+
+Naming the workloads imports nothing: the first frame of the app, and shell completion, want only that.
+"""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from jaxprof.errors import unknown_name
-from jaxprof.workloads.model import Workload, WorkloadCard, card
+
+if TYPE_CHECKING:
+    from jaxprof.workloads.model import Workload, WorkloadCard
 
 CATALOGUE = (
     "matmul",
@@ -50,4 +56,6 @@ def names() -> list[str]:
 
 def cards(*, sources: bool = True) -> list[WorkloadCard]:
     """All built-in workloads as data."""
+    from jaxprof.workloads.model import card
+
     return [card(built_in(name), sources=sources) for name in names()]
