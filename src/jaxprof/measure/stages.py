@@ -80,11 +80,11 @@ def compile_stages(
     jitted = as_jitted(function)
     with recorder.phase("trace"):
         traced = jitted.trace(*arguments)
-    _record(recorder, "jaxpr", str(traced.jaxpr), keep_constants=keep_constants)
+    _record(recorder, "jaxpr", _jaxpr(traced), keep_constants=keep_constants)
     with recorder.phase("lower"):
         lowered = traced.lower()
     _record(recorder, "stablehlo", _stablehlo(lowered, keep_constants), keep_constants=keep_constants)
-    _record(recorder, "hlo_before", lowered.as_text(dialect="hlo"), keep_constants=keep_constants)
+    _record(recorder, "hlo_before", lowered.as_text(dialect="hlo", debug_info=True), keep_constants=keep_constants)
     with compile_ledger() as ledger, recorder.phase("compile") as phase:
         began = time.perf_counter()
         compiled = lowered.compile()
@@ -124,12 +124,17 @@ def _record(recorder: Recorder, name: str, text: str, *, keep_constants: bool) -
         recorder.emit(TextRecorded(name=name, text=shown, bytes=len(shown.encode("utf-8", "backslashreplace"))))
 
 
+def _jaxpr(traced: Any) -> str:
+    """With the source line and the names of each equation as comments: they tie its lines to the other stages."""
+    printed = getattr(traced.jaxpr, "pretty_print", None)
+    return str(printed(source_info=True, name_stack=True)) if printed is not None else str(traced.jaxpr)
+
+
 def _stablehlo(lowered: Any, keep_constants: bool) -> str:
-    """Printed with MLIR's own limit for literals: printing and then cutting costs megabytes."""
-    if keep_constants:
-        return str(lowered.as_text())
+    """With its locations. Printed with MLIR's own limit for literals: printing and then cutting costs megabytes."""
     operation = lowered.compiler_ir("stablehlo").operation
-    return str(operation.get_asm(large_elements_limit=LARGEST_LITERAL))
+    limit = None if keep_constants else LARGEST_LITERAL
+    return str(operation.get_asm(enable_debug_info=True, large_elements_limit=limit))
 
 
 def _cost(compiled: Any) -> CostReported:
