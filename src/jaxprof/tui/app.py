@@ -115,7 +115,7 @@ class JaxprofApp(App[None]):
         self._interrupted = float("-inf")
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
-        self.theme = DARK.name
+        self.set_reactive(App.theme, DARK.name)  # before the stylesheet is read: a change would read it anew
 
     @property
     def session(self) -> Session:
