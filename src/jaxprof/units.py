@@ -38,6 +38,8 @@ def seconds(value: float | None, significant: int = 3) -> str:
     if value >= 120:
         whole = round(value)
         return f"{whole // 60} min {whole % 60:02d} s"
+    if 0 < value < 0.5e-9:
+        return "< 1 ns"
     for scale, unit in _SECONDS:
         if value >= scale * 0.99995:
             return f"{_digits(value / scale, significant)} {unit}"

@@ -141,5 +141,18 @@ def test_a_sweep_that_never_crosses_says_so() -> None:
     assert crossover.sentence("n") == "jit cpu:0 is faster at every size measured"
 
 
+def test_sizes_at_which_the_two_cannot_be_told_apart_do_not_count() -> None:
+    same = [1.0, 1.1, 0.9, 1.05, 0.95, 1.0]
+    groups = []
+    for index, n in enumerate((10, 100)):
+        base = f"r{2 * index + 1}"
+        groups += [
+            run_events(base, "numpy", same, n=n),
+            run_events(f"r{2 * index + 2}", "jit", [value * 0.99 for value in same], base, n=n),
+        ]
+    (crossover,) = sweep_groups(session_of(*groups))[0].crossovers()
+    assert "cannot be told apart" in crossover.sentence("n")
+
+
 def test_one_size_is_no_sweep() -> None:
     assert sweep_groups(session_of(run_events("r1", "numpy", STEADY))) == []

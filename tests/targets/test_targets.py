@@ -118,6 +118,9 @@ def test_installing_goes_into_a_folder_of_our_own_and_only_the_child_sees_it(
     assert wheels.environment("nvidia", python)["PYTHONPATH"] == f"{place}:/theirs"
     assert wheels.install("nvidia", python, said.append) == place
     assert len(said) == 1  # nothing was done twice
+    assert wheels.remove("nvidia") == [place]
+    assert wheels.remove("nvidia") == []
+    assert wheels.installed("nvidia", python) is None
 
 
 def test_a_failed_install_leaves_nothing_and_tells_pips_words(tmp_path: Path, state_home: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.hlo.analysis import kernels
+from jaxprof.hlo.analysis import barriers, findings, kernels, platform_of
 from jaxprof.report.kernels import kernel_json
 
 if TYPE_CHECKING:
@@ -25,7 +25,28 @@ def module_json(module: Module) -> dict[str, Any]:
             }
             for computation in module.computations.values()
         ],
+        "platform": platform_of(module) or None,
         "kernels": [kernel_json(kernel) for kernel in kernels(module)],
+        "barriers": [
+            {
+                "producer": one.producer,
+                "consumer": one.consumer,
+                "reason": one.reason,
+                "words": one.words,
+                "bytes": one.bytes,
+            }
+            for one in barriers(module)
+        ],
+        "findings": [
+            {
+                "code": one.code,
+                "message": one.message,
+                "advice": one.advice,
+                "where": list(one.where),
+                "bytes": one.bytes,
+            }
+            for one in findings(module)
+        ],
         "problems": [{"line": problem.line, "message": problem.message} for problem in module.problems],
     }
 

@@ -8,6 +8,8 @@ from itertools import pairwise
 
 from jaxprof.results.derive import RunResult, result
 from jaxprof.session import Session
+from jaxprof.stats import speedup
+from jaxprof.units import integer
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,25 +29,30 @@ class SweepLine:
 
 @dataclass(frozen=True, slots=True)
 class Crossover:
-    """Where a variant overtakes the baseline, between two measured sizes."""
+    """Where a variant overtakes the baseline, or falls behind it: between two sizes at which the order is certain."""
 
     label: str
     size: float | None
     """Interpolated between the two sizes on a log-log scale; an estimate. None where the order never changes."""
     low: float | None
     high: float | None
-    always_faster: bool = False
+    verdict: str = "faster"
+    """At the largest sizes: `faster`, `slower`, or `cannot be told apart`."""
+
+    @property
+    def always_faster(self) -> bool:
+        """Whether it is faster at the largest sizes measured."""
+        return self.verdict == "faster"
 
     def sentence(self, parameter: str) -> str:
         """In words, e.g. `jit cpu:0 is faster from n ≈ 12 000 (between 10 000 and 31 623)`."""
+        if self.verdict not in ("faster", "slower"):
+            return f"{self.label} and the baseline cannot be told apart at the sizes measured"
         if self.size is None or self.low is None or self.high is None:
-            word = "faster" if self.always_faster else "slower"
-            return f"{self.label} is {word} at every size measured"
-        word = "faster" if self.always_faster else "slower"
+            return f"{self.label} is {self.verdict} at every size measured"
         rounded = round(self.size, 1 - math.floor(math.log10(self.size)))
-        return (
-            f"{self.label} is {word} from {parameter} ≈ {rounded:,.0f} (between {self.low:,.0f} and {self.high:,.0f})"
-        )
+        between = f"(between {integer(self.low)} and {integer(self.high)})"
+        return f"{self.label} is {self.verdict} from {parameter} ≈ {integer(rounded)} {between}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +113,24 @@ def _group(workload: str, parameter: str, found: list[RunResult]) -> SweepGroup:
 
 
 def _crossover(baseline: SweepLine, line: SweepLine) -> Crossover | None:
+    """From sizes at which the intervals allow a verdict; where the two cannot be told apart, nothing is said."""
     theirs = dict(zip(baseline.sizes, baseline.results, strict=True))
-    ratios: list[tuple[float, float]] = []
+    certain: list[tuple[float, float]] = []
+    compared = False
     for size, one in zip(line.sizes, line.results, strict=True):
         other = theirs.get(size)
-        if other is not None and other.summary is not None and one.summary is not None and one.summary.median > 0:
-            ratios.append((size, other.summary.median / one.summary.median))
-    if not ratios:
-        return None
-    last_faster = ratios[-1][1] > 1
-    for (low, before), (high, after) in reversed(list(pairwise(ratios))):
-        if (before > 1) != (after > 1) and before > 0 and after > 0 and low > 0:
-            share = math.log(before) / (math.log(before) - math.log(after)) if before != after else 0.0
+        found = speedup(other.run.samples("run"), one.run.samples("run")) if other is not None else None
+        if found is None:
+            continue
+        compared = True
+        if found.verdict in ("faster", "slower"):
+            certain.append((size, found.ratio))
+    if not certain:
+        return Crossover(line.label, None, None, None, "cannot be told apart") if compared else None
+    verdict = "faster" if certain[-1][1] > 1 else "slower"
+    for (low, before), (high, after) in reversed(list(pairwise(certain))):
+        if (before > 1) != (after > 1) and low > 0:
+            share = math.log(before) / (math.log(before) - math.log(after))
             size = math.exp(math.log(low) + share * (math.log(high) - math.log(low)))
-            return Crossover(line.label, size, low, high, last_faster)
-    return Crossover(line.label, None, None, None, last_faster)
+            return Crossover(line.label, size, low, high, verdict)
+    return Crossover(line.label, None, None, None, verdict)

@@ -103,9 +103,20 @@ def requirements(vendor: Vendor, facts: dict[str, Any]) -> list[str]:
 
 def folder(vendor: Vendor, facts: dict[str, Any]) -> Path:
     """Where the wheels of this vendor, jaxlib and Python are unpacked."""
+    return _root() / f"{vendor}-jaxlib{facts['jaxlib']}-{facts['tag']}"
+
+
+def _root() -> Path:
     kept = os.environ.get(FOLDER_VARIABLE)
-    root = Path(kept) if kept else state_folder() / "targets"
-    return root / f"{vendor}-jaxlib{facts['jaxlib']}-{facts['tag']}"
+    return Path(kept) if kept else state_folder() / "targets"
+
+
+def remove(vendor: Vendor) -> list[Path]:
+    """Deletes the vendor's wheels, of every jaxlib; gives the folders that were there."""
+    found = sorted(_root().glob(f"{vendor}-jaxlib*"))
+    for place in found:
+        shutil.rmtree(place, ignore_errors=True)
+    return found
 
 
 def environment(vendor: Vendor, python: str) -> dict[str, str]:

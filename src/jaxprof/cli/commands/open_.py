@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_session
+from jaxprof.cli.profiles import profile_at, profile_options
 
 if TYPE_CHECKING:
     from jaxprof.worker import Interpreter
@@ -16,11 +17,23 @@ if TYPE_CHECKING:
 @click.command("open")
 @click.argument("file", metavar="FILE", shell_complete=complete_session)
 @click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax the app measures.")
-def command(file: str, python: str | None) -> int:
-    """Open FILE in the terminal app: a session's path or name, part of it, or `last`."""
+@profile_options
+def command(file: str, python: str | None, profile_run: str, hosts: tuple[str, ...]) -> int:
+    """Open FILE in the terminal app: a session's path or name, part of it, or `last`.
+
+    Or a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that jax.profiler
+    wrote to. `jaxprof import` keeps one as a session.
+    """
     from jaxprof.session import Session
     from jaxprof.store import Follower, Library
 
+    profile = profile_at(file)
+    if profile is not None:
+        from jaxprof.cli.profiles import imported
+
+        _refuse_without_terminal()
+        with imported(profile, profile_run, hosts) as (session_path, _):
+            return launch_app(session_path, python)
     path = Library().find(file)
     Follower(path, Session).finish()  # reads the header: what is no session is refused here, before the screen changes
     return launch_app(path, python)
@@ -28,14 +41,20 @@ def command(file: str, python: str | None) -> int:
 
 def launch_app(path: Path | None, python: str | None) -> int:
     """Starts the app, with the session at `path` opened; gives its exit code. Raises UsageError without a terminal."""
+    from jaxprof.tui.launch import launch
+
+    _refuse_without_terminal()
+    return launch(path, interpreter=_interpreter(python))
+
+
+def _refuse_without_terminal() -> None:
     from jaxprof.errors import UsageError
-    from jaxprof.tui.launch import launch, terminal_problem
+    from jaxprof.tui.launch import terminal_problem
 
     problem = terminal_problem()
     if problem:
         instead = "jaxprof run NAME measures without the app, and jaxprof show FILE prints a session."
         raise UsageError(problem, instead)
-    return launch(path, interpreter=_interpreter(python))
 
 
 def _interpreter(python: str | None) -> Interpreter | None:

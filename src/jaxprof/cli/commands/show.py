@@ -2,24 +2,60 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.profiles import profile_at, profile_options
+
+if TYPE_CHECKING:
+    from jaxprof.session import Session
 
 
 @click.command("show")
 @click.argument("file", metavar="FILE", shell_complete=complete_session)
+@click.option("--kernels", "view", flag_value="kernels", help="The measured kernels alone.")
+@click.option("--compile", "view", flag_value="compile", help="Where the compile time went: XLA's phases and passes.")
+@click.option("--steps", "view", flag_value="steps", help="Where the time of each step went.")
+@click.option("--trust", "view", flag_value="trust", help="Whether the captures can be trusted.")
+@profile_options
 @format_option("text", "json", "csv", "markdown")
-def command(file: str, form: str) -> None:
-    """Print the session FILE: a path, the name of a kept session, part of it, or `last`."""
+def command(file: str, view: str | None, profile_run: str, hosts: tuple[str, ...], form: str) -> None:
+    """Print the session FILE: a path, the name of a kept session, part of it, or `last`.
+
+    Or a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that jax.profiler
+    wrote to.
+    """
     from jaxprof.session import Session
     from jaxprof.store import Library, load
     from jaxprof.store.library import is_live
 
+    profile = profile_at(file)
+    if profile is not None:
+        from jaxprof.cli.profiles import imported
+
+        with imported(profile, profile_run, hosts) as (_, read):
+            if view is not None:
+                _print_view(read, view, form)
+            elif form == "text":
+                from jaxprof.report.views import profile_text
+
+                click.echo(profile_text(read))
+            else:
+                _print_session(read, form)
+        return
     path = Library().find(file)
     session = load(path, Session)
     live = not session.complete and is_live(path)
+    if view is not None:
+        _print_view(session, view, form)
+    else:
+        _print_session(session, form, live=live)
+
+
+def _print_session(session: Session, form: str, *, live: bool = False) -> None:
     if form == "json":
         from jaxprof.report.json import to_dict
 
@@ -36,3 +72,18 @@ def command(file: str, form: str) -> None:
         from jaxprof.report.text import to_text
 
         click.echo(to_text(session, live=live))
+
+
+def _print_view(session: Session, view: str, form: str) -> None:
+    """One view of the captures. Raises UsageError for a form that it does not have."""
+    from jaxprof.errors import UsageError
+    from jaxprof.report import views
+
+    if form == "json":
+        print_json(views.view_json(session, view))
+    elif form == "csv":
+        click.echo(views.view_csv(session, view), nl=False)
+    elif form == "text":
+        click.echo(views.view_text(session, view))
+    else:
+        raise UsageError(f"--{view} is not written as {form}", "It has --format text, json and csv.")

@@ -1,0 +1,32 @@
+"""`jaxprof import PATH -o FILE`: somebody's profile as a session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from jaxprof.cli.profiles import profile_options
+
+
+@click.command("import")
+@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
+@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@profile_options
+def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: tuple[str, ...]) -> None:
+    """Make a session of a profile that was recorded elsewhere.
+
+    PATH is an .xplane.pb (or .gz), a .trace.json.gz, or the folder that jax.profiler wrote to. Without --out the
+    session is kept with the others, as `jaxprof sessions` lists them. The profile is only read.
+    """
+    from jaxprof.cli.profiles import import_to
+    from jaxprof.errors import UsageError
+    from jaxprof.store import Library, new_header
+
+    if out is not None and out.is_dir():
+        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'profile.jaxprof'}")
+    target = out if out is not None else Library().new_path(new_header({}))
+    session = import_to(path, target, profile_run, hosts, replace=force and out is not None)
+    programs = len(session.runs) - 1
+    click.echo(f"session: {target} ({programs} program{'s' * (programs != 1)})", err=True)

@@ -1,0 +1,70 @@
+"""`jaxprof target`: the compilers for devices that are not here, in a folder of jaxprof's own."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+VENDORS = ("nvidia", "tpu")
+
+
+@click.group("target", invoke_without_command=False)
+def command() -> None:
+    """Devices that are not here, for `jaxprof hlo TARGET --for DEVICE`."""
+
+
+@command.command("list")
+def list_() -> None:
+    """The devices that can be compiled for."""
+    from jaxprof.report.table import table
+    from jaxprof.targets import CHIPS
+    from jaxprof.units import bytes_
+
+    rows = [("device", "as JAX names it", "memory", "needs")]
+    rows += [
+        (chip.name, chip.device_kind, bytes_(chip.memory_bytes or None), f"jaxprof target install {chip.vendor}")
+        for chip in CHIPS
+    ]
+    click.echo("\n".join(table(rows, right=(2,), indent="")))
+
+
+@command.command("install")
+@click.argument("vendor", type=click.Choice(VENDORS))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
+def install(vendor: str, yes: bool, python: Path | None) -> None:
+    """Download the compiler for VENDOR's devices. Your own environment stays as it is.
+
+    Says first how much that is, and under which licences.
+    """
+    from jaxprof.errors import UsageError
+    from jaxprof.targets import wheels
+    from jaxprof.worker import find_interpreter
+
+    interpreter = find_interpreter(python)
+    kit = wheels.kit_for(vendor)
+    there = wheels.installed(kit.vendor, interpreter.path)
+    if there is not None:
+        click.echo(f"already installed in {there}", err=True)
+        return
+    click.echo(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:", err=True)
+    for package, licence in kit.licences:
+        click.echo(f"  {package}: {licence}", err=True)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError("there is no terminal to ask at", "Give --yes to install without being asked.")
+        click.confirm("Install?", abort=True, err=True)
+    place = wheels.install(kit.vendor, interpreter.path, lambda line: click.echo(line, err=True))
+    click.echo(f"installed in {place}", err=True)
+
+
+@command.command("remove")
+@click.argument("vendor", type=click.Choice(VENDORS))
+def remove(vendor: str) -> None:
+    """Delete VENDOR's compilers, for every jax that they were installed for."""
+    from jaxprof.targets import wheels
+
+    removed = wheels.remove(wheels.kit_for(vendor).vendor)
+    click.echo(f"removed {len(removed)} folders" if removed else "there were none", err=True)
