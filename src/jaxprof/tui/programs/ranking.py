@@ -21,9 +21,17 @@ BASES = {
     "bytes": "bytes moved (estimate)",
 }
 """What shares can be of, in words."""
-GROUPINGS = ("none", "kind", "source", "scope")
-_UNNAMED = "(no scope)"
+GROUPINGS = {
+    "none": "not grouped",
+    "kind": "by kind",
+    "source": "by source line",
+    "scope": "by named scope",
+    "direction": "forward and backward",
+}
+"""The ways of grouping, in words."""
+_UNNAMED = "(no named scope)"
 _NOWHERE = "(no source line)"
+_NEITHER = "(neither: no gradient in its path)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +175,10 @@ def grouped(rows: Sequence[Ranked], by: str) -> list[Group]:
     """Groups, those of the greatest weight first; their members keep the order of `rows`."""
     top = Group(())
     known: dict[tuple[str, ...], Group] = {(): top}
-    for row in rows:
-        path = _path(row, by)
+    paths = [_path(row, by) for row in rows]
+    if by == "scope":
+        paths = _without_the_one_function(paths)
+    for row, path in zip(rows, paths, strict=True):
         for depth in range(1, len(path) + 1):
             if path[:depth] not in known:
                 made = known[path[:depth]] = Group(path[:depth])
@@ -185,4 +195,13 @@ def _path(row: Ranked, by: str) -> tuple[str, ...]:
     if by == "source":
         place = row.kernel.source
         return (f"{place.file}:{place.line}" if place is not None else _NOWHERE,)
+    if by == "direction":
+        return (row.kernel.path.direction or _NEITHER,)
     return row.scopes or (_UNNAMED,)
+
+
+def _without_the_one_function(paths: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Where all came from one function, as they do in most programs, it tells nothing apart."""
+    if len({path[0] for path in paths if path != (_UNNAMED,)}) != 1:
+        return paths
+    return [path[1:] or (_UNNAMED,) if path != (_UNNAMED,) else path for path in paths]

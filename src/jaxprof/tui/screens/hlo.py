@@ -1,21 +1,519 @@
-"""HLO."""
+"""HLO: what XLA made of a program. Kernels first, then what is inside them, then the text of every stage.
+
+What is read, parsed and worked out is so in a thread, part by part: the kernels are there first. A line of any stage
+knows where it came from, and leads to the lines of the other stages that came from the same place.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
 from textual.widgets import Static
+from textual.worker import get_current_worker
 
+from jaxprof.errors import JaxprofError
+from jaxprof.tui.dialogs.choose import Choose, Option
+from jaxprof.tui.messages import Failed
+from jaxprof.tui.programs.ceilings import device_of, measured_seconds
+from jaxprof.tui.programs.opened import Opened, open_program
+from jaxprof.tui.programs.program import STAGES, Program, programs_in, programs_of
+from jaxprof.tui.programs.ranking import rank
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.widgets.fact_list import Target
+from jaxprof.tui.widgets.kernel_side import LISTS, KernelSide
+from jaxprof.tui.widgets.stage_side import TITLES, StageSide
+from jaxprof.tui.widgets.stage_tabs import StageTabs, Tab
+from jaxprof.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from jaxprof.hlo.analysis import Device
+
+_TITLES = {"kernels": "Kernels", "findings": "Findings", "barriers": "Barriers", "roofline": "Roofline"}
+
+
+class PartReady(Message):
+    """A part of a program was read in a thread."""
+
+    bubble = False
+
+    def __init__(self, opened: Opened, part: str) -> None:
+        super().__init__()
+        self.opened = opened
+        self.part = part
+
+
+class FileRead(Message):
+    """The programs of a file were found."""
+
+    bubble = False
+
+    def __init__(self, programs: list[Program]) -> None:
+        super().__init__()
+        self.programs = programs
+
 
 class HloScreen(SessionScreen):
-    """HLO."""
+    """Lists on the left, texts on the right; where there is no room for both, one of them."""
 
     MODE: ClassVar[str] = "hlo"
+    AUTO_FOCUS = "#kernels"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", key_display="/",
+                tooltip="Only rows with these words; kind: scope: file: name: look in one place", id="hlo.filter"),
+        Binding("t", "next_tab(1)", "Next tab", tooltip="To the next tab", id="hlo.next_tab"),
+        Binding("T", "next_tab(-1)", "Tab before", show=False, tooltip="To the tab before", id="hlo.last_tab"),
+        Binding("x", "other_side", "Text/lists", tooltip="From the lists to the text and back", id="hlo.other_side"),
+        Binding("m", "match", "Other stages", tooltip="To the lines of other stages that came from the same place",
+                id="hlo.match"),
+        Binding("r", "choose_program", "Run", tooltip="Choose the run, or the module, to look at", id="hlo.program"),
+        Binding("d", "choose_device", "Device", show=False,
+                tooltip="The device whose ceilings the kernels are held against", id="hlo.device"),
+        Binding("e", "export", "Export", show=False,
+                tooltip="Write the table as CSV, or a kernel as a graph (DOT, SVG)", id="hlo.export"),
+        Binding("o", "open_file", "Open file", show=False,
+                tooltip="Open HLO text, an HLO proto, or a folder of XLA's dumps", id="hlo.open"),
+        Binding("tab", "app.focus_next", "Next pane", show=False, tooltip="To the next pane", id="hlo.next"),
+        Binding("shift+tab", "app.focus_previous", "Pane before", show=False, tooltip="To the pane before",
+                id="hlo.last"),
+        Binding("escape", "back", "Back", show=False,
+                tooltip="Clear the search or filter; from the text to the lists; then Home", id="hlo.back"),
+        *(
+            Binding(f"f{number + 2}", f"tab('{name}')", f"Show {_TITLES.get(name) or TITLES[name]}", show=False,
+                    tooltip=f"To the tab {_TITLES.get(name) or TITLES[name]}", id=f"hlo.tab.{name}")
+            for number, name in enumerate((*LISTS, *(stage.name for stage in STAGES)))
+        ),
+    ]  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._programs: list[Program] = []
+        self._of_files: list[Program] = []
+        self._opened: Opened | None = None
+        self._tab = "kernels"
+        self._device: Device | None = None
+        """Chosen by hand; None for the program's own."""
+        self._run_seen = ""
 
     def compose_body(self) -> ComposeResult:
-        yield Static("HLO", markup=False)
+        yield StageTabs(id="hlo-tabs")
+        yield Static(id="hlo-empty", markup=False)
+        with Horizontal(id="hlo-body"):
+            yield KernelSide(id="hlo-lists")
+            yield StageSide(id="hlo-texts")
+
+    def on_mount(self) -> None:
+        self._lists.show_tab("kernels")
+        self._show_tab("kernels", focus=False)
+
+    @property
+    def _lists(self) -> KernelSide:
+        return self.query_one(KernelSide)
+
+    @property
+    def _texts(self) -> StageSide:
+        return self.query_one(StageSide)
+
+    # -- which program ----------------------------------------------------------------------------------------
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Lists the programs of the session; the one in view stays, unless its texts changed."""
+        before = self._opened.program if self._opened is not None else None
+        self._programs = programs_of(self.profiler.session)
+        if replaced:
+            self._device = None
+            self._choose(self._first())
+        elif before is None:
+            self._choose(self._first())
+        elif before.key in runs:
+            now = next((program for program in self._programs if program.key == before.key), None)
+            if now is not None and set(now.stages) != set(before.stages):
+                self._choose(now)
+        self._show_empty()
+
+    def come_into_view(self) -> None:
+        super().come_into_view()
+        wanted = self.profiler.run_in_view
+        if wanted and wanted != self._run_seen:
+            self._run_seen = wanted
+            program = next((program for program in self._programs if program.key == wanted), None)
+            if program is not None and (self._opened is None or self._opened.program.key != wanted):
+                self._choose(program)
+
+    def _first(self) -> Program | None:
+        """The run that the other screens show, else the first that was compiled, else the first of the files."""
+        wanted = self.profiler.run_in_view
+        with_hlo = [program for program in self._programs if "hlo" in program.stages]
+        named = [program for program in self._programs if program.key == wanted]
+        return next(iter([*named, *with_hlo, *self._programs, *self._of_files]), None)
+
+    def _choose(self, program: Program | None) -> None:
+        """Opens a program: what was known of the one before is forgotten, and its reading is stopped."""
+        self.workers.cancel_group(self, "program")
+        self._opened = Opened(program) if program is not None else None
+        self._lists.show_program(self._opened)
+        self._texts.show_program(self._opened)
+        self._show_empty()
+        self._show_tabs()
+        opened = self._opened
+        if opened is None:
+            return
+        if program is not None and not program.key.startswith("/"):
+            self.profiler.run_in_view = self._run_seen = program.key
+        self.run_worker(lambda: self._read(opened), name="program", group="program", exclusive=True, thread=True)
+
+    def _read(self, opened: Opened) -> None:
+        """In a thread."""
+        worker = get_current_worker()
+
+        def tell(part: str) -> None:
+            self.post_message(PartReady(opened, part))
+
+        try:
+            open_program(opened, tell, lambda: worker.is_cancelled)
+        except JaxprofError as error:
+            self.post_message(Failed(error))
+
+    def on_part_ready(self, message: PartReady) -> None:
+        opened = message.opened
+        if opened is not self._opened:
+            return
+        if message.part in TITLES:
+            self._texts.stage_ready(message.part)
+            error = opened.errors.get(message.part)
+            if message.part == "hlo" and error is not None:
+                self._lists.fail(f"{error.what} {error.mend}".strip())
+        elif message.part == "kernels":
+            self._rank()
+        elif message.part in ("findings", "barriers"):
+            self._lists.show_remarks()
+        elif message.part == "over":
+            if opened.kernels is None and "hlo" not in opened.errors:
+                self._lists.fail("The optimised HLO of this run was not recorded.")
+            self._texts.stage_ready(self._texts.stage)
+        self._show_tabs()
+
+    def _rank(self) -> None:
+        opened = self._opened
+        if opened is None or opened.kernels is None:
+            return
+        session = self.profiler.session
+        device = self._device or device_of(session, opened.program)
+        measured = measured_seconds(session.runs.get(opened.program.key))
+        self._lists.show_ranking(rank(opened.kernels, device, measured))
+        self._follow()
+
+    def _show_empty(self) -> None:
+        nothing = self._opened is None
+        self.set_class(nothing, "-empty")
+        if not nothing:
+            return
+        grows = self.profiler.session_grows
+        words = "No run has been compiled yet." if grows else "No compiled program in this session."
+        self.query_one("#hlo-empty", Static).update(
+            Content.assemble(
+                (words, "bold"), "\n\n", ("Variants that are compiled (jit) are shown here as soon as XLA is done "
+                "with them.\n", "$text-muted"), ("o", "bold $footer-key-foreground"),
+                (" opens HLO text, an HLO proto, or a folder of XLA's dumps.", "$text-muted"),
+            )
+        )  # fmt: skip
+
+    # -- tabs -------------------------------------------------------------------------------------------------
+
+    @property
+    def _both(self) -> bool:
+        """Whether lists and text are side by side."""
+        return self.has_class("-very-wide")
+
+    def _available(self) -> list[str]:
+        stages = self._opened.program.stages if self._opened is not None else {}
+        return [*LISTS, *(stage.name for stage in STAGES if stage.name in stages)]
+
+    def _show_tabs(self) -> None:
+        opened = self._opened
+        counts = {
+            "kernels": opened.kernels if opened is not None else None,
+            "findings": opened.findings if opened is not None else None,
+            "barriers": opened.barriers if opened is not None else None,
+        }
+        available = self._available()
+        tabs = []
+        for name in LISTS:
+            found = counts.get(name)
+            tabs.append(Tab(name, _TITLES[name], _TITLES[name], str(len(found)) if found is not None else ""))
+        tabs += [
+            Tab(stage.name, stage.title, stage.short, enabled=stage.name in available, stage=True)
+            for stage in STAGES
+            if stage.name != "hlo_before" or stage.name in available
+        ]
+        shown = {self._lists.tab, self._texts.stage} if self._both else {self._tab}
+        self.query_one(StageTabs).show(tabs, frozenset(shown))
+
+    def action_tab(self, name: str) -> None:
+        """To a tab."""
+        if name in self._available():
+            self._show_tab(name)
+        elif name in TITLES:
+            self.notify(f"{TITLES[name]} was not recorded for this program.", markup=False)
+
+    def _show_tab(self, name: str, *, focus: bool = True) -> None:
+        self._tab = name
+        text = name in TITLES
+        self.set_class(text, "-text")
+        if text:
+            self._texts.show_stage(name)
+        else:
+            self._lists.show_tab(name)
+        self._show_tabs()
+        if focus:
+            (self._texts.view if text else self._lists.current_list).focus()
+
+    def action_next_tab(self, step: int) -> None:
+        """To the next tab, or the one before."""
+        names = self._available()
+        at = names.index(self._tab) if self._tab in names else 0
+        self._show_tab(names[(at + step) % len(names)])
+
+    def action_other_side(self) -> None:
+        """From the lists to the text of the kernel under the cursor, and back."""
+        if self._tab in TITLES:
+            self._to_lists()
+            return
+        ranked = self._lists.ranked
+        if ranked is not None and self._texts.stage == "hlo":
+            self._texts.go_to_kernel(*ranked.key)
+        self._show_tab(self._texts.stage)
+
+    def _to_lists(self) -> None:
+        """Back to the lists, with the cursor on the kernel that the text was at."""
+        at = self._texts.kernel_at_cursor()
+        if at is not None:
+            self._lists.select(*at)
+        self._show_tab(self._lists.tab)
+
+    @on(StageSide.StageWanted)
+    def _stage_wanted(self, message: StageSide.StageWanted) -> None:
+        self._tab = message.stage
+        self._show_tabs()
+
+    @on(KernelSide.Wanted)
+    def _text_wanted(self, message: KernelSide.Wanted) -> None:
+        self._go_to(message.target)
+
+    def _go_to(self, target: Target) -> None:
+        if self._texts.go_to_kernel(target.computation, target.name, remember=True):
+            self._show_tab("hlo")
+        else:
+            self.notify(f"{target.name} has no line of its own in this text.", markup=False)
+
+    @on(KernelSide.Looked)
+    def _follow(self) -> None:
+        """Where the text is beside the lists, it follows their cursor."""
+        ranked = self._lists.ranked
+        if ranked is not None and self._both and self._tab not in TITLES:
+            self._texts.go_to_kernel(*ranked.key)
+            self._show_tabs()
+
+    @on(TextView.ManyUsers)
+    def _choose_user(self, message: TextView.ManyUsers) -> None:
+        view = message.view
+        options = [Option(str(line + 1), view.document.line(line).strip()[:400]) for line in message.lines]
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                view.go(message.lines[number], remember=True, center=True)
+
+        self.app.push_screen(Choose(f"{len(options)} users of {message.name}", options), chosen)
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def action_filter(self) -> None:
+        """Opens the line for the filter; in a text, for the search."""
+        if self._tab in TITLES:
+            self._texts.pane.action_search()
+        else:
+            self._lists.open_filter()
+
+    def action_match(self) -> None:
+        """To a line of another stage that came from the same place; asks which, if there are several."""
+        if self._tab not in TITLES:
+            ranked = self._lists.ranked
+            if ranked is None or not self._texts.go_to_kernel(*ranked.key):
+                return
+        matches = self._texts.matches()
+        if not matches:
+            self.notify(
+                "Other stages do not say which of their lines came from here.",
+                title="No match",
+                markup=False,
+                timeout=3,
+            )
+            return
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                self._texts.go(matches[number])
+                self._show_tab(matches[number][0])
+
+        opened = self._opened
+        assert opened is not None
+        options = [
+            Option(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line).strip()[:400])
+            for name, line in matches
+        ]
+        if len(options) == 1:
+            chosen(0)
+        else:
+            self.app.push_screen(Choose("The same place in other stages", options), chosen)
+
+    def action_choose_program(self) -> None:
+        """Asks for the run, or the module of a file."""
+        programs = [*self._programs, *self._of_files]
+        if not programs:
+            self.action_open_file()
+            return
+        current = next((i for i, one in enumerate(programs) if self._is_open(one)), 0)
+        options = [
+            Option(program.label, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
+            for program in programs
+        ]
+
+        def chosen(number: int | None) -> None:
+            if number is not None and not self._is_open(programs[number]):
+                self._choose(programs[number])
+
+        self.app.push_screen(Choose("Which program?", options, current), chosen)
+
+    def _is_open(self, program: Program) -> bool:
+        return self._opened is not None and self._opened.program.key == program.key
+
+    def action_choose_device(self) -> None:
+        """Asks for the device whose ceilings the kernels are held against."""
+        from jaxprof.hlo.analysis import DEVICES
+        from jaxprof.units import scaled
+
+        opened = self._opened
+        if opened is None:
+            return
+        own = device_of(self.profiler.session, opened.program)
+        devices: list[Device | None] = [own, *DEVICES.values()]
+        options = [
+            Option("its own", own.title if own is not None else "not known: no ceilings"),
+            *(Option(one.name, f"{one.title}, {scaled(one.bandwidth, 'B/s')}") for one in DEVICES.values()),
+        ]
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                self._device = devices[number] if number else None
+                self._rank()
+
+        self.app.push_screen(Choose("Hold the kernels against (an estimate)", options), chosen)
+
+    def action_open_file(self) -> None:
+        """Asks for a path, and opens what is there."""
+        from jaxprof.tui.dialogs.ask_text import AskText
+
+        def answered(text: str | None) -> None:
+            if text:
+                self.open_file(Path.cwd() / Path(text).expanduser())
+
+        self.app.push_screen(AskText("Open HLO", "HLO text, an HLO proto, or a folder of dumps.", "", "Enter opens"),
+                             answered)  # fmt: skip
+
+    def open_file(self, path: Path) -> None:
+        """Opens an HLO file, or a folder that XLA dumped into, in a thread."""
+
+        def read() -> None:
+            try:
+                self.post_message(FileRead(programs_in(path)))
+            except JaxprofError as error:
+                self.post_message(Failed(error))
+
+        self.run_worker(read, name="file", group="file", exclusive=True, thread=True)
+
+    def on_file_read(self, message: FileRead) -> None:
+        keys = {program.key for program in message.programs}
+        self._of_files = [program for program in self._of_files if program.key not in keys] + message.programs
+        self._choose(message.programs[0])
+        if len(message.programs) > 1:
+            self.action_choose_program()
+
+    def on_failed(self, message: Failed) -> None:
+        message.stop()
+        self.profiler.tell(message.error)
+
+    def action_export(self) -> None:
+        """Asks what to write, and where."""
+        from jaxprof.tui.programs.export import kernel_graph, kernels_csv
+
+        opened, ranked = self._opened, self._lists.ranked
+        if opened is None or opened.module is None or opened.kernels is None:
+            return
+        module = opened.module
+        makers: list[tuple[Option, str, Callable[[], str]]] = [
+            (Option("the table as CSV", "its rows as they stand"), "kernels.csv",
+             lambda: kernels_csv(self._lists.table.rows)),
+        ]  # fmt: skip
+        if ranked is not None:
+            kernel, name = ranked.kernel, _file_name(ranked.kernel.name)
+            makers += [
+                (
+                    Option(f"{words} as {form.upper()}", kernel.name),
+                    f"{name}-{what}.{form}",
+                    partial(kernel_graph, module, kernel, what, form),
+                )
+                for what, words in (("inside", "what is inside"), ("near", "the kernel and its neighbours"))
+                for form in ("svg", "dot")
+            ]
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                _, file_name, make = makers[number]
+                self._write(file_name, make)
+
+        self.app.push_screen(Choose("Write to a file", [option for option, _, _ in makers]), chosen)
+
+    def _write(self, name: str, make: Callable[[], str]) -> None:
+        from jaxprof.tui.dialogs.save_as import SaveAs
+        from jaxprof.tui.programs.export import write
+
+        def chosen(path: Path | None) -> None:
+            if path is None:
+                return
+            place = Path.cwd() / path
+            place = place / name if place.is_dir() else place
+            try:
+                write(place, make())
+            except JaxprofError as error:
+                self.profiler.tell(error)
+            else:
+                self.notify(str(place), title="Written", markup=False)
+
+        self.app.push_screen(SaveAs("Write to a file", name, "", Path.cwd() / name), chosen)
+
+    async def action_back(self) -> None:
+        """Clears what hides or marks something; from the text to the lists; then Home."""
+        if self._tab in TITLES:
+            if self._texts.pane.searching:
+                self._texts.pane.clear_search()
+                self._texts.view.focus()
+            else:
+                self._to_lists()
+        elif self._lists.clear_filter() or self.focused is not self._lists.current_list:
+            self._lists.current_list.focus()
+        else:
+            await self.app.run_action("app.back")
+
+
+def _file_name(name: str) -> str:
+    """A kernel's name without what a file system might not like."""
+    return "".join(character if character.isalnum() or character in "._-" else "_" for character in name)[:80]

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.message import Message
 
+from jaxprof.safe_text import columns, safe
 from jaxprof.tui.programs.ranking import (
     BASES,
     GROUPINGS,
@@ -52,13 +53,13 @@ COLUMNS: tuple[Column, ...] = (
     Column("measured", 9, lambda row: seconds(row.measured_seconds), _sum(lambda row: row.measured_seconds, seconds)),
     Column("least", 9, lambda row: seconds(row.least_seconds), _sum(lambda row: row.least_seconds, seconds)),
     Column("name", 0, lambda row: row.kernel.name, right=False),
-    Column("kind", 16, lambda row: row.kernel.kind, right=False),
+    Column("kind", 15, lambda row: row.kernel.kind, right=False),
     Column("times", 6, lambda row: times(row)),
     Column("flops", 8, lambda row: scaled(row.kernel.total_flops), _sum(lambda row: row.kernel.total_flops, scaled)),
     Column("bytes", 9, lambda row: bytes_(row.kernel.total_bytes), _sum(lambda row: row.kernel.total_bytes, bytes_)),
     Column("intensity", 7, lambda row: scaled(row.kernel.intensity)),
     Column("bound", 8, lambda row: (row.roof.bound if row.roof is not None else "") or UNKNOWN, right=False),
-    Column("source", 22, lambda row: row.source or UNKNOWN, right=False),
+    Column("source", 20, lambda row: row.source or UNKNOWN, right=False),
 )
 """In the order in which they stand."""
 _FIRST = ("measured", "least", "source", "kind", "bytes", "bound", "flops", "times", "intensity")
@@ -89,10 +90,10 @@ class KernelTable(RowList):
                 id="kernels.enter"),
         Binding("s", "sort", "Sort", tooltip="Sort by the next column", id="kernels.sort"),
         Binding("S", "turn", "Turn", show=False, tooltip="Sort the other way round", id="kernels.turn"),
-        Binding("g", "group", "Group", tooltip="Group by kind, source line, named scope, or not at all",
+        Binding("g", "group", "Group", tooltip="Group by kind, source line, named scope, direction, or not at all",
                 id="kernels.group"),
-        Binding("space,z", "toggle", "Open", show=False, tooltip="Open or close the group", id="kernels.toggle"),
-        Binding("Z", "toggle_all", "Open all", show=False, tooltip="Open or close all groups", id="kernels.toggle_all"),
+        Binding("space,z", "open_group", "Open", show=False, tooltip="Open or close the group", id="kernels.open"),
+        Binding("Z", "open_groups", "Open all", show=False, tooltip="Open or close all groups", id="kernels.open_all"),
     ]  # fmt: skip
 
     class Entered(Message):
@@ -118,7 +119,7 @@ class KernelTable(RowList):
         self._sort = "share"
         self._turned = False
         self._grouping = "none"
-        self._closed: set[tuple[str, ...]] = set()
+        self._shut: set[tuple[str, ...]] = set()
         self._groups: list[Group] = []
         self._shown = 0
 
@@ -128,6 +129,11 @@ class KernelTable(RowList):
         """Shows the kernels of another program, or other figures of the same."""
         self._ranking = ranking
         self._arrange(fresh=True)
+
+    def say(self, text: str) -> None:
+        """What stands here as long as there are no kernels."""
+        self.EMPTY = text  # type: ignore[misc]
+        self.refresh()
 
     def set_filter(self, text: str) -> None:
         """Shows only what has these words."""
@@ -168,7 +174,7 @@ class KernelTable(RowList):
         """How it is arranged, for a subtitle."""
         parts = [f"share of {BASES[self._ranking.basis]}"]
         if self._grouping != "none":
-            parts.append("by " + {"kind": "kind", "source": "source line", "scope": "named scope"}[self._grouping])
+            parts.append(GROUPINGS[self._grouping])
         return " · ".join(parts)
 
     def select(self, key: tuple[str, str]) -> bool:
@@ -183,7 +189,7 @@ class KernelTable(RowList):
         self._shown = len(rows)
         self._groups = grouped(rows, self._grouping) if self._grouping != "none" else []
         if fresh:
-            self._closed = {group.path for group in _walk(self._groups)} if len(rows) > OPEN_UP_TO else set()
+            self._shut = {group.path for group in _walk(self._groups)} if len(rows) > OPEN_UP_TO else set()
         self._fill(rows)
         self.post_message(self.Arranged())
 
@@ -199,7 +205,7 @@ class KernelTable(RowList):
 
     def _add(self, lines: dict[Hashable, _Line], group: Group, depth: int) -> None:
         lines["group", *group.path] = _Line(depth, group=group)
-        if group.path in self._closed:
+        if group.path in self._shut:
             return
         for inner in group.groups:
             self._add(lines, inner, depth + 1)
@@ -221,7 +227,8 @@ class KernelTable(RowList):
                 left -= column.width + 1
         name = min(_NAME_AT_LEAST + left, max(_NAME_AT_LEAST, self._longest))
         rest = _NAME_AT_LEAST + left - name
-        extra = min(rest, 20) if "source" in kept else 0
+        sources = max((len(row.source) for row in self._ranking.kernels[:500]), default=0)
+        extra = max(0, min(rest, sources - 20)) if "source" in kept else 0
         return [
             (one, name if one.key == "name" else one.width + (extra if one.key == "source" else 0))
             for one in COLUMNS
@@ -255,7 +262,8 @@ class KernelTable(RowList):
         assert row is not None
         parts = [Content(" "), _share(row.share)]
         for column, size in self._columns(width):
-            text = "  " * line.depth + row.kernel.name if column.key == "name" else column.text(row)
+            indent = "  " * line.depth
+            text = indent + middle(row.kernel.name, size - len(indent)) if column.key == "name" else column.text(row)
             style = _STYLES.get(column.key, "")
             if column.key == "bound" and text in _BOUNDS:
                 style = _BOUNDS[text]
@@ -264,7 +272,7 @@ class KernelTable(RowList):
 
     def _draw_group(self, group: Group, depth: int, width: int) -> Content:
         members = group.all
-        mark = "▸" if group.path in self._closed else "▾"
+        mark = "▸" if group.path in self._shut else "▾"
         label = group.path[-1]
         if self._grouping == "source":
             label = label.rpartition("/")[2]
@@ -286,7 +294,7 @@ class KernelTable(RowList):
         if row is not None:
             self.post_message(self.Entered(self, row))
         else:
-            self.action_toggle()
+            self.action_open_group()
 
     def on_row_list_chosen(self, message: RowList.Chosen) -> None:
         self.action_enter()
@@ -314,23 +322,24 @@ class KernelTable(RowList):
 
     def action_group(self) -> None:
         """The next way of grouping."""
-        self.group_by(GROUPINGS[(GROUPINGS.index(self._grouping) + 1) % len(GROUPINGS)])
+        ways = list(GROUPINGS)
+        self.group_by(ways[(ways.index(self._grouping) + 1) % len(ways)])
 
     def group_by(self, grouping: str) -> None:
-        """Groups by `kind`, `source`, `scope`, or not at all (`none`)."""
+        """Groups by `kind`, `source`, `scope`, `direction`, or not at all (`none`)."""
         self._grouping = grouping
         self._arrange(fresh=True)
 
-    def action_toggle(self) -> None:
+    def action_open_group(self) -> None:
         """Opens or closes the group under the cursor."""
         group = self.group
         if group is not None:
-            self._closed ^= {group.path}
+            self._shut ^= {group.path}
             self._arrange(fresh=False)
 
-    def action_toggle_all(self) -> None:
+    def action_open_groups(self) -> None:
         """Opens all groups, or closes all when all are open."""
-        self._closed = set() if self._closed else {group.path for group in _walk(self._groups)}
+        self._shut = set() if self._shut else {group.path for group in _walk(self._groups)}
         self._arrange(fresh=False)
 
     def on_click(self, event: events.Click) -> None:
@@ -356,6 +365,15 @@ _STYLES = {
     "name": "bold", "kind": "$text-muted", "times": "$text-muted", "source": "$code-name", "least": "$text-muted",
 }  # fmt: skip
 _BOUNDS = {"memory": "$phase-transfer", "compute": "$phase-compile"}
+
+
+def middle(name: str, width: int) -> str:
+    """A name cut in its middle: what tells kernels apart stands at both ends (`multiply_subt…fusion.3`)."""
+    shown = safe(name)
+    if columns(shown) <= width or width < 8 or not shown.isascii():
+        return shown
+    tail = max(4, width * 2 // 5)
+    return f"{shown[: width - tail - 1]}…{shown[-tail:]}"
 
 
 def _share(share: float | None) -> Content:

@@ -114,7 +114,7 @@ class TextPane(Vertical):
         self._line.display = True
         self._from = self.view.document.offset(self.view.cursor)
         line = self.query_one(SearchInput)
-        line.focus()
+        self.screen.set_focus(line)  # at once: the next key may come before a focus that is only asked for
         line.action_select_all()
 
     def on_input_changed(self, event: Input.Changed) -> None:

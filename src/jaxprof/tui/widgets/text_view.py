@@ -46,7 +46,7 @@ class TextView(ScrollView, can_focus=True):
         "text-view--cursor",
         "text-view--gutter",
         "text-view--hit",
-        "text-view--name",
+        "text-view--chosen",
         "text-view--fold",
         *(f"text-view--{kind}" for kind in Kind),
     }
@@ -199,19 +199,20 @@ class TextView(ScrollView, can_focus=True):
         self.refresh()
 
     def _reveal(self, *, center: bool = False) -> None:
-        height = max(1, self.scrollable_content_region.height)
+        height = self.scrollable_content_region.height
+        if height < 1:
+            return  # not in view yet: done when it is given its room
         row, top = self._folds.row(self._cursor), round(self.scroll_y)
         margin = min(ABOVE, (height - 1) // 2)
-        if top + margin <= row < top + height - margin and not center:
+        if top + margin <= row < top + height - margin:
             return
-        if center and (row < top + margin or row >= top + height - margin):
+        if center:
             target = row - height // 3
         elif row < top + margin:
             target = row - margin
         else:
             target = row - height + 1 + margin
-        if not center or not top <= row < top + height:
-            self.scroll_to(y=max(0, target), animate=False)
+        self.scroll_to(y=max(0, target), animate=False)
 
     def _refresh_line(self, line: int) -> None:
         y = self._folds.row(line) - round(self.scroll_y)
@@ -264,7 +265,7 @@ class TextView(ScrollView, can_focus=True):
             spans += [(one.start(), one.end(), "hit") for one in found if one.end() > one.start()]
         name = self._chosen() if marked and piece == 0 else None
         if name is not None:
-            spans.append((name.start, name.end, "name"))
+            spans.append((name.start, name.end, "chosen"))
         for start, end, part in spans:
             strip = self._overlay(strip, columns(text[:start]), columns(text[:end]), part)
         block = self._folds.block(number) if number in self._folds else None
@@ -299,6 +300,7 @@ class TextView(ScrollView, can_focus=True):
 
     def on_resize(self) -> None:
         self._resize()
+        self._reveal(center=True)
 
     def action_move(self, step: int) -> None:
         """One line up or down."""

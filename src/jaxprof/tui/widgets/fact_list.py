@@ -1,0 +1,112 @@
+"""Facts about one thing, a line each, some of which lead somewhere. Long trees cost what is seen of them."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+
+from jaxprof.safe_text import safe
+from jaxprof.tui.widgets.row_list import RowList
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a fact leads: an instruction of the optimised HLO."""
+
+    computation: str
+    name: str
+    kernel: bool = False
+    """It is a kernel of the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One line."""
+
+    content: Content
+    target: Target | None = None
+
+
+Facts = Callable[[int], Sequence[Fact]]
+"""The facts for a width."""
+
+
+def paragraph(text: str, width: int, style: str = "", indent: str = "") -> list[Fact]:
+    """Text from outside, made safe and broken into lines of that width."""
+    lines = textwrap.wrap(safe(text), max(12, width), initial_indent=indent, subsequent_indent=indent) or [""]
+    return [Fact(Content.styled(line, style)) for line in lines]
+
+
+def heading(text: str, note: str = "") -> Fact:
+    """The title of a part."""
+    return Fact(Content.assemble((text, "bold $primary"), (f"  {safe(note)}" if note else "", "$text-muted")))
+
+
+class FactList(RowList):
+    """Facts with a cursor, so that one can be followed."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "follow", "Text", tooltip="To the text of what this line speaks of", id="facts.follow"),
+    ]
+
+    class Followed(Message):
+        """A fact that leads somewhere was chosen."""
+
+        def __init__(self, facts: FactList, target: Target) -> None:
+            super().__init__()
+            self.facts = facts
+            self.target = target
+
+        @property
+        def control(self) -> FactList:
+            return self.facts
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._make: Facts = lambda width: ()
+        self._made: tuple[int, Sequence[Fact]] = (0, ())
+        self._about: object = None
+
+    def show(self, about: object, facts: Facts) -> None:
+        """Shows the facts about something; about the same thing as before, the cursor stays."""
+        fresh = about != self._about
+        self._about, self._make = about, facts
+        self._rebuild()
+        if fresh:
+            self.move_to(0)
+            self.scroll_to(y=0, animate=False)
+
+    def _rebuild(self) -> None:
+        width = max(16, self.size.width)
+        self._made = (width, tuple(self._make(width - 2)))
+        self.set_keys(list(range(len(self._made[1]))))
+
+    def on_resize(self) -> None:
+        if max(16, self.size.width) != self._made[0]:
+            self._rebuild()
+
+    @property
+    def target(self) -> Target | None:
+        """Where the line under the cursor leads."""
+        facts = self._made[1]
+        return facts[self.cursor].target if self.cursor < len(facts) else None
+
+    def draw_row(self, index: int, width: int) -> Content:
+        facts = self._made[1]
+        content = facts[index].content if index < len(facts) else Content("")
+        return Content(" ") + content.truncate(max(1, width - 1), ellipsis=True)
+
+    def action_follow(self) -> None:
+        """To what the line under the cursor speaks of."""
+        target = self.target
+        if target is not None:
+            self.post_message(self.Followed(self, target))
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        self.action_follow()

@@ -1,0 +1,259 @@
+"""The texts of a program, stage by stage, with where the line at the cursor came from and what it became elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+
+from jaxprof.safe_text import safe
+from jaxprof.tui.programs.document import Document
+from jaxprof.tui.programs.program import STAGES
+from jaxprof.tui.widgets.fact_list import Fact, FactList
+from jaxprof.tui.widgets.kernel_detail import source_facts
+from jaxprof.tui.widgets.text_pane import TextPane
+from jaxprof.tui.widgets.text_view import TextView
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.tui.programs.opened import Opened, Stage
+    from jaxprof.tui.programs.places import Spot
+
+TITLES = {stage.name: stage.title for stage in STAGES}
+_SHOWN_LINES = 4
+"""Matching lines of another stage that are named in the line below the text."""
+
+Match = tuple[str, int]
+"""A stage and a line of it."""
+
+
+class StageSide(Vertical):
+    """One stage at a time."""
+
+    class StageWanted(Message):
+        """A stage other than the one in view is to be shown (the way back led there)."""
+
+        def __init__(self, stage: str) -> None:
+            super().__init__()
+            self.stage = stage
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._opened: Opened | None = None
+        self._stage = "hlo"
+        self._pending: tuple[str, str] | None = None
+        """A kernel whose text is wanted and is not read yet."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="text-box", classes="box"):
+            yield TextPane(id="text")
+        with Vertical(id="origin-box", classes="box") as box:
+            box.border_title = "Comes from"
+            yield FactList(id="origin")
+
+    def on_mount(self) -> None:
+        self.view.show_document = self._show_document
+        self.query_one("#origin", FactList).can_focus = False
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    @property
+    def view(self) -> TextView:
+        """The text."""
+        return self.query_one(TextView)
+
+    @property
+    def pane(self) -> TextPane:
+        """The text with its search."""
+        return self.query_one(TextPane)
+
+    @property
+    def stage(self) -> str:
+        """The name of the stage in view."""
+        return self._stage
+
+    @property
+    def _current(self) -> Stage | None:
+        return self._opened.stages.get(self._stage) if self._opened is not None else None
+
+    def show_program(self, opened: Opened | None) -> None:
+        """Shows another program, of which nothing may be known yet."""
+        self._opened = opened
+        self._pending = None
+        self.view.forget()
+        self.show_stage(self._stage)
+
+    def show_stage(self, stage: str) -> None:
+        """Shows a stage, or says why it cannot be shown."""
+        self._stage = stage
+        found = self._current
+        if found is not None:
+            self.pane.show(found.document)
+            self._begin_at_entry()
+        else:
+            self.pane.show(Document(self._missing()))
+        self._show_title()
+        self._show_origin()
+
+    def stage_ready(self, stage: str) -> None:
+        """A stage was read."""
+        if stage == self._stage:
+            self.show_stage(stage)
+        if stage == "hlo" and self._pending is not None:
+            computation, name = self._pending
+            self._pending = None
+            self.go_to_kernel(computation, name)
+        elif stage == self._stage:
+            self._begin_at_entry()
+
+    def _begin_at_entry(self) -> None:
+        """A module begins with tables; what people look for is its entry."""
+        opened, found = self._opened, self._current
+        if opened is None or found is None or found.hlo is None or self.view.cursor:
+            return
+        module = opened.module if self._stage == "hlo" else found.hlo.modules[0]
+        entry = module.entry if module is not None else None
+        line = found.hlo.line_of(entry) if entry is not None else None
+        if line is not None:
+            self.view.go(line, center=True)
+
+    def _missing(self) -> str:
+        opened = self._opened
+        if opened is None:
+            return ""
+        error = opened.errors.get(self._stage)
+        if error is not None:
+            return str(error)
+        if self._stage in opened.program.stages and not opened.over:
+            return "reading…"
+        return f"{TITLES[self._stage]} was not recorded for this program."
+
+    def _show_title(self) -> None:
+        box = self.query_one("#text-box")
+        opened, found = self._opened, self._current
+        if opened is None:
+            box.border_title, box.border_subtitle = "", ""
+            return
+        box.border_title = Content(safe(f"{opened.program.label} · {TITLES[self._stage]}"))
+        count = found.document.line_count if found is not None else 0
+        words = f"{self.view.cursor + 1:,} of {count:,}".replace(",", "\u202f")
+        box.border_subtitle = Content(words if found is not None else "")
+
+    def _show_document(self, document: Document) -> None:
+        """What the way back leads to: a document, which is a stage's."""
+        opened = self._opened
+        stages = opened.stages.values() if opened is not None else ()
+        stage = next((stage.name for stage in stages if stage.document is document), None)
+        if stage is None:
+            return
+        self.show_stage(stage)
+        self.post_message(self.StageWanted(stage))
+
+    def go_to_kernel(self, computation: str, name: str, *, remember: bool = False) -> bool:
+        """To an instruction's line in the optimised HLO, which is then the stage in view."""
+        opened = self._opened
+        if opened is None:
+            return False
+        if "hlo" not in opened.stages:
+            self._pending = (computation, name)
+            return False
+        line = opened.kernel_line(computation, name)
+        if line is None:
+            return False
+        self.go(("hlo", line), remember=remember)
+        return True
+
+    def go(self, match: Match, *, remember: bool = True) -> None:
+        """To a line of a stage."""
+        stage, line = match
+        if remember:
+            self.view.remember()
+        if stage != self._stage or (self._current and self.view.document is not self._current.document):
+            self.show_stage(stage)
+        self.view.go(line, center=True)
+        self._show_origin()
+
+    def kernel_at_cursor(self) -> tuple[str, str] | None:
+        """The instruction at the cursor, by computation and name, when HLO is in view."""
+        found = self._current
+        if found is None or found.hlo is None or self._stage != "hlo":
+            return None
+        instruction = found.hlo.instruction(self.view.cursor)
+        return (instruction.computation.name, instruction.name) if instruction is not None else None
+
+    # -- where a line came from --------------------------------------------------------------------------------
+
+    @on(TextView.Moved)
+    def _moved(self) -> None:
+        self._show_title()
+        self._show_origin()
+
+    def spot(self) -> Spot | None:
+        """Where the line at the cursor came from."""
+        found = self._current
+        return found.places.of(self.view.cursor) if found is not None else None
+
+    def matches(self, spot: Spot | None = None) -> list[Match]:
+        """The lines of all other stages that came from the same place as the cursor's line."""
+        spot = spot or self.spot()
+        opened = self._opened
+        if spot is None or opened is None:
+            return []
+        return [
+            (name, line)
+            for name in TITLES
+            if name in opened.stages and name != self._stage
+            for line in opened.stages[name].places.lines(spot)
+        ]
+
+    def _show_origin(self) -> None:
+        opened, spot = self._opened, self.spot()
+        facts = self.query_one("#origin", FactList)
+        if opened is None or self._current is None:
+            facts.show(None, lambda width: ())
+            return
+        recorded = opened.program.recorded_seconds
+        matches = self.matches(spot) if spot is not None else []
+        around = 1 if self.size.height >= 30 else 0
+        facts.show(
+            (self._stage, self.view.cursor, len(opened.stages)),
+            lambda width: _origin_facts(spot, matches, width, recorded, around),
+        )
+
+    def on_resize(self) -> None:
+        self._show_origin()
+
+
+def _origin_facts(
+    spot: Spot | None, matches: list[Match], width: int, recorded_seconds: float | None, around: int
+) -> list[Fact]:
+    if spot is None:
+        return [Fact(Content.styled("This line does not say where it came from.", "$quiet"))]
+    facts: list[Fact] = []
+    if spot.place is not None:
+        facts += source_facts(spot.place, width, recorded_seconds, around=around)
+    elsewhere = _elsewhere(matches)
+    names = safe(spot.op_name)
+    facts.insert(min(2, len(facts)), Fact(elsewhere)) if elsewhere else None
+    if names:
+        facts.append(Fact(Content.styled(names, "$text-muted")))
+    return facts
+
+
+def _elsewhere(matches: list[Match]) -> Content | None:
+    """`m  jaxpr 12, 14 · StableHLO 8`: the matching lines of the other stages."""
+    if not matches:
+        return None
+    parts: list[tuple[str, str]] = [("m ", "bold $footer-key-foreground")]
+    for name, title in TITLES.items():
+        lines = [line for stage, line in matches if stage == name]
+        if not lines:
+            continue
+        shown = ", ".join(str(line + 1) for line in lines[:_SHOWN_LINES])
+        more = f" +{len(lines) - _SHOWN_LINES}" if len(lines) > _SHOWN_LINES else ""
+        parts += [(" " if len(parts) == 1 else "  ·  ", "$quiet"), (f"{title} ", "$text-muted"), (shown + more, "")]
+    return Content.assemble(*parts)
