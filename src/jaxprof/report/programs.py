@@ -89,7 +89,7 @@ def devices_table(rows: Sequence[tuple[str, Module, Device, Run | None]]) -> lis
     cells = [("device", "kernels", "FLOPs", "bytes", "least time", "memory", "")]
     for label, module, device, run in rows:
         found = totals(module)
-        exchange = collective_seconds(module, device)
+        exchange = collective_seconds(module, device, devices_per_host(run))
         least = least_seconds(kernels(module), device)
         needed = memory_needed(run)
         cells.append(
@@ -107,6 +107,20 @@ def devices_table(rows: Sequence[tuple[str, Module, Device, Run | None]]) -> lis
     return [*table(cells, right=(1, 2, 3, 4), indent=""), "", note]
 
 
+def devices_per_host(run: Run | None) -> int | None:
+    """Of a program that was compiled for devices elsewhere: how many share a host; None where it is not said."""
+    from jaxprof.errors import JaxprofError
+    from jaxprof.targets import parse_target
+
+    if run is None or run.plan.how != "compile":
+        return None
+    try:
+        target = parse_target(run.plan.device)
+    except JaxprofError:
+        return None
+    return target.shape[0] if target.chip.vendor == "nvidia" else None
+
+
 def memory_needed(run: Run | None) -> int | None:
     """What the compiled program needs on one device: XLA's peak, or the sum of its parts; None where it is not told."""
     memory = run.memory if run is not None else None
@@ -119,14 +133,16 @@ def memory_needed(run: Run | None) -> int | None:
     return sum(known) - (memory.alias_bytes or 0) if known else None
 
 
-def collective_seconds(module: Module, device: Device) -> float | None:
-    """The least time of all collectives over the device's links, one after the other; None where it has no links."""
+def collective_seconds(module: Module, device: Device, per_host: int | None = None) -> float | None:
+    """The least time of all collectives over the links, one after the other; None where none is known."""
     found = collectives(module)
-    times = [least * (one.kernel.count or 1) for one in found if (least := one.least_seconds(device)) is not None]
+    times = [
+        least * (one.kernel.count or 1) for one in found if (least := one.least_seconds(device, per_host)) is not None
+    ]
     return sum(times) if times or not found else None
 
 
-def collectives_text(module: Module, device: Device) -> list[str]:
+def collectives_text(module: Module, device: Device, per_host: int | None = None) -> list[str]:
     """Each collective with its bytes, the devices that take part, and its least time over the links."""
     rows = [("collective", "opcode", "devices", "bytes", "least", "over")]
     rows += [
@@ -135,8 +151,8 @@ def collectives_text(module: Module, device: Device) -> list[str]:
             one.opcode,
             integer(one.group_size),
             bytes_(one.bytes),
-            seconds(one.least_seconds(device)),
-            device.link or UNKNOWN,
+            seconds(one.least_seconds(device, per_host)),
+            one.link(device, per_host)[1] or UNKNOWN,
         )
         for one in collectives(module)
     ]
@@ -149,6 +165,7 @@ def program_json(module: Module, device: Device | None, run: Run | None, *, else
 
     data = module_json(module)
     if device is not None:
+        per_host = devices_per_host(run)
         for row, kernel in zip(data["kernels"], kernels(module), strict=True):
             found = roofline(kernel, device)
             row["bound"], row["least_seconds"] = found.bound, found.least_seconds
@@ -166,8 +183,8 @@ def program_json(module: Module, device: Device | None, run: Run | None, *, else
                 "opcode": one.opcode,
                 "devices": one.group_size,
                 "bytes": one.bytes,
-                "least_seconds": one.least_seconds(device),
-                "link": device.link or None,
+                "least_seconds": one.least_seconds(device, per_host),
+                "link": one.link(device, per_host)[1] or None,
             }
             for one in collectives(module)
         ]

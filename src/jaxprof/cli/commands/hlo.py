@@ -133,20 +133,26 @@ def _view(programs: list[Program], view: str) -> None:
         else:
             lines = report.kernels_text(program.module, program.device)
             if program.elsewhere and program.device is not None:
-                lines += ["", *report.collectives_text(program.module, program.device)]
-                lines += ["", *report.devices_table([(program.label, program.module, program.device, program.run)])]
+                lines += [
+                    "",
+                    *report.collectives_text(program.module, program.device, report.devices_per_host(program.run)),
+                ]
+                lines += [
+                    "",
+                    *report.devices_table([(_device_label(program), program.module, program.device, program.run)]),
+                ]
         click.echo("\n".join(lines))
 
 
 def _devices(programs: list[Program]) -> None:
     from jaxprof.report.programs import devices_table
 
-    rows = [
-        (one.run.plan.device if one.run is not None else one.label, one.module, one.device, one.run)
-        for one in programs
-        if one.device is not None
-    ]
+    rows = [(_device_label(one), one.module, one.device, one.run) for one in programs if one.device is not None]
     click.echo("\n".join(devices_table(rows)))
+
+
+def _device_label(program: Program) -> str:
+    return program.run.plan.device if program.run is not None else program.label
 
 
 def _json(programs: list[Program], stage: str | None) -> None:

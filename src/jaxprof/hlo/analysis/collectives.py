@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from jaxprof.hlo.model import Instruction
 
 
+NETWORK = (50e9, "network between hosts (400 Gb/s a device, assumed)")
+"""What a GPU's share of the network between hosts is taken for: one NDR InfiniBand port for each, as in the vendors'
+reference designs. The program does not say what the cluster has."""
+
+
 @dataclass(frozen=True, slots=True)
 class Collective:
     """One collective kernel."""
@@ -37,14 +42,27 @@ class Collective:
     def opcode(self) -> str:
         return self.kernel.opcode
 
-    def least_seconds(self, device: Device) -> float | None:
-        """One execution over the links of `device`; None where it has none, or the group's size is not known."""
-        if device.link_bandwidth is None or self.sent_fraction is None:
+    def least_seconds(self, device: Device, devices_per_host: int | None = None) -> float | None:
+        """One execution over the slowest links that it crosses; None where these, or the group's size, are not known.
+
+        `devices_per_host`: with it, a larger group crosses the network between hosts.
+        """
+        bandwidth, _ = self.link(device, devices_per_host)
+        if bandwidth is None or self.sent_fraction is None:
             return None
-        return self.bytes * self.sent_fraction / device.link_bandwidth
+        return self.bytes * self.sent_fraction / bandwidth
+
+    def link(self, device: Device, devices_per_host: int | None = None) -> tuple[float | None, str]:
+        """Bytes a second that a device sends over the slowest link that is crossed, and that link's name."""
+        if devices_per_host is not None and self.group_size is not None and self.group_size > devices_per_host:
+            return NETWORK
+        return device.link_bandwidth, device.link
 
 
 _GROUPS = re.compile(r"\{\{([\d,\s]*)\}")
+_MESH = re.compile(r"mesh\[(?P<axes>[^\]]*)\]\s*\{(?P<chosen>[^}]*)\}")
+_AXIS = re.compile(r"'([^']*)'=(\d{1,9})")
+_NAME = re.compile(r"'([^']*)'")
 _IOTA = re.compile(r"\[([\d,]+)\]<=")
 
 
@@ -95,11 +113,25 @@ def _fraction(kind: str, size: int | None) -> float | None:
 
 
 def group_size(instruction: Instruction) -> int | None:
-    """Devices in one replica group, from `{{0,1},{2,3}}` or `[2,4]<=[8]`; None where all take part."""
+    """Devices in one replica group, from `{{0,1},{2,3}}`, `[2,4]<=[8]` or `mesh['x'=4,'y'=2] {'x'}`.
+
+    No groups mean that all take part: then the module's header says how many; None where it does not.
+    """
     raw = instruction.attributes.get("replica_groups", "")
+    if mesh := _MESH.match(raw):
+        axes = {name: int(size) for name, size in _AXIS.findall(mesh["axes"])}
+        chosen = [axes.get(name) for name in _NAME.findall(mesh["chosen"])]
+        return prod(size for size in chosen if size is not None) if chosen and None not in chosen else None
     if listed := _GROUPS.match(raw):
         return len([number for number in listed[1].split(",") if number.strip()]) or None
     if iota := _IOTA.match(raw):
         sizes = [int(number) for number in iota[1].split(",") if number and len(number) < 10]
         return prod(sizes[1:]) if len(sizes) > 1 else None
-    return None
+    return _all_devices(instruction) if raw.strip() in ("", "{}") else None
+
+
+def _all_devices(instruction: Instruction) -> int | None:
+    header = instruction.computation.module.attributes
+    counts = [header.get(name, "") for name in ("num_partitions", "replica_count")]
+    known = [int(count) for count in counts if count.isdecimal() and len(count) < 10]
+    return prod(known) if known else None
