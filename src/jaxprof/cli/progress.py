@@ -76,7 +76,7 @@ class Progress:
     def _phase(self, run: Run) -> str:
         phase = run.phases.get(run.current_phase)
         if phase is None or phase.started_seconds is None:
-            return "starting" if not run.phases else ""
+            return (run.note or "starting") if not run.phases else ""
         return f"{run.current_phase.replace('_', ' ')} {max(0.0, self._clock() - phase.started_seconds):.1f} s"
 
     def _finished(self, run: Run) -> str:

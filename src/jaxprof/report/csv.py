@@ -47,7 +47,7 @@ def to_csv(session: Session, *, live: bool = False) -> str:
     writer = csv.DictWriter(target, COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
     for found in results(session):
-        writer.writerow({name: _cell(value) for name, value in _row(session, found, live).items()})
+        writer.writerow({name: safe_cell(value) for name, value in _row(session, found, live).items()})
     return target.getvalue()
 
 
@@ -83,7 +83,7 @@ def _row(session: Session, found: RunResult, live: bool) -> dict[str, Any]:
     }
 
 
-def _cell(value: Any) -> Any:
+def safe_cell(value: Any) -> Any:
     """Unknown as an empty cell; a text that a spreadsheet would take for a formula, quoted so that it does not."""
     if value is None:
         return ""

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
+from jaxprof.report.captures import captures_json, kernels_measured_json
 from jaxprof.report.groups import environment, published
 from jaxprof.report.kernels import kernels_json
 from jaxprof.report.outcome import outcome
@@ -66,8 +67,8 @@ def _environment(session: Session) -> dict[str, Any]:
     return {
         "jax": found.jax if found else None,
         "jaxlib": found.jaxlib if found else None,
-        "numpy": found.numpy if found else None,
-        "python": found.python if found else None,
+        "numpy": (found.numpy or None) if found else None,
+        "python": (found.python or None) if found else None,
         "devices": list(devices.values()),
         "settings": dict(found.settings) if found else {},
         "machine": dict(session.header.environment),
@@ -108,8 +109,9 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         }
     if plan.baseline:
         data["versus"] = _versus(found)
-    if jit:
-        data["kernels"] = kernels_json(session, run)
+    if jit or run.measured:
+        data["kernels"] = kernels_measured_json(session, run, kernels_json(session, run))
+    data |= captures_json(session, run)
     if run.environment is not None:
         data["settings"] = dict(run.environment.settings)
     figures = published(plan.workload, [plan.variant])

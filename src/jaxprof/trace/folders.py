@@ -52,7 +52,7 @@ def runs_at(path: Path) -> list[ProfileRun]:
             found[folder.resolve()] = ProfileRun(folder.name, hosts)
     if not found:
         raise FileRefusedError(
-            f"there is no profile in {path}",
+            f"{path} is a directory without a profile",
             "A folder that jax.profiler wrote to has plugins/profile/<run>/<host>.xplane.pb in it.",
         )
     return sorted(found.values(), key=lambda run: run.name, reverse=True)

@@ -39,10 +39,6 @@ def command(file: str, view: str | None, profile_run: str, hosts: tuple[str, ...
         with imported(profile, profile_run, hosts) as (_, read):
             if view is not None:
                 _print_view(read, view, form)
-            elif form == "text":
-                from jaxprof.report.views import profile_text
-
-                click.echo(profile_text(read))
             else:
                 _print_session(read, form)
         return
@@ -70,8 +66,9 @@ def _print_session(session: Session, form: str, *, live: bool = False) -> None:
         click.echo(to_markdown(session, live=live))
     else:
         from jaxprof.report.text import to_text
+        from jaxprof.report.views import is_profile, profile_text
 
-        click.echo(to_text(session, live=live))
+        click.echo(profile_text(session) if is_profile(session) else to_text(session, live=live))
 
 
 def _print_view(session: Session, view: str, form: str) -> None:
