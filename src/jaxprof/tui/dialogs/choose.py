@@ -10,10 +10,10 @@ from textual import events, on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from jaxprof.safe_text import columns, safe
+from jaxprof.tui.dialogs.base import Dialog
 from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.row_list import RowList
 
@@ -66,7 +66,7 @@ class Options(RowList):
         )
 
 
-class Choose(ModalScreen[int | None]):
+class Choose(Dialog[int | None]):
     """Gives the number of the chosen line, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

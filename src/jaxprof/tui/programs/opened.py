@@ -12,7 +12,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.hlo.lexer import Language
 from jaxprof.tui.programs.document import Document
 from jaxprof.tui.programs.hlo_ways import HloWays
-from jaxprof.tui.programs.places import HloPlaces, ListedPlaces, Places, without_comments, without_locations
+from jaxprof.tui.programs.places import HloPlaces, Places, without_comments, without_locations
 from jaxprof.tui.programs.program import HLO_STAGES, STAGES, Program
 from jaxprof.tui.programs.text_ways import TextWays
 
@@ -102,6 +102,8 @@ def open_program(opened: Opened, tell: Callable[[str], None], cancelled: Callabl
         opened.stages[name] = stage
         if name == "hlo" and modules:
             opened.module = modules[min(opened.program.module, len(modules) - 1)]
+            if opened.module.entry is not None:
+                _ = opened.module.entry.instructions  # cut up here, and not on the thread that draws
             tell(name)
             opened.kernels = kernels(opened.module)
             tell("kernels")
@@ -116,6 +118,3 @@ def open_program(opened: Opened, tell: Callable[[str], None], cancelled: Callabl
         tell("barriers")
     opened.over = True
     tell("over")
-
-
-__all__ = ["ListedPlaces", "Opened", "Stage", "open_program", "read_stage"]

@@ -27,11 +27,11 @@ from jaxprof.tui.programs.opened import Opened, open_program
 from jaxprof.tui.programs.program import STAGES, Program, programs_in, programs_of
 from jaxprof.tui.programs.ranking import rank
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.widgets.code_view import CodeView
 from jaxprof.tui.widgets.fact_list import Target
 from jaxprof.tui.widgets.kernel_side import LISTS, KernelSide
-from jaxprof.tui.widgets.stage_side import TITLES, StageSide
+from jaxprof.tui.widgets.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.widgets.stage_tabs import StageTabs, Tab
-from jaxprof.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -60,6 +60,16 @@ class FileRead(Message):
     def __init__(self, programs: list[Program]) -> None:
         super().__init__()
         self.programs = programs
+
+
+class MatchesFound(Message):
+    """The lines of other stages that came from the cursor's place."""
+
+    bubble = False
+
+    def __init__(self, matches: list[Match]) -> None:
+        super().__init__()
+        self.matches = matches
 
 
 class HloScreen(SessionScreen):
@@ -323,14 +333,14 @@ class HloScreen(SessionScreen):
             self._texts.go_to_kernel(*ranked.key)
             self._show_tabs()
 
-    @on(TextView.ManyUsers)
-    def _choose_user(self, message: TextView.ManyUsers) -> None:
+    @on(CodeView.ManyUsers)
+    def _choose_user(self, message: CodeView.ManyUsers) -> None:
         view = message.view
         options = [Option(str(line + 1), view.document.line(line).strip()[:400]) for line in message.lines]
 
         def chosen(number: int | None) -> None:
             if number is not None:
-                view.go(message.lines[number], remember=True, center=True)
+                view.jump(message.lines[number])
 
         self.app.push_screen(Choose(f"{len(options)} users of {message.name}", options), chosen)
 
@@ -349,8 +359,18 @@ class HloScreen(SessionScreen):
             ranked = self._lists.ranked
             if ranked is None or not self._texts.go_to_kernel(*ranked.key):
                 return
-        matches = self._texts.matches()
-        if not matches:
+        if self._texts.small:
+            self.on_matches_found(MatchesFound(self._texts.matches()))
+            return
+
+        def find() -> None:
+            self.post_message(MatchesFound(self._texts.matches()))
+
+        self.run_worker(find, name="matches", group="matches", exclusive=True, thread=True)
+
+    def on_matches_found(self, message: MatchesFound) -> None:
+        matches, opened = message.matches, self._opened
+        if not matches or opened is None:
             self.notify(
                 "Other stages do not say which of their lines came from here.",
                 title="No match",
@@ -364,16 +384,15 @@ class HloScreen(SessionScreen):
                 self._texts.go(matches[number])
                 self._show_tab(matches[number][0])
 
-        opened = self._opened
-        assert opened is not None
+        if len(matches) == 1:
+            chosen(0)
+            return
         options = [
             Option(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line).strip()[:400])
             for name, line in matches
+            if name in opened.stages
         ]
-        if len(options) == 1:
-            chosen(0)
-        else:
-            self.app.push_screen(Choose("The same place in other stages", options), chosen)
+        self.app.push_screen(Choose("The same place in other stages", options), chosen)
 
     def action_choose_program(self) -> None:
         """Asks for the run, or the module of a file."""

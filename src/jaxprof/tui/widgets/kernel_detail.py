@@ -52,10 +52,16 @@ def kernel_facts(opened: Opened, ranked: Ranked, width: int, around: int = 1) ->
             )
         ),
     ]
-    facts += _origins(kernel, width, opened.program.recorded_seconds, around)
-    facts += _cost(ranked, width)
-    facts += _inside(opened, kernel, width)
-    facts += _barriers(opened, kernel, width)
+    parts = (
+        _origins(kernel, width, opened.program.recorded_seconds, around),
+        _cost(ranked, width),
+        _inside(opened, kernel, width),
+        _barriers(opened, kernel, width),
+    )
+    for number, part in enumerate(parts):
+        if number and part and around:  # where there is room
+            facts.append(Fact(Content("")))
+        facts += part
     return facts
 
 

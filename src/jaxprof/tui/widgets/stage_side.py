@@ -12,10 +12,10 @@ from textual.message import Message
 from jaxprof.safe_text import safe
 from jaxprof.tui.programs.document import Document
 from jaxprof.tui.programs.program import STAGES
+from jaxprof.tui.widgets.code_view import CodeView
 from jaxprof.tui.widgets.fact_list import Fact, FactList
 from jaxprof.tui.widgets.kernel_detail import source_facts
 from jaxprof.tui.widgets.text_pane import TextPane
-from jaxprof.tui.widgets.text_view import TextView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from jaxprof.tui.programs.places import Spot
 
 TITLES = {stage.name: stage.title for stage in STAGES}
+SMALL_TEXTS = 4 << 20
+"""Characters of all stages together."""
+_KEY = ("m ", "bold $footer-key-foreground")
 _SHOWN_LINES = 4
 """Matching lines of another stage that are named in the line below the text."""
 
@@ -62,9 +65,9 @@ class StageSide(Vertical):
     # -- what is shown ----------------------------------------------------------------------------------------
 
     @property
-    def view(self) -> TextView:
+    def view(self) -> CodeView:
         """The text."""
-        return self.query_one(TextView)
+        return self.query_one(CodeView)
 
     @property
     def pane(self) -> TextPane:
@@ -187,7 +190,7 @@ class StageSide(Vertical):
 
     # -- where a line came from --------------------------------------------------------------------------------
 
-    @on(TextView.Moved)
+    @on(CodeView.Moved)
     def _moved(self) -> None:
         self._show_title()
         self._show_origin()
@@ -197,10 +200,15 @@ class StageSide(Vertical):
         found = self._current
         return found.places.of(self.view.cursor) if found is not None else None
 
-    def matches(self, spot: Spot | None = None) -> list[Match]:
-        """The lines of all other stages that came from the same place as the cursor's line."""
-        spot = spot or self.spot()
-        opened = self._opened
+    @property
+    def small(self) -> bool:
+        """Whether the other stages are so small that they are looked through at every step of the cursor."""
+        stages = self._opened.stages.values() if self._opened is not None else ()
+        return sum(len(stage.document.text) for stage in stages) <= SMALL_TEXTS
+
+    def matches(self) -> list[Match]:
+        """The lines of all other stages that came from the same place as the cursor's line. Large texts: a thread."""
+        spot, opened = self.spot(), self._opened
         if spot is None or opened is None:
             return []
         return [
@@ -217,7 +225,7 @@ class StageSide(Vertical):
             facts.show(None, lambda width: ())
             return
         recorded = opened.program.recorded_seconds
-        matches = self.matches(spot) if spot is not None else []
+        matches = self.matches() if self.small else None
         around = 1 if self.size.height >= 30 else 0
         facts.show(
             (self._stage, self.view.cursor, len(opened.stages)),
@@ -229,26 +237,29 @@ class StageSide(Vertical):
 
 
 def _origin_facts(
-    spot: Spot | None, matches: list[Match], width: int, recorded_seconds: float | None, around: int
+    spot: Spot | None, matches: list[Match] | None, width: int, recorded_seconds: float | None, around: int
 ) -> list[Fact]:
     if spot is None:
         return [Fact(Content.styled("This line does not say where it came from.", "$quiet"))]
     facts: list[Fact] = []
     if spot.place is not None:
         facts += source_facts(spot.place, width, recorded_seconds, around=around)
-    elsewhere = _elsewhere(matches)
-    names = safe(spot.op_name)
-    facts.insert(min(2, len(facts)), Fact(elsewhere)) if elsewhere else None
-    if names:
-        facts.append(Fact(Content.styled(names, "$text-muted")))
+    if matches is None:
+        facts.append(Fact(Content.assemble(_KEY, (" looks for the lines of other stages", "$text-muted"))))
+    elif matches:
+        facts.append(Fact(_elsewhere(matches)))
+    if spot.op_name:
+        names = Content.styled(safe(spot.op_name), "$text-muted")
+        if facts and facts[0].content.cell_length + names.cell_length + 3 <= width:
+            facts[0] = Fact(Content.assemble(facts[0].content, "   ", names))
+        else:
+            facts.append(Fact(names))
     return facts
 
 
-def _elsewhere(matches: list[Match]) -> Content | None:
+def _elsewhere(matches: list[Match]) -> Content:
     """`m  jaxpr 12, 14 · StableHLO 8`: the matching lines of the other stages."""
-    if not matches:
-        return None
-    parts: list[tuple[str, str]] = [("m ", "bold $footer-key-foreground")]
+    parts: list[Content | tuple[str, str]] = [_KEY]
     for name, title in TITLES.items():
         lines = [line for stage, line in matches if stage == name]
         if not lines:

@@ -15,7 +15,7 @@ from textual.worker import get_current_worker
 from jaxprof.errors import UsageError
 from jaxprof.safe_text import safe
 from jaxprof.tui.programs.search import Hits, compiled, matches, pieces
-from jaxprof.tui.widgets.text_view import TextView
+from jaxprof.tui.widgets.code_view import CodeView
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -77,7 +77,7 @@ class TextPane(Vertical):
         self._searched: Document | None = None
 
     def compose(self) -> ComposeResult:
-        yield TextView()
+        yield CodeView()
         with Horizontal(classes="search-line"):
             yield Static("/", classes="search-mark", markup=False)
             yield SearchInput(placeholder="regular expression", compact=True, classes="search-input")
@@ -87,9 +87,9 @@ class TextPane(Vertical):
         self._line.display = False
 
     @property
-    def view(self) -> TextView:
+    def view(self) -> CodeView:
         """The text."""
-        return self.query_one(TextView)
+        return self.query_one(CodeView)
 
     @property
     def hits(self) -> Hits | None:
@@ -187,7 +187,11 @@ class TextPane(Vertical):
             return
         offset = hits.offsets[index]
         self._at = index
-        self.view.go(self.view.document.number(offset), remember=not keep, center=True)
+        line = self.view.document.number(offset)
+        if keep:
+            self.view.go(line, center=True)
+        else:
+            self.view.jump(line)
         self.view.reveal_offset(offset)
 
     def action_next(self, step: int) -> None:

@@ -1,4 +1,4 @@
-"""A text of any size, drawn line by line as it comes into view: coloured, folded, searched, with ways through it.
+"""A text of any size, drawn line by line as it comes into view: coloured, folded, with the matches of a search marked.
 
 Textual's own text area takes twenty seconds for two hundred thousand lines. This one cuts out, makes safe and colours
 the lines that are shown, keeps what it has drawn, and sends nothing while nothing changes. It shows any `Document`: a
@@ -7,7 +7,6 @@ stage of a program, a log, a source file. Every line is made safe before it is d
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -34,12 +33,9 @@ SIDEWAYS = 16
 ABOVE = 3
 """Lines that stay in view above and below the cursor."""
 
-Place = tuple[Document, int]
-"""A line of a document: what the way back is made of."""
-
 
 class TextView(ScrollView, can_focus=True):
-    """One document at a time, with a cursor on a line, and on a name in it once one was chosen."""
+    """One document at a time, with a cursor on a line."""
 
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -57,22 +53,10 @@ class TextView(ScrollView, can_focus=True):
         Binding("pagedown,space", "page(1)", "Page down", show=False, tooltip="A page down", id="text.page_down"),
         Binding("home", "edge(-1)", "First", show=False, tooltip="The first line", id="text.first"),
         Binding("end,G", "edge(1)", "Last", show=False, tooltip="The last line", id="text.last"),
-        Binding("left", "name(-1)", "Name before", show=False, tooltip="Choose the name before", id="text.left"),
-        Binding("right", "name(1)", "Next name", show=False, tooltip="Choose the next name", id="text.right"),
-        Binding("shift+left,less_than_sign", "sideways(-1)", "Scroll left", show=False,
+        Binding("left,shift+left,less_than_sign", "sideways(-1)", "Scroll left", show=False,
                 tooltip="To the beginning of long lines", id="text.scroll_left"),
-        Binding("shift+right,greater_than_sign", "sideways(1)", "Scroll right", show=False,
+        Binding("right,shift+right,greater_than_sign", "sideways(1)", "Scroll right", show=False,
                 tooltip="To the end of long lines", id="text.scroll_right"),
-        Binding("enter", "follow", "Definition",
-                tooltip="To the definition of the chosen name, or of what the line calls or takes", id="text.follow"),
-        Binding("u", "users", "Users", tooltip="To what uses the chosen name, or the line's value", id="text.users"),
-        Binding("left_square_bracket,alt+left", "history(-1)", "Back", key_display="[",
-                tooltip="Back to where you came from", id="text.back"),
-        Binding("right_square_bracket,alt+right", "history(1)", "Forward", key_display="]", show=False,
-                tooltip="Forward again", id="text.forward"),
-        Binding("z", "fold", "Fold", tooltip="Fold or open the computation at the cursor", id="text.fold"),
-        Binding("Z", "fold_all", "Fold all", show=False, tooltip="Fold or open all computations", id="text.fold_all"),
-        Binding("y", "copy", "Copy", show=False, tooltip="Copy the instruction at the cursor", id="text.copy"),
     ]  # fmt: skip
 
     class Moved(Message):
@@ -87,33 +71,15 @@ class TextView(ScrollView, can_focus=True):
         def control(self) -> TextView:
             return self.view
 
-    class ManyUsers(Message):
-        """A name has several users: one is to be chosen."""
-
-        def __init__(self, view: TextView, name: str, lines: list[int]) -> None:
-            super().__init__()
-            self.view = view
-            self.name = name
-            self.lines = lines
-
-        @property
-        def control(self) -> TextView:
-            return self.view
-
     def __init__(self, document: Document | None = None, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._document = document or Document("")
         self._cursor = 0
-        self._name_at = -1
         self._folds = Folds()
         self._hits: Hits | None = None
         self._left_at: LRUCache[int, tuple[Document, int, Folds]] = LRUCache(16)
         self._strips: LRUCache[tuple[int, int], tuple[str, Strip]] = LRUCache(KEPT)
         self._part_styles: dict[str, RichStyle] = {}
-        self._back: list[Place] = []
-        self._forward: list[Place] = []
-        self.show_document: Callable[[Document], None] = self.show
-        """What the way back calls to show another document; a screen that has tabs puts itself here."""
 
     # -- what is shown ----------------------------------------------------------------------------------------
 
@@ -134,8 +100,8 @@ class TextView(ScrollView, can_focus=True):
         self._left_at[id(self._document)] = (self._document, self._cursor, self._folds)
         _, self._cursor, self._folds = self._left_at.get(id(document)) or (document, 0, Folds())
         self._document = document
-        self._name_at = -1
         self._hits = None
+        self.unchoose()
         self._strips.clear()
         self._resize()
         self.scroll_to(x=0, animate=False)
@@ -143,42 +109,38 @@ class TextView(ScrollView, can_focus=True):
         self.refresh()
         self.post_message(self.Moved(self, self._cursor))
 
+    def forget_places(self) -> None:
+        """Forgets where documents were left."""
+        self._left_at.clear()
+
     def show_hits(self, hits: Hits | None) -> None:
         """Marks the matches of a search; None marks nothing."""
         self._hits = hits
         self.refresh()
 
-    def go(self, line: int, *, remember: bool = False, center: bool = False) -> None:
-        """Puts the cursor on a line, which is unfolded and brought into view."""
+    def go(self, line: int, *, center: bool = False) -> None:
+        """Puts the cursor on a line, which is unfolded and brought into view; `center` also to its beginning."""
         line = max(0, min(line, self._document.line_count - 1))
-        if remember:
-            self._remember()
         if self._folds.block(line) is not None and line not in self._folds:
-            self._set_folds(self._folds.opened(line))
+            self.set_folds(self._folds.opened(line))
         before, self._cursor = self._cursor, line
-        self._name_at = -1
-        self._refresh_line(before)
-        self._refresh_line(line)
+        self.unchoose()
+        self.refresh_line(before)
+        self.refresh_line(line)
         self._reveal(center=center)
+        if center and self.scroll_x:
+            self.scroll_to(x=0, animate=False)
         if before != line:
             self.post_message(self.Moved(self, line))
 
-    def remember(self) -> None:
-        """Notes this place, for the way back."""
-        self._remember()
+    # -- for subclasses ---------------------------------------------------------------------------------------
 
-    @property
-    def chosen_name(self) -> str:
-        """The name that was chosen in the cursor's line; empty for none."""
-        name = self._chosen()
-        return name.text if name is not None else ""
+    def unchoose(self) -> None:
+        """The cursor leaves its line, or the document."""
 
-    def _chosen(self) -> Name | None:
-        names = self._names()
-        return names[self._name_at] if 0 <= self._name_at < len(names) else None
-
-    def _names(self) -> list[Name]:
-        return list(self._document.ways.names(safe(self._document.line(self._cursor)[:PIECE])))
+    def marked_name(self) -> Name | None:
+        """The name in the cursor's line that is marked."""
+        return None
 
     # -- measures ---------------------------------------------------------------------------------------------
 
@@ -191,7 +153,13 @@ class TextView(ScrollView, can_focus=True):
         rows = self._document.line_count - self._folds.hidden
         self.virtual_size = Size(self.number_width + self._document.widest + 1, rows)
 
-    def _set_folds(self, folds: Folds) -> None:
+    @property
+    def folds(self) -> Folds:
+        """What is folded."""
+        return self._folds
+
+    def set_folds(self, folds: Folds) -> None:
+        """Folds and opens blocks; the first line in view stays where it is."""
         top = self._folds.line(round(self.scroll_y))
         self._folds = folds
         self._resize()
@@ -214,7 +182,8 @@ class TextView(ScrollView, can_focus=True):
             target = row - height + 1 + margin
         self.scroll_to(y=max(0, target), animate=False)
 
-    def _refresh_line(self, line: int) -> None:
+    def refresh_line(self, line: int) -> None:
+        """Draws a line again, if it is in view."""
         y = self._folds.row(line) - round(self.scroll_y)
         if 0 <= y < self.size.height:
             self.refresh(Region(0, y, self.size.width, 1))
@@ -263,7 +232,7 @@ class TextView(ScrollView, can_focus=True):
         if self._hits is not None:
             found = self._hits.pattern.finditer(text)
             spans += [(one.start(), one.end(), "hit") for one in found if one.end() > one.start()]
-        name = self._chosen() if marked and piece == 0 else None
+        name = self.marked_name() if marked and piece == 0 else None
         if name is not None:
             spans.append((name.start, name.end, "chosen"))
         for start, end, part in spans:
@@ -317,146 +286,42 @@ class TextView(ScrollView, can_focus=True):
 
     def action_edge(self, step: int) -> None:
         """The first or the last line."""
-        self.go(0 if step < 0 else self._document.line_count - 1)
+        self.go(0 if step < 0 else self._document.line_count - 1, center=True)
 
     def action_sideways(self, step: int) -> None:
         """Scrolls long lines."""
         self.scroll_to(x=max(0, round(self.scroll_x) + step * SIDEWAYS), animate=False)
-
-    def action_name(self, step: int) -> None:
-        """Chooses the next name in the line, or the one before; without names, scrolls."""
-        names = self._names()
-        if not names:
-            self.action_sideways(step)
-            return
-        chosen = self._name_at + step
-        if self._name_at < 0 and step < 0:
-            self.action_sideways(step)
-            return
-        self._name_at = max(-1, min(chosen, len(names) - 1))
-        self._refresh_line(self._cursor)
-        if self._name_at >= 0:
-            self._reveal_columns(names[self._name_at])
-
-    def _reveal_columns(self, name: Name) -> None:
-        room = max(1, self.scrollable_content_region.width - self.number_width)
-        line = safe(self._document.line(self._cursor)[:PIECE])
-        start, end, left = columns(line[: name.start]), columns(line[: name.end]), round(self.scroll_x)
-        if end > left + room:
-            self.scroll_to(x=max(0, min(start, end - room + 4)), animate=False)
-        elif start < left:
-            self.scroll_to(x=0 if end < room else start, animate=False)
 
     def reveal_offset(self, offset: int) -> None:
         """Brings the character at that offset of the text into view, sideways too."""
         raw = self._document.line(self._cursor)
         within = max(0, offset - self._document.offset(self._cursor))
         at = within if within > PIECE else column(raw, within)
+        self.reveal_columns(at, at + 8)
+
+    def reveal_columns(self, start: int, end: int) -> None:
+        """Scrolls sideways until these columns are in view."""
         room = max(1, self.scrollable_content_region.width - self.number_width)
         left = round(self.scroll_x)
-        if not left <= at < left + room - 8:
-            self.scroll_to(x=0 if at < room - 8 else at - room // 3, animate=False)
-
-    def action_follow(self) -> None:
-        """To the definition of a name; from a definition, to its users."""
-        ways = self._document.ways
-        chosen = self.chosen_name
-        if chosen and chosen.lstrip("%") == ways.defined_name(self._cursor).lstrip("%"):
-            self.action_users()
-            return
-        name = chosen or ways.main_name(self._cursor)
-        line = ways.definition(name, self._cursor) if name else None
-        if line is None:
-            self._tell(f"{name} is not defined in this text" if name else "no name in this line")
-        else:
-            self.go(line, remember=True, center=True)
-
-    def action_users(self) -> None:
-        """To the one user of a name, or asks which of them."""
-        ways = self._document.ways
-        name = self.chosen_name or ways.defined_name(self._cursor)
-        lines = list(ways.users(name, self._cursor)) if name else []
-        if not lines:
-            self._tell(f"nothing uses {name}" if name else "this line defines no name")
-        elif len(lines) == 1:
-            self.go(lines[0], remember=True, center=True)
-        else:
-            self.post_message(self.ManyUsers(self, name, lines))
-
-    def _tell(self, text: str) -> None:
-        self.notify(safe(text), markup=False, timeout=3)
-
-    def _remember(self) -> None:
-        self._back.append((self._document, self._cursor))
-        del self._back[:-200]
-        self._forward.clear()
-
-    def action_history(self, step: int) -> None:
-        """Back to the place before the last jump, or forward again."""
-        taken, given = (self._back, self._forward) if step < 0 else (self._forward, self._back)
-        if not taken:
-            self._tell("no place to go back to" if step < 0 else "no place to go forward to")
-            return
-        given.append((self._document, self._cursor))
-        document, line = taken.pop()
-        if document is not self._document:
-            self.show_document(document)
-        self.go(line, center=True)
-
-    def forget(self) -> None:
-        """Forgets the way back and where documents were left: other documents will be shown."""
-        self._back.clear()
-        self._forward.clear()
-        self._left_at.clear()
-
-    def action_fold(self) -> None:
-        """Folds the block at the cursor, or opens it."""
-        if self._folds.block(self._cursor) is not None:
-            self._set_folds(self._folds.opened(self._cursor))
-            self._reveal()
-            return
-        block = self._document.ways.block(self._cursor)
-        if block is None or block[0] == block[1]:
-            self._tell("no block to fold here")
-            return
-        self._set_folds(self._folds.folded(block))
-        self.go(block[0])
-
-    def action_fold_all(self) -> None:
-        """Folds all blocks, or opens all."""
-        folds = Folds() if self._folds.blocks else Folds(self._document.ways.blocks())
-        block = folds.block(self._cursor)
-        self._set_folds(folds)
-        self.go(block[0] if block is not None else self._cursor, center=True)
-
-    def action_copy(self) -> None:
-        """Copies the statement at the cursor, as it is shown."""
-        text = self._document.ways.statement(self._cursor) or self._document.line(self._cursor)
-        shown = "\n".join(safe(line) for line in text.strip().split("\n"))
-        self.app.copy_to_clipboard(shown)
-        self._tell(f"copied {len(shown)} characters")
+        if end > left + room:
+            self.scroll_to(x=max(0, min(start, end - room + 4)), animate=False)
+        elif start < left:
+            self.scroll_to(x=0 if end < room else start, animate=False)
 
     # -- mouse ------------------------------------------------------------------------------------------------
 
-    def on_click(self, event: events.Click) -> None:
+    def line_at(self, event: events.MouseEvent) -> tuple[int, int] | None:
+        """Line and column under the mouse; the column is negative in the line numbers."""
         offset = event.get_content_offset(self)
         if offset is None:
-            return
+            return None
         row = offset.y + round(self.scroll_y)
         if row >= self._document.line_count - self._folds.hidden:
-            return
-        line = self._folds.line(row)
-        if line != self._cursor:
-            self.go(line)
-        if offset.x < self.number_width:
-            if line in self._folds:
-                self.action_fold()
-            return
-        text = safe(self._document.line(line)[:PIECE])
-        at = offset.x - self.number_width + round(self.scroll_x)
-        names = self._names()
-        under = (i for i, name in enumerate(names) if columns(text[: name.start]) <= at < columns(text[: name.end]))
-        self._name_at = next(under, -1)
-        self._refresh_line(line)
-        if event.chain == 2 and self._name_at >= 0:
-            self.action_follow()
+            return None
+        within: int = offset.x - self.number_width
+        return self._folds.line(row), within if within < 0 else within + round(self.scroll_x)
+
+    def on_click(self, event: events.Click) -> None:
+        found = self.line_at(event)
+        if found is not None and found[0] != self._cursor:
+            self.go(found[0])
