@@ -369,9 +369,12 @@ class BuffersReported(Event):
     source: str
     """`buffer assignment` (the executable's own) or `schedule` (live sizes of the HLO's values: an estimate)."""
     peak_bytes: int | None = None
+    """What the program holds at most; the sum of `parts`."""
+    parts: dict[str, int] = field(default_factory=dict)
+    """Bytes of each kind: `argument`, `output`, `temporary`, `constant`."""
     buffers: list[dict[str, Any]] = field(default_factory=list)
-    """bytes, kind (`argument`, `output`, `temporary`, `constant`), instruction, shape, op_name, file, line; largest
-    first."""
+    """bytes, kind, instruction, shape, op_name, file, line, shared_with (how many other values take the same place at
+    other times); largest first."""
     live_bytes: list[int] = field(default_factory=list)
     """Live size after each instruction of the schedule (thinned to at most 4096 points)."""
     asked_bytes: int | None = None

@@ -1,0 +1,224 @@
+"""What the memory of a run is made of: from the executable's own buffer assignment, else from its schedule.
+
+The assignment says what the program holds while it runs, buffer by buffer. Without it (an HLO text that came alone, an
+older jax) the same is derived from the order of the instructions, which is an estimate and says so in `source`. How
+the live size changes over the schedule is always derived: no executable tells it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+from jaxprof.errors import JaxprofError
+from jaxprof.events import BuffersReported, MemoryReported
+from jaxprof.session import Run, Session
+
+ASSIGNMENT: Final = "buffer assignment"
+SCHEDULE: Final = "schedule"
+TOTALS: Final = "memory analysis"
+"""Sums only: XLA told the sizes, and there is no HLO to tell the buffers."""
+REQUEST: Final = "request"
+"""Nothing is known but what was asked for."""
+
+KINDS: Final = ("argument", "output", "temporary", "constant")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """One of the kinds that a peak is made of."""
+
+    kind: str
+    """`argument`, `output`, `temporary` or `constant`."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBuffer:
+    """A value in memory. Of several values that follow each other in one place, the one that names it."""
+
+    bytes: int
+    kind: str
+    """As in `MemoryPart`."""
+    instruction: str
+    """The HLO instruction that makes it; empty where it is not known."""
+    shape: str
+    op_name: str
+    file: str
+    line: int | None
+    at_peak: bool | None
+    """Whether it is alive at the highest point of `live_bytes`; None where that is not known."""
+    shared_with: int
+    """Other values that take the same place before or after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPicture:
+    """The memory of one program."""
+
+    source: str
+    """`ASSIGNMENT`, `SCHEDULE` (an estimate), `TOTALS` or `REQUEST`."""
+    peak_bytes: int | None
+    """What the program holds at most; the parts add up to it. None where only a request is known."""
+    parts: tuple[MemoryPart, ...]
+    """Those that are known and not empty, the largest first."""
+    buffers: tuple[MemoryBuffer, ...]
+    """The largest first; of a large program the first few hundred."""
+    live_bytes: tuple[int, ...]
+    """Live size after each instruction of the schedule, loops at their body's peak; an estimate; at most 4096."""
+    asked_bytes: int | None
+    """What an allocation that failed, or a program that was refused, asked for."""
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether the peak was derived from the schedule."""
+        return self.source == SCHEDULE
+
+
+def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
+    """The memory of a run; None where nothing is known of it: no program, and no failure for want of memory.
+
+    Cached by what it is derived from. Raises KeyError for an unknown run.
+    """
+    run = session.runs[run_id]
+    asked = _asked(run)
+    estimate = _estimate(session, run)
+    reported = run.buffers
+    if reported is not None and reported.buffers:
+        return _reported(reported, estimate, asked)
+    if estimate is not None:
+        return MemoryPicture(
+            SCHEDULE, estimate.peak_bytes, estimate.parts, estimate.buffers, estimate.live_bytes, asked
+        )
+    parts = _totals(run.memory)
+    if parts:
+        return MemoryPicture(TOTALS, sum(part.bytes for part in parts), parts, (), (), asked)
+    return MemoryPicture(REQUEST, None, (), (), (), asked) if asked is not None else None
+
+
+_SIZE = r"(?P<size>\d+(?:\.\d+)?)\s*(?P<unit>(?:[KMGTPE]i?)?(?:B|bytes)?)\b"
+_ASKS: Final = tuple(
+    re.compile(text + _SIZE, re.IGNORECASE)
+    for text in (
+        r"out of memory (?:while )?(?:trying to )?allocat(?:e|ing) ",
+        r"(?:attempting|trying|failed|unable) to (?:allocate|reserve) ",
+        r"requested memory exceeds[^.]*?requested:? ",
+        r"ran out of memory in memory space \w+[^.]*?\. ?used ",
+        r"total \w+ usage >= ",
+    )
+)
+_POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+def asked_bytes(error: str) -> int | None:
+    """How much memory the text of an out-of-memory error asked for; None where it does not say, or is another error.
+
+    XLA and NumPy write bytes, or K, M, G, T (with or without `iB`) for powers of 1024.
+    """
+    for pattern in _ASKS:
+        found = pattern.search(error)
+        if found is not None:
+            power = _POWERS[found["unit"][:1].upper().replace("B", "")]
+            return int(float(found["size"]) * 1024**power)
+    return None
+
+
+def _asked(run: Run) -> int | None:
+    if run.buffers is not None and run.buffers.asked_bytes is not None:
+        return run.buffers.asked_bytes
+    return asked_bytes(run.error) if run.status in ("failed", "crashed") else None
+
+
+def _totals(memory: MemoryReported | None) -> tuple[MemoryPart, ...]:
+    if memory is None:
+        return ()
+    alias = memory.alias_bytes or 0
+    sizes = {
+        "argument": memory.argument_bytes,
+        "output": None if memory.output_bytes is None else memory.output_bytes - alias,
+        "temporary": memory.temporary_bytes,
+    }
+    return _parts({kind: size for kind, size in sizes.items() if size is not None})
+
+
+def _parts(sizes: Mapping[str, int]) -> tuple[MemoryPart, ...]:
+    found = (MemoryPart(kind, size) for kind, size in sizes.items() if size > 0)
+    return tuple(sorted(found, key=lambda part: -part.bytes))
+
+
+def _reported(event: BuffersReported, estimate: MemoryPicture | None, asked: int | None) -> MemoryPicture:
+    alive = {(one.instruction, one.kind) for one in estimate.buffers if one.at_peak} if estimate is not None else None
+    names = {name for name, _ in alive} if alive is not None else None
+    parts = {str(kind): int(size) for kind, size in event.parts.items() if isinstance(size, int)}
+    return MemoryPicture(
+        source=event.source,
+        peak_bytes=event.peak_bytes,
+        parts=_parts(parts),
+        buffers=tuple(_buffer(row, names) for row in event.buffers),
+        live_bytes=tuple(event.live_bytes) or (estimate.live_bytes if estimate is not None else ()),
+        asked_bytes=asked,
+    )
+
+
+def _buffer(row: Mapping[str, Any], alive: set[str] | None) -> MemoryBuffer:
+    """A row of the log, which may have been edited: what is not of its type is unknown."""
+
+    def text(name: str) -> str:
+        value = row.get(name)
+        return value if isinstance(value, str) else ""
+
+    def number(name: str) -> int | None:
+        value = row.get(name)
+        return value if isinstance(value, int) else None
+
+    instruction = text("instruction")
+    return MemoryBuffer(
+        bytes=number("bytes") or 0,
+        kind=text("kind"),
+        instruction=instruction,
+        shape=text("shape"),
+        op_name=text("op_name"),
+        file=text("file"),
+        line=number("line"),
+        at_peak=None if alive is None else instruction in alive,
+        shared_with=number("shared_with") or 0,
+    )
+
+
+def _estimate(session: Session, run: Run) -> MemoryPicture | None:
+    """What the schedule of the run's HLO says; None where there is none, or the text is damaged."""
+    if "hlo" not in run.texts:
+        return None
+    try:
+        text = session.text(run.id, "hlo")
+        return _from_schedule(text) if text else None
+    except JaxprofError:
+        return None
+
+
+@lru_cache(maxsize=64)
+def _from_schedule(text: str) -> MemoryPicture | None:
+    from jaxprof.hlo.analysis.liveness import liveness
+    from jaxprof.hlo.parse import module
+
+    found = liveness(module(text))
+    if found is None:
+        return None
+    buffers = tuple(
+        MemoryBuffer(
+            bytes=value.bytes,
+            kind=value.kind,
+            instruction=value.instruction,
+            shape=value.shape,
+            op_name=value.op_name,
+            file=value.file,
+            line=value.line,
+            at_peak=value.at_peak,
+            shared_with=0,
+        )
+        for value in found.values
+    )
+    return MemoryPicture(SCHEDULE, found.peak_bytes, _parts(found.parts), buffers, found.live_bytes, None)
