@@ -161,17 +161,37 @@ def card(name: str = "selu", **changes: Any) -> WorkloadCard:
         "parameters": (Parameter(name="n", description="length of the vector", minimum=1, maximum=1e9),),
         "presets": {"quick": {"n": 1_000_000}, "published": {"n": 4_000_000}},
         "variants": (
-            VariantCard(name="numpy", how="numpy", description="NumPy on the host", source="def numpy_selu(x):\n    return x\n"),
+            VariantCard(
+                name="numpy", how="numpy", description="NumPy on the host", source="def numpy_selu(x):\n    return x\n"
+            ),
             VariantCard(name="jax", how="eager", description="op by op", source="def jax_selu(x):\n    return x\n"),
-            VariantCard(name="jit", how="jit", description="one compiled program", source='def jit_selu(x):\n    return "s" # no\n'),
+            VariantCard(
+                name="jit",
+                how="jit",
+                description="one compiled program",
+                source='def jit_selu(x):\n    return "s" # no\n',
+            ),
         ),
         "baseline": "numpy",
         "published": (
-            Published(variant="numpy", phase="run", seconds=7.6e-3, hardware="Colab CPU", source="an article", statistic="mean of 7"),
-            Published(variant="jit", phase="first_run", seconds=0.122, hardware="Colab GPU", source="an article",
-                      caveat="tracing and compiling are inside"),
+            Published(
+                variant="numpy",
+                phase="run",
+                seconds=7.6e-3,
+                hardware="Colab CPU",
+                source="an article",
+                statistic="mean of 7",
+            ),
+            Published(
+                variant="jit",
+                phase="first_run",
+                seconds=0.122,
+                hardware="Colab GPU",
+                source="an article",
+                caveat="tracing and compiling are inside",
+            ),
         ),
-    }  # fmt: skip
+    }
     return WorkloadCard(**{**given, **changes})
 
 
