@@ -63,7 +63,7 @@ class JaxprofApp(App[None]):
     """The terminal app."""
 
     TITLE = "jaxprof"
-    CSS_PATH = "jaxprof.tcss"
+    CSS_PATH = "shell.tcss"
     MODES: ClassVar[dict[str, Any]] = {mode.name: mode.make for mode in PLACES}
     DEFAULT_MODE = "home"
     HORIZONTAL_BREAKPOINTS = WIDTHS

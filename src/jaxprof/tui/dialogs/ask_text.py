@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from jaxprof.safe_text import safe
+from jaxprof.tui.dialogs.base import Dialog
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 
-class AskText(ModalScreen[str | None]):
+class AskText(Dialog[str | None]):
     """Gives the text, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

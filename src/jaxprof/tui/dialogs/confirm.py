@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from jaxprof.safe_text import safe
+from jaxprof.tui.dialogs.base import Dialog
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 
-class Confirm(ModalScreen[bool]):
+class Confirm(Dialog[bool]):
     """Gives True for yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.safe_text import safe_lines
+from jaxprof.tui.dialogs.base import Dialog
 from jaxprof.workloads.model import WorkloadCard
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def describe_in_child(interpreter: Interpreter, targets: Sequence[str], argument
     return describe(interpreter, targets, arguments)
 
 
-class OwnWorkload(ModalScreen[Added | None]):
+class OwnWorkload(Dialog[Added | None]):
     """Gives the cards that were found, and the argument specs that they need."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

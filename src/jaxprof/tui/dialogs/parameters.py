@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.safe_text import safe
+from jaxprof.tui.dialogs.base import Dialog
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -31,7 +31,7 @@ class Answer:
     budget_seconds: float
 
 
-class ParametersDialog(ModalScreen[Answer | None]):
+class ParametersDialog(Dialog[Answer | None]):
     """One line a parameter; then the sweep, and the time budget of each run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

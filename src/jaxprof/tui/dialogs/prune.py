@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from jaxprof import units
 from jaxprof.errors import UsageError
+from jaxprof.tui.dialogs.base import Dialog
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -26,7 +26,7 @@ _FIELDS = (
 )
 
 
-class Prune(ModalScreen[list[Path] | None]):
+class Prune(Dialog[list[Path] | None]):
     """Gives the files to delete, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

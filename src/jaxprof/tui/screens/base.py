@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.timer import Timer
+    from textual.types import CSSPathType
 
     from jaxprof.tui.app import JaxprofApp
 
@@ -31,6 +32,7 @@ SETTLE_SECONDS = 0.06
 class SessionScreen(Screen[None]):
     """A screen that shows the app's session. Subclasses give `compose_body` and `show_session`."""
 
+    CSS_PATH: ClassVar[CSSPathType | None] = "../jaxprof.tcss"
     MODE: ClassVar[str] = ""
     """The app's mode whose base this screen is."""
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from jaxprof.tui.dialogs.base import Dialog
 from jaxprof.tui.widgets.drawing import hang
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None]):
     """The map of keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

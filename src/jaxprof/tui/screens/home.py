@@ -41,6 +41,7 @@ RECENT = 12
 class HomeScreen(SessionScreen):
     """Devices above, workloads on the left, the workload in view on the right, what Enter will do at the bottom."""
 
+    CSS_PATH = None  # its layout is in the app's own, for the first frame
     MODE: ClassVar[str] = "home"
     AUTO_FOCUS = "#workloads"
     BINDINGS: ClassVar[list[BindingType]] = [
