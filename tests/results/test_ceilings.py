@@ -73,6 +73,17 @@ def test_a_known_gpu_has_the_vendors_and_what_was_measured_replaces_them() -> No
     assert "measured" in found.source
 
 
+def test_a_program_that_was_compiled_for_a_device_elsewhere_has_that_ones() -> None:
+    plan = e.RunPlanned(run="r1", workload="selu", variant="jit", how="compile", device="4xh100:8")
+    session = fold(e.Header(host=HERE), [plan])
+    found = ceilings_for(session, session.runs["r1"])
+    assert found is not None
+    assert found.name == "h100"
+    here = e.RunPlanned(run="r2", workload="selu", variant="jit", how="compile", device="cpu:0")
+    session.apply(here)
+    assert ceilings_for(session, session.runs["r2"]) is None
+
+
 def test_a_damaged_file_is_as_none(tmp_path: Path) -> None:
     (tmp_path / "ceilings.json").write_text('{"Some CPU": 3}')
     session = session_of(host=HERE, workloads={"selu": (5e6, 8e6)})

@@ -155,7 +155,7 @@ def _numbered(programs: list[Program], number: int | None, label: str) -> list[P
 
 
 def _of_session(session: Session, label: str, run: str | None) -> list[Program]:
-    from jaxprof.results.ceilings import ceilings_for
+    from jaxprof.results.ceilings import ceilings_for, device_elsewhere
 
     if run is not None and run not in session.runs:
         raise unknown_name("run", run, session.runs)
@@ -164,9 +164,9 @@ def _of_session(session: Session, label: str, run: str | None) -> list[Program]:
         Program(
             f"{found.id} {found.label}",
             _Texts(session, found),
-            device=ceilings_for(session, found) or _elsewhere_device(found),
+            device=ceilings_for(session, found),
             run=found,
-            elsewhere=_elsewhere_device(found) is not None,
+            elsewhere=device_elsewhere(found) is not None,
         )
         for found in chosen
         if any(name != "source" for name in found.texts)
@@ -176,19 +176,6 @@ def _of_session(session: Session, label: str, run: str | None) -> list[Program]:
         verb = "has no compiled program" if run is not None else "has a compiled program"
         raise UsageError(f"{which} {verb}", "Compiled variants have one: jaxprof run NAME --variant jit.")
     return programs
-
-
-def _elsewhere_device(run: Run) -> Device | None:
-    """The device of a program that was compiled for one that was not there: its label is the run's device."""
-    if run.plan.how != "compile":
-        return None
-    from jaxprof.hlo.analysis import device
-    from jaxprof.targets import parse_target
-
-    try:
-        return device(parse_target(run.plan.device).chip.name)
-    except JaxprofError:
-        return None
 
 
 class _Texts(Mapping[str, str]):

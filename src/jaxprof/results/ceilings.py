@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from jaxprof.hlo.analysis import Device, device_of_kind, measured_device, with_measured
+from jaxprof.errors import JaxprofError
+from jaxprof.hlo.analysis import Device, device, device_of_kind, measured_device, with_measured
 from jaxprof.results.derive import result
 from jaxprof.session import Run, Session
 from jaxprof.store.library import state_folder
+from jaxprof.targets import parse_target
 
 BANDWIDTH_WORKLOAD, PEAK_WORKLOAD = "triad", "gemm-peak"
 _DTYPES = {"float32": "f32", "tf32": "tf32", "bfloat16 passes": "bf16", "bfloat16": "bf16"}
@@ -46,8 +48,9 @@ def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> Devi
 
     What the session measured comes first, then what is kept for this machine (only for sessions recorded on it).
     """
-    if run.plan.how == "compile" and run.environment is None:
-        return None
+    elsewhere = device_elsewhere(run)
+    if elsewhere is not None:
+        return elsewhere
     kind = device_kind(run)
     measured = measured_in(session, run.plan.device)
     if session.header.host == os.uname().nodename:
@@ -60,6 +63,16 @@ def ceilings_for(session: Session, run: Run, folder: Path | None = None) -> Devi
     return None
 
 
+def device_elsewhere(run: Run) -> Device | None:
+    """The device that was not here, of a run that was only compiled for it; None for every other run."""
+    if run.plan.how != "compile":
+        return None
+    try:
+        return device(parse_target(run.plan.device).chip.name)
+    except JaxprofError:  # compiled for a device that is here, as `cpu:0`
+        return None
+
+
 def device_kind(run: Run) -> str:
     """What JAX calls the device of a run; of a CPU, the processor's model. Empty where the run does not say."""
     if run.environment is None:
@@ -67,17 +80,17 @@ def device_kind(run: Run) -> str:
     platform = run.plan.device.partition(":")[0]
     if platform == "cpu":
         return str(run.environment.settings.get("cpu_model") or "cpu")
-    for device in run.environment.devices:
-        if device.get("platform") == platform:
-            return str(device.get("kind") or "")
+    for seen in run.environment.devices:
+        if seen.get("platform") == platform:
+            return str(seen.get("kind") or "")
     return ""
 
 
-def measured_in(session: Session, device: str) -> Measured:
+def measured_in(session: Session, device_id: str) -> Measured:
     """What `triad` and `gemm-peak` reached on a device in this session."""
     found = Measured()
     for run in _measuring(session):
-        if run.plan.device != device:
+        if run.plan.device != device_id:
             continue
         figures = result(session, run.id)
         if run.plan.workload == BANDWIDTH_WORKLOAD and figures.bytes_per_second:

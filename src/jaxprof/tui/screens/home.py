@@ -55,6 +55,13 @@ class HomeScreen(SessionScreen):
         Binding(
             "plus,o", "own", "Own", key_display="+", tooltip="Add a workload of yours: file.py:function", id="home.own"
         ),
+        Binding(
+            "c",
+            "compile_for",
+            "Compile for",
+            tooltip="The kernels of this workload on a device that is not here: an estimate",
+            id="home.compile_for",
+        ),
         Binding("r", "run", "Run", show=False, tooltip="Run the marked workloads, or this one", id="home.run"),
         Binding("s", "recent", "Recent sessions", show=False, tooltip="To the recent sessions", id="home.recent"),
         Binding("escape", "back", "Back", show=False, tooltip="Clear the filter, or back to the list", id="home.back"),
@@ -335,6 +342,13 @@ class HomeScreen(SessionScreen):
             self._refresh_row()
 
         self.app.push_screen(ParametersDialog(card, self.choices), answered)
+
+    def action_compile_for(self) -> None:
+        """Asks for a device that is not here, and compiles the workload in view for it."""
+        if self.card is not None:
+            from jaxprof.tui.compile_for import ask
+
+            ask(self.profiler, self.card, self.choices)
 
     def action_own(self) -> None:
         """Asks for a workload of the user's."""
