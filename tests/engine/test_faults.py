@@ -88,6 +88,14 @@ def test_an_exception_while_tracing_is_a_failed_run_with_the_users_frames(engine
     assert "trace" not in phases(lines), "a phase that failed has no end"
 
 
+def test_a_function_that_exits_is_a_failed_run_and_the_process_lives(engine: Child, tmp_path: Path) -> None:
+    path = written(tmp_path, "import sys\ndef leave(x):\n    sys.exit(3)\n")
+    finished = ask(engine, f"{path}:leave", "jax", arguments=["f32[8]"])[-1]
+    assert finished["status"] == "failed"
+    assert finished["error"] == "SystemExit: 3"
+    assert engine.process.poll() is None
+
+
 def test_what_does_not_fit_is_said_before_it_is_run(engine: Child) -> None:
     lines = ask(engine, "matmul", "numpy", parameters={"n": 10_000_000})
     assert lines[-1]["status"] == "failed"

@@ -100,7 +100,7 @@ def test_a_call_under_the_budget_has_three_samples_at_least() -> None:
 
 
 def test_the_first_slow_calls_are_warm_up_and_not_samples() -> None:
-    world = World(itertools.chain(itertools.repeat(8e-3, 5), itertools.repeat(4e-3, 8), itertools.repeat(1e-3)))
+    world = World(itertools.chain((1e-3 + 8e-3 * 0.8**step for step in range(40)), itertools.repeat(1e-3)))
     samples, _ = sample(world, 8e-3)
     assert max(samples) < 1.1e-3
 

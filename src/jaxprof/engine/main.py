@@ -1,7 +1,8 @@
 """The engine's main loop: takes requests from the control pipe, answers on the event pipe, ends when it is closed.
 
-It never prints. The process ends in two places only: here, when the control pipe is closed, and in `Keeper`, when a
-native call holds the run past its hard cap.
+Three threads serve it. The main one makes the timed calls, near the bottom of its stack (`measure.sampling.Execute`
+says why); another reads requests; a third, the worker, does everything else. It never prints. The process ends here,
+when the control pipe is closed, and in `Keeper`, when a native call holds the run past its hard cap.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
 from jaxprof.engine.channel import HEARTBEAT_SECONDS, ControlReader, EventPipe
 from jaxprof.engine.request import Answer, CompileRequest, DescribeRequest, DevicesRequest, OpenTraceRequest, RunRequest
@@ -22,6 +25,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, Heartbeat, RunFinished
 from jaxprof.measure.control import RunControl
 
+Result = TypeVar("Result")
 END_GRACE_SECONDS = 0.5
 """How long a run may take to stop by itself after the client has gone."""
 CAP_GRACE_SECONDS = 2.0
@@ -60,6 +64,37 @@ class Keeper(threading.Thread):
         os._exit(0)
 
 
+class MainThread:
+    """Runs for other threads what is to run on the main one: timed calls, and the import of a user's module."""
+
+    def __init__(self) -> None:
+        self._work: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[tuple[Any, BaseException | None]]] | None]
+        self._work = SimpleQueue()
+
+    def __call__(self, work: Callable[[], Result], /) -> Result:
+        """Called in another thread: the result of `work`, or what it raised."""
+        outcome: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
+        self._work.put((work, outcome))
+        result, error = outcome.get()
+        if error is not None:
+            raise error
+        value: Result = result
+        return value
+
+    def stop(self) -> None:
+        """Lets `serve` return."""
+        self._work.put(None)
+
+    def serve(self) -> None:
+        """Called in the main thread: works until `stop`."""
+        while (item := self._work.get()) is not None:
+            work, outcome = item
+            try:
+                outcome.put((work(), None))
+            except BaseException as error:  # noqa: BLE001 - it is raised where the work came from
+                outcome.put((None, error))
+
+
 class Engine:
     """One process's work. `serve` returns when the client has closed the control pipe."""
 
@@ -68,9 +103,16 @@ class Engine:
         self._reader = ControlReader(control, self._cancel, self._end)
         self._keeper = Keeper(self._pipe)
         self._control = RunControl()
+        self.main_thread = MainThread()
 
     def serve(self, *, import_jax: bool) -> None:
-        """Works requests until the end."""
+        """Works requests until the end. In a thread of its own."""
+        try:
+            self._serve(import_jax=import_jax)
+        finally:
+            self.main_thread.stop()
+
+    def _serve(self, *, import_jax: bool) -> None:
         self._reader.start()
         self._keeper.start()
         if import_jax:
@@ -96,7 +138,7 @@ class Engine:
 
         self._keeper.current = (request, self._control)
         try:
-            measure_request(request, self._emitter(request.run), self._control)
+            measure_request(request, self._emitter(request.run), self._control, self.main_thread)
         finally:
             self._keeper.current = None
             self._control = RunControl()
@@ -121,10 +163,10 @@ class Engine:
         from jaxprof.measure.failure import explain
 
         try:
-            answer = Answer(data=work())
+            answer = Answer(data=self.main_thread(work))
         except JaxprofError as error:
             answer = Answer(error=error.what, advice=error.mend)
-        except Exception as error:  # noqa: BLE001 - whatever the user's module raises is the answer
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's module raises is the answer
             failure = explain(error)
             answer = Answer(error=failure.error, advice=failure.advice)
         self._pipe.answer(answer)
@@ -165,6 +207,10 @@ def main(arguments: Sequence[str]) -> None:
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a ctrl+c at the terminal is the client's to answer
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    Engine(options.events_fd, options.control_fd).serve(import_jax=options.import_jax)
+    engine = Engine(options.events_fd, options.control_fd)
+    worker = threading.Thread(target=partial(engine.serve, import_jax=options.import_jax), name="jaxprof-worker")
+    worker.start()
+    engine.main_thread.serve()
+    worker.join()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -7,6 +7,7 @@ Imports of numpy and jax come after start-up has shown that they are there.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import JaxprofError, unknown_name
@@ -14,7 +15,7 @@ from jaxprof.events import RunFinished, TextRecorded
 from jaxprof.measure.control import Cancelled, CapReached, RunControl
 from jaxprof.measure.failure import explain
 from jaxprof.measure.recorder import Emit, Recorder
-from jaxprof.measure.sampling import Sampler
+from jaxprof.measure.sampling import Execute, Sampler, here
 from jaxprof.measure.startup import start_jax, start_numpy
 from jaxprof.units import bytes_, seconds
 from jaxprof.workloads.model import Estimate, Variant, Workload
@@ -27,16 +28,22 @@ if TYPE_CHECKING:
     from jaxprof.measure.environment import HostLoad
 
 
-def measure_request(request: RunRequest, emit: Emit, control: RunControl | None = None) -> None:
-    """Finds what `request` names and measures it. Ends with one `RunFinished`, and raises nothing of the run's."""
+def measure_request(
+    request: RunRequest, emit: Emit, control: RunControl | None = None, execute: Execute = here
+) -> None:
+    """Finds what `request` names and measures it. Ends with one `RunFinished`, and raises nothing of the run's.
+
+    `execute` is where timed calls are made, and where a user's module is imported.
+    """
     control = control or RunControl()
 
     def work(recorder: Recorder) -> None:
         from jaxprof.workloads.find import find
 
-        workload = find(request.workload, request.arguments)
+        workload = execute(partial(find, request.workload, request.arguments))
         variant = workload.variant(request.variant)
-        _run(recorder, workload, variant, replace(request, parameters=_complete(workload, request.parameters)))
+        complete = replace(request, parameters=_complete(workload, request.parameters))
+        _run(recorder, workload, variant, complete, execute)
 
     _conclude(Recorder(emit, control), request, work)
 
@@ -46,7 +53,9 @@ def measure_workload(
 ) -> None:
     """As `measure_request`, for a declaration that is at hand: also in a process that is somebody else's."""
     _conclude(
-        Recorder(emit, control or RunControl()), request, lambda recorder: _run(recorder, workload, variant, request)
+        Recorder(emit, control or RunControl()),
+        request,
+        lambda recorder: _run(recorder, workload, variant, request, here),
     )
 
 
@@ -69,7 +78,7 @@ def _conclude(recorder: Recorder, request: RunRequest, work: Any) -> None:
         recorder.emit(RunFinished(status="cancelled", error=_where("cancelled", recorder)))
     except CapReached:
         _capped(recorder, request)
-    except Exception as error:  # noqa: BLE001 - whatever the measured function raises is the run's result
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the measured function raises is the run's result
         failure = explain(error)
         recorder.emit(
             RunFinished(status="failed", error=failure.error, advice=failure.advice, traceback=failure.traceback)
@@ -93,7 +102,7 @@ def _where(text: str, recorder: Recorder) -> str:
     return f"{text} in phase {recorder.current_phase}" if recorder.current_phase else text
 
 
-def _run(recorder: Recorder, workload: Workload, variant: Variant, request: RunRequest) -> None:
+def _run(recorder: Recorder, workload: Workload, variant: Variant, request: RunRequest, execute: Execute) -> None:
     device: Any = None
     if variant.how == "numpy":
         start_numpy(recorder)
@@ -106,12 +115,14 @@ def _run(recorder: Recorder, workload: Workload, variant: Variant, request: RunR
     before, environment = HostLoad.now(), _environment(device)
     recorder.emit(environment)
     try:
-        _measured(recorder, workload, variant, request, device)
+        _measured(recorder, Sampler(recorder, execute=execute), workload, variant, request, device)
     finally:
         recorder.emit(_with_load(environment, before))
 
 
-def _measured(recorder: Recorder, workload: Workload, variant: Variant, request: RunRequest, device: Any) -> None:
+def _measured(
+    recorder: Recorder, sampler: Sampler, workload: Workload, variant: Variant, request: RunRequest, device: Any
+) -> None:
     from jaxprof.measure.host_arrays import make_inputs
 
     estimate = workload.estimate(request.parameters)
@@ -121,7 +132,6 @@ def _measured(recorder: Recorder, workload: Workload, variant: Variant, request:
     with recorder.phase("inputs"):
         inputs = make_inputs(workload, request.parameters, request.seed)
         arguments = variant.arguments(inputs)
-    sampler = Sampler(recorder)
     precision = words = ""
     if variant.how == "numpy":
         from jaxprof.measure.numpy_run import run_numpy

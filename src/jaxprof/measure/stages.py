@@ -37,9 +37,9 @@ def settings(device: Any, precision: str, *, compilation_cache_on: bool) -> Iter
     """The configuration of a run, put back afterwards: its device, its matrix precision, and a cold compile."""
     with ExitStack() as stack:
         if device != jax.local_devices()[0]:
-            stack.enter_context(jax.default_device(device))
+            stack.enter_context(_updated("jax_default_device", device))
         if precision:
-            stack.enter_context(jax.default_matmul_precision(precision))
+            stack.enter_context(_updated("jax_default_matmul_precision", precision))
         if not compilation_cache_on:
             stack.enter_context(_persistent_cache_off())
         yield
@@ -51,19 +51,26 @@ def configured(name: str) -> Any:
 
 
 @contextmanager
-def _persistent_cache_off() -> Iterator[None]:
-    """JAX decides once whether it uses the cache; resetting makes it decide again, and touches no file."""
-    before = configured("jax_enable_compilation_cache")
-    if not before or not configured("jax_compilation_cache_dir"):
-        yield
-        return
-    jax.config.update("jax_enable_compilation_cache", False)
-    compilation_cache.reset_cache()
+def _updated(name: str, value: Any) -> Iterator[None]:
+    """A setting for all threads: the calls are not made in the thread that compiles."""
+    before = configured(name)
+    jax.config.update(name, value)
     try:
         yield
     finally:
-        jax.config.update("jax_enable_compilation_cache", before)
+        jax.config.update(name, before)
+
+
+@contextmanager
+def _persistent_cache_off() -> Iterator[None]:
+    """JAX decides once whether it uses the cache; resetting makes it decide again, and touches no file."""
+    if not configured("jax_enable_compilation_cache") or not configured("jax_compilation_cache_dir"):
+        yield
+        return
+    with _updated("jax_enable_compilation_cache", False):
         compilation_cache.reset_cache()
+        yield
+    compilation_cache.reset_cache()
 
 
 def as_jitted(function: Callable[..., Any]) -> Any:
