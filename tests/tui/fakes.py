@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Callable, Sequence
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -252,5 +254,11 @@ async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "", 
 
 
 def screen_text(app: Any) -> str:
-    """What the screen shows, as text."""
-    return "\n".join("".join(segment.text for segment in strip) for strip in app.screen._compositor.render_strips())
+    """What the screen shows, as text: the words of its picture, line by line."""
+    lines: dict[float, list[tuple[float, str]]] = {}
+    for x, y, text in _PICTURED.findall(app.export_screenshot()):
+        lines.setdefault(float(y), []).append((float(x), unescape(text).replace("\xa0", " ")))
+    return "\n".join("".join(text for _, text in sorted(parts)) for _, parts in sorted(lines.items()))
+
+
+_PICTURED = re.compile(r'<text[^>]*? x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>')

@@ -263,3 +263,32 @@ async def test_what_was_run_last_stands_beside_its_variant(shelf: Path) -> None:
 
 def test_the_fakes_are_whole() -> None:
     assert [found.name for found in CARDS] == ["matmul", "selu", "hessian"]
+
+
+async def test_a_workload_is_compiled_for_devices_that_are_not_here() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await ready(stage, pilot)
+        await pilot.press("down", "c")
+        field = stage.app.screen.query_one(Input)
+        field.value = "h100:8, tpu-v5e"
+        await pilot.press("enter")
+        await until(pilot, lambda: stage.conductor and len(stage.conductor.planned) == 2, "two compiles")
+        assert stage.conductor is not None
+        assert [(plan.workload, plan.how, plan.device) for plan in stage.conductor.planned] == [
+            ("selu", "compile", "h100:8"),
+            ("selu", "compile", "tpu-v5e"),
+        ]
+        stage.conductor.finish()
+        await until(pilot, lambda: not stage.app.live.busy)
+
+
+async def test_a_device_to_compile_for_that_nobody_knows_is_told_and_nothing_is_run() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await ready(stage, pilot)
+        await pilot.press("c")
+        stage.app.screen.query_one(Input).value = "h10"
+        await pilot.press("enter")
+        await until(pilot, lambda: "h100" in screen_text(stage.app), "the near names")
+        assert stage.conductor is None

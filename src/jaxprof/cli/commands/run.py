@@ -63,6 +63,8 @@ def positive_seconds(value: str | float) -> float:
 @click.option("--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets).")
 @click.option("--cache", is_flag=True, help="Leave JAX's persistent compilation cache on.")
 @click.option("--no-check", is_flag=True, help="Do not check the results.")
+@click.option("--no-capture", is_flag=True, help="No kernel times and compile passes: no pass under the profiler.")
+@click.option("--keep-trace", is_flag=True, help="Keep the raw .xplane.pb of each run beside the session.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Of the random inputs.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
@@ -82,6 +84,8 @@ def command(
     keep_constants: bool,
     cache: bool,
     no_check: bool,
+    no_capture: bool,
+    keep_trace: bool,
     seed: int,
     out: Path | None,
     force: bool,
@@ -112,6 +116,8 @@ def command(
         keep_constants=keep_constants,
         compilation_cache=cache,
         check=not no_check,
+        capture=not no_capture,
+        keep_trace=keep_trace,
         seed=seed,
     )
     chosen = plan(find_cards([*names, *(workloads.names() if everything else ())], interpreter, arguments), choice)

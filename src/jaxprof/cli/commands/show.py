@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 @click.option("--kernels", "view", flag_value="kernels", help="The measured kernels alone.")
 @click.option("--compile", "view", flag_value="compile", help="Where the compile time went: XLA's phases and passes.")
 @click.option("--steps", "view", flag_value="steps", help="Where the time of each step went.")
+@click.option("--memory", "view", flag_value="memory", help="What the peak memory is made of, and the largest buffers.")
 @click.option("--trust", "view", flag_value="trust", help="Whether the captures can be trusted.")
 @profile_options
 @format_option("text", "json", "csv", "markdown")
