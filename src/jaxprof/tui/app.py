@@ -102,6 +102,11 @@ class JaxprofApp(App[None]):
         self._opened = Opened()
         self.run_in_view = ""
         """The run that the screens have in common: chosen in one, shown in the next."""
+        self.view_wanted = ""
+        """The view that Profile is gone to for: `timeline`, `compile` or `memory`; taken when it comes into view."""
+        self.kernel_wanted = ""
+        """The kernel that HLO or Profile is gone to for; taken when it comes into view."""
+        self._profile_from = "home"
         self.live = Live(self, interpreter, make)
         self.session_screens: list[SessionScreen] = []
         """Those that were gone to so far."""
@@ -165,6 +170,8 @@ class JaxprofApp(App[None]):
 
     def action_go(self, mode: str) -> None:
         """Goes to a mode."""
+        if mode == "profile" and self.current_mode not in ("profile", "hlo"):
+            self._profile_from = self.current_mode
         self.switch_mode(mode)
 
     async def action_back(self) -> None:
@@ -183,10 +190,19 @@ class JaxprofApp(App[None]):
         self.run_in_view = run or self.run_in_view
         self.switch_mode("results")
 
-    def show_hlo(self, run: str = "") -> None:
-        """Goes to the HLO of that run."""
-        self.run_in_view = run or self.run_in_view
+    def show_hlo(self, run: str = "", kernel: str = "") -> None:
+        """Goes to the HLO of that run, and there to a kernel."""
+        self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel
         self.switch_mode("hlo")
+
+    def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
+        """Goes to what was recorded of that run, and there to a kernel; Esc leads back to where one is now."""
+        self.run_in_view, self.view_wanted, self.kernel_wanted = run or self.run_in_view, view, kernel
+        self.action_go("profile")
+
+    def leave_profile(self) -> None:
+        """Back to where Profile was opened from."""
+        self.switch_mode(self._profile_from)
 
     def action_help(self) -> None:
         """Shows the keys of the screen that is in view."""

@@ -1,4 +1,4 @@
-"""The five modes, as data: key, name, and the screen that each begins with. Imported when it is first gone to."""
+"""The modes, as data: key, name, and the screen that each begins with. Imported when it is first gone to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Mode:
-    """One of the app's five places."""
+    """One of the app's places."""
 
     name: str
     key: str
@@ -33,4 +33,5 @@ PLACES = (
     Mode("results", "3", "Results", "The variants side by side", "ResultsScreen"),
     Mode("hlo", "4", "HLO", "What XLA made of a run: kernels, and the text of each stage", "HloScreen"),
     Mode("sessions", "5", "Sessions", "The sessions that are kept", "SessionsScreen"),
+    Mode("profile", "6", "Profile", "Recorded of a run: timeline, compile passes, memory", "ProfileScreen"),
 )
