@@ -30,8 +30,10 @@ from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
 OPEN_UP_TO = 40
 """With more kernels than this, groups are closed at first."""
 _BAR = 6
-_NAME_AT_LEAST = 20
+_NAME_AT_LEAST = 18
 _NAME_AT_MOST = 48
+_LOOKED_AT = 500
+"""Kernels whose names and places tell how wide the columns are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,26 +221,24 @@ class KernelTable(RowList):
         have = {"least": self._ranking.device is not None, "bound": self._ranking.device is not None,
                 "measured": self._ranking.basis == "measured"}  # fmt: skip
         left = width - (_BAR + 6) - _NAME_AT_LEAST - 2
-        kept = {"name"}
+        source = max((len(row.source) for row in self._ranking.kernels[:_LOOKED_AT]), default=0)
+        widths = {"name": _NAME_AT_LEAST}
         for key in _FIRST:
             column = next(one for one in COLUMNS if one.key == key)
-            if have.get(key, True) and column.width + 1 <= left:
-                kept.add(key)
-                left -= column.width + 1
-        name = min(_NAME_AT_LEAST + left, max(_NAME_AT_LEAST, self._longest))
-        rest = _NAME_AT_LEAST + left - name
-        sources = max((len(row.source) for row in self._ranking.kernels[:500]), default=0)
-        extra = max(0, min(rest, sources - 20)) if "source" in kept else 0
-        return [
-            (one, name if one.key == "name" else one.width + (extra if one.key == "source" else 0))
-            for one in COLUMNS
-            if one.key in kept
-        ]
+            wanted = max(8, min(column.width, source)) if key == "source" else column.width
+            if have.get(key, True) and wanted + 1 <= left:
+                widths[key] = wanted
+                left -= wanted + 1
+        more = max(0, min(left, self._longest - _NAME_AT_LEAST))
+        widths["name"] += more
+        if "source" in widths:
+            widths["source"] += max(0, min(left - more, source - widths["source"]))
+        return [(one, widths[one.key]) for one in COLUMNS if one.key in widths]
 
     @property
     def _longest(self) -> int:
         """Columns that the names want."""
-        named = [len(row.kernel.name) for row in self._ranking.kernels[:500]]
+        named = [len(row.kernel.name) for row in self._ranking.kernels[:_LOOKED_AT]]
         return min(_NAME_AT_MOST, max(named, default=_NAME_AT_LEAST) + (6 if self._grouping != "none" else 0))
 
     def draw_header(self, width: int) -> Content | None:
