@@ -79,6 +79,12 @@ class Session(fold_room.Session):
         return f"<jaxprof.Session {self.header.session} [{states}]>"
 
 
+def _environment() -> dict[str, Any]:
+    from jaxprof.telemetry.environment import environment_facts
+
+    return dict(environment_facts())
+
+
 def load(path: str | Path) -> Session:
     """The session in a file, also one that was cut off. Raises FileRefusedError when it is not a session."""
     return load_file(Path(path).expanduser(), Session)
@@ -110,7 +116,7 @@ def profile(
         raise UsageError(f"profile wants a function, not {type(fn).__name__}", "jaxprof.profile(fn, *args)")
     if budget_seconds <= 0 or (max_seconds is not None and max_seconds <= 0):
         raise UsageError("a time budget must be above 0 seconds", "budget_seconds=2.0 is the default.")
-    session = Session(new_header(command=[]))
+    session = Session(new_header(_environment(), command=[]))
     profile_function(
         fn,
         args,

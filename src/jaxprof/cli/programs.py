@@ -201,6 +201,7 @@ def _compiled(target: str, variant: str, wanted: Wanted) -> list[Program]:
     from jaxprof.cli.choosing import find_cards
     from jaxprof.store import LogWriter, new_header
     from jaxprof.targets import parse_targets
+    from jaxprof.telemetry.environment import environment_facts
     from jaxprof.worker import Choice, Conductor, find_interpreter, plan_compiles
 
     interpreter = find_interpreter(wanted.python)
@@ -213,7 +214,7 @@ def _compiled(target: str, variant: str, wanted: Wanted) -> list[Program]:
         keep_constants=wanted.keep_constants,
     )
     planned = plan_compiles(card, variant or wanted.variant, choice, targets, wanted.shard)
-    writer = LogWriter(new_header(), wanted.out, replace_existing=wanted.force)
+    writer = LogWriter(new_header(environment_facts()), wanted.out, replace_existing=wanted.force)
     conductor = Conductor(writer, interpreter, lambda batch: None)
     try:
         conductor.add(planned)

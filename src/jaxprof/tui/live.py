@@ -46,9 +46,10 @@ def make_conductor(interpreter: Interpreter, listen: Callable[[list[Event]], Non
     """A conductor that writes a new session into the user's folder."""
     from jaxprof.session import Session
     from jaxprof.store import Library, LogWriter, new_header
+    from jaxprof.telemetry.environment import environment_facts
     from jaxprof.worker import Conductor
 
-    header = new_header()
+    header = new_header(environment_facts())
     path = Library().new_path(header)
     return Conductor(LogWriter(header, path), interpreter, listen), Session(header), path
 
