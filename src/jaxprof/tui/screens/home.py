@@ -203,7 +203,7 @@ class HomeScreen(SessionScreen):
         try:
             planned = self.choices.plan(chosen)
         except JaxprofError as error:
-            self.query_one("#plan", Static).update(Content.styled(f" {safe(error.what)}", "$error"))
+            self.query_one("#plan", Static).update(Content.styled(f" {safe(error.what)}", "$error"), layout=False)
             return
         what = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} workloads"
         runs = f"{len(planned)} run{'s' if len(planned) != 1 else ''}"
@@ -213,7 +213,7 @@ class HomeScreen(SessionScreen):
             (f" · {runs} · {self.choices.preset} sizes · on {', '.join(self.choices.devices)} · ", "$text-muted"),
             (f"about {units.seconds(expected_seconds(planned), 2)} or more", "$text-muted"),
         )
-        self.query_one("#plan", Static).update(text)
+        self.query_one("#plan", Static).update(text, layout=False)
 
     def _show_marks(self) -> None:
         listed = self.query_one(WorkloadList)

@@ -18,12 +18,14 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.style import Style
 from textual.visual import Visual
+from textual.widget import Widget
 
 
 class RowList(ScrollView, can_focus=True):
     """The base of every list. Subclasses draw rows; `keys` says which there are."""
 
     ALLOW_SELECT = False
+    auto_links = False  # there are none, and looking for their style costs as much as drawing a row
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--hover", "row-list--header"}
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False, tooltip="The row above", id="rows.up"),
@@ -148,7 +150,18 @@ class RowList(ScrollView, can_focus=True):
             self.post_message(self.Highlighted(self, self._cursor))
 
     def _resize_rows(self) -> None:
-        self.virtual_size = Size(max(1, self.size.width), len(self._keys) + self._top)
+        """Tells how many rows there are. Where the scrollbar is always there (`overflow-y: scroll`), the screen need
+        not be laid out anew for that, which is most of what showing other rows costs."""
+        size = Size(max(1, self.size.width), len(self._keys) + self._top)
+        if size == self.virtual_size:
+            return
+        if self.styles.overflow_y != "scroll":
+            self.virtual_size = size
+            return
+        self.set_reactive(Widget.virtual_size, size)
+        self.vertical_scrollbar.window_virtual_size = max(size.height, self.size.height)
+        if self.scroll_y > self.max_scroll_y:
+            self.scroll_to(y=self.max_scroll_y, animate=False)
 
     def _bring_into_view(self) -> None:
         visible = max(1, self.size.height - self._top)
