@@ -367,7 +367,7 @@ class BuffersReported(Event):
     type: ClassVar[str] = "buffers_reported"
 
     source: str
-    """`buffer assignment` (the executable's own) or `schedule` (live sizes of the HLO's values: an estimate)."""
+    """`buffer assignment` (the executable's own), `memory analysis` (sums only) or `request` (only `asked_bytes`)."""
     peak_bytes: int | None = None
     """What the program holds at most; the sum of `parts`."""
     parts: dict[str, int] = field(default_factory=dict)

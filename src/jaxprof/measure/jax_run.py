@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from jaxprof.errors import JaxprofError
-from jaxprof.events import CompileObserved, MemoryReported
+from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
 from jaxprof.measure import findings
 from jaxprof.measure.compile_ledger import compile_ledger
 from jaxprof.measure.devices import describe
@@ -84,7 +84,7 @@ def _measure(
         program = compile_stages(recorder, function, placed, keep_constants=request.keep_constants)
         for warning in findings.program_findings(program):
             recorder.emit(warning)
-        _refuse_what_does_not_fit(program, device)
+        _refuse_what_does_not_fit(recorder, program, device)
         fresh = (lambda: arguments.fresh(device)) if program.donates else None
         calls = Calls(program.jitted, placed, fresh)
         output, first_seconds = _first_run(recorder, calls)
@@ -227,13 +227,15 @@ def _pipeline_fits(output: Any) -> bool:
     return free is None or wanted <= _PIPELINE_MEMORY_SHARE * free
 
 
-def _refuse_what_does_not_fit(program: Program, device: Any) -> None:
-    """Raises JaxprofError where XLA says that the program needs more memory than there is."""
+def _refuse_what_does_not_fit(recorder: Recorder, program: Program, device: Any) -> None:
+    """Raises JaxprofError where XLA says that the program needs more memory than there is; tells how much that is."""
     memory, free = program.memory, _free_bytes(device)
     if memory is None or free is None:
         return
     needed = (memory.output_bytes or 0) + (memory.temporary_bytes or 0) - (memory.alias_bytes or 0)
     if needed > free:
+        known = program.buffers or BuffersReported(source="memory analysis")
+        recorder.emit(replace(known, asked_bytes=needed))
         raise JaxprofError(
             f"not run: the compiled program needs {bytes_(needed)} for its results and intermediates, "
             f"{bytes_(free)} are free",

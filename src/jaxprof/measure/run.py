@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import JaxprofError, unknown_name
-from jaxprof.events import RunFinished, TextRecorded
+from jaxprof.events import BuffersReported, RunFinished, TextRecorded
 from jaxprof.measure.control import Cancelled, CapReached, RunControl
 from jaxprof.measure.failure import explain
 from jaxprof.measure.recorder import Emit, Recorder
@@ -174,6 +174,7 @@ def _foretell(
 
         place, free = request.device, describe(device)["memory_limit_bytes"]
     if needed is not None and free is not None and needed > free:
+        recorder.emit(BuffersReported(source="request", asked_bytes=int(needed)))
         raise JaxprofError(
             f"not run: one call needs about {bytes_(needed)}, {place} has {bytes_(free)}",
             "Choose a smaller size: --set, or another --preset.",

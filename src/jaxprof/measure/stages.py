@@ -11,7 +11,8 @@ from typing import Any
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-from jaxprof.events import CostReported, MemoryReported, TextRecorded, finite
+from jaxprof.events import BuffersReported, CostReported, MemoryReported, TextRecorded, finite
+from jaxprof.measure.buffers import report_buffers
 from jaxprof.measure.compile_ledger import compile_ledger
 from jaxprof.measure.elide import LARGEST_LITERAL, elide_literals
 from jaxprof.measure.recorder import Recorder
@@ -29,6 +30,7 @@ class Program:
     lowered_flops: float | None
     cost: CostReported
     memory: MemoryReported | None
+    buffers: BuffersReported | None
     compile_seconds: float
 
 
@@ -113,6 +115,9 @@ def compile_stages(
     memory = _memory(compiled)
     if memory is not None:
         recorder.emit(memory)
+    buffers = report_buffers(compiled, hlo)
+    if buffers is not None:
+        recorder.emit(buffers)
     return Program(
         jitted=jitted,
         jaxpr=traced.jaxpr,
@@ -121,6 +126,7 @@ def compile_stages(
         lowered_flops=_figure(_analysis(lowered), "flops"),
         cost=cost,
         memory=memory,
+        buffers=buffers,
         compile_seconds=compile_seconds,
     )
 

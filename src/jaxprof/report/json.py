@@ -13,6 +13,7 @@ from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
 from jaxprof.report.captures import captures_json, kernels_measured_json
 from jaxprof.report.groups import environment, published
 from jaxprof.report.kernels import kernels_json
+from jaxprof.report.memory import memory_json
 from jaxprof.report.outcome import outcome
 from jaxprof.results import RunResult, result
 from jaxprof.session import Run, Session
@@ -96,8 +97,9 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         data["flops"], data["bytes_accessed"] = found.flops, found.bytes_accessed
         data["flops_per_second"], data["bytes_per_second"] = found.flops_per_second, found.bytes_per_second
         data["cost_source"] = run.cost.source if run.cost is not None else None
-    if jit or run.memory is not None:
-        data["memory"] = {name: getattr(run.memory, name) for name in _MEMORY} if run.memory is not None else None
+    memory = _memory(session, run)
+    if jit or memory is not None:
+        data["memory"] = memory
     if run.check is not None:
         data["check"] = {
             "passed": run.check.passed,
@@ -124,6 +126,18 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         for warning in found.warnings
     ]
     return data
+
+
+def _memory(session: Session, run: Run) -> dict[str, Any] | None:
+    """XLA's and the allocator's figures, and what the peak is made of; None where nothing is known."""
+    picture = memory_json(session, run)
+    if run.memory is None and picture is None:
+        return None
+    figures: dict[str, Any] = {name: getattr(run.memory, name, None) for name in _MEMORY}
+    if picture is not None:
+        figures |= {name: picture[name] for name in ("parts", "asked_bytes", "buffers", "live_bytes")}
+        figures |= {"buffers_source": picture["source"], "buffers_peak_bytes": picture["peak_bytes"]}
+    return figures
 
 
 def _phases(found: RunResult) -> dict[str, Any]:

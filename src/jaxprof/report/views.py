@@ -1,4 +1,4 @@
-"""One view of a session's captures alone (kernels, compile, steps, trust), as text, JSON or CSV."""
+"""One view of a session alone (kernels, compile, steps, memory, trust), as text, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 
 from jaxprof.report.captures import measured_rows, trust_json
 from jaxprof.report.csv import safe_cell
+from jaxprof.report.memory import memory_json, memory_lines
 from jaxprof.report.table import table, wrap
 from jaxprof.results.measured import MeasuredKernel, measured, whole_profile
 from jaxprof.safe_text import safe
@@ -30,6 +31,7 @@ _NO_CAPTURE = {
     "compile": "no capture of a compile",
     "steps": "no steps",
     "trust": "no capture",
+    "memory": "no program whose memory is known",
 }
 VIEWS = tuple(_NO_CAPTURE)
 
@@ -100,6 +102,8 @@ def _data(session: Session, run: Run, view: str) -> Any:
         return None if run.compile_passes is None else run.compile_passes.tree
     if view == "steps":
         return None if run.steps is None else list(run.steps.steps)
+    if view == "memory":
+        return memory_json(session, run)
     return trust_json(run) or None
 
 
@@ -109,7 +113,7 @@ def _flat(view: str, data: Any) -> Iterator[dict[str, Any]]:
     if view == "compile":
         yield from _flat_tree(data, "")
         return
-    for row in data:
+    for row in data["buffers"] if view == "memory" else data:
         flat: dict[str, Any] = {}
         for name, value in row.items():
             if isinstance(value, dict):
@@ -256,4 +260,5 @@ _TEXTS: dict[str, Callable[[Session, Run], Iterator[str]]] = {
     "compile": _compile,
     "steps": _steps,
     "trust": _trust,
+    "memory": memory_lines,
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
@@ -62,7 +62,8 @@ class MemoryPicture:
     source: str
     """`ASSIGNMENT`, `SCHEDULE` (an estimate), `TOTALS` or `REQUEST`."""
     peak_bytes: int | None
-    """What the program holds at most; the parts add up to it. None where only a request is known."""
+    """The parts add up to it: of an assignment what the program holds while it runs, of a schedule what must be alive
+    at once (which is less). None where only a request is known."""
     parts: tuple[MemoryPart, ...]
     """Those that are known and not empty, the largest first."""
     buffers: tuple[MemoryBuffer, ...]
@@ -81,18 +82,16 @@ class MemoryPicture:
 def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
     """The memory of a run; None where nothing is known of it: no program, and no failure for want of memory.
 
-    Cached by what it is derived from. Raises KeyError for an unknown run.
+    The schedule is read once for each text, in some milliseconds. Raises KeyError for an unknown run.
     """
     run = session.runs[run_id]
     asked = _asked(run)
     estimate = _estimate(session, run)
     reported = run.buffers
-    if reported is not None and reported.buffers:
+    if reported is not None and reported.peak_bytes is not None:
         return _reported(reported, estimate, asked)
     if estimate is not None:
-        return MemoryPicture(
-            SCHEDULE, estimate.peak_bytes, estimate.parts, estimate.buffers, estimate.live_bytes, asked
-        )
+        return replace(estimate, asked_bytes=asked)
     parts = _totals(run.memory)
     if parts:
         return MemoryPicture(TOTALS, sum(part.bytes for part in parts), parts, (), (), asked)
@@ -150,14 +149,13 @@ def _parts(sizes: Mapping[str, int]) -> tuple[MemoryPart, ...]:
 
 
 def _reported(event: BuffersReported, estimate: MemoryPicture | None, asked: int | None) -> MemoryPicture:
-    alive = {(one.instruction, one.kind) for one in estimate.buffers if one.at_peak} if estimate is not None else None
-    names = {name for name, _ in alive} if alive is not None else None
-    parts = {str(kind): int(size) for kind, size in event.parts.items() if isinstance(size, int)}
+    alive = {one.instruction for one in estimate.buffers if one.at_peak} if estimate is not None else None
+    parts = {kind: size for kind, size in event.parts.items() if kind in KINDS and isinstance(size, int)}
     return MemoryPicture(
         source=event.source,
         peak_bytes=event.peak_bytes,
         parts=_parts(parts),
-        buffers=tuple(_buffer(row, names) for row in event.buffers),
+        buffers=tuple(_buffer(row, alive) for row in event.buffers),
         live_bytes=tuple(event.live_bytes) or (estimate.live_bytes if estimate is not None else ()),
         asked_bytes=asked,
     )
@@ -183,9 +181,18 @@ def _buffer(row: Mapping[str, Any], alive: set[str] | None) -> MemoryBuffer:
         op_name=text("op_name"),
         file=text("file"),
         line=number("line"),
-        at_peak=None if alive is None else instruction in alive,
+        at_peak=_is_at_peak(text("kind"), instruction, number("shared_with") or 0, alive),
         shared_with=number("shared_with") or 0,
     )
+
+
+def _is_at_peak(kind: str, instruction: str, shared_with: int, alive: set[str] | None) -> bool | None:
+    if kind in ("argument", "constant"):
+        return True
+    if alive is None:
+        return None
+    # A place that several values use in turn is known by one of them; another may be there at the peak.
+    return True if instruction in alive else None if shared_with else False
 
 
 def _estimate(session: Session, run: Run) -> MemoryPicture | None:
