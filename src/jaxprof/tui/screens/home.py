@@ -22,7 +22,6 @@ from jaxprof.tui.choices import Choices
 from jaxprof.tui.messages import CardsLoaded, EntriesRead, Failed
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.widgets.device_list import DeviceList
-from jaxprof.tui.widgets.filter_line import FilterLine
 from jaxprof.tui.widgets.session_list import SessionList
 from jaxprof.tui.widgets.workload_detail import SourcePane, WorkloadDetail
 from jaxprof.tui.widgets.workload_list import WorkloadList
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
 
     from jaxprof.store import Entry
     from jaxprof.tui.dialogs.parameters import Answer
+    from jaxprof.tui.widgets.filter_line import FilterLine
     from jaxprof.workloads.model import Estimate, WorkloadCard
 
 RECENT = 12
@@ -90,7 +90,6 @@ class HomeScreen(SessionScreen):
             with Vertical(id="home-left"):
                 with Vertical(id="workloads-box", classes="box") as box:
                     box.border_title = "Workloads"
-                    yield FilterLine()
                     yield WorkloadList(self._names, self._cards, self.choices)
                 with Vertical(id="recent-box", classes="box") as box:
                     box.border_title = "Recent sessions"
@@ -286,23 +285,27 @@ class HomeScreen(SessionScreen):
 
     # -- keys --------------------------------------------------------------------------------------------------
 
-    def action_filter(self) -> None:
-        """Opens the line for the filter."""
+    async def action_filter(self) -> None:
+        """Opens the line for the filter; it is made at its first use, because the first frame need not wait for it."""
+        from jaxprof.tui.widgets.filter_line import FilterLine
+
+        if not self.query(FilterLine):
+            await self.query_one("#workloads-box").mount(FilterLine(), before="#workloads")
         self.query_one(FilterLine).open(self._only)
 
-    @on(FilterLine.Edited)
-    def _filter_changed(self, message: FilterLine.Edited) -> None:
+    def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
         self._only = message.text
         self.query_one(WorkloadList).show_names(self._names, self._only)
         self._show_marks()
 
-    @on(FilterLine.Left)
-    def _filter_left(self) -> None:
+    def on_filter_line_left(self) -> None:
         self.query_one(WorkloadList).focus()
 
     def action_back(self) -> None:
         """Clears the filter; else back to the list of workloads."""
         if self._only:
+            from jaxprof.tui.widgets.filter_line import FilterLine
+
             self.query_one(FilterLine).clear()
         self.query_one(WorkloadList).focus()
 
