@@ -84,7 +84,7 @@ class TestText:
         assert to_text(sessions.swept()).count("On an accelerator it will cost time") == 1
 
     def test_a_sweep_names_its_crossover(self) -> None:
-        assert "between 10,000 and 100,000" in to_text(sessions.swept())
+        assert "between 10\u202f000 and 100\u202f000" in to_text(sessions.swept())
 
     @pytest.mark.parametrize("hostile", ["a\x1b[2Jb", "a\nb", "\u202eabc", "[/b] [red]x", "x" * 300])
     def test_outside_text_is_shown_and_not_obeyed(self, hostile: str) -> None:
