@@ -17,6 +17,9 @@ from jaxprof.safe_text import safe, shorten
 from jaxprof.tui.dialogs.choose import Choose, Option
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
+from jaxprof.tui.views import first_with_capture, source_of, views_of
+from jaxprof.tui.widgets.memory_pane import BufferList, MemoryPane
+from jaxprof.tui.widgets.pass_tree import CompilePane
 from jaxprof.tui.widgets.stage_tabs import StageTabs, Tab
 from jaxprof.tui.widgets.timeline_pane import TimelinePane
 from jaxprof.tui.widgets.trust_line import TrustLine, why_no_capture
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
     from jaxprof.session import Run, Session
 
 VIEWS = {"timeline": "Timeline", "compile": "Compile", "memory": "Memory"}
+FOCUS = {"timeline": "#lanes", "compile": "#passes", "memory": "#buffers"}
+"""What takes the keys in each view."""
 
 
 class ProfileScreen(SessionScreen):
@@ -50,8 +55,10 @@ class ProfileScreen(SessionScreen):
         super().__init__()
         self._run = ""
         self._view = "timeline"
-        self._kernel = ""
-        self._titles = ""
+
+    def on_mount(self) -> None:
+        for view in VIEWS:
+            self.query_one(f"#{view}").display = view == self._view
 
     def compose_body(self) -> ComposeResult:
         wear_size(self)
@@ -59,6 +66,8 @@ class ProfileScreen(SessionScreen):
         yield TrustLine(id="trust")
         with Container(id="profile-body"):
             yield TimelinePane(id="timeline")
+            yield CompilePane(id="compile")
+            yield MemoryPane(id="memory")
 
     # -- which run --------------------------------------------------------------------------------------------
 
@@ -81,6 +90,9 @@ class ProfileScreen(SessionScreen):
             self._choose(wanted)
         if view in VIEWS:
             self.action_tab(view)
+        kernel, self.profiler.kernel_wanted = self.profiler.kernel_wanted, ""
+        if kernel:
+            self.query_one(TimelinePane).want_kernel(kernel)
 
     def _choose(self, run_id: str) -> None:
         self._run = run_id
@@ -90,10 +102,16 @@ class ProfileScreen(SessionScreen):
         self._show_tabs()
         if run is None:
             self.query_one(TimelinePane).show(session, "", None, "Nothing was run yet.")
+            self.query_one(CompilePane).show(None, "Nothing was run yet.")
+            self.query_one(MemoryPane).show(session, None)
             return
         source = source_of(session, run)
         words = "" if TEXT_NAME in source.texts else f"No timeline. {why_no_capture(run)}"
         self.query_one(TimelinePane).show(session, source.id if TEXT_NAME in source.texts else "", source.steps, words)
+        passes = run.compile_passes
+        self.query_one(CompilePane).show(passes.tree if passes is not None else None, why_no_passes(run))
+        if self._view == "memory":
+            self.query_one(MemoryPane).show(session, run)
 
     # -- tabs -------------------------------------------------------------------------------------------------
 
@@ -107,9 +125,16 @@ class ProfileScreen(SessionScreen):
 
     def action_tab(self, name: str) -> None:
         """To a view."""
-        if name in VIEWS:
-            self._view = name
-            self._show_tabs()
+        if name not in VIEWS:
+            return
+        self._view = name
+        for view in VIEWS:
+            self.query_one(f"#{view}").display = view == name
+        if name == "memory":
+            session = self.profiler.session
+            self.query_one(MemoryPane).show(session, session.runs.get(self._run))
+        self.query_one(FOCUS[name]).focus()
+        self._show_tabs()
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -150,39 +175,30 @@ class ProfileScreen(SessionScreen):
         else:
             self.profiler.show_hlo(run, kernel=message.name)
 
+    @on(BufferList.HloWanted)
+    def _to_instruction(self, message: BufferList.HloWanted) -> None:
+        self.profiler.show_hlo(self._run, kernel=message.name)
+
     async def action_back(self) -> None:
         """Clears the search; then back to where this was opened."""
         if not self.query_one(TimelinePane).clear_search():
             self.profiler.leave_profile()
 
 
-def source_of(session: Session, run: Run) -> Run:
-    """The run that has the captures: `run` itself, or for a program of an opened profile the whole profile."""
-    if TEXT_NAME in run.texts or run.plan.how != "imported":
-        return run
-    return next((one for one in session.runs.values() if TEXT_NAME in one.texts), run)
-
-
-def views_of(session: Session, run: Run) -> frozenset[str]:
-    """Which views of a run have something to show."""
-    found = set()
-    if TEXT_NAME in source_of(session, run).texts:
-        found.add("timeline")
-    if run.compile_passes is not None:
-        found.add("compile")
-    if run.buffers is not None or run.memory is not None or "hlo" in run.texts:
-        found.add("memory")
-    return frozenset(found)
-
-
-def first_with_capture(session: Session, wanted: str) -> str:
-    """The run that is asked for, if it has anything to show, else the first that has."""
-    runs = session.runs
-    if wanted in runs and views_of(session, runs[wanted]):
-        return wanted
-    captured = [run.id for run in runs.values() if "timeline" in views_of(session, run)]
-    compiled = [run.id for run in runs.values() if run.plan.how == "jit" and run.id in captured]
-    return next(iter([*compiled, *captured, wanted, *runs]), "")
+def why_no_passes(run: Run) -> str:
+    """Why nothing is known of where the time of a compile went."""
+    if run.plan.how == "numpy":
+        return "NumPy compiles nothing."
+    if run.plan.how == "eager":
+        return "Op by op there is no one compile: Details of the run lists what each op took."
+    if run.plan.how == "imported":
+        return "This profile was taken of a run, and has no compile in it; or only one without phases."
+    if not run.over:
+        return "The compile is captured after the timing; this run is not there yet."
+    untaken = [str(row.get("message", "")) for row in run.trust["compile"].rows] if "compile" in run.trust else []
+    if untaken and "compile" not in run.captures:
+        return f"The compile was not captured: {untaken[0]}."
+    return "The compile was not captured (--no-capture, or a session of an older version)."
 
 
 def run_of_op(session: Session, run_id: str, module: str, program: str | None) -> str | None:

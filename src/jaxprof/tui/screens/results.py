@@ -14,6 +14,7 @@ from textual.content import Content
 from jaxprof.safe_text import safe, shorten
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
+from jaxprof.tui.views import views_of
 from jaxprof.tui.widgets.facts import failure_lines, figure_lines, published_lines, warning_lines
 from jaxprof.tui.widgets.phase_bars import PhaseRow, phase_bars
 from jaxprof.tui.widgets.picture import Lines, Picture
@@ -39,6 +40,25 @@ class ResultsScreen(SessionScreen):
             "enter", "open", "Details", tooltip="All phases, samples, break-even and environment", id="results.open"
         ),
         Binding("h", "hlo", "HLO", tooltip="What XLA made of this run", id="results.hlo"),
+        Binding(
+            "t", "profile('timeline')", "Timeline", tooltip="When the kernels of this run ran", id="results.timeline"
+        ),
+        Binding(
+            "p",
+            "profile('compile')",
+            "Compile",
+            show=False,
+            tooltip="Where the time of this compile went",
+            id="results.compile",
+        ),
+        Binding(
+            "m",
+            "profile('memory')",
+            "Memory",
+            show=False,
+            tooltip="What the peak of this run's memory is made of",
+            id="results.memory",
+        ),
         Binding("s", "sort", "Sort", tooltip="Sort by the next column", id="results.sort"),
         Binding("S", "reverse", "Reverse", show=False, tooltip="Sort the other way round", id="results.reverse"),
         Binding("y", "copy", "Copy", tooltip="Copy this row as text", id="results.copy"),
@@ -175,6 +195,8 @@ class ResultsScreen(SessionScreen):
         one = self._result()
         if action == "hlo":
             return True if one is not None and "hlo" in one.run.texts else None
+        if action == "profile":
+            return True if one is not None and parameters[0] in views_of(self.profiler.session, one.run) else None
         if action in ("open", "copy", "zoom"):
             return True if one is not None or self._sweep() is not None else None
         if action == "unzoom":
@@ -196,6 +218,12 @@ class ResultsScreen(SessionScreen):
         one = self._result()
         if one is not None:
             self.profiler.show_hlo(one.run.id)
+
+    def action_profile(self, view: str) -> None:
+        """What was recorded of this run: its timeline, its compile, or its memory."""
+        one = self._result()
+        if one is not None:
+            self.profiler.show_profile(one.run.id, view)
 
     def action_sort(self) -> None:
         """By the next column."""

@@ -18,6 +18,7 @@ from jaxprof.safe_text import safe_lines, shorten
 from jaxprof.tui.again import planned_again
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
+from jaxprof.tui.views import views_of
 from jaxprof.tui.widgets.distribution import distribution
 from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.log_pane import LogPane
@@ -49,6 +50,23 @@ class RunScreen(SessionScreen):
         Binding("r", "again", "Run again", tooltip="Run this again, beside its baseline", id="run.again"),
         Binding("l", "log", "Log", tooltip="What the worker wrote to its stdout and stderr", id="run.log"),
         Binding("h", "hlo", "HLO", tooltip="What XLA made of this run", id="run.hlo"),
+        Binding("t", "profile('timeline')", "Timeline", tooltip="When the kernels of this run ran", id="run.timeline"),
+        Binding(
+            "p",
+            "profile('compile')",
+            "Compile",
+            show=False,
+            tooltip="Where the time of this compile went",
+            id="run.compile",
+        ),
+        Binding(
+            "m",
+            "profile('memory')",
+            "Memory",
+            show=False,
+            tooltip="What the peak of this run's memory is made of",
+            id="run.memory",
+        ),
     ]
 
     def __init__(self) -> None:
@@ -206,6 +224,8 @@ class RunScreen(SessionScreen):
             return True if run is not None and run.over else None
         if action == "hlo":
             return True if run is not None and "hlo" in run.texts else None
+        if action == "profile":
+            return True if run is not None and parameters[0] in views_of(self.profiler.session, run) else None
         return super().check_action(action, parameters)
 
     @property
@@ -254,6 +274,12 @@ class RunScreen(SessionScreen):
         run = self._run()
         if run is not None:
             self.profiler.show_hlo(run.id)
+
+    def action_profile(self, view: str) -> None:
+        """What was recorded of this run: its timeline, its compile, or its memory."""
+        run = self._run()
+        if run is not None:
+            self.profiler.show_profile(run.id, view)
 
 
 def _figures(one: RunResult, baseline: str, so_far: str, width: int) -> list[Content]:

@@ -18,8 +18,8 @@ WORDS: Final = {"move": "copies", "program": "programs", "wait": "waiting", "mat
 """What the legend says, where it is not the kind itself."""
 
 _DEVICE: Final = (
-    ("collective", r"all[-_ ]?(reduce|gather|to[-_ ]?all)|reduce[-_]?scatter|collective|nccl|rccl|permute|\bsend|\brecv"),
-    ("matmul", r"gemm|matmul|\bdot|_dot|conv(olution|[-_.\d]|$)|attention|cublas|cutlass|cudnn|xmma|fft|cholesky|triangular"),
+    ("collective", r"all[-_ ]?(reduce|gather|to[-_ ]?all)|reduce[-_]?scatter|collective|[nr]ccl|permute|\bsend|\brecv"),
+    ("matmul", r"gemm|matmul|\bdot|_dot|conv(olution|[-_.\d]|$)|attention|cublas|cutlass|cudnn|xmma|fft|cholesky"),
     ("reduction", r"reduc|sort|top-?k|scatter|window|cumsum|softmax"),
     ("fusion", r"fusion|elementwise|wrapped_"),
     ("move", r"copy|transpose|transfer|mem(cpy|set)|broadcast|slice|concat|\bpad|infeed|outfeed|gather|update|bitcast"),

@@ -66,6 +66,8 @@ class TimelinePane(Vertical):
         self._of = ""
         self._found: Found | None = None
         self._pattern = ""
+        self._kernel = ""
+        """That is to be gone to when the timeline is read."""
 
     def compose(self) -> ComposeResult:
         with Vertical(id="lane-box", classes="box") as box:
@@ -124,6 +126,7 @@ class TimelinePane(Vertical):
             self.view.show(None, "The recording has no events.")
         elif self.view.lanes is None:
             self.view.show(message.lanes)
+            self._take_kernel()
         else:
             self.view.recolour(message.lanes)
 
@@ -236,8 +239,18 @@ class TimelinePane(Vertical):
         self._show_facts()
         return True
 
-    def go_to_kernel(self, name: str) -> bool:
-        """Puts the cursor on the first execution of a kernel; False where there is none."""
+    def want_kernel(self, name: str) -> None:
+        """Puts the cursor on the first execution of a kernel, as soon as the timeline is read."""
+        self._kernel = name
+        self._take_kernel()
+
+    def _take_kernel(self) -> None:
+        if self._kernel and self.view.lanes is not None:
+            name, self._kernel = self._kernel, ""
+            if not self._go_to_kernel(name):
+                self.notify(f"{safe(name)} is not in this recording.", markup=False)
+
+    def _go_to_kernel(self, name: str) -> bool:
         import re
 
         from jaxprof.tui.timeline.search import search
@@ -305,9 +318,8 @@ def _cursor_lines(view: TimelineView, lanes: Lanes, lane: Lane, row: Row, at: in
     name, op = lane.labels[label]
     kind = KINDS[lane.kind_of_label[label]]
     room = max(12, width - len(times) - len(kind) - 8)
-    head = Content.assemble(
-        (shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), (WORDS.get(kind, kind), ""), f"  {times}"
-    )
+    said = f"{WORDS.get(kind, kind)}  {times}"
+    head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), said)
     parts = [where, share]
     if op is not None:
         found = lanes.ops[op]
