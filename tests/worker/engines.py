@@ -117,3 +117,29 @@ say("answer", data=None, error="no such file", advice="look again")
 control.readline()
 """
 )
+
+
+def captures_on_a_gpu(named_seconds: float, second: str = "") -> str:
+    """An engine whose capture names kernels of so much of 10 ms; `second` is what it does in the second child."""
+    return (
+        PREAMBLE
+        + f"""
+named = {named_seconds!r}
+def capture(kind, seconds):
+    say("capture_taken", kind=kind, platform="gpu", calls=2, events=40)
+    rows = [{{"name": "fusion.1", "module": "jit_f", "device": "gpu:0", "count": 2, "self_seconds": seconds}}]
+    say("kernels_measured", kind=kind, calls=2, rows=rows if seconds else [],
+        unattributed_seconds={{"gpu:0": max(0.0, 0.010 - seconds)}})
+    say("trust_reported", kind=kind, rows=[{{"code": "file", "verdict": "good", "message": "", "advice": ""}}])
+if request["attribution"]:
+    assert os.environ["XLA_FLAGS"].split()[-1] == "--xla_gpu_enable_command_buffer="
+    say("phase_ended", phase="compile", seconds=99.0)
+    say("samples_taken", series="run", seconds=[99.0] * 6)
+    {second or 'capture("attribution", 0.012)'}
+else:
+    say("samples_taken", series="run", seconds=[1e-3] * 6)
+    capture("run", named)
+say("run_finished", status="ok")
+control.readline()
+"""
+    )

@@ -39,6 +39,8 @@ class RunRequest:
     """Whether some calls, and one compile, are made once more under the profiler, after the timing."""
     keep_trace: str = ""
     """Where the raw profile of the calls is kept; empty: nowhere."""
+    attribution: bool = False
+    """Only a capture, of kind `attribution`, and no timing: for a process whose `XLA_FLAGS` make kernels tell names."""
     seed: int = 0
 
 

@@ -22,7 +22,7 @@ from jaxprof.measure.devices import describe
 from jaxprof.measure.forecast import available_host_bytes
 from jaxprof.measure.recorder import Recorder
 from jaxprof.measure.sampling import MOST_SAMPLES, Plan, Sampler, Trial
-from jaxprof.measure.stages import Program, compile_stages, settings
+from jaxprof.measure.stages import Program, as_jitted, compile_stages, settings
 from jaxprof.measure.transfer import Arguments, output_bytes, transfer_in, transfer_out
 from jaxprof.units import bytes_
 from jaxprof.workloads.model import Variant
@@ -63,6 +63,34 @@ def run_jax(
         recorder.emit(warning)
     with settings(device, variant.precision, compilation_cache_on=request.compilation_cache):
         return _measure(recorder, sampler, variant, request, function, host, device)
+
+
+def attribute_jax(
+    recorder: Recorder, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
+) -> None:
+    """A capture of the same calls and nothing else, of kind `attribution`. The caller's process has the flags for it.
+
+    Neither compile nor calls are a headline: the program may be another one than the default's.
+    """
+    from jaxprof.measure.capture import capture_run
+
+    function = as_jitted(variant.build(request.parameters))
+    arguments = Arguments.of(host)
+    with settings(device, variant.precision, compilation_cache_on=request.compilation_cache):
+        placed = arguments.fresh(device) if variant.inputs == "device" else host
+        donates = bool(function.lower(*placed).donate_argnums)
+        calls = Calls(function, placed, (lambda: arguments.fresh(device)) if donates else None)
+        for _ in range(2):  # the first one compiles
+            (given,) = calls.sets(1)
+            began = time.perf_counter()
+            jax.block_until_ready(function(*given))
+            call_seconds = time.perf_counter() - began
+
+        def call() -> None:
+            (given,) = calls.sets(1)
+            jax.block_until_ready(function(*given))
+
+        capture_run(recorder, call, call_seconds, kind="attribution")
 
 
 def _measure(

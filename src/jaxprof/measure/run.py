@@ -132,6 +132,11 @@ def _measured(
     with recorder.phase("inputs"):
         inputs = make_inputs(workload, request.parameters, request.seed)
         arguments = variant.arguments(inputs)
+    if request.attribution:
+        from jaxprof.measure.jax_run import attribute_jax
+
+        attribute_jax(recorder, variant, request, arguments, device)
+        return
     precision = words = ""
     if variant.how == "numpy":
         from jaxprof.measure.numpy_run import run_numpy

@@ -13,8 +13,9 @@ from typing import Any
 from jaxprof.events import KernelsMeasured
 from jaxprof.session import Run, Session
 
-KINDS = ("run", "attribution", "imported")
-"""Captures that a run's kernels may be taken from, the best first."""
+KINDS = ("attribution", "run", "imported")
+"""Captures that a run's kernels may be taken from, the best first: the one that is there for the names only comes
+before the one that it was made for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,19 +14,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeGuard
 
-from jaxprof.engine.request import Answer, Request
+from jaxprof.engine.request import Answer, Request, RunRequest
 from jaxprof.errors import JaxprofError, StorageError
 from jaxprof.events import (
     DeviceReading,
     Event,
     Heartbeat,
     LogLine,
+    PhaseEnded,
+    PhaseStarted,
     RunClosed,
     RunFinished,
     RunPlanned,
     SessionClosed,
     TextChunk,
     TextRecorded,
+    TrustReported,
     WarningRaised,
     WorkerStarted,
 )
@@ -35,6 +38,7 @@ from jaxprof.session.texts import split
 from jaxprof.stats import summarise
 from jaxprof.store import LogWriter
 from jaxprof.telemetry.placement import WorkerEnvironment
+from jaxprof.worker import attribution
 from jaxprof.worker.interpreter import Interpreter
 from jaxprof.worker.placement import place
 from jaxprof.worker.planning import Planned
@@ -210,11 +214,47 @@ class Conductor:
             process.close()
             self._tell_readings(run, watch.take())
             watch.close()
+        if finished.status == "ok":
+            self._attribute(run, planned, placement)
         for made in self._made.values():
             if self.session.runs[made].closed is None:
                 self._close_run(made, replace(finished, run=made))
         self._made = {}
         self._close_run(run, finished)
+
+    def _attribute(self, run: str, planned: Planned, placement: WorkerEnvironment) -> None:
+        """Where the run's kernels told no names: a capture of a second child, which makes them tell."""
+        known, flags = self.session.runs[run], attribution.xla_flags(placement.environment)
+        captured, kernels = known.captures.get("run"), known.measured.get("run")
+        request = run_request(run, planned, placement.device, None)
+        if not isinstance(request, RunRequest) or not attribution.is_needed(
+            planned.device, flags, captured, kernels, how=planned.how
+        ):
+            return
+        began = time.monotonic()
+        self._emit(PhaseStarted(run=run, phase="capture_attribution"))
+        try:
+            process = EngineProcess(self.interpreter, attribution.environment(placement.environment))
+        except JaxprofError as error:
+            self._emit(attribution.untaken(run, error.what))
+            return
+        with self._lock:
+            self._process = process
+        try:
+            for event in attribution.follow(process, attribution.request(request), BATCH_SECONDS):
+                compared = attribution.comparison(kernels, known.measured.get(attribution.KIND))
+                if isinstance(event, TrustReported) and compared is not None:
+                    event = replace(event, rows=[*event.rows, compared])
+                self._emit(event)
+                self._flush_when_due()
+        except JaxprofError as error:
+            self._emit(attribution.untaken(run, error.what))
+        finally:
+            with self._lock:
+                self._process = None
+            process.close()
+            took = time.monotonic() - began
+            self._emit(PhaseEnded(run=run, phase="capture_attribution", seconds=took))
 
     def _new_id(self) -> str:
         self._count += 1
