@@ -276,6 +276,27 @@ async def test_a_file_is_opened_and_its_modules_are_chosen_among(tmp_path: Path)
         assert "jit_other" in screen_text(stage.app)
 
 
+async def test_the_app_opens_hlo_where_it_opens_sessions(tmp_path: Path) -> None:
+    path = tmp_path / "module_0001.jit_loss.cpu_after_optimizations.txt"
+    path.write_text(HLO)
+    for given in (path, tmp_path):
+        stage = Stage(given)
+        async with stage.app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda stage=stage: "dot.1" in screen_text(stage.app))  # type: ignore[misc]
+            assert "[Kernels 4]" in screen_text(stage.app)
+
+
+async def test_another_screen_leads_to_a_kernel() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        stage.app.set_session(program_session(), None)
+        stage.app.show_hlo("r1", kernel="reduce.1")
+        await until(pilot, lambda: f"{FILE}:20 in loss" in screen_text(stage.app))
+        stage.app.action_go("home")
+        stage.app.show_hlo("r1", kernel="tanh_fusion")
+        await until(pilot, lambda: f"{FILE}:11 in layer" in screen_text(stage.app))
+
+
 async def test_a_file_that_is_no_hlo_is_told(tmp_path: Path) -> None:
     path = tmp_path / "picture.png"
     path.write_bytes(b"\x89PNG\r\n")

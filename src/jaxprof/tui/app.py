@@ -106,6 +106,8 @@ class JaxprofApp(App[None]):
         """The view that Profile is gone to for: `timeline`, `compile` or `memory`; taken when it comes into view."""
         self.kernel_wanted = ""
         """The kernel that HLO or Profile is gone to for; taken when it comes into view."""
+        self.hlo_wanted: Path | None = None
+        """The HLO file, or folder of dumps, that HLO is gone to for; taken when it comes into view."""
         self._profile_from = "home"
         self.live = Live(self, interpreter, make)
         self.session_screens: list[SessionScreen] = []
@@ -195,6 +197,15 @@ class JaxprofApp(App[None]):
         self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel
         self.switch_mode("hlo")
 
+    def open_hlo(self, path: Path) -> None:
+        """Goes to the HLO in a file, or in a folder that XLA dumped into."""
+        self.hlo_wanted = path
+        in_view = self.current_mode == "hlo"
+        self.switch_mode("hlo")
+        for screen in self.session_screens:
+            if in_view and screen.MODE == "hlo":
+                screen.come_into_view()
+
     def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
         """Goes to what was recorded of that run, and there to a kernel; Esc leads back to where one is now."""
         self.run_in_view, self.view_wanted, self.kernel_wanted = run or self.run_in_view, view, kernel
@@ -231,7 +242,12 @@ class JaxprofApp(App[None]):
         self._tell(frozenset(session.runs), replaced=True)
 
     def open_session(self, path: Path, go: str = "results") -> None:
-        """Opens a session file: read in a thread, then followed if somebody still writes it."""
+        """Opens a session file: read in a thread, then followed if somebody still writes it. Or HLO, or its dumps."""
+        from jaxprof.tui.programs.program import holds_hlo
+
+        if holds_hlo(path):
+            self.open_hlo(path)
+            return
         self._show_live = self.live.session is not None and path == self.live.path
         if self._show_live and self.live.session is not None:
             self.set_session(self.live.session, path)

@@ -22,11 +22,14 @@ def command(file: str, python: str | None, profile_run: str, hosts: tuple[str, .
     """Open FILE in the terminal app: a session's path or name, part of it, or `last`.
 
     Or a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that jax.profiler
-    wrote to. `jaxprof import` keeps one as a session.
+    wrote to. `jaxprof import` keeps one as a session. Or HLO: text, a proto, the folder of an XLA dump.
     """
     from jaxprof.session import Session
     from jaxprof.store import Follower, Library
+    from jaxprof.tui.programs.program import holds_hlo
 
+    if holds_hlo(Path(file).expanduser()):
+        return launch_app(Path(file).expanduser(), python)
     profile = profile_at(file)
     if profile is not None:
         from jaxprof.cli.profiles import imported

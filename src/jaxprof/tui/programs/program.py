@@ -101,6 +101,27 @@ _DUMP = re.compile(
 )
 
 
+_ENDINGS = (".hlo", ".hlo.gz", ".hlo.txt", ".hlo.pb")
+_HEAD_BYTES = 1 << 16
+
+
+def holds_hlo(path: Path) -> bool:
+    """Whether `path` is to be opened as HLO, and not as a session or a profile: a file by its ending or by a
+    `HloModule` near its beginning, a folder by the names that XLA gives to what it dumps."""
+    try:
+        if path.is_dir():
+            return any(_DUMP.match(inside.name) or inside.name.endswith(_ENDINGS) for inside in path.iterdir())
+        if not path.is_file() or path.name.endswith(".xplane.pb"):
+            return False
+        if path.name.endswith((*_ENDINGS, ".pb")):
+            return True
+        with path.open("rb") as opened:
+            head = opened.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    return not head.startswith(b"{") and b"HloModule " in head
+
+
 def programs_in(path: Path) -> list[Program]:
     """The programs of an HLO file, or of a folder that XLA dumped into. Blocks. Raises JaxprofError."""
     if path.is_dir():

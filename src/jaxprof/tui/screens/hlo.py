@@ -20,6 +20,7 @@ from textual.widgets import Static
 from textual.worker import get_current_worker
 
 from jaxprof.errors import JaxprofError
+from jaxprof.safe_text import safe
 from jaxprof.tui.dialogs.choose import Choose, Option
 from jaxprof.tui.messages import Failed
 from jaxprof.tui.programs.ceilings import device_of, measured_seconds
@@ -88,6 +89,8 @@ class HloScreen(SessionScreen):
         Binding("r", "choose_program", "Run", tooltip="Choose the run, or the module, to look at", id="hlo.program"),
         Binding("d", "choose_device", "Device", show=False,
                 tooltip="The device whose ceilings the kernels are held against", id="hlo.device"),
+        Binding("p", "profile", "Timeline", show=False, tooltip="This kernel in the timeline of the run",
+                id="hlo.profile"),
         Binding("e", "export", "Export", show=False,
                 tooltip="Write the table as CSV, or a kernel as a graph (DOT, SVG)", id="hlo.export"),
         Binding("o", "open_file", "Open file", show=False,
@@ -158,6 +161,19 @@ class HloScreen(SessionScreen):
             program = next((program for program in self._programs if program.key == wanted), None)
             if program is not None and (self._opened is None or self._opened.program.key != wanted):
                 self._choose(program)
+        path, self.profiler.hlo_wanted = self.profiler.hlo_wanted, None
+        if path is not None:
+            self.open_file(path)
+        self._take_kernel()
+
+    def _take_kernel(self) -> None:
+        """To the kernel that another screen asked for, as soon as the kernels are known."""
+        name = self.profiler.kernel_wanted
+        if name and self._lists.listed:
+            self.profiler.kernel_wanted = ""
+            self._show_tab("kernels")
+            if not self._lists.select("", name):
+                self.notify(f"{safe(name)} is no kernel of this program.", markup=False)
 
     def _first(self) -> Program | None:
         """The run that the other screens show, else the first that was compiled, else the first of the files."""
@@ -177,7 +193,7 @@ class HloScreen(SessionScreen):
         opened = self._opened
         if opened is None:
             return
-        if program is not None and not program.key.startswith("/"):
+        if program in self._programs:
             self.profiler.run_in_view = self._run_seen = program.key
         self.run_worker(lambda: self._read(opened), name="program", group="program", exclusive=True, thread=True)
 
@@ -220,6 +236,7 @@ class HloScreen(SessionScreen):
         device = self._device or device_of(session, opened.program)
         measured = measured_seconds(session.runs.get(opened.program.key))
         self._lists.show_ranking(rank(opened.kernels, device, measured))
+        self._take_kernel()
         self._follow()
 
     def _show_empty(self) -> None:
@@ -323,7 +340,7 @@ class HloScreen(SessionScreen):
         if self._texts.go_to_kernel(target.computation, target.name, remember=True):
             self._show_tab("hlo")
         else:
-            self.notify(f"{target.name} has no line of its own in this text.", markup=False)
+            self.notify(f"{safe(target.name)} has no line of its own in this text.", markup=False)
 
     @on(KernelSide.Looked)
     def _follow(self) -> None:
@@ -469,6 +486,17 @@ class HloScreen(SessionScreen):
     def on_failed(self, message: Failed) -> None:
         message.stop()
         self.profiler.tell(message.error)
+
+    def action_profile(self) -> None:
+        """To this kernel in what was recorded of the run."""
+        ranked, opened = self._lists.ranked, self._opened
+        if opened is None or ranked is None:
+            return
+        run = self.profiler.session.runs.get(opened.program.key)
+        if run is None or not run.measured:
+            self.notify("No profile of this run was recorded.", markup=False)
+            return
+        self.profiler.show_profile(run.id, kernel=ranked.kernel.name)
 
     def action_export(self) -> None:
         """Asks what to write, and where."""

@@ -236,7 +236,7 @@ def _row(prefix: str, row: Row, width: int) -> Content:
         parts.append((f" ({safe(', '.join(row.constants))})", "$code-string"))
     if row.seen:
         parts.append((" (above)", "$quiet"))
-    elif row.shared:
+    elif row.shared and row.depth:
         parts.append((" (shared)", "$quiet"))
     if row.source is not None:
         parts.append((f"  :{row.source.line}", "$quiet"))

@@ -72,6 +72,11 @@ class KernelSide(Container):
         return self._tab
 
     @property
+    def listed(self) -> bool:
+        """Whether the kernels of the program are in the table."""
+        return bool(self._ranking.kernels)
+
+    @property
     def ranked(self) -> Ranked | None:
         """The kernel under the cursor of the table."""
         return self.query_one(KernelTable).ranked
