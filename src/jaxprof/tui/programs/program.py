@@ -57,8 +57,6 @@ class Program:
     """Which of the modules in its HLO text it is."""
     device: str = ""
     """`cuda:0`; empty for a file."""
-    device_kind: str = ""
-    """As JAX names it; empty where it is not known."""
     recorded_seconds: float | None = None
     """Unix time at which it was recorded: source files that are newer may say something else by now."""
 
@@ -75,7 +73,6 @@ def programs_of(session: Session) -> list[Program]:
                     label=run.label,
                     stages={name: _reader(session, run.id, name) for name in names},
                     device=run.plan.device,
-                    device_kind=_kind(run),
                     recorded_seconds=session.header.wall_seconds or None,
                 )
             )
@@ -84,13 +81,6 @@ def programs_of(session: Session) -> list[Program]:
 
 def _reader(session: Session, run: str, name: str) -> Callable[[], Content]:
     return lambda: Content(session.text(run, name) or "")
-
-
-def _kind(run: Run) -> str:
-    for device in run.environment.devices if run.environment is not None else ():
-        if device.get("id") == run.plan.device:
-            return str(device.get("kind") or "")
-    return ""
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
