@@ -23,6 +23,7 @@ STAGES = ("jaxpr", "stablehlo", "hlo-before", "hlo")
 @click.option("--kernels", "view", flag_value="kernels", help="The kernels, with costs and their least time.")
 @click.option("--findings", "view", flag_value="findings", help="What is worth looking at, with advice.")
 @click.option("--barriers", "view", flag_value="barriers", help="Why kernels were not fused further.")
+@click.option("--passes", "view", flag_value="passes", help="Of the folder of an XLA dump: what each pass changed.")
 @click.option("--tree", metavar="KERNEL", help="What is inside a kernel, as a tree.")
 @click.option("--dot", metavar="KERNEL", help="A kernel and its neighbours as Graphviz DOT.")
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
@@ -81,6 +82,9 @@ def command(
         out=out,
         force=force,
     )
+    if view == "passes":
+        _passes(Path(target), number, form)
+        return
     if form == "csv" and view != "kernels":
         raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
     programs = find_programs(target, run_id, number, wanted)
@@ -99,6 +103,25 @@ def command(
         _view(programs, view or "kernels")
     else:
         _text(programs, stage or "hlo", target)
+
+
+def _passes(folder: Path, number: int | None, form: str) -> None:
+    from jaxprof.hlo.passes import modules_with_passes, passes
+    from jaxprof.report.passes import passes_json, passes_text
+
+    if not folder.is_dir():
+        raise UsageError(f"--passes reads the folder of an XLA dump, and {folder} is none", "--xla_dump_to names it.")
+    if form == "csv":
+        raise UsageError("only --kernels has a CSV form", "Give --format text or json.")
+    known = modules_with_passes(folder)
+    if number is not None and number > len(known):
+        listed = ", ".join(f"{at} {name}" for at, (_, name, _) in enumerate(known, 1))
+        raise UsageError(f"{folder} has {len(known)} modules with passes", f"--module takes one of: {listed}.")
+    found = passes(folder, known[number - 1][0] if number is not None else "")
+    if form == "json":
+        print_json(passes_json(found))
+    else:
+        click.echo("\n".join(passes_text(found)))
 
 
 def _text(programs: list[Program], stage: str, target: str) -> None:

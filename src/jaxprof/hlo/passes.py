@@ -1,0 +1,164 @@
+"""What each XLA pass changed, from a folder that XLA dumped into with `--xla_dump_hlo_pass_re=.*`.
+
+XLA writes a module's text after a pass (and at the start of a pipeline), under a name that says which:
+`module_0006.jit_f.0006.simplification.after_algsimp.before_simplify-sorts.txt`. Passes that changed nothing leave no
+file, so what is listed here is what happened, in order. Two states are held against each other by the fingerprints of
+their computations, which do not depend on names, and by the number of instructions of each opcode.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jaxprof.hlo.analysis.fingerprint import Difference, diff
+from jaxprof.hlo.errors import HloError
+from jaxprof.hlo.files import load
+from jaxprof.hlo.model import Module
+
+_EXTENSION: Final = r"\.(?:txt|hlo|hlo\.pb|pb)(?:\.gz)?$"
+_PASS: Final = re.compile(
+    r"(?P<module>(?:\d+\.)?module_\d+)\.(?P<name>.+?)\.(?P<number>\d{4,})\.(?P<pipeline>.+?)\.after_(?P<done>.+?)"
+    r"(?:\.before_(?P<next>.+?))?" + _EXTENSION
+)
+_STATE: Final = re.compile(
+    r"(?P<module>(?:\d+\.)?module_\d+)\.(?P<name>.+?)\.(?P<state>before_optimizations|[\w\-.]*?after_optimizations)"
+    + _EXTENSION
+)
+_START: Final = "pipeline-start"
+BEFORE: Final = "before optimization"
+AFTER: Final = "after optimization"
+
+
+@dataclass(frozen=True, slots=True)
+class PassChange:
+    """One state of a module that XLA wrote down, and how it differs from the one before."""
+
+    number: int | None
+    """XLA's own, in the file's name; None for the states before and after all passes."""
+    pipeline: str
+    name: str
+    """The pass; `pipeline-start` where XLA wrote the state down before the first pass of a pipeline."""
+    file: str
+    opcodes_before: Mapping[str, int]
+    """Instructions by opcode, in all computations; empty for the first state."""
+    opcodes_after: Mapping[str, int]
+    same: int
+    """Computations that are what they were."""
+    differences: tuple[Difference, ...]
+    """Those that changed, are new, or are gone; empty for the first state."""
+    problem: str = ""
+    """Why this file could not be read; the next state is then held against the one before it."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything but names differs."""
+        return bool(self.differences) or (bool(self.opcodes_before) and self.opcodes_before != self.opcodes_after)
+
+    @property
+    def opcode_changes(self) -> dict[str, int]:
+        """By how many instructions of each opcode there are more (or, below 0, fewer), the largest change first."""
+        if not self.opcodes_before:
+            return {}
+        every = self.opcodes_before.keys() | self.opcodes_after.keys()
+        found = {name: self.opcodes_after.get(name, 0) - self.opcodes_before.get(name, 0) for name in every}
+        order = sorted((name for name, by in found.items() if by), key=lambda name: (-abs(found[name]), name))
+        return {name: found[name] for name in order}
+
+
+@dataclass(frozen=True, slots=True)
+class ModulePasses:
+    """What XLA did to one module."""
+
+    module: str
+    """`module_0006`: as the files are named."""
+    name: str
+    passes: tuple[PassChange, ...]
+    """In the order in which they ran, the state before all passes first, where the dump has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    number: int | None
+    pipeline: str
+    name: str
+
+
+def modules_with_passes(folder: Path) -> list[tuple[str, str, int]]:
+    """Modules of the dump as `(module, name, states)`, without reading them. Raises HloError where there are none."""
+    return [(module, name, len(files)) for (module, name), files in _files(folder).items()]
+
+
+def passes(folder: Path, module: str = "") -> tuple[ModulePasses, ...]:
+    """The passes of every module in the dump, or of the one that is named so (`module_0006`, `jit_f`).
+
+    Cost: every state is read and fingerprinted. Raises HloError where the folder has no such module.
+    """
+    found = {key: files for key, files in _files(folder).items() if not module or module in key}
+    if not found:
+        raise HloError(f"no module {module} with passes in {folder}")
+    return tuple(ModulePasses(key[0], key[1], tuple(_changes(files))) for key, files in found.items())
+
+
+def _files(folder: Path) -> dict[tuple[str, str], list[_File]]:
+    """The states by module, each in order; only modules of which at least one pass was written down."""
+    found: dict[tuple[str, str], list[_File]] = {}
+    ends: dict[tuple[str, str], list[_File]] = {}
+    try:
+        paths = sorted(folder.iterdir())
+    except OSError as error:
+        raise HloError(f"{folder}: {error.strerror or error}") from None
+    for path in paths:
+        if match := _PASS.fullmatch(path.name):
+            one = _File(path, int(match["number"]), match["pipeline"], match["done"])
+            found.setdefault((match["module"], match["name"]), []).append(one)
+        elif match := _STATE.fullmatch(path.name):
+            name = BEFORE if match["state"] == "before_optimizations" else AFTER
+            ends.setdefault((match["module"], match["name"]), []).append(_File(path, None, "", name))
+    if not found:
+        raise HloError(
+            f"no passes in {folder}",
+            "XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text' writes some.",
+        )
+    return {key: _in_order(files, ends.get(key, [])) for key, files in sorted(found.items())}
+
+
+def _in_order(files: Iterable[_File], ends: Iterable[_File]) -> list[_File]:
+    first = next((one for one in ends if one.name == BEFORE), None)
+    last = next((one for one in ends if one.name == AFTER), None)
+    ordered = sorted(files, key=lambda one: one.number or 0)
+    return [*([first] if first else []), *ordered, *([last] if last else [])]
+
+
+def _changes(files: Iterable[_File]) -> Iterator[PassChange]:
+    before: Module | None = None
+    counted: Mapping[str, int] = {}
+    for file in files:
+        try:
+            after = load(file.path)[0]
+        except HloError as error:
+            yield PassChange(file.number, file.pipeline, file.name, file.path.name, counted, counted, 0, (), error.what)
+            continue
+        opcodes = _opcodes(after)
+        found = diff(before, after) if before is not None else ()
+        yield PassChange(
+            number=file.number,
+            pipeline=file.pipeline,
+            name=file.name,
+            file=file.path.name,
+            opcodes_before=counted,
+            opcodes_after=opcodes,
+            same=sum(one.status == "same" for one in found) if before is not None else len(after.computations),
+            differences=tuple(one for one in found if one.status != "same"),
+        )
+        before, counted = after, opcodes
+
+
+def _opcodes(module: Module) -> dict[str, int]:
+    computations = module.computations.values()
+    return dict(Counter(one.opcode for computation in computations for one in computation.instructions))
