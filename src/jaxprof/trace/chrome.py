@@ -40,23 +40,34 @@ _BETWEEN: Final = re.compile(r"[\s,]*")
 _WHOLE: Final = re.compile(r"-?\d{1,19}\Z")
 
 
+def _column_of_numbers() -> array[int]:
+    return array("q")
+
+
 @dataclass(slots=True)
 class _Thread:
     """The columns of one thread of the trace, as they grow."""
 
-    starts: array[int] = field(default_factory=lambda: array("q"))
-    durations: array[int] = field(default_factory=lambda: array("q"))
+    starts: array[int] = field(default_factory=_column_of_numbers)
+    durations: array[int] = field(default_factory=_column_of_numbers)
+    ops: array[int] = field(default_factory=_column_of_numbers)
+    correlations: array[int] = field(default_factory=_column_of_numbers)
+    steps: array[int] = field(default_factory=_column_of_numbers)
+    executions: array[int] = field(default_factory=_column_of_numbers)
+    ordinals: array[int] = field(default_factory=_column_of_numbers)
     names: dict[str, int] = field(default_factory=dict)
-    name_of: array[int] = field(default_factory=lambda: array("q"))
-    ops: array[int] = field(default_factory=lambda: array("q"))
-    correlations: array[int] = field(default_factory=lambda: array("q"))
-    steps: array[int] = field(default_factory=lambda: array("q"))
-    executions: array[int] = field(default_factory=lambda: array("q"))
-    ordinals: array[int] = field(default_factory=lambda: array("q"))
+    name_of: array[int] = field(default_factory=_column_of_numbers)
     launches: dict[str, int] = field(default_factory=dict)
-    launch_of: array[int] = field(default_factory=lambda: array("q"))
+    launch_of: array[int] = field(default_factory=_column_of_numbers)
     copies: dict[str, int] = field(default_factory=dict)
-    copy_of: array[int] = field(default_factory=lambda: array("q"))
+    copy_of: array[int] = field(default_factory=_column_of_numbers)
+    numbers: tuple[array[int], ...] = ()
+    """The first seven, in this order."""
+
+    def __post_init__(self) -> None:
+        self.numbers = (
+            self.starts, self.durations, self.ops, self.correlations, self.steps, self.executions, self.ordinals
+        )  # fmt: skip
 
 
 class _Reader:
@@ -92,25 +103,25 @@ class _Reader:
             self.thread_names[int(event["pid"]), int(event["tid"])] = given
 
     def _interval(self, event: dict[str, Any]) -> None:
-        start, duration = round(float(event["ts"]) * _PS_IN_US), round(float(event.get("dur", 0)) * _PS_IN_US)
         arguments = event.get("args") or {}
         name = str(event["name"])
+        values = (
+            _picoseconds(event["ts"]),
+            _picoseconds(event.get("dur", 0)),
+            self._op(name, arguments),
+            _whole(arguments.get("correlation_id"), ABSENT),
+            _whole(arguments.get("step_num"), ABSENT),
+            _whole(arguments.get("run_id"), 0),
+            _whole(arguments.get("device_ordinal"), 0),
+        )
         thread = self.threads.setdefault((int(event["pid"]), int(event["tid"])), _Thread())
-        thread.durations.append(duration)
-        try:
-            thread.starts.append(start)
-        except OverflowError:
-            thread.durations.pop()
-            raise
-        self.events += 1
+        # Everything that can fail is behind: the columns stay of one length.
+        for column, value in zip(thread.numbers, values, strict=True):
+            column.append(value)
         thread.name_of.append(thread.names.setdefault(name, len(thread.names)))
-        thread.ops.append(self._op(name, arguments))
-        thread.correlations.append(_whole(arguments.get("correlation_id"), ABSENT))
-        thread.steps.append(_whole(arguments.get("step_num"), ABSENT))
-        thread.executions.append(_whole(arguments.get("run_id"), 0))
-        thread.ordinals.append(_whole(arguments.get("device_ordinal"), 0))
         thread.launch_of.append(_text(thread.launches, arguments.get("kernel_details")))
         thread.copy_of.append(_text(thread.copies, arguments.get("memcpy_details")))
+        self.events += 1
 
     def _op(self, name: str, arguments: dict[str, Any]) -> int:
         if "hlo_op" in arguments:
@@ -129,6 +140,14 @@ class _Reader:
         return NO_OP
 
 
+def _picoseconds(microseconds: Any) -> int:
+    """Raises ValueError or OverflowError for what is no time."""
+    found = round(float(microseconds) * _PS_IN_US)
+    if not -(1 << 62) < found < 1 << 62:
+        raise OverflowError(f"{microseconds} us")
+    return found
+
+
 def _whole(value: Any, default: int) -> int:
     text = str(value) if value is not None else ""
     number = int(text) if _WHOLE.match(text) else default
@@ -139,7 +158,7 @@ def _text(known: dict[str, int], value: Any) -> int:
     return known.setdefault(str(value), len(known)) if value is not None else ABSENT
 
 
-def parse_chrome(raw: bytes, name: str) -> Trace:
+def parse_chrome(raw: bytes | bytearray, name: str) -> Trace:
     """The trace in the JSON text `raw`. Raises FileRefusedError where there are no trace events in it."""
     text = raw.decode("utf-8", "replace")
     begin = 1 if text.lstrip().startswith("[") else None

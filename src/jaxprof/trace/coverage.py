@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.trace.intervals import nesting_order
 from jaxprof.trace.model import Ints
 
 
@@ -50,7 +51,7 @@ class Coverage:
 
 def holds_others(starts: Ints, durations: Ints) -> NDArray[np.bool_]:
     """Which intervals of one thread hold another one (a while loop holds the ops of its body)."""
-    order = np.lexsort((-durations, starts))
+    order = nesting_order(starts, durations)
     begin, length = starts[order], durations[order]
     found = np.zeros(len(starts), np.bool_)
     if len(order) > 1:

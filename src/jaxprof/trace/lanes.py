@@ -14,9 +14,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.trace.intervals import distinct
 from jaxprof.trace.matching import match_kernels
 from jaxprof.trace.model import (
     ABSENT,
+    LONGEST_PS,
     NO_OP,
     PROGRAM_MASK,
     Ints,
@@ -53,11 +55,11 @@ _DAMAGE = (TruncatedError, IndexError, ValueError, OverflowError)
 
 def lanes_of(space: Space) -> Trace:
     """The lanes of a space, on one clock. What cannot be read of it is named in `problems`."""
-    trace = Trace(hosts=list(space.hosts), problems=list(space.problems))
+    trace = Trace(hosts=list(space.hosts), problems=space.problems)
     trace.errors, trace.warnings = list(space.errors), list(space.warnings)
     lines = {id(plane): _readable_lines(plane, trace) for plane in space.planes}
     stamps = [line.timestamp_ns for found in lines.values() for line in found if len(line)]
-    trace.origin_ns = min(stamps, default=0)
+    trace.origin_ns = _origin(stamps)
     ops = OpNumbers()
     for plane in space.planes:
         device = DEVICE.match(plane.name)
@@ -73,6 +75,12 @@ def lanes_of(space: Space) -> Trace:
     trace.ops = ops.list
     match_kernels(trace)
     return trace
+
+
+def _origin(stamps: list[int]) -> int:
+    """The earliest of the lines' clocks; one that is days away from the others is damage."""
+    middle = sorted(stamps)[len(stamps) // 2] if stamps else 0
+    return min((stamp for stamp in stamps if abs(stamp - middle) < LONGEST_PS // 1000), default=0)
 
 
 def _readable_lines(plane: Plane, trace: Trace) -> list[Line]:
@@ -105,7 +113,8 @@ def _device_lanes(plane: Plane, lines: list[Line], device: re.Match[str], trace:
     platform = device["platform"].lower().replace("custom", "gpu")
     label = f"{platform}:{device['number']}"
     trace.devices[label] = {name: value for name, value in plane.stats.items() if not isinstance(value, bytes)}
-    modules = _module_names(plane, lines)
+    modules: dict[int, str] = {}
+    _guarded(trace, plane.name, _module_names, plane, lines, modules)
 
     def read(line: Line) -> None:
         name = line.name or line.display_name
@@ -136,7 +145,8 @@ def _host_lanes(plane: Plane, lines: list[Line], trace: Trace, ops: OpNumbers) -
 
     def read(line: Line) -> None:
         lane = _lane(line, trace, HOST, line.name or line.display_name or "(no name)", HOST)
-        columns = line.stats(plane.stat_ids(*_OP_STATS, "step_num", "memcpy_details"))
+        marks = np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+        columns = line.stats(plane.stat_ids(*_OP_STATS, "step_num", "memcpy_details"), ~marks)
         _ops_of_events(plane, columns, lane, ops)
         step = columns.get("step_num")
         if step is not None and step.present.any():
@@ -144,7 +154,6 @@ def _host_lanes(plane: Plane, lines: list[Line], trace: Trace, ops: OpNumbers) -
         lane.copy = _text_column(plane, columns.get("memcpy_details"))
         launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
         own = (lane.op_of != NO_OP) & ~launches if not on_device else np.zeros(len(lane), np.bool_)
-        marks = np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
         _add(trace, lane.select(np.flatnonzero(~own & ~marks)))
         if own.any():
             trace.platform = "cpu"
@@ -166,7 +175,7 @@ def _add_cpu_lanes(plane: Plane, lane: Lane, rows: Ints, ordinal: StatColumn | N
 
 def _lane(line: Line, trace: Trace, device: str, name: str, kind: Kind) -> Lane:
     metadata = line.plane.event_metadata
-    ids, name_of = np.unique(line.metadata_ids, return_inverse=True)
+    ids, name_of = distinct(line.metadata_ids)
     texts = []
     for key in ids.tolist():
         known = metadata.get(key)
@@ -179,7 +188,7 @@ def _lane(line: Line, trace: Trace, device: str, name: str, kind: Kind) -> Lane:
         starts=line.starts_ps + shift,
         durations=line.durations_ps,
         names=texts,
-        name_of=name_of.astype(np.int64),
+        name_of=name_of,
         op_of=np.full(len(line), NO_OP, np.int64),
     )
 
@@ -194,13 +203,14 @@ def _ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops
         return
     if (execution := columns.get("run_id")) is not None:
         lane.execution = _integers(plane, execution, 0)
-    marks = np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
-    rows = np.flatnonzero(op.present & ~marks)
-    keys = np.stack([_keys(op, rows), _keys(module, rows), _keys(program, rows)])
-    different, which = np.unique(keys, axis=1, return_inverse=True)
-    first = np.full(different.shape[1], len(rows), np.int64)
-    np.minimum.at(first, which.ravel(), np.arange(len(rows)))
-    numbers = np.empty(different.shape[1], np.int64)
+    rows = np.flatnonzero(op.present)
+    which = distinct(_keys(op, rows))[1]
+    for column in (module, program):
+        if column is not None:
+            different, more = distinct(_keys(column, rows))
+            which = distinct(which * len(different) + more)[1]
+    first = _examples(which)
+    numbers = np.empty(len(first), np.int64)
     for index, example in enumerate(rows[first].tolist()):
         name = _text(plane, op, example)
         if not name:
@@ -214,7 +224,14 @@ def _ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops
                 name=name,
             )
         )
-    lane.op_of[rows] = numbers[which.ravel()]
+    lane.op_of[rows] = numbers[which]
+
+
+def _examples(which: Ints) -> Ints:
+    """Of each number in `which`, which holds all from 0 on, one place where it stands."""
+    found = np.zeros(int(which.max()) + 1 if len(which) else 0, np.int64)
+    found[which] = np.arange(len(which))
+    return found
 
 
 def _keys(column: StatColumn | None, rows: Ints) -> Ints:
@@ -253,9 +270,8 @@ def _text_column(plane: Plane, column: StatColumn | None) -> TextColumn | None:
     if column is None or not column.present.any():
         return None
     rows = np.flatnonzero(column.present)
-    different, which = np.unique(_keys(column, rows), return_inverse=True)
-    first = np.full(len(different), len(rows), np.int64)
-    np.minimum.at(first, which, np.arange(len(rows)))
+    which = distinct(_keys(column, rows))[1]
+    first = _examples(which)
     found = np.full(len(column.present), ABSENT, np.int64)
     found[rows] = which
     return TextColumn([_text(plane, column, row) for row in rows[first].tolist()], found)
@@ -274,23 +290,21 @@ def _own_clock(plane: Plane, line: Line, lane: Lane) -> None:
     lane.starts, lane.durations = offset.number + shift, duration.number
 
 
-def _module_names(plane: Plane, lines: list[Line]) -> dict[int, str]:
-    """Names of programs by id, from events such as `jit_f(1219…)`."""
-    found = {}
+def _module_names(plane: Plane, lines: list[Line], found: dict[int, str]) -> None:
+    """Takes the names of programs by id, from events such as `jit_f(1219…)`, into `found`."""
     for line in lines:
         if line.name != "XLA Modules":
             continue
-        for key in np.unique(line.metadata_ids).tolist():
+        for key in distinct(line.metadata_ids)[0].tolist():
             known = plane.event_metadata.get(key)
             match = MODULE.match(known.name) if known is not None else None
             if match:
                 found[int(match["id"]) & PROGRAM_MASK] = match["name"]
-    return found
 
 
 def _ops_of_metadata(plane: Plane, line: Line, lane: Lane, modules: dict[int, str], ops: OpNumbers) -> None:
     """TPU: the event's metadata names the op, its program, and what it costs."""
-    ids, which = np.unique(line.metadata_ids, return_inverse=True)
+    ids, which = distinct(line.metadata_ids)
     numbers: NDArray[np.int64] = np.full(len(ids), NO_OP, np.int64)
     for index, key in enumerate(ids.tolist()):
         known = plane.event_metadata.get(key)

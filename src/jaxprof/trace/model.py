@@ -180,7 +180,10 @@ class OpNumbers:
 def sound(lane: Lane) -> tuple[Lane, int]:
     """The lane without intervals whose times cannot be, and how many those were."""
     good = (
-        (lane.durations >= 0) & (lane.durations < LONGEST_PS) & (lane.starts > -LONGEST_PS) & (lane.starts < LONGEST_PS)
+        (lane.durations >= 0)
+        & (lane.durations < LONGEST_PS)
+        & (lane.starts > -LONGEST_PS // 1000)
+        & (lane.starts < LONGEST_PS)
     )
     dropped = len(lane) - int(np.count_nonzero(good))
     return (lane.select(np.flatnonzero(good)), dropped) if dropped else (lane, 0)

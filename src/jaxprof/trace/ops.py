@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from jaxprof.trace.intervals import medians_by_group, self_times, union_by_group
+from jaxprof.trace.intervals import distinct, medians_by_group, self_times, union_by_group
 from jaxprof.trace.model import NO_OP, Lane, Op, Trace
 
 PS = 1e-12
@@ -71,10 +71,11 @@ def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:
         op_of.append(lane.op_of[there])
         starts.append(lane.starts[there])
         durations.append(lane.durations[there])
-        own.append(self_times(lane.starts[there], lane.durations[there]))
-        pairs = np.unique(np.stack([lane.op_of[there], lane.name_of[there]]), axis=1)
-        for op, name in pairs.T.tolist():
-            kernels.setdefault(op, set()).add(lane.names[name])
+        nests = lane.kind != "stream"  # kernels of one stream may overlap, and then none holds the other
+        own.append(self_times(starts[-1], durations[-1]) if nests else durations[-1])
+        pairs = distinct(lane.op_of[there] * len(lane.names) + lane.name_of[there])[0]
+        for pair in pairs.tolist():
+            kernels.setdefault(pair // len(lane.names), set()).add(lane.names[pair % len(lane.names)])
     if not op_of:
         return []
     group, begin, length = np.concatenate(op_of), np.concatenate(starts), np.concatenate(durations)

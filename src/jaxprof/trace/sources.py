@@ -14,6 +14,7 @@ from jaxprof.trace.folders import ProfileRun, choose
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.model import Trace
 from jaxprof.trace.together import together
+from jaxprof.trace.varints import PADDING
 from jaxprof.trace.xspace import parse_xspace
 
 LARGEST_BYTES: Final = 2 << 30
@@ -57,23 +58,27 @@ def read_file(path: Path) -> Trace:
         size = path.stat().st_size
         if size > LARGEST_BYTES:
             raise FileRefusedError(f"{path} is larger than {LARGEST_BYTES >> 30} GiB", "Record fewer steps.")
-        raw = path.read_bytes()
+        raw = bytearray(size + PADDING)
+        with path.open("rb") as opened:
+            size = opened.readinto(memoryview(raw)[:size])
     except OSError as error:
         raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
-    problem = ""
+    problem, length = "", size
     if raw.startswith(_GZIP):
-        raw, problem = _unpacked(raw, path)
-    if raw[:64].lstrip()[:1] in (b"{", b"["):
-        trace = parse_chrome(raw, str(path))
+        raw, problem = _unpacked(raw[:size], path)
+        length = len(raw)
+        raw += bytes(PADDING)
+    if raw[:64].lstrip().startswith((b"{", b"[")):
+        trace = parse_chrome(raw[:length], str(path))
     else:
-        trace = lanes_of(parse_xspace(raw, str(path)))
+        trace = lanes_of(parse_xspace(raw, str(path), length))
     trace.sizes[str(path)] = size
     if problem:
         trace.problems.append(problem)
     return trace
 
 
-def _unpacked(raw: bytes, path: Path) -> tuple[bytes, str]:
+def _unpacked(raw: bytearray, path: Path) -> tuple[bytearray, str]:
     """What is in a gzip file, as far as it goes, and what is wrong with it."""
     pieces: list[bytes] = []
     total = 0
@@ -89,7 +94,7 @@ def _unpacked(raw: bytes, path: Path) -> tuple[bytes, str]:
             if unpacker.eof:
                 break
     except (zlib.error, gzip.BadGzipFile) as error:
-        return b"".join(pieces), f"{path} is damaged as a gzip file: {error}"
+        return bytearray().join(pieces), f"{path} is damaged as a gzip file: {error}"
     if total > LARGEST_BYTES:
         raise FileRefusedError(f"{path} unpacks to more than {LARGEST_BYTES >> 30} GiB", "Record fewer steps.")
-    return b"".join(pieces), "" if unpacker.eof else f"{path} is cut off: the gzip file has no end"
+    return bytearray().join(pieces), "" if unpacker.eof else f"{path} is cut off: the gzip file has no end"

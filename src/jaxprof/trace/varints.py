@@ -25,7 +25,7 @@ class TruncatedError(ValueError):
     """A message says that it is longer than the data."""
 
 
-def padded(data: bytes | memoryview) -> Bytes:
+def padded(data: bytes | bytearray) -> Bytes:
     """`data` as an array with `PADDING` zero bytes behind it."""
     raw = np.empty(len(data) + PADDING, np.uint8)
     raw[: len(data)] = np.frombuffer(data, np.uint8)
@@ -35,16 +35,17 @@ def padded(data: bytes | memoryview) -> Bytes:
 
 def varints(data: Bytes, at: Positions) -> tuple[NDArray[np.uint64], Positions]:
     """The varints that begin at `at`, and the positions behind them. Both have the shape of `at`."""
-    values = np.zeros(len(at), np.uint64)
-    after = at.copy()
-    pending = np.arange(len(at))
-    for shift in range(0, 7 * LONGEST_VARINT, 7):
+    byte = data[at]
+    values = (byte & 0x7F).astype(np.uint64)
+    after = at + 1
+    pending = np.flatnonzero(byte >= 0x80)  # most numbers of a profile are one byte long
+    for shift in range(7, 7 * LONGEST_VARINT, 7):
+        if not len(pending):
+            break
         byte = data[after[pending]]
         values[pending] |= (byte & 0x7F).astype(np.uint64) << np.uint64(shift)
         after[pending] += 1
         pending = pending[byte >= 0x80]
-        if not len(pending):
-            break
     return values, after
 
 

@@ -7,7 +7,7 @@ The file is only read, never written.
 
 from __future__ import annotations
 
-import mmap
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +20,7 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.trace.varints import (
     DELIMITED,
     FIXED64,
+    PADDING,
     VARINT,
     Bytes,
     Positions,
@@ -30,7 +31,9 @@ from jaxprof.trace.varints import (
     varint,
     varints,
 )
+from jaxprof.trace.walk import Chain
 
+Blob = bytes | bytearray
 Value = int | float | str | bytes
 
 SPACE_PLANES, SPACE_ERRORS, SPACE_WARNINGS, SPACE_HOSTS = 1, 2, 3, 4
@@ -40,6 +43,10 @@ EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS, EVENT_STATS = 1, 2, 3, 4
 STAT_ID, STAT_DOUBLE, STAT_UINT64, STAT_INT64, STAT_STRING, STAT_BYTES, STAT_REFERENCE = 1, 2, 3, 4, 5, 6, 7
 _EVENT_TAG = (LINE_EVENTS << 3) | DELIMITED
 _STAT_TAG = (EVENT_STATS << 3) | DELIMITED
+_PLANE_NAME = re.compile(r"/|#|Task Environment$")
+"""How planes are called: `/host:CPU`, `/device:GPU:0`, `#Chip0#...`."""
+_BLOCK = 1 << 14
+"""Events that are decoded at once: what is needed on the way then stays in the cache, and in memory that is there."""
 _MOST_STATS = 64
 """Statistics of one event that are looked at: more than any profiler writes."""
 
@@ -64,7 +71,7 @@ class StatColumn:
     text_end: NDArray[np.int64]
     """0 where the value is no text of its own."""
     is_reference: NDArray[np.bool_]
-    blob: bytes | mmap.mmap
+    blob: Blob
     """The file, in which texts lie."""
 
 
@@ -78,25 +85,19 @@ class Line:
         self.name = ""
         self.display_name = ""
         self.timestamp_ns = 0
-        self._first_event = self._events_end = begin
         self._scan(begin, end)
 
     def _scan(self, begin: int, end: int) -> None:
-        """Reads the line's own fields; the run of events is jumped over, and found again by `_bounds`."""
-        data = self._data
-        starts: list[int] = []
+        """Reads the line's own fields; events are only jumped over: their bytes are looked at when they are wanted."""
+        data, blob = self._data, self.plane.space.blob
+        starts: list[Positions] = [np.zeros(0, np.int64)]
+        chain: Chain | None = None
         at = begin
-        blob = self.plane.space.blob
         while at < end:
             if blob[at] == _EVENT_TAG:
-                starts.append(at)
-                length = blob[at + 1]
-                at += 2
-                if length >= 0x80:
-                    length, at = varint(data, at - 1)
-                at += length
-                if at > end:
-                    raise TruncatedError(f"an event at byte {starts[-1]} is longer than its line")
+                chain = chain or Chain(data, blob, at, end, _EVENT_TAG)
+                found, at = chain.run(at)
+                starts += found
                 continue
             number, kind, content, after = next(fields(data, at, end))
             if kind == VARINT:
@@ -112,7 +113,7 @@ class Line:
                 else:
                     self.display_name = text
             at = after
-        self._starts: Positions = np.array(starts, np.int64)
+        self._starts: Positions = np.concatenate(starts)
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -123,34 +124,48 @@ class Line:
 
         The profiler writes the three numbers in order and leaves a zero out; any other order is read one by one.
         """
+        count = len(self._starts)
+        columns = tuple(np.zeros(count, np.int64) for _ in range(5))
+        for begin in range(0, count, _BLOCK):
+            block = slice(begin, begin + _BLOCK)
+            for column, values in zip(columns, self._numbers(self._starts[block]), strict=True):
+                column[block] = values
+        return columns[0], columns[1], columns[2], columns[3], columns[4]
+
+    def _numbers(self, starts: Positions) -> tuple[Positions, ...]:
+        """The five columns of `_columns`, of the events that begin there."""
         data = self._data
-        lengths, at = varints(data, self._starts + 1)
-        end = at + lengths.astype(np.int64)
+        lengths, at = varints(data, starts + 1)
+        end = _behind(at, lengths, np.full(len(at), len(data) - PADDING))
         found = []
         for number in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
             there = (data[at] == (number << 3)) & (at < end)
-            values = np.zeros(len(at), np.int64)
-            if there.any():
+            if there.all():
+                read, at = varints(data, at + 1)
+                values = read.view(np.int64)
+            else:
+                values = np.zeros(len(at), np.int64)
                 read, after = varints(data, at[there] + 1)
-                values[there] = read.astype(np.int64)
+                values[there] = read.view(np.int64)
                 at = at.copy()
                 at[there] = after
             found.append(values)
         odd = np.flatnonzero((at < end) & (data[at] != _STAT_TAG))
         for index in odd.tolist():
-            self._read_alone(index, found, at, end)
-        return found[0], found[1], found[2], at, end
+            self._read_alone(int(starts[index]), index, found, at, end)
+        return (*found, at, end)
 
-    def _read_alone(self, index: int, found: list[NDArray[np.int64]], at: Positions, end: Positions) -> None:
+    def _read_alone(self, start: int, index: int, found: list[Positions], at: Positions, end: Positions) -> None:
         """An event whose fields come in another order, or with fields that we do not know."""
-        data, begin = self._data, int(self._starts[index]) + 1
-        _, begin = varint(data, begin)
+        data = self._data
+        _, begin = varint(data, start + 1)
         first_stat = int(end[index])
-        for number, kind, content, _ in fields(data, begin, int(end[index])):
+        for number, kind, content, after in fields(data, begin, int(end[index])):
             if kind == VARINT and number in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
                 found[number - 1][index] = signed(varint(data, content)[0])
             elif number == EVENT_STATS:
-                first_stat = min(first_stat, content - 2)
+                first_stat = min(first_stat, begin)
+            begin = after
         at[index] = first_stat
 
     @property
@@ -168,10 +183,13 @@ class Line:
         """How long each took, in picoseconds."""
         return self._columns[2]
 
-    def stats(self, wanted: Mapping[int, str]) -> dict[str, StatColumn]:
-        """The statistics with these metadata ids (id → name), a column each over all events of the line."""
-        data = self._data
+    def stats(self, wanted: Mapping[int, str], only: NDArray[np.bool_] | None = None) -> dict[str, StatColumn]:
+        """The statistics with these metadata ids (id → name), a column each over all events of the line.
+
+        Events where `only` is False are not looked at, and have none.
+        """
         _, _, _, position, end = self._columns
+        data = self._data
         count = len(self._starts)
         columns = {
             name: StatColumn(
@@ -183,17 +201,39 @@ class Line:
             )
             for name in wanted.values()
         }
-        rows = np.flatnonzero((position < end) & (data[position] == _STAT_TAG))
-        at = position[rows]
-        for _ in range(_MOST_STATS):
+        if not wanted:
+            return columns
+        there = (position < end) & (data[position] == _STAT_TAG)
+        rows = np.flatnonzero(there if only is None else there & only)
+        for begin in range(0, len(rows), _BLOCK):
+            block = rows[begin : begin + _BLOCK]
+            self._read_stats(columns, wanted, block, position[block], end[block])
+        return columns
+
+    def _read_stats(
+        self,
+        columns: dict[str, StatColumn],
+        wanted: Mapping[int, str],
+        rows: NDArray[np.int64],
+        at: Positions,
+        until: Positions,
+    ) -> None:
+        """Takes the statistics of these events, which begin at `at` and end before `until`, into the columns."""
+        data = self._data
+        for number in range(1, _MOST_STATS + 1):
             if not len(rows):
                 break
             lengths, inside = varints(data, at + 1)
-            after = inside + lengths.astype(np.int64)
+            after = _behind(inside, lengths, until)
             self._one_stat(columns, wanted, rows, inside, after)
-            more = (after < end[rows]) & (data[after] == _STAT_TAG)
-            rows, at = rows[more], after[more]
-        return columns
+            more = (after < until) & (data[after] == _STAT_TAG)
+            if number >= len(wanted):  # what has all that is wanted is done with
+                more &= np.add.reduce([column.present[rows] for column in columns.values()], dtype=np.int8) < len(
+                    wanted
+                )
+            if not more.all():
+                rows, after, until = rows[more], after[more], until[more]
+            at = after
 
     def _one_stat(
         self,
@@ -219,7 +259,13 @@ class Line:
             column.is_reference[row] = tags == (STAT_REFERENCE << 3)
             textual = (tags == ((STAT_STRING << 3) | DELIMITED)) | (tags == ((STAT_BYTES << 3) | DELIMITED))
             column.number[row[textual]] = content[textual]
-            column.text_end[row[textual]] = content[textual] + values[textual].astype(np.int64)
+            column.text_end[row[textual]] = _behind(content[textual], values[textual], after[chosen[textual]])
+
+
+def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:
+    """Where contents of these lengths end; a damaged length ends where what holds it does."""
+    found: Positions = at + np.minimum(lengths, np.maximum(limit - at, 0).astype(np.uint64)).astype(np.int64)
+    return found
 
 
 class Plane:
@@ -260,17 +306,24 @@ class Plane:
 
     @cached_property
     def stats(self) -> dict[str, Value]:
-        """The plane's own statistics, e.g. `clock_rate`, `memory_bandwidth` of a GPU."""
-        return self.space.stats(self._stats, self.stat_names)
+        """The plane's own statistics, e.g. `clock_rate`, `memory_bandwidth` of a GPU; none where they are damaged."""
+        try:
+            return self.space.stats(self._stats, self.stat_names)
+        except (TruncatedError, IndexError, ValueError) as error:
+            self.space.problems.append(f"{self.name}: its properties cannot be read: {error}")
+            return {}
 
     @cached_property
     def event_metadata(self) -> dict[int, EventMetadata]:
-        """By id. On old GPU files the id is the program id."""
+        """By id. On old GPU files the id is the program id. A damaged one is left out, and named in `problems`."""
         found = {}
         for begin, end in self._event_metadata:
-            key, value = self.space.map_entry((begin, end))
-            if value:
-                found[key] = self.space.metadata(key, value, self.stat_names)
+            try:
+                key, value = self.space.map_entry((begin, end))
+                if value:
+                    found[key] = self.space.metadata(key, value, self.stat_names)
+            except (TruncatedError, IndexError) as error:
+                self.space.problems.append(f"{self.name}: the name of some events cannot be read: {error}")
         return found
 
     def stat_ids(self, *names: str) -> dict[int, str]:
@@ -283,7 +336,7 @@ class Space:
     """A whole file. `problems` says what could not be read of it."""
 
     data: Bytes
-    blob: bytes | mmap.mmap
+    blob: Blob
     planes: list[Plane] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -359,19 +412,21 @@ def read_xspace(path: Path) -> Space:
     A file that was cut off gives the planes that are whole, and says so in `problems`.
     """
     try:
-        raw = path.read_bytes()
+        return parse_xspace(path.read_bytes(), str(path))
     except OSError as error:
         raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
-    return parse_xspace(raw, str(path))
 
 
-def parse_xspace(raw: bytes, name: str) -> Space:
-    """As `read_xspace`, of bytes that are there already; `name` is for messages."""
-    if not raw:
+def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
+    """As `read_xspace`, of bytes that are there already; `name` is for messages.
+
+    With a `size`, `raw` is longer than that by `PADDING` zero bytes, and need not be copied.
+    """
+    end = len(raw) if size is None else size
+    if not end:
         raise FileRefusedError(f"{name} is empty (0 bytes)", "The profiler did not finish writing it: record it again.")
-    data = padded(raw)
+    data = padded(raw) if size is None else np.frombuffer(raw, np.uint8)
     space = Space(data, raw)
-    end = len(raw)
     at = 0
     try:
         for number, kind, content, after in fields(data, 0, end):
@@ -391,4 +446,9 @@ def parse_xspace(raw: bytes, name: str) -> Space:
                 "It should be the `.xplane.pb` that jax.profiler writes under plugins/profile/<run>/.",
             ) from error
         space.problems.append(f"the file is damaged or cut off after byte {at} of {end}: {error}")
+    if not any(_PLANE_NAME.match(plane.name) for plane in space.planes):
+        raise FileRefusedError(
+            f"{name} has the form of an XSpace, but no plane of JAX's profiler",
+            "It may be another tool's. It should be the `.xplane.pb` under plugins/profile/<run>/.",
+        )
     return space

@@ -1,0 +1,133 @@
+"""Profiles for the tests, made by hand: one for each platform, small enough to add up on paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xplane_wire import Event, Line, Plane, Value, space_bytes
+
+from jaxprof.trace.lanes import lanes_of
+from jaxprof.trace.model import Trace
+from jaxprof.trace.xspace import parse_xspace
+
+US = 1_000_000
+"""Picoseconds."""
+
+
+def read(*planes: Plane, **more: Any) -> Trace:
+    """The trace of these planes."""
+    return lanes_of(parse_xspace(space_bytes(planes, **more), "made by hand"))
+
+
+def op(
+    name: str, start_us: float, us: float, *, kernel: str = "", module: str = "jit_f", program: int = 7, **stats: Value
+) -> Event:
+    """An event that names its HLO op."""
+    named = {"hlo_op": name, "hlo_module": module, "program_id": program, **stats}
+    return Event(kernel or name, round(start_us * US), round(us * US), named)
+
+
+def host(name: str, start_us: float, us: float, **stats: Value) -> Event:
+    """An event of a host thread, or of a kernel that names no op."""
+    return Event(name, round(start_us * US), round(us * US), stats)
+
+
+def cpu_plane() -> Plane:
+    """Two threads; a loop holds its body; `dot` runs on both threads at once from 20 to 30 µs."""
+    return Plane(
+        "/host:CPU",
+        [
+            Line(
+                "tf_XLAPjRtCpuClient/1",
+                [
+                    op("while.1", 0, 50, run_id=-5, device_ordinal=0),
+                    op("dot", 10, 20, run_id=-5, device_ordinal=0),
+                    host("end: dot", 30, 1),
+                    op("add", 35, 5, run_id=-5, device_ordinal=0),
+                ],
+            ),
+            Line(
+                "tf_XLAEigen/2",
+                [op("dot", 20, 20, run_id=-5, device_ordinal=0), host("ThreadpoolListener::Record", 21, 0)],
+            ),
+            Line("python", [host("train", 0, 60, step_num=3), host("PjitFunction(f)", 1, 4)]),
+        ],
+    )
+
+
+def gpu_planes() -> tuple[Plane, Plane]:
+    """One stream with a copy, two kernels of `fusion`, a library kernel between them, and one that names nothing."""
+    details = " regs:32 static_shared:0 dynamic_shared:1024 grid:16,2,1 block:128,1,1 occ_pct:50"
+    device = Plane(
+        "/device:GPU:0",
+        [
+            Line(
+                "Stream #7(Kernel)",
+                [
+                    host(
+                        "MemcpyH2D",
+                        0,
+                        10,
+                        correlation_id=1,
+                        memcpy_details="kind_src:host kind_dst:device size:4000 dest:0 async:1",
+                    ),
+                    op("fusion", 10, 20, kernel="loop_fusion.kd", correlation_id=2, kernel_details=details),
+                    host("cutlass_gemm", 30, 5, correlation_id=3),
+                    op("fusion", 40, 30, kernel="loop_fusion.kd", correlation_id=4, kernel_details=details),
+                    host("ampere_sgemm", 80, 15, correlation_id=5),
+                    host("mystery", 100, 5, correlation_id=6),
+                ],
+            ),
+            Line("XLA Ops", [op("fusion", 10, 20), op("fusion", 40, 30)], id=2),
+            Line("XLA Modules", [host("jit_f(7)", 10, 85)], id=3),
+        ],
+        stats={
+            "device_vendor": "Nvidia",
+            "core_count": 132,
+            "memory_bandwidth": 3_350_000_000_000,
+            "clock_rate": 1_980_000,
+        },
+    )
+    launches = Plane(
+        "/host:CPU",
+        [
+            Line(
+                "Host Threads/1",
+                [
+                    op("fusion", 5, 2, kernel="cuLaunchKernel", correlation_id=2),
+                    op("dot.1", 70, 2, kernel="cuLaunchKernel", correlation_id=5),
+                ],
+            )
+        ],
+    )
+    return device, launches
+
+
+def tpu_plane() -> Plane:
+    """Two executions of one program, an asynchronous collective beside a fusion, a copy that is waited for."""
+    program = -5
+    facts = {"program_id": program, "flops": 10}
+    ops = [
+        Event("%fusion.1 = f32[8] fusion(...)", 0 * US, 40 * US),
+        Event("%all-reduce-done = f32[8] all-reduce-done(...)", 40 * US, 10 * US),
+        Event("%copy-done = f32[8] copy-done(...)", 50 * US, 20 * US),
+        Event("%fusion.1 = f32[8] fusion(...)", 100 * US, 40 * US),
+    ]
+    return Plane(
+        "/device:TPU:0",
+        [
+            Line("XLA Ops", ops),
+            Line("Async XLA Ops", [Event("%all-reduce-start = f32[8] all-reduce-start(...)", 20 * US, 30 * US)], id=2),
+            Line(
+                "XLA Modules",
+                [
+                    host(f"jit_f({program & 0xFFFF_FFFF_FFFF_FFFF})", 0, 80),
+                    host(f"jit_f({program & 0xFFFF_FFFF_FFFF_FFFF})", 100, 40),
+                ],
+                id=3,
+            ),
+        ],
+        stats={"device_type_string": "TPU v6 Lite", "peak_teraflops_per_second": 918.0},
+        metadata={event.name: facts for event in ops} | {"%all-reduce-start = f32[8] all-reduce-start(...)": facts},
+        display={event.name: event.name[1:].split(" ")[0] for event in ops},
+    )

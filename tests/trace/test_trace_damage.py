@@ -1,0 +1,236 @@
+"""Damaged, foreign and hostile files: an error or a partial result that says what is missing; nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from made_traces import cpu_plane, gpu_planes, host, op, tpu_plane
+from xplane_wire import Line, Plane, space_bytes
+
+from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.events import CaptureTaken, KernelsMeasured, TrustReported, encode
+from jaxprof.trace.sources import read_profile
+from jaxprof.trace.summary import summarise
+
+WHOLE = space_bytes([cpu_plane(), *gpu_planes(), tpu_plane()])
+CHROME = json.dumps(
+    {
+        "displayTimeUnit": "ns",
+        "traceEvents": [
+            {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/host:CPU"}},
+            {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "tf_XLA/2"}},
+            {
+                "ph": "X",
+                "pid": 1,
+                "tid": 2,
+                "ts": 1.5,
+                "dur": 2.0,
+                "name": "dot",
+                "args": {"hlo_op": "dot", "hlo_module": "jit_f", "run_id": "-4"},
+            },
+            {
+                "ph": "X",
+                "pid": 1,
+                "tid": 2,
+                "ts": 5.0,
+                "dur": 4.0,
+                "name": "dot",
+                "args": {"hlo_op": "dot", "hlo_module": "jit_f", "run_id": "-3"},
+            },
+            {},
+        ],
+    }
+).encode()
+
+
+def written(folder: Path, raw: bytes, name: str = "host.xplane.pb") -> Path:
+    path = folder / name
+    path.write_bytes(raw)
+    return path
+
+
+def sound_or_refused(path: Path) -> None:
+    """Reads the file; whatever comes of it can be written into a log, or is a refusal with words."""
+    with contextlib.suppress(FileRefusedError):
+        for event in summarise(path, "imported"):
+            encode(event)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_flipped_bytes(tmp_path: Path, data: st.DataObject) -> None:
+    raw = bytearray(WHOLE)
+    for _ in range(data.draw(st.integers(1, 8))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    sound_or_refused(written(tmp_path, bytes(raw)))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(length=st.integers(0, len(WHOLE) - 1), rest=st.binary(max_size=12))
+def test_cut_off_anywhere(tmp_path: Path, length: int, rest: bytes) -> None:
+    sound_or_refused(written(tmp_path, WHOLE[:length] + rest))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(raw=st.binary(max_size=300))
+def test_anything_at_all(tmp_path: Path, raw: bytes) -> None:
+    sound_or_refused(written(tmp_path, raw))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_json(tmp_path: Path, data: st.DataObject) -> None:
+    raw = bytearray(CHROME)
+    for _ in range(data.draw(st.integers(1, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    sound_or_refused(written(tmp_path, bytes(raw[: data.draw(st.integers(1, len(raw)))]), "x.trace.json"))
+
+
+def test_an_empty_file_is_said_to_be_empty(tmp_path: Path) -> None:
+    with pytest.raises(FileRefusedError, match="0 bytes"):
+        read_profile(written(tmp_path, b""))
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"# Notes\nsome text",
+        b'{"a": 1}',
+        b"\x0a\x05\x0a\x03abc" * 40,
+        b"\x89PNG\r\n\x1a\n" + bytes(50),
+        b"\x1f\x8b" + bytes(20),
+    ],
+    ids=["text", "json", "perfetto", "png", "gzip"],
+)
+def test_files_of_other_tools_are_refused(tmp_path: Path, raw: bytes) -> None:
+    with pytest.raises(FileRefusedError):
+        read_profile(written(tmp_path, raw))
+
+
+def test_a_cut_off_file_gives_its_whole_planes_and_says_so(tmp_path: Path) -> None:
+    cut = space_bytes([cpu_plane()]) + space_bytes([tpu_plane()])[:-40]
+    events = list(summarise(written(tmp_path, cut), "imported"))
+    (measured,) = [event for event in events if isinstance(event, KernelsMeasured)]
+    (trust,) = [event for event in events if isinstance(event, TrustReported)]
+    assert {row["device"] for row in measured.rows} == {"cpu:0"}
+    assert next(row for row in trust.rows if row["code"] == "file")["verdict"] == "bad"
+
+
+def test_impossible_times_are_left_out_and_counted(tmp_path: Path) -> None:
+    line = Line("t", [op("a", 0, 5, run_id=1), op("b", 1 << 41, 5, run_id=1)])
+    trace = read_profile(written(tmp_path, space_bytes([Plane("/host:CPU", [line])])))
+    assert sum(len(lane) for lane in trace.lanes) == 1
+    assert "1 events have impossible times" in trace.problems[0]
+
+
+def test_a_renamed_file_is_told_by_what_is_in_it(tmp_path: Path) -> None:
+    assert read_profile(written(tmp_path, gzip.compress(WHOLE), "picture.png")).platform == "tpu"
+    assert read_profile(written(tmp_path, CHROME, "a.xplane.pb")).chrome
+
+
+def test_a_cut_off_gzip_gives_what_it_holds(tmp_path: Path) -> None:
+    packed = gzip.compress(space_bytes([cpu_plane()] * 3))
+    trace = read_profile(written(tmp_path, packed[:-12], "x.xplane.pb.gz"))
+    assert any("the gzip file has no end" in problem for problem in trace.problems)
+
+
+def test_names_keep_their_escape_codes_for_whoever_shows_them(tmp_path: Path) -> None:
+    name = "\x1b[31mred\x1b[0m\n\u202e"
+    trace = read_profile(
+        written(tmp_path, space_bytes([Plane("/host:CPU", [Line("t\x1b", [op(name, 0, 5, run_id=1)])])]))
+    )
+    assert trace.ops[0].name == name
+
+
+def test_a_cut_off_chrome_trace(tmp_path: Path) -> None:
+    trace = read_profile(written(tmp_path, CHROME[: CHROME.index(b'"ts": 5.0')], "x.trace.json"))
+    assert (trace.events, trace.platform) == (1, "cpu")
+    assert "cut off after 3 events" in trace.problems[0]
+
+
+@pytest.mark.parametrize(
+    "event",
+    ['{"ph":"X","pid":1,"tid":2,"ts":NaN,"dur":1,"name":"a"}', '{"ph":"X","pid":1,"tid":2,"ts":1e300,"name":"a"}',
+     '{"ph":"X","pid":1,"tid":2,"ts":1,"dur":1,"name":"a","args":"text"}', '{"ph":"X","ts":1,"name":"a"}', "[1]", "7"],
+)  # fmt: skip
+def test_an_event_of_another_form_is_left_out_and_counted(tmp_path: Path, event: str) -> None:
+    raw = CHROME.replace(b'{"ph": "X"', event.encode() + b', {"ph": "X"', 1)
+    trace = read_profile(written(tmp_path, raw, "x.trace.json"))
+    assert trace.events == 2
+    assert trace.problems == ["1 events are not of the form of a Chrome trace, and are left out"]
+
+
+def test_a_chrome_trace(tmp_path: Path) -> None:
+    events = list(summarise(written(tmp_path, gzip.compress(CHROME), "x.trace.json.gz"), "imported"))
+    assert isinstance(events[0], CaptureTaken)
+    assert events[0].wall_seconds == pytest.approx(7.5e-6)
+    (row,) = events[1].rows  # type: ignore[attr-defined]
+    assert (row["count"], row["total_seconds"], row["program"]) == (2, pytest.approx(6e-6), None)
+
+
+def test_a_chrome_trace_of_another_tool_has_no_kernels(tmp_path: Path) -> None:
+    raw = json.dumps([{"ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "name": "aten::mm"}]).encode()
+    (trust,) = [
+        one for one in summarise(written(tmp_path, raw, "torch.json"), "imported") if isinstance(one, TrustReported)
+    ]
+    assert "recorded by another tool" in next(
+        row["message"] + row["advice"] for row in trust.rows if row["code"] == "no_kernels"
+    )
+
+
+class TestFolders:
+    @staticmethod
+    def log_folder(tmp_path: Path) -> Path:
+        for run, hosts in (("2026_01_01", ["a"]), ("2026_02_02", ["a", "b"])):
+            folder = tmp_path / "plugins" / "profile" / run
+            folder.mkdir(parents=True)
+            for number, name in enumerate(hosts):
+                task = Plane(
+                    "Task Environment", stats={"profile_start_time": 1_700_000_000_000_000_000 + number * 1000}
+                )
+                written(folder, space_bytes([cpu_plane(), task]), f"{name}.xplane.pb")
+                written(folder, gzip.compress(CHROME), f"{name}.trace.json.gz")
+        return tmp_path
+
+    def test_the_newest_run_with_all_its_hosts_on_one_clock(self, tmp_path: Path) -> None:
+        trace = read_profile(self.log_folder(tmp_path))
+        starts = {
+            device: min(int(lane.starts.min()) for lane in trace.op_lanes() if lane.device == device)
+            for device in ("a/cpu:0", "b/cpu:0")
+        }
+        assert starts == {"a/cpu:0": 0, "b/cpu:0": 1_000_000}
+        assert trace.hosts == ["a", "b"]
+
+    def test_a_run_and_a_host_can_be_chosen(self, tmp_path: Path) -> None:
+        folder = self.log_folder(tmp_path)
+        assert read_profile(folder, "2026_01_01").hosts == ["a"]
+        assert {lane.device for lane in read_profile(folder, hosts=["b"]).op_lanes()} == {"cpu:0"}
+
+    def test_what_is_not_there_is_named_with_what_is(self, tmp_path: Path) -> None:
+        folder = self.log_folder(tmp_path)
+        with pytest.raises(UsageError, match="2026_02_02, 2026_01_01"):
+            read_profile(folder, "2025")
+        with pytest.raises(UsageError, match="It has a, b"):
+            read_profile(folder, hosts=["c"])
+
+    def test_a_host_that_cannot_be_read_is_left_out_and_named(self, tmp_path: Path) -> None:
+        folder = self.log_folder(tmp_path)
+        written(folder / "plugins/profile/2026_02_02", b"", "b.xplane.pb")
+        trace = read_profile(folder)
+        assert {lane.device for lane in trace.op_lanes()} == {"cpu:0"}
+        assert "b.xplane.pb is empty" in trace.problems[0]
+
+    def test_a_folder_without_a_profile(self, tmp_path: Path) -> None:
+        with pytest.raises(FileRefusedError, match="without a profile"):
+            read_profile(tmp_path)
+
+
+def test_a_host_lane_alone_is_read(tmp_path: Path) -> None:
+    trace = read_profile(written(tmp_path, space_bytes([Plane("/host:CPU", [Line("", [host("f", 0, 1)])])])))
+    assert trace.lanes[0].name == "(no name)"

@@ -1,0 +1,227 @@
+"""The table of ops, the steps and the transfers of profiles that can be added up on paper."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_traces import cpu_plane, gpu_planes, host, op, read, tpu_plane
+from xplane_wire import Line, Plane
+
+from jaxprof.trace.coverage import Coverage
+from jaxprof.trace.intervals import distinct, medians_by_group, self_times, union, union_by_group
+from jaxprof.trace.launch import copy_details, launch_details, launches_of, transfers_of
+from jaxprof.trace.model import NO_OP, Trace
+from jaxprof.trace.ops import OpTime, op_times, unattributed_seconds
+from jaxprof.trace.steps import steps_of
+
+US = 1e-6
+
+
+def table(trace: Trace) -> dict[str, OpTime]:
+    return {row.op.name: row for row in op_times(trace)}
+
+
+class TestCpu:
+    def test_a_loop_does_not_count_its_body_again(self) -> None:
+        row = table(read(cpu_plane()))["while.1"]
+        assert (row.total_seconds, row.self_seconds) == pytest.approx((50 * US, 25 * US))
+
+    def test_an_op_on_two_threads_has_cpu_time_wall_time_and_parallelism(self) -> None:
+        row = table(read(cpu_plane()))["dot"]
+        assert (row.count, row.total_seconds, row.wall_seconds) == (2, pytest.approx(40 * US), pytest.approx(30 * US))
+        assert row.parallelism == pytest.approx(40 / 30)
+
+    def test_the_ends_of_arrows_and_pool_events_are_no_ops(self) -> None:
+        trace = read(cpu_plane())
+        assert set(table(trace)) == {"while.1", "dot", "add"}
+        assert not any(name.startswith(("end: ", "Threadpool")) for lane in trace.lanes for name in _shown(trace, lane))
+
+    def test_an_annotated_step_is_made_of_kernels_and_idle_time(self) -> None:
+        steps = steps_of(read(cpu_plane()))
+        assert steps.found_by == "annotation"
+        (row,) = steps.rows
+        assert (row["name"], row["seconds"]) == ("train 3", pytest.approx(60 * US))
+        assert row["parts"] == pytest.approx(
+            {"kernels": 50 * US, "transfers": 0, "collectives_exposed": 0, "launch_gaps": 0, "idle": 10 * US}
+        )
+
+    def test_devices_of_one_process_are_told_apart_by_their_ordinal(self) -> None:
+        line = Line("t", [op("a", 0, 5, run_id=1, device_ordinal=0), op("a", 5, 7, run_id=1, device_ordinal=1)])
+        rows = op_times(read(Plane("/host:CPU", [line])))
+        assert {row.device: row.total_seconds for row in rows} == pytest.approx({"cpu:0": 5 * US, "cpu:1": 7 * US})
+
+
+def _shown(trace: Trace, lane: object) -> list[str]:
+    return [lane.names[index] for index in np.unique(lane.name_of).tolist()]  # type: ignore[attr-defined]
+
+
+class TestGpu:
+    def test_streams_are_counted_and_derived_lines_are_not(self) -> None:
+        row = table(read(*gpu_planes()))["fusion"]
+        assert (row.count, row.device, row.kernels[0]) == (3, "gpu:0", "cutlass_gemm")
+        assert row.total_seconds == pytest.approx(55 * US)
+
+    def test_a_library_kernel_is_found_by_the_correlation_of_its_launch(self) -> None:
+        row = table(read(*gpu_planes()))["dot.1"]
+        assert (row.total_seconds, row.kernels) == (pytest.approx(15 * US), ("ampere_sgemm",))
+
+    def test_a_kernel_between_two_of_one_op_is_a_guess(self) -> None:
+        trace = read(*gpu_planes())
+        stream = next(lane for lane in trace.lanes if lane.kind == "stream")
+        assert stream.guessed is not None
+        assert [stream.names[stream.name_of[row]] for row in np.flatnonzero(stream.guessed)] == ["cutlass_gemm"]
+
+    def test_what_belongs_to_no_op_is_said(self) -> None:
+        assert unattributed_seconds(read(*gpu_planes())) == pytest.approx({"gpu:0": 15 * US})
+
+    def test_a_copy_has_direction_and_bytes(self) -> None:
+        assert transfers_of(read(*gpu_planes())) == [
+            {
+                "direction": "host to device",
+                "device": "gpu:0",
+                "count": 1,
+                "total_seconds": pytest.approx(10 * US),
+                "bytes": 4000,
+            }
+        ]
+
+    def test_the_launch_of_the_longest_kernel(self) -> None:
+        trace = read(*gpu_planes())
+        assert launches_of(trace)["gpu:0", [one.name for one in trace.ops].index("fusion")] == {
+            "registers": 32,
+            "static_shared_bytes": 0,
+            "dynamic_shared_bytes": 1024,
+            "grid": [16, 2, 1],
+            "block": [128, 1, 1],
+            "occupancy": 0.5,
+        }
+
+    def test_the_time_of_an_execution_without_a_kernel_is_a_gap(self) -> None:
+        steps = steps_of(read(*gpu_planes()))
+        assert steps.found_by == "modules"
+        # 10 to 95 µs: kernels 20 + 5 + 30 + 15; nothing from 35 to 40 and from 70 to 80.
+        assert steps.rows[0]["parts"]["kernels"] == pytest.approx(70 * US)
+        assert steps.rows[0]["parts"]["launch_gaps"] == pytest.approx(15 * US)
+
+    def test_launches_alone_are_no_kernels(self) -> None:
+        trace = read(gpu_planes()[1])
+        assert (trace.platform, op_times(trace)) == ("", [])
+
+    def test_without_a_line_of_modules_an_execution_begins_where_its_first_op_comes_again(self) -> None:
+        line = Line("Stream #1(Kernel)", [op(name, start, 5) for start, name in enumerate(["a", "b", "a", "b"] * 1)])
+        line.events = [op(name, start, 5) for name, start in (("a", 0), ("b", 6), ("a", 20), ("b", 26))]
+        steps = steps_of(read(Plane("/device:GPU:0", [line])))
+        assert [round(row["seconds"] / US, 3) for row in steps.rows] == [20, 11]
+        assert steps.rows[0]["parts"]["idle"] == pytest.approx(9 * US)
+
+
+class TestTpu:
+    def test_ops_come_from_the_metadata_with_a_program_id_without_sign(self) -> None:
+        row = table(read(tpu_plane()))["fusion.1"]
+        assert (row.op.module, row.op.program, row.count) == ("jit_f", (1 << 64) - 5, 2)
+
+    def test_parts_of_a_step(self) -> None:
+        first = steps_of(read(tpu_plane())).rows[0]
+        assert first["seconds"] == pytest.approx(100 * US)
+        assert first["parts"] == pytest.approx(
+            {
+                "kernels": 40 * US,
+                "collectives_exposed": 10 * US,
+                "transfers": 20 * US,
+                "launch_gaps": 10 * US,
+                "idle": 20 * US,
+            }
+        )
+        assert first["collectives_overlapped_seconds"] == pytest.approx(20 * US)
+
+    def test_the_device_says_what_it_is(self) -> None:
+        assert read(tpu_plane()).devices["tpu:0"]["device_type_string"] == "TPU v6 Lite"
+
+
+@pytest.mark.parametrize("planes", [(cpu_plane(),), gpu_planes(), (tpu_plane(),)], ids=["cpu", "gpu", "tpu"])
+def test_the_parts_of_each_step_add_up_to_it(planes: tuple[Plane, ...]) -> None:
+    for row in steps_of(read(*planes)).rows:
+        assert sum(row["parts"].values()) == pytest.approx(row["seconds"], rel=1e-12)
+
+
+def test_a_first_step_with_fewer_ops_than_the_others_is_incomplete() -> None:
+    events = [op("b", 0, 1)] + [op(name, 10 * n + at, 1) for n in (1, 2, 3) for at, name in ((0, "a"), (3, "b"))]
+    modules = [host("jit_f(7)", 10 * n, 5) for n in range(4)]
+    plane = Plane("/device:GPU:0", [Line("Stream #1", events), Line("XLA Modules", modules, id=2)])
+    assert [row["complete"] for row in steps_of(read(plane)).rows] == [False, True, True, True]
+
+
+class TestDetails:
+    def test_amd(self) -> None:
+        text = " grid:4096,1,1 block:256,1,1 private_mem:0 group_mem:16384 occ_pct:0"
+        assert launch_details(text) == {
+            "grid": [4096, 1, 1],
+            "block": [256, 1, 1],
+            "private_bytes": 0,
+            "group_bytes": 16384,
+        }
+
+    @pytest.mark.parametrize(
+        "text",
+        ["", "garbage", "regs:-4 grid:1,2 block:0,0,0", "regs:99999999999999999999", "block:1024,1024,1 occ_pct:nan"],
+    )
+    def test_what_no_hardware_can_do_is_unknown(self, text: str) -> None:
+        assert launch_details(text) == {}
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("kind_src:device kind_dst:pinned size:8 dest:0 async:1", ("device to host", 8)),
+            ("kind:Unknown size:0 dest:512 async:1", ("", None)),
+            ("kind:DtoD size:12 dest:0", ("device to device", 12)),
+            ("size:99999999999999999999999", ("", None)),
+        ],
+    )
+    def test_copies(self, text: str, expected: tuple[str, int | None]) -> None:
+        assert copy_details(text) == expected
+
+
+class TestArithmetic:
+    """Against the plain way, on random intervals."""
+
+    def test_unions(self) -> None:
+        random = np.random.default_rng(1)
+        starts, lengths = random.integers(0, 300, 200), random.integers(0, 40, 200)
+        groups = random.integers(0, 5, 200)
+        for number, found in enumerate(union_by_group(groups, starts, lengths, 5).tolist()):
+            there = [(s, d) for s, d, g in zip(starts, lengths, groups, strict=True) if g == number]
+            assert found == len({moment for s, d in there for moment in range(s, s + d)})
+
+    def test_a_union_of_groups_that_do_not_fit_behind_each_other(self) -> None:
+        far = 1 << 59
+        groups, starts = np.array([0, 1, 1, 7]), np.array([0, 5, 10, far])
+        assert union_by_group(groups, starts, np.array([4, 10, 10, 6]), 8).tolist() == [4, 15, 0, 0, 0, 0, 0, 6]
+
+    def test_self_times(self) -> None:
+        starts, lengths = np.array([20, 0, 5, 30]), np.array([5, 50, 10, 100])
+        assert self_times(starts, lengths).tolist() == [5, 15, 10, 100]
+
+    def test_medians(self) -> None:
+        median, least, most = medians_by_group(np.array([1, 0, 1, 1, 1]), np.array([4, 9, 1, 3, 2]), 3)
+        assert (median[:2].tolist(), least.tolist(), most.tolist()) == ([9, 2.5], [9, 1, 0], [9, 4, 0])
+        assert np.isnan(median[2])
+
+    @pytest.mark.parametrize("values", [[], [5, 3, 5], [-7, 1 << 60, -7], list(range(10, 0, -1))])
+    def test_distinct_is_unique(self, values: list[int]) -> None:
+        column = np.array(values, np.int64)
+        found, which = distinct(column)
+        assert found.tolist() == sorted(set(values))
+        assert found[which].tolist() == values
+
+    def test_coverage_within_windows(self) -> None:
+        coverage = Coverage.of(np.array([10, 12, 30, 5, 40]), np.array([20, 15, 40, 5, 45]))
+        assert coverage.within(np.array([0, 14, 35, 50]), np.array([12, 32, 50, 60])).tolist() == [2, 8, 10, 0]
+
+    def test_coverage_of_nothing(self) -> None:
+        nothing = Coverage.of(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        assert nothing.within(np.array([0]), np.array([9])).tolist() == [0]
+        assert union(np.zeros(0, np.int64), np.zeros(0, np.int64)) == 0
+
+
+def test_no_op_is_never_an_index_of_an_op() -> None:
+    assert all((lane.op_of >= NO_OP).all() for lane in read(*gpu_planes()).lanes)

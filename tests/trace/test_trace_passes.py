@@ -1,0 +1,104 @@
+"""The tree of a compile: nesting, threads that wait for each other, stages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_traces import host, read
+from xplane_wire import Line, Plane
+
+from jaxprof.trace.passes import compile_tree, stage_seconds
+from jaxprof.trace.stages import STAGES, stage_of
+
+US = 1e-6
+
+
+def tree() -> dict[str, Any]:
+    python = Line("python", [host("PjitFunction(f)", 0, 120), host("backend_compile_and_load", 10, 100)])
+    compiler = Line(
+        "tf_PjRtCompilerThreadPool/1",
+        [
+            host("PjRtCpuClient::Compile", 20, 80),
+            host("HLO passes through layout assignment (jit_f)", 22, 30),
+            host("algsimp", 25, 5),
+            host("algsimp", 32, 5),
+            host("some-new-pass", 40, 4),
+            host("Codegen", 60, 30),
+        ],
+        id=2,
+    )
+    workers = [
+        Line(
+            f"tf_xla-cpu-codegen/{number}",
+            [host("FusionCompiler::Compile", 62, 20), host("CSEPass", 65, 5)],
+            id=3 + number,
+        )
+        for number in range(2)
+    ]
+    found = compile_tree(read(Plane("/host:CPU", [python, compiler, *workers])))
+    assert found is not None
+    return found
+
+
+def node(of: dict[str, Any], *names: str) -> dict[str, Any]:
+    for name in names:
+        (of,) = [child for child in of["children"] if child["name"] == name]
+    return of
+
+
+COMPILE = ("backend_compile_and_load", "PjRtCpuClient::Compile")
+
+
+def test_the_compilers_thread_hangs_below_the_call_that_waits_for_it() -> None:
+    found = tree()
+    assert found["seconds"] == pytest.approx(100 * US)
+    assert node(found, *COMPILE)["seconds"] == pytest.approx(80 * US)
+    assert node(found, COMPILE[0])["self_seconds"] == pytest.approx(20 * US)
+
+
+def test_passes_of_one_name_are_one_node_and_the_modules_name_is_left_out() -> None:
+    passes = node(tree(), *COMPILE, "HLO passes through layout assignment")
+    assert passes["self_seconds"] == pytest.approx(16 * US)
+    assert (node(passes, "algsimp")["count"], node(passes, "algsimp")["seconds"]) == (2, pytest.approx(10 * US))
+
+
+def test_workers_side_by_side_add_up_to_more_than_what_waits_for_them() -> None:
+    codegen = node(tree(), *COMPILE, "Codegen")
+    workers = node(codegen, "FusionCompiler::Compile")
+    assert (workers["count"], workers["seconds"]) == (2, pytest.approx(40 * US))
+    assert codegen["self_seconds"] == pytest.approx(10 * US)
+
+
+def test_an_unknown_pass_has_the_stage_of_its_pipeline() -> None:
+    assert node(tree(), *COMPILE, "HLO passes through layout assignment", "some-new-pass")["stage"] == "HLO passes"
+    assert stage_of("somethingWithoutAPlace") == "other"
+
+
+def test_stages_add_up_to_the_self_time_of_the_tree() -> None:
+    assert sum(stage_seconds(tree()).values()) == pytest.approx(120 * US)  # 100, and 20 by the second worker
+
+
+def test_no_compile_is_none() -> None:
+    assert compile_tree(read(Plane("/host:CPU", [Line("python", [host("f", 0, 1)])]))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [
+        ("layout-assignment", "layout"),
+        ("fusion", "fusion"),
+        ("buffer-assignment", "buffer assignment"),
+        ("gemm-algorithm-picker", "autotuning"),
+        ("CompileToTargetBinary", "PTX"),
+        ("CanonicalizerPass", "MLIR"),
+        ("RunInvariantCheckers", "verification"),
+        ("OptimizeLLVMModule", "LLVM"),
+        ("spmd-partitioning", "partitioning"),
+        ("copy-insertion", "scheduling"),
+        ("dce", "HLO passes"),
+    ],
+)
+def test_stages(name: str, stage: str) -> None:
+    assert stage_of(name) == stage
+    assert stage in STAGES
