@@ -45,7 +45,7 @@ class Tape:
         self.events: list[e.Event] = []
         self._random = random.Random(7)
 
-    def add(self, kind: type[e.Event], run: str = "", **fields: Any) -> None:
+    def add(self, kind: type[e.Event], run: str = "", /, **fields: Any) -> None:
         """One event at the tape's time."""
         self.events.append(kind(run=run, seq=len(self.events) + 1, monotonic_seconds=self.now, **fields))
 

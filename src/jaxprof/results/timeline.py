@@ -83,6 +83,9 @@ def read_timeline(text: str) -> Timeline:
 
 def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
     labels = [(str(name), op) for name, op in data["labels"]]
+    for name in ("device", "name", "kind"):
+        if not isinstance(data[name], str):
+            raise TypeError(f"a lane's {name} is no text")
     lane = TimelineLane(
         device=data["device"],
         name=data["name"],

@@ -47,13 +47,13 @@ class TrustDialog(Dialog[None]):
         lines: list[Content] = []
         for kind in dict.fromkeys((*self._run.captures, *self._run.trust)):
             lines += [Content("")] if lines else []
-            lines.append(self._title(kind, width))
+            lines += self._title(kind, width)
             for row in rows:
                 if row.capture == kind:
                     lines += _row_lines(row, width)
         return lines or [Content.styled(safe(why_no_capture(self._run)), "$text-muted")]
 
-    def _title(self, kind: str, width: int) -> Content:
+    def _title(self, kind: str, width: int) -> list[Content]:
         capture = self._run.captures.get(kind)
         parts: list[str] = []
         if capture is not None:
@@ -67,8 +67,8 @@ class TrustDialog(Dialog[None]):
                     change = capture.seconds_with / self._median - 1
                     parts.append(f"{'+' if change >= 0 else '-'}{percent(abs(change))} to the run")
         note = " · ".join(parts)
-        title = Content.assemble((CAPTURES.get(kind, safe(kind)), "bold $primary"), "  ", (safe(note), "$text-muted"))
-        return title.truncate(width, ellipsis=True)
+        head = Content.assemble((CAPTURES.get(kind, safe(kind)), "bold $primary"), "  ")
+        return hang(head, note, width, "$text-muted")
 
 
 def _row_lines(row: TrustRow, width: int) -> list[Content]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.errors import FileRefusedError
 from jaxprof.results.timeline import Timeline, TimelineLane, TimelineOp
 from jaxprof.tui.timeline.kinds import DEVICE_LANES, KINDS, kind_of
 
@@ -21,6 +22,8 @@ Floats = NDArray[np.float64]
 
 DEEPEST = 16
 """Levels of nesting that get a row; what is nested deeper is counted and said, not drawn."""
+LONGEST_NS = 1 << 56
+"""Two years: a later time is none."""
 _NUMBER = re.compile(r"[-/#_ ]*-?\d+$")
 
 
@@ -135,12 +138,18 @@ class Lanes:
 
 
 def lanes_of(timeline: Timeline, kernels: Mapping[str, str] | None = None) -> Lanes:
-    """The arrays of a timeline; `kernels` gives the HLO's kind of a kernel by its name."""
+    """The arrays of a timeline; `kernels` gives the HLO's kind of a kernel by its name.
+
+    Raises FileRefusedError where what should be a time is none.
+    """
     groups: dict[tuple[str, str, str], list[TimelineLane]] = {}
     for lane in timeline.lanes:
         if len(lane):
             groups.setdefault(_group(lane), []).append(lane)
-    lanes = [_lane(title, members, timeline.ops, kernels) for (_, _, title), members in groups.items()]
+    try:
+        lanes = [_lane(title, members, timeline.ops, kernels) for (_, _, title), members in groups.items()]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FileRefusedError(f"the timeline of this session is damaged: {error}") from error
     lanes.sort(key=lambda lane: (lane.on_device, lane.device, -_total(lane) if not lane.on_device else 0.0))
     ends = [int(row.ends.max()) for lane in lanes for row in lane.rows]
     starts = [int(row.starts[0]) for lane in lanes for row in lane.rows]
@@ -172,8 +181,8 @@ def _lane(
         labels += member.labels
         more = [kind_of(first.kind, name, None if op is None else ops[op].name, kernels) for name, op in member.labels]
         kinds = np.concatenate([kinds, np.array(more, np.int64)])
-        starts = np.asarray(member.starts, np.int64)
-        ends = starts + np.maximum(np.asarray(member.durations, np.int64), 1)
+        starts = _times(member.starts)
+        ends = starts + np.maximum(_times(member.durations), 1)
         label = np.asarray(member.label_of, np.int64) + offset
         order = np.lexsort((-ends, starts))
         found, left = _levels(member.name, starts[order], ends[order], label[order], kinds)
@@ -189,6 +198,13 @@ def _lane(
         _summary(title, rows, kinds),
         hidden,
     )
+
+
+def _times(values: list[int]) -> Ints:
+    found = np.asarray(values, np.int64)
+    if found.ndim != 1 or np.abs(found).max(initial=0) > LONGEST_NS:
+        raise ValueError("not a list of times")
+    return found
 
 
 def _levels(name: str, starts: Ints, ends: Ints, label: Ints, kinds: Ints) -> tuple[list[Row], int]:

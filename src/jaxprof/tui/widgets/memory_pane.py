@@ -190,8 +190,10 @@ class BufferList(RowList):
         if not self._buffers:
             return None
         name, shape, source, graph = _widths(width)
-        return Content.assemble(cell(" size", 10), "   ", cell("kind", 11), cell("instruction", name), cell("shape", shape),
-                                cell("source", source), " " * graph)  # fmt: skip
+        return Content.assemble(
+            cell(" size", 10), "   ", cell("kind", 11), cell("instruction", name),
+            cell("shape", shape), cell("source", source), " " * graph,
+        )  # fmt: skip
 
     def draw_row(self, index: int, width: int) -> Content:
         buffer = self._buffers[index]

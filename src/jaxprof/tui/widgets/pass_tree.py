@@ -87,11 +87,11 @@ def stage_lines(root: PassNode, width: int, most: int) -> list[Content]:
         rows = [*rows[: most - 1], (f"{len(rest)} others", sum(time for _, time, _ in rest), 0)]
     if not whole:
         return [Content.styled("No phase of this compile took any time.", "$text-muted")]
-    room = max(4, width - 19 - 9 - 8)
+    room = max(4, width - 19 - 9 - 9)
     return [
         Content.assemble(
             cell(stage, 18), " ", cell(seconds(time), 8, "bold", right=True),
-            cell(percent(time / whole), 7, "$text-muted", right=True), "  ",
+            cell(percent(time / whole) if time >= whole / 1000 else "< 0.1 %", 8, "$text-muted", right=True), "  ",
             bar(time / max(row[1] for row in rows), room, "$phase-compile"),
         )
         for stage, time, _ in rows

@@ -121,17 +121,21 @@ def stacked_parts(step: Step, width: int) -> Content:
 
 
 def _legend(step: Step, width: int) -> Content:
-    items: list[Content] = []
-    for name, (words, mark, style) in PARTS.items():
-        if name not in step.parts:
-            continue
-        part = step.parts[name]
-        if not part and name != "kernels":
-            continue
-        share = part / step.seconds if step.seconds else None
-        items.append(Content.assemble((f"{mark} ", style), f"{words} ", (seconds(part), "bold"),
-                                      (f" {percent(share)}" if width >= 60 else "", "$text-muted")))  # fmt: skip
-    return Content("   ").join(items).truncate(width, ellipsis=True)
+    """Every part that took any time: with its share, or closer together without, so that none is cut off."""
+    found = [(name, part) for name, part in step.parts.items() if part or name == "kernels"]
+    line = Content("")
+    for gap, shares in (("   ", True), ("  ", True), ("  ", False)):
+        items = []
+        for name, part in found:
+            words, mark, style = PARTS[name]
+            share = f" {percent(part / step.seconds)}" if shares and step.seconds else ""
+            items.append(
+                Content.assemble((f"{mark} ", style), f"{words} ", (seconds(part), "bold"), (share, "$text-muted"))
+            )
+        line = Content(gap).join(items)
+        if line.cell_length <= width:
+            break
+    return line.truncate(width, ellipsis=True)
 
 
 def _found_by(event: StepsMeasured, step: Step, width: int) -> Content:

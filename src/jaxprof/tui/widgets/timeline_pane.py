@@ -66,6 +66,7 @@ class TimelinePane(Vertical):
         self._of = ""
         self._found: Found | None = None
         self._pattern = ""
+        self._said = ""
         self._kernel = ""
         """That is to be gone to when the timeline is read."""
 
@@ -89,7 +90,7 @@ class TimelinePane(Vertical):
         self._steps = steps
         if run == self._of and run:
             return
-        self._of, self._found, self._pattern = run, None, ""
+        self._of, self._found, self._pattern, self._said = run, None, "", ""
         self.workers.cancel_group(self, "timeline")
         self.view.show(None, "Reading the timeline…" if run else words)
         if run:
@@ -145,7 +146,7 @@ class TimelinePane(Vertical):
         whole = lanes.end - lanes.begin
         left_out = f" · {integer(lanes.left_out)} shortest left out" if lanes.left_out else ""
         shown = f"{seconds(window.span * NS)} of {seconds(whole * NS)}" if window.span < whole else seconds(whole * NS)
-        box.border_subtitle = Content(f"{shown} · {integer(lanes.intervals)} events{left_out}")
+        box.border_subtitle = Content(self._said or f"{shown} · {integer(lanes.intervals)} events{left_out}")
         box.border_title = Content.assemble("Timeline  ", _legend(lanes, self.size.width - 46))
         found = view.under_cursor
         if found is not None:
@@ -204,12 +205,14 @@ class TimelinePane(Vertical):
                 self.view.show_found(None)
                 return
         self.view.show_found(self._found)
-        if self._found is not None:
-            self._say(f"{integer(len(self._found))} matches" if len(self._found) else "no match")
+        count = len(self._found) if self._found is not None else 0
+        self._say((f"{integer(count)} matches" if count else "no match") if message.text else "")
         self.refresh_bindings()
 
     def _say(self, text: str) -> None:
-        self.query_one("#lane-box").border_subtitle = Content(text)
+        """How the search goes, in place of what is in view, for as long as there is one."""
+        self._said = text
+        self._show_facts()
 
     @on(FilterLine.Left)
     def _searched(self) -> None:
@@ -234,7 +237,7 @@ class TimelinePane(Vertical):
         if not self._pattern:
             return False
         self.query_one(FilterLine).clear()
-        self._pattern, self._found = "", None
+        self._pattern, self._found, self._said = "", None, ""
         self.view.show_found(None)
         self._show_facts()
         return True
@@ -312,8 +315,8 @@ def _cursor_lines(view: TimelineView, lanes: Lanes, lane: Lane, row: Row, at: in
             if name
         )
         head = Content.assemble(("gap" if lane.on_device else "nothing", "bold $warning"), f"  {times}")
-        return [head.truncate(width, ellipsis=True),
-                Content.styled(f"{between} · {where} · {share}", "$text-muted").truncate(width, ellipsis=True)]  # fmt: skip
+        around = Content.styled(f"{between} · {where} · {share}", "$text-muted")
+        return [head.truncate(width, ellipsis=True), around.truncate(width, ellipsis=True)]
     label = int(row.label[at])
     name, op = lane.labels[label]
     kind = KINDS[lane.kind_of_label[label]]

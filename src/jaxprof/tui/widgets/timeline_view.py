@@ -265,19 +265,20 @@ class TimelineView(Widget, can_focus=True):
         return self._with_cursor(strip) if line == self._line else strip
 
     def _title(self, place: Place, lane: Lane, row: Row) -> str:
-        assert self._lanes is not None
+        """What a line is: a lane, one of its threads by its number (the details have its name), or a deeper level."""
         room = self._gutter - 2
         several = lane.summary.capacity
+        name = lane.title if not lane.on_device else lane.device if several > 1 else device_title(lane)
+        mark, number = " ", ""
         if place.row < 0:
-            mark = "▸" if lane.opens else " "
-            prefix = f"{lane.device} " if lane.on_device else ""
-            count = f" ×{several}" if several > 1 else ""
-            text = shorten(prefix + lane.title, max(1, room - len(count))) + count
-        elif place.row == 0:
-            mark = "▾" if lane.opens else " "
-            text = shorten((f"{lane.device} " if lane.on_device else "") + row.name, room)
+            mark, number = ("▸" if lane.opens else " "), (f" ×{several}" if several > 1 else "")
+        elif row.level:
+            name = "  " * min(row.level, 4) + "└"
         else:
-            mark, text = " ", "  " * min(row.level, 3) + ("└" if row.level else shorten(row.name, room))
+            mark = "▾" if place.row == 0 and lane.opens else " "
+            if several > 1:
+                number = f" {sum(one.level == 0 for one in lane.rows[: place.row + 1])}"
+        text = shorten(name, max(1, room - len(number))) + number
         return f"{mark} {text}" + " " * max(0, room - columns(text))
 
     def _cells(self, lane: Lane, found: Columns) -> list[Segment]:
@@ -472,6 +473,15 @@ class TimelineView(Widget, can_focus=True):
     def on_mouse_up(self) -> None:
         self._drag = None
         self.release_mouse()
+
+
+_STREAM = re.compile(r"Stream #(\d+)(?:\((.*)\))?$", re.DOTALL)
+
+
+def device_title(lane: Lane) -> str:
+    """`gpu:0 #13 Compute` for a stream: what tells it from the others comes first."""
+    found = _STREAM.match(lane.title)
+    return f"{lane.device} #{found[1]} {found[2] or ''}" if found else f"{lane.device} {lane.title}"
 
 
 def as_many_as_fit(lanes: Sequence[Lane], room: int) -> set[int]:

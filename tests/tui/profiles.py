@@ -1,0 +1,151 @@
+"""Sessions with captures, made of events: a step with matmuls and copies on a GPU, seen from the host as well."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from jaxprof import events as e
+from tui import sessions
+from tui.sessions import HLO, Tape
+
+MS = 1_000_000
+
+
+def lane(device: str, name: str, kind: str, intervals: list[tuple[str, int | None, int, int]]) -> dict[str, Any]:
+    """A lane of the timeline's text: intervals of name, op, start and duration in nanoseconds, in their order."""
+    labels: list[tuple[str, int | None]] = list(dict.fromkeys((name, op) for name, op, _, _ in intervals))
+    starts = [start for _, _, start, _ in intervals]
+    return {
+        "device": device,
+        "name": name,
+        "kind": kind,
+        "labels": labels,
+        "label": [labels.index((name, op)) for name, op, _, _ in intervals],
+        "start": [start - before for start, before in zip(starts, [0, *starts], strict=False)],
+        "duration": [duration for _, _, _, duration in intervals],
+    }
+
+
+def text(lanes: list[dict[str, Any]], ops: list[tuple[str, str | None, str]], left_out: int = 0) -> str:
+    """A timeline's text."""
+    return json.dumps(
+        {"version": 1, "unit": "ns", "started_unix_ns": None, "left_out": left_out, "ops": ops, "lanes": lanes}
+    )
+
+
+def timeline(steps: int = 10, name: str = "loop_fusion") -> str:
+    """Some steps of 2 ms: 0.9 ms of a matmul, 0.5 ms of `name`, 0.2 ms of a copy, gaps between."""
+    host, stream, copies = [], [], []
+    for step in range(steps):
+        begin = step * 2 * MS
+        host += [("call", None, begin, 2 * MS - 5_000), ("PjitFunction(selu)", None, begin + 10_000, 300_000),
+                 ("ExecuteHelper", None, begin + 60_000, 150_000)]  # fmt: skip
+        stream += [("gemm_kernel", 0, begin + 200_000, 900_000), (name, 1, begin + 1_150_000, 500_000)]
+        copies.append(("MemcpyD2H", None, begin + 1_700_000, 200_000))
+    pool = [
+        lane("host", f"pool/{number}", "host", [("wait for completion", None, number * MS, 3 * MS)])
+        for number in (1, 2)
+    ]
+    return text(
+        [
+            lane("gpu:0", "Stream #1(Compute)", "stream", stream),
+            lane("gpu:0", "Stream #2(MemcpyD2H)", "stream", copies),
+            lane("host", "python", "host", host),
+            *pool,
+        ],
+        [("jit_selu", "4", "dot.1"), ("jit_selu", "4", name)],
+    )
+
+
+def steps(count: int = 10) -> list[dict[str, Any]]:
+    """As `StepsMeasured` has them."""
+    return [
+        {
+            "name": f"call {number}", "device": "gpu:0", "start_seconds": number * 2e-3, "seconds": 2e-3,
+            "complete": True, "collectives_overlapped_seconds": 0.0,
+            "parts": {"kernels": 1.4e-3, "transfers": 0.2e-3, "collectives_exposed": 0.0, "launch_gaps": 0.1e-3,
+                      "idle": 0.3e-3},
+        }
+        for number in range(count)
+    ]  # fmt: skip
+
+
+def passes(name: str = "CpuCompiler::RunBackend") -> dict[str, Any]:
+    """A compile of 50 ms, of which 30 ms are LLVM's."""
+
+    def node(name: str, stage: str, seconds: float, own: float, *children: dict[str, Any]) -> dict[str, Any]:
+        return {"name": name, "stage": stage, "seconds": seconds, "self_seconds": own, "count": 1,
+                "children": list(children)}  # fmt: skip
+
+    return node(
+        "compile", "compile", 0.05, 0.0,
+        node(name, "compile", 0.05, 0.004,
+             node("HLO passes", "HLO passes", 0.010, 0.002, node("fusion", "fusion", 0.008, 0.008)),
+             node("Codegen", "codegen", 0.036, 0.006, node("JitCompiler::Compile", "LLVM", 0.03, 0.03))),
+    )  # fmt: skip
+
+
+TRUST = [
+    {"code": "file", "verdict": "good", "message": "the whole file was read: 60 events", "advice": ""},
+    {"code": "unmatched", "verdict": "doubt", "message": "kernels with 12 % of the device's time name no HLO op",
+     "advice": "Library kernels are launched without a name; run with --no-command-buffers to have them."},
+    {"code": "steps", "verdict": "good", "message": "10 steps were found by their annotations", "advice": ""},
+]  # fmt: skip
+
+
+def captured(name: str = "loop_fusion", count: int = 10) -> Tape:
+    """A NumPy baseline and a compiled run with everything that can be recorded of it."""
+    tape = Tape()
+    tape.plan("r1", "numpy", "numpy")
+    tape.plan("r2", "jit", baseline="r1", device="cuda:0")
+    tape.numpy_run("r1")
+    tape.start("r2")
+    tape.startup("r2")
+    tape.stages("r2")
+    tape.steady("r2", 2e-3)
+    record(tape, "r2", name, count)
+    tape.check("r2")
+    tape.finish("r2")
+    tape.close()
+    return tape
+
+
+def record(tape: Tape, run: str, name: str = "loop_fusion", count: int = 10) -> None:
+    """The captures of a run."""
+    tape.add(e.CaptureTaken, run, kind="run", platform="gpu", calls=count, seconds_with=2.2e-3, wall_seconds=0.02,
+             events=60, bytes=20_000)  # fmt: skip
+    tape.add(e.TextRecorded, run, name="timeline", text=timeline(count, name))
+    tape.add(e.KernelsMeasured, run, kind="run", calls=count, rows=[])
+    tape.add(e.StepsMeasured, run, found_by="annotation", steps=steps(count))
+    tape.add(e.TrustReported, run, kind="run", rows=TRUST)
+    tape.add(e.CaptureTaken, run, kind="compile", calls=1, events=40)
+    tape.add(e.CompilePasses, run, tree=passes(f"{name}::RunBackend"))
+    tape.add(
+        e.BuffersReported, run, source="buffer assignment", peak_bytes=12_000_000,
+        parts={"argument": 4_000_000, "output": 4_000_000, "temporary": 4_000_000},
+        buffers=[
+            {"bytes": 4_000_000, "kind": "argument", "instruction": "x", "shape": "f32[1000000]{0}", "op_name": "x"},
+            {"bytes": 4_000_000, "kind": "temporary", "instruction": name, "shape": "f32[1000000]{0}",
+             "op_name": "jit(selu)/exp", "file": "/home/me/selu.py", "line": 12, "shared_with": 2},
+        ],
+        live_bytes=[4_000_000, 8_000_000, 12_000_000, 12_000_000, 8_000_000],
+    )  # fmt: skip
+
+
+def imported() -> Tape:
+    """A profile that was opened: the whole, and one program of it with its HLO."""
+    tape = Tape()
+    tape.plan("r1", "profile", "imported", workload="2026_11_20", device="gpu:0", parameters={})
+    tape.plan("r2", "profile", "imported", workload="jit_selu", device="gpu:0", parameters={"program": "4"})
+    tape.add(e.CaptureTaken, "r1", kind="imported", platform="gpu", events=60)
+    tape.add(e.TextRecorded, "r1", name="timeline", text=timeline())
+    tape.add(e.StepsMeasured, "r1", found_by="modules", steps=steps())
+    tape.add(e.TrustReported, "r1", kind="imported", rows=TRUST)
+    tape.add(e.TextRecorded, "r2", name="hlo", text=HLO)
+    tape.finish("r1")
+    tape.finish("r2")
+    return tape
+
+
+HOSTILE = sessions.HOSTILE
