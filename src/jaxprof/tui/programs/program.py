@@ -16,7 +16,7 @@ from jaxprof.errors import FileRefusedError
 
 if TYPE_CHECKING:
     from jaxprof.hlo.model import Module
-    from jaxprof.session import Run, Session
+    from jaxprof.session import Session
 
 
 class StageName(NamedTuple):
