@@ -11,8 +11,14 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+    from jaxprof.tui.app import JaxprofApp
 
 HERE = Path(__file__).resolve().parent
 SIZES = {"": (120, 40), "-80x24": (80, 24)}
@@ -53,63 +59,70 @@ def record_sweep(folder: Path) -> Path:
     return path
 
 
-async def until(condition: Callable[[], bool], pause: Callable[[], Awaitable[None]]) -> None:
-    """Waits for a condition. Raises TimeoutError."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while not condition():
-            await pause()
+class Camera:
+    """One app without a terminal, at one size, whose screens are written beside this script."""
+
+    def __init__(self, app: JaxprofApp, pilot: Pilot[None], suffix: str) -> None:
+        self.app, self.pilot, self.suffix = app, pilot, suffix
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Waits for a condition. Raises TimeoutError."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not condition():
+                await self.pilot.pause(0.1)
+
+    async def shoot(self, name: str, *keys: str, settle: float = 1.0) -> None:
+        """Presses `keys`, lets the screen settle, and writes its picture."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause(settle)
+        (HERE / f"{name}{self.suffix}.svg").write_text(self.app.export_screenshot(title="jaxprof"))
+        print(f"{name}{self.suffix}.svg")
+
+
+async def take_finished(camera: Camera, sweep: Path) -> None:
+    """Every screen on finished sessions."""
+    app = camera.app
+    await camera.until(lambda: len(app.session.runs) > 0 and app.devices.asked)
+    await camera.shoot("home", "1", settle=3.0)  # a few readings, so that the sparklines have a shape
+    await camera.shoot("results", "3")
+    await camera.shoot("detail", "down", "down", "enter")
+    await camera.pilot.press("escape")
+    await camera.shoot("hlo", "4", settle=3.0)
+    await camera.shoot("hlo-text", "enter", settle=2.0)
+    await camera.shoot("timeline", "6", "t", settle=3.0)
+    await camera.shoot("compile", "p", settle=2.0)
+    await camera.shoot("memory", "m", settle=2.0)
+    await camera.shoot("sessions", "5", settle=2.0)
+    await camera.shoot("help", "question_mark")
+    await camera.pilot.press("escape")
+    app.open_session(sweep)
+    await camera.until(lambda: app.session_path == sweep)
+    await camera.shoot("sweep", "3", settle=2.0)
+
+
+async def take_running(camera: Camera) -> None:
+    """The Run screen while a compiled variant is sampled."""
+    app = camera.app
+    await camera.pilot.pause(1.0)
+    await camera.pilot.press("down", "down", "enter")
+    await camera.until(
+        lambda: any(len(run.samples("run")) > 100 for run in app.session.runs.values() if run.plan.how == "jit")
+    )
+    await camera.shoot("run", settle=0.2)
+    app.live.close()
 
 
 async def take(path: Path, sweep: Path) -> None:
-    """All screens on finished sessions, and the Run screen on one that goes on."""
+    """All pictures, at all sizes."""
     from jaxprof.tui.app import JaxprofApp
 
     for suffix, size in SIZES.items():
         app = JaxprofApp(path)
         async with app.run_test(size=size) as pilot:
-
-            async def pause() -> None:
-                await pilot.pause(0.1)
-
-            def shoot(name: str, suffix: str = suffix, app: JaxprofApp = app) -> None:
-                (HERE / f"{name}{suffix}.svg").write_text(app.export_screenshot(title="jaxprof"))
-                print(f"{name}{suffix}.svg")
-
-            await until(lambda app=app: len(app.session.runs) > 0 and bool(app.devices.devices), pause)
-            await pilot.pause(2.5)  # a few readings, so that the sparklines have a shape
-            await pilot.press("1")
-            await pilot.pause(0.5)
-            shoot("home")
-            for key, name in (("3", "results"), ("4", "hlo"), ("5", "sessions")):
-                await pilot.press(key)
-                await pilot.pause(2.0)
-                shoot(name)
-            await pilot.press("3", "down", "down", "enter")
-            await pilot.pause(1.0)
-            shoot("detail")
-            await pilot.press("escape", "question_mark")
-            await pilot.pause(0.5)
-            shoot("help")
-            await pilot.press("escape")
-            app.open_session(sweep)
-            await until(lambda app=app: app.session_path == sweep, pause)
-            await pilot.press("3")
-            await pilot.pause(1.0)
-            shoot("sweep")
-
+            await take_finished(Camera(app, pilot, suffix), sweep)
         app = JaxprofApp()
         async with app.run_test(size=size) as pilot:
-            await pilot.pause(1.0)
-            await pilot.press("down", "down", "enter")
-            await until(
-                lambda app=app: any(
-                    len(run.samples("run")) > 20 for run in app.session.runs.values() if run.plan.how == "jit"
-                ),
-                pause,
-            )
-            (HERE / f"run{suffix}.svg").write_text(app.export_screenshot(title="jaxprof"))
-            print(f"run{suffix}.svg")
-            app.live.close()
+            await take_running(Camera(app, pilot, suffix))
 
 
 def main() -> None:
