@@ -20,7 +20,8 @@ WIDTH = 100
 _DEEPEST = 12
 _LEAST_SHARE = 0.0001
 _HEADING = (
-    "share", "self", "times", "median", "least", "most", "threads", "FLOP/s", "B/s", "devices", "kernel", "program"
+    "share", "self", "times", "median", "least", "most", "threads", "FLOP/s", "of peak", "B/s", "of peak", "devices",
+    "kernel", "program",
 )  # fmt: skip
 _WORTH_SHOWING = 0.005
 """Nodes of the compile tree with a smaller share of it are left out of the text."""
@@ -140,6 +141,9 @@ def _kernels(session: Session, run: Run) -> Iterator[str]:
         return
     if found.kernels:
         yield from kernels_lines(found.kernels)
+        unmatched = found.unmatched_share
+        if unmatched is not None and unmatched >= _LEAST_SHARE:
+            yield f"  {percent(unmatched)} of the time is of no kernel of the HLO"
     for row in found.transfers:
         moved, took = row.get("bytes"), row.get("total_seconds")
         rate = f", {scaled(moved / took, 'B/s')}" if moved and took else ""
@@ -167,13 +171,15 @@ def kernels_lines(kernels: Sequence[MeasuredKernel], *, programs: bool = False) 
                 seconds(kernel.maximum_seconds),
                 ratio(parallel) if parallel is not None and parallel > 1.005 and not several else UNKNOWN,
                 scaled(kernel.flops_per_second),
+                percent(kernel.of_peak),
                 scaled(kernel.bytes_per_second),
+                percent(kernel.of_bandwidth),
                 str(len(kernel.devices)) if several else UNKNOWN,
                 kernel.name + (" (?)" if kernel.uncertain else ""),
                 kernel.module if programs else UNKNOWN,
             )
         )
-    return table(rows, right=tuple(range(10)), widest=(*([0] * 10), 60, 40))
+    return table(rows, right=tuple(range(12)), widest=(*([0] * 12), 60, 40))
 
 
 def _compile(session: Session, run: Run) -> Iterator[str]:

@@ -45,6 +45,12 @@ class MeasuredKernel:
     flops_per_second: float | None
     """From the HLO's count; None where that does not tell, or the kernel took no time."""
     bytes_per_second: float | None
+    of_peak: float | None
+    """`flops_per_second` over the device's ceiling for the kernel's dtype; None where either is unknown."""
+    of_bandwidth: float | None
+    """`bytes_per_second` over the device's bandwidth: above 1 where a cache served it."""
+    in_hlo: bool | None
+    """Whether it is a kernel of the run's HLO; None where there is no HLO to look in."""
     names: tuple[str, ...]
     """Of the kernels on the device."""
     launch: Mapping[str, Any]
@@ -74,6 +80,21 @@ class Measured:
     transfers: tuple[Mapping[str, Any], ...]
     unattributed_seconds: Mapping[str, float]
 
+    @property
+    def unmatched_share(self) -> float | None:
+        """Share of the self time that is of no kernel of the HLO: ops it does not have (loops around their bodies,
+        other programs), and kernels of no op. None without HLO, or without any time."""
+        if any(kernel.in_hlo is None for kernel in self.kernels):
+            return None
+        copies: dict[str, float] = {}
+        for row in self.transfers:
+            device = str(row.get("device", ""))
+            copies[device] = copies.get(device, 0.0) + _number(row, "total_seconds")
+        nameless = sum(max(0.0, took - copies.get(device, 0.0)) for device, took in self.unattributed_seconds.items())
+        whole = sum(kernel.self_seconds for kernel in self.kernels) + nameless
+        matched = sum(kernel.self_seconds for kernel in self.kernels if kernel.in_hlo)
+        return 1 - matched / whole if whole > 0 else None
+
     def by_name(self) -> dict[str, MeasuredKernel]:
         """The kernels by their HLO name; of equal names of several programs, the one that took the longest."""
         return {kernel.name: kernel for kernel in reversed(self.kernels)}
@@ -86,13 +107,13 @@ def measured(session: Session, run_id: str) -> Measured | None:
     event = next((one for one in events if one.rows), events[0] if events else None)
     if event is None:
         return None
-    costs = _costs(session, run)
+    static = _static(session, run)
     groups: dict[tuple[Any, Any, Any], list[Mapping[str, Any]]] = {}
     for row in event.rows:
         if isinstance(row.get("name"), str):
             groups.setdefault((row.get("module"), row.get("program"), row["name"]), []).append(row)
     whole = sum(_number(row, "self_seconds") for rows in groups.values() for row in rows)
-    kernels = [_kernel(rows, event, whole, costs) for rows in groups.values()]
+    kernels = [_kernel(rows, event, whole, static) for rows in groups.values()]
     return Measured(
         kind=event.kind,
         kernels=tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds)),
@@ -110,30 +131,57 @@ def whole_profile(session: Session) -> tuple[MeasuredKernel, ...]:
     return tuple(sorted(shared, key=lambda kernel: -kernel.self_seconds))
 
 
-def _costs(session: Session, run: Run) -> dict[str, tuple[float | None, float | None]]:
-    """FLOPs and bytes of one execution by the kernel's name; the HLO is read only where there is some.
+@dataclass(frozen=True, slots=True)
+class _Static:
+    """What the HLO and the device say of a kernel; of one execution."""
 
-    Not of the start of an asynchronous pair: what it moves, it moves until its done.
+    flops: float | None
+    bytes: float | None
+    peak: float | None
+    bandwidth: float | None
+
+
+_UNKNOWN = _Static(None, None, None, None)
+
+
+def _static(session: Session, run: Run) -> dict[str, _Static] | None:
+    """By the kernel's name; None without HLO, which is read only where there is some.
+
+    The start of an asynchronous pair has no rates: what it moves, it moves until its done.
     """
     if "hlo" not in run.texts:
-        return {}
+        return None
+    from jaxprof.hlo.analysis import roofline
+    from jaxprof.results.ceilings import ceilings_for
     from jaxprof.results.kernels import kernels_of
 
-    known = kernels_of(session, run.id) or ()
-    return {kernel.name: (kernel.flops, kernel.bytes) for kernel in known if not kernel.asynchronous}
+    known = kernels_of(session, run.id)
+    if known is None:
+        return None
+    device = ceilings_for(session, run)
+    found: dict[str, _Static] = {}
+    for kernel in known:
+        if kernel.asynchronous:
+            found[kernel.name] = _Static(None, None, None, None)
+            continue
+        peak = roofline(kernel, device).peak if device is not None else None
+        found[kernel.name] = _Static(kernel.flops, kernel.bytes, peak, device.bandwidth if device is not None else None)
+    return found
 
 
 def _kernel(
     rows: Sequence[Mapping[str, Any]],
     event: KernelsMeasured,
     whole: float,
-    costs: Mapping[str, tuple[float | None, float | None]],
+    statics: Mapping[str, _Static] | None,
 ) -> MeasuredKernel:
     longest = max(rows, key=lambda row: _number(row, "self_seconds"))
     name = longest["name"]
     count = int(sum(_number(row, "count") for row in rows))
     wall, own = (sum(_number(row, key) for row in rows) for key in ("wall_seconds", "self_seconds"))
-    flops, moved = costs.get(name, (None, None))
+    static = (statics or {}).get(name, _UNKNOWN)
+    flops_per_second = static.flops * count / wall if static.flops is not None and wall > 0 else None
+    bytes_per_second = static.bytes * count / wall if static.bytes is not None and wall > 0 else None
     return MeasuredKernel(
         name=name,
         module=str(longest.get("module") or ""),
@@ -147,12 +195,19 @@ def _kernel(
         minimum_seconds=min(_number(row, "minimum_seconds") for row in rows),
         maximum_seconds=max(_number(row, "maximum_seconds") for row in rows),
         share=own / whole if whole > 0 else None,
-        flops_per_second=flops * count / wall if flops is not None and wall > 0 else None,
-        bytes_per_second=moved * count / wall if moved is not None and wall > 0 else None,
+        flops_per_second=flops_per_second,
+        bytes_per_second=bytes_per_second,
+        of_peak=_share(flops_per_second, static.peak),
+        of_bandwidth=_share(bytes_per_second, static.bandwidth),
+        in_hlo=None if statics is None else name in statics,
         names=tuple(dict.fromkeys(str(known) for row in rows for known in row.get("kernels") or ())),
         launch=longest.get("launch") or {},
         uncertain=any(row.get("uncertain") for row in rows),
     )
+
+
+def _share(reached: float | None, ceiling: float | None) -> float | None:
+    return None if reached is None or not ceiling else reached / ceiling
 
 
 def _number(row: Mapping[str, Any], key: str) -> float:
