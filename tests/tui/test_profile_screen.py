@@ -181,7 +181,7 @@ async def test_the_list_of_trust_has_every_row_with_what_to_do() -> None:
             "12 % of the device's time",
             "--no-command-buffers",
             "10 steps were found",
-            "with the profiler on",
+            "2.20 ms a call",
         ):
             assert what in text
         await pilot.press("escape")

@@ -292,7 +292,7 @@ def _legend(lanes: Lanes, width: int) -> Content:
 STYLES: Mapping[str, str] = {
     "matmul": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "move": "$phase-transfer",
     "collective": "$phase-first", "kernel": "$better", "program": "$baseline", "dispatch": "$phase-trace",
-    "wait": "$rule", "host": "$quiet",
+    "wait": "$text-disabled", "host": "$quiet",
 }  # fmt: skip
 """As in the stylesheet's section of the timeline."""
 
