@@ -10,7 +10,7 @@ from jaxprof.cli.profiles import profile_options
 
 
 @click.command("import")
-@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @profile_options
