@@ -321,6 +321,30 @@ async def test_the_table_is_written_as_csv(tmp_path: Path, monkeypatch: pytest.M
         assert (tmp_path / "kernels.csv").read_text().count("\n") == 5
 
 
+async def test_the_text_stands_at_the_entry_when_it_comes_while_it_is_in_view() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        stage.app.set_session(program_session(hlo=large_hlo(50, 20) + HLO.partition("\n")[2]), None)
+        stage.app.action_go("hlo")
+        await until(pilot, lambda: isinstance(stage.app.screen, HloScreen))
+        await pilot.press("x")
+        await until(pilot, lambda: "ENTRY %main.9" in screen_text(stage.app))
+
+
+async def test_an_analysis_that_fails_is_told_and_the_text_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(module: object) -> None:
+        raise RecursionError("[b]deep[/b]")
+
+    monkeypatch.setattr("jaxprof.hlo.analysis.kernels", fail)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
+        stage.app.set_session(program_session(), None)
+        stage.app.action_go("hlo")
+        await until(pilot, lambda: "RecursionError" in screen_text(stage.app))
+        await pilot.press("x")
+        await until(pilot, lambda: "%dot.1 = " in screen_text(stage.app))
+
+
 async def test_a_large_program_is_read_in_a_thread_and_the_screen_answers_meanwhile() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:

@@ -6,6 +6,7 @@ knows where it came from, and leads to the lines of the other stages that came f
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,6 @@ from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
-from textual.worker import get_current_worker
 
 from jaxprof.errors import JaxprofError
 from jaxprof.safe_text import safe
@@ -116,6 +116,8 @@ class HloScreen(SessionScreen):
         self._device: Device | None = None
         """Chosen by hand; None for the program's own."""
         self._run_seen = ""
+        self._stop = threading.Event()
+        """Ends the thread that reads the program in view."""
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
@@ -184,7 +186,7 @@ class HloScreen(SessionScreen):
 
     def _choose(self, program: Program | None) -> None:
         """Opens a program: what was known of the one before is forgotten, and its reading is stopped."""
-        self.workers.cancel_group(self, "program")
+        self._stop.set()
         self._opened = Opened(program) if program is not None else None
         self._lists.show_program(self._opened)
         self._texts.show_program(self._opened)
@@ -195,19 +197,27 @@ class HloScreen(SessionScreen):
             return
         if program in self._programs:
             self.profiler.run_in_view = self._run_seen = program.key
-        self.run_worker(lambda: self._read(opened), name="program", group="program", exclusive=True, thread=True)
+        self._stop = threading.Event()
+        # A thread of its own and no worker: the app waits for its workers at its end, and a large program takes long.
+        threading.Thread(target=self._read, args=(opened, self._stop), name="program", daemon=True).start()
 
-    def _read(self, opened: Opened) -> None:
-        """In a thread."""
-        worker = get_current_worker()
+    def _read(self, opened: Opened, stop: threading.Event) -> None:
+        """In a thread. Whatever a program makes the analysis do, the app lives and says so."""
 
         def tell(part: str) -> None:
-            self.post_message(PartReady(opened, part))
+            if not stop.is_set():
+                self.post_message(PartReady(opened, part))
 
         try:
-            open_program(opened, tell, lambda: worker.is_cancelled)
-        except JaxprofError as error:
-            self.post_message(Failed(error))
+            open_program(opened, tell, stop.is_set)
+        except Exception as error:  # noqa: BLE001  the end of a thread: there is nobody else to tell it
+            if not stop.is_set():
+                what = f"{opened.program.label} could not be analysed: {type(error).__name__}: {error}"
+                mend = "This is a defect of jaxprof. Its text can be read; please report it, with the HLO."
+                self.post_message(Failed(JaxprofError(what, mend)))
+
+    def on_unmount(self) -> None:
+        self._stop.set()
 
     def on_part_ready(self, message: PartReady) -> None:
         opened = message.opened

@@ -325,7 +325,7 @@ def finding_facts(opened: Opened, finding: Finding, width: int) -> list[Fact]:
 
 def group_facts(group: Group, width: int) -> list[Fact]:
     """What a group of kernels is together."""
-    members = group.all
+    members = sorted(group.all, key=lambda row: -(row.weight or 0.0))
     title = group.path[-1]
     facts = [
         *paragraph(title, width, "bold"),
@@ -345,7 +345,7 @@ def group_facts(group: Group, width: int) -> list[Fact]:
         facts.append(_figure("least time", seconds(least)))
     facts.append(heading("Kernels"))
     for row in members[:MOST_MEMBERS]:
-        share = percent(row.share)
+        share = "<0.1 %" if row.share is not None and row.share < 0.001 else percent(row.share)
         name = cell(row.kernel.name, max(8, width - len(share) - 1))
         target = Target(row.kernel.computation, row.kernel.name, kernel=True)
         facts.append(Fact(Content.assemble(name, " ", (share, "$text-muted")), target))

@@ -161,15 +161,15 @@ class RowList(ScrollView, can_focus=True):
         self.set_reactive(Widget.virtual_size, size)
         self.vertical_scrollbar.window_virtual_size = max(size.height, self.size.height)
         if self.scroll_y > self.max_scroll_y:
-            self.scroll_to(y=self.max_scroll_y, animate=False)
+            self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
 
     def _bring_into_view(self) -> None:
         visible = max(1, self.size.height - self._top)
         top = round(self.scroll_y)
         if self._cursor < top:
-            self.scroll_to(y=self._cursor, animate=False)
+            self.scroll_to(y=self._cursor, animate=False, force=True)
         elif self._cursor >= top + visible:
-            self.scroll_to(y=self._cursor - visible + 1, animate=False)
+            self.scroll_to(y=self._cursor - visible + 1, animate=False, force=True)
 
     # -- drawing ----------------------------------------------------------------------------------------------
 

@@ -104,7 +104,7 @@ class TextView(ScrollView, can_focus=True):
         self.unchoose()
         self._strips.clear()
         self._resize()
-        self.scroll_to(x=0, animate=False)
+        self.scroll_to(x=0, animate=False, force=True)
         self._reveal(center=True)
         self.refresh()
         self.post_message(self.Moved(self, self._cursor))
@@ -129,7 +129,7 @@ class TextView(ScrollView, can_focus=True):
         self.refresh_line(line)
         self._reveal(center=center)
         if center and self.scroll_x:
-            self.scroll_to(x=0, animate=False)
+            self.scroll_to(x=0, animate=False, force=True)
         if before != line:
             self.post_message(self.Moved(self, line))
 
@@ -163,7 +163,7 @@ class TextView(ScrollView, can_focus=True):
         top = self._folds.line(round(self.scroll_y))
         self._folds = folds
         self._resize()
-        self.scroll_to(y=folds.row(top), animate=False)
+        self.scroll_to(y=folds.row(top), animate=False, force=True)
         self.refresh()
 
     def _reveal(self, *, center: bool = False) -> None:
@@ -180,7 +180,7 @@ class TextView(ScrollView, can_focus=True):
             target = row - margin
         else:
             target = row - height + 1 + margin
-        self.scroll_to(y=max(0, target), animate=False)
+        self.scroll_to(y=max(0, target), animate=False, force=True)
 
     def refresh_line(self, line: int) -> None:
         """Draws a line again, if it is in view."""
@@ -281,7 +281,7 @@ class TextView(ScrollView, can_focus=True):
         """A page up or down."""
         height = max(1, self.scrollable_content_region.height)
         page = max(1, height - 2)
-        self.scroll_to(y=round(self.scroll_y) + step * page, animate=False)
+        self.scroll_to(y=round(self.scroll_y) + step * page, animate=False, force=True)
         self.action_move(step * page)
 
     def action_edge(self, step: int) -> None:
@@ -290,7 +290,7 @@ class TextView(ScrollView, can_focus=True):
 
     def action_sideways(self, step: int) -> None:
         """Scrolls long lines."""
-        self.scroll_to(x=max(0, round(self.scroll_x) + step * SIDEWAYS), animate=False)
+        self.scroll_to(x=max(0, round(self.scroll_x) + step * SIDEWAYS), animate=False, force=True)
 
     def reveal_offset(self, offset: int) -> None:
         """Brings the character at that offset of the text into view, sideways too."""
@@ -304,9 +304,9 @@ class TextView(ScrollView, can_focus=True):
         room = max(1, self.scrollable_content_region.width - self.number_width)
         left = round(self.scroll_x)
         if end > left + room:
-            self.scroll_to(x=max(0, min(start, end - room + 4)), animate=False)
+            self.scroll_to(x=max(0, min(start, end - room + 4)), animate=False, force=True)
         elif start < left:
-            self.scroll_to(x=0 if end < room else start, animate=False)
+            self.scroll_to(x=0 if end < room else start, animate=False, force=True)
 
     # -- mouse ------------------------------------------------------------------------------------------------
 
