@@ -126,7 +126,8 @@ def test_totals_agree_with_xprof_where_it_is_installed(tmp_path: Path) -> None:
     if not files:
         pytest.skip("JAXPROF_REAL_PROFILES names no folder with profiles")
     for path in files:
-        copy = tmp_path / path.name  # it writes caches beside the file
+        copy = tmp_path / path.name / path.name  # it writes caches beside the file, and finds them again
+        copy.parent.mkdir()
         copy.write_bytes(path.read_bytes())
         data, _ = convert.xspace_to_tool_data([str(copy)], "hlo_stats", {})
         agree(path, json.loads(data))

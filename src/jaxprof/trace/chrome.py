@@ -78,6 +78,8 @@ class _Reader:
         self.process_names: dict[int, str] = {}
         self.thread_names: dict[tuple[int, int], str] = {}
         self.ops = OpNumbers()
+        self._numbers: dict[tuple[Any, Any, Any], int] = {}
+        """Of the ops, by their arguments as they stand in the file."""
         self.events = 0
         self.refused = 0
 
@@ -114,7 +116,10 @@ class _Reader:
             _whole(arguments.get("run_id"), 0),
             _whole(arguments.get("device_ordinal"), 0),
         )
-        thread = self.threads.setdefault((int(event["pid"]), int(event["tid"])), _Thread())
+        place = (int(event["pid"]), int(event["tid"]))
+        thread = self.threads.get(place)
+        if thread is None:
+            thread = self.threads[place] = _Thread()
         # Everything that can fail is behind: the columns stay of one length.
         for column, value in zip(thread.numbers, values, strict=True):
             column.append(value)
@@ -127,17 +132,16 @@ class _Reader:
         if "hlo_op" in arguments:
             if MARKS.match(name):
                 return NO_OP
-            program = _whole(arguments.get("program_id"), -1)
-            return self.ops.number(
-                Op(
-                    module=str(arguments.get("hlo_module", "")),
-                    program=program & PROGRAM_MASK if "program_id" in arguments else None,
-                    name=str(arguments["hlo_op"]),
-                )
-            )
-        if "hlo_category" in arguments or "long_name" in arguments:  # TPU: the event is the op
-            return self.ops.number(Op(module=str(arguments.get("hlo_module", "")), program=None, name=name))
-        return NO_OP
+            key = (arguments["hlo_op"], arguments.get("hlo_module", ""), arguments.get("program_id"))
+        elif "hlo_category" in arguments or "long_name" in arguments:  # TPU: the event is the op
+            key = (name, arguments.get("hlo_module", ""), None)
+        else:
+            return NO_OP
+        number = self._numbers.get(key)
+        if number is None:
+            program = None if key[2] is None else _whole(key[2], -1) & PROGRAM_MASK
+            number = self._numbers[key] = self.ops.number(Op(module=str(key[1]), program=program, name=str(key[0])))
+        return number
 
 
 def _picoseconds(microseconds: Any) -> int:
@@ -149,7 +153,9 @@ def _picoseconds(microseconds: Any) -> int:
 
 
 def _whole(value: Any, default: int) -> int:
-    text = str(value) if value is not None else ""
+    if value is None:
+        return default
+    text = str(value)
     number = int(text) if _WHOLE.match(text) else default
     return number if -(1 << 63) <= number < 1 << 63 else default
 

@@ -1,0 +1,86 @@
+"""Profiles that were recorded elsewhere, on the command line."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Caller
+from jaxprof.session import Session
+from jaxprof.store import load
+
+EVENTS = [
+    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+    {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}},
+    *(
+        {
+            "ph": "X",
+            "pid": 1,
+            "tid": 2,
+            "ts": float(10 * number),
+            "dur": 4.0,
+            "name": "k\x1b[31m",
+            "args": {"hlo_op": "fusion\x1b[2J", "hlo_module": "jit_f"},
+        }
+        for number in range(3)
+    ),
+    {},
+]
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    path = tmp_path / "box.trace.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"displayTimeUnit": "ns", "traceEvents": EVENTS}).encode()))
+    return path
+
+
+def test_show_names_kernels_and_doubts_and_obeys_no_escape_code(call: Caller, profile: Path) -> None:
+    said = call("show", profile)
+    assert said.code == 0
+    assert "fusion␛[2J" in said.out
+    assert "\x1b" not in said.out
+    assert "the HLO of jit_f is not in the file" in said.out
+
+
+def test_show_prints_the_documented_json(call: Caller, profile: Path) -> None:
+    whole, program = json.loads(call("show", profile, "--format", "json").out)["runs"]
+    assert [step["name"] for step in whole["steps"]] == ["jit_f 0", "jit_f 1", "jit_f 2"]
+    (kernel,) = program["kernels"]
+    assert (kernel["measured"]["count"], kernel["measured"]["gflops"]) == (3, None)
+    assert kernel["measured"]["total_seconds"] == pytest.approx(12e-6)
+
+
+def test_one_view_in_every_form_and_refused_in_others(call: Caller, profile: Path) -> None:
+    assert call("show", profile, "--steps", "--format", "csv").out.startswith("run,name,device")
+    assert json.loads(call("show", profile, "--trust", "--format", "json").out)["runs"][0]["trust"]
+    assert call("show", profile, "--kernels", "--format", "markdown").code == 2
+
+
+def test_import_keeps_a_session_and_export_gives_its_timeline(call: Caller, profile: Path, tmp_path: Path) -> None:
+    kept, out = tmp_path / "kept.jaxprof", tmp_path / "out.json"
+    before = profile.read_bytes()
+    assert call("import", profile, "-o", kept).code == 0
+    assert [run.plan.how for run in load(kept, Session).runs.values()] == ["imported", "imported"]
+    assert call("import", profile, "-o", kept).code == 2
+    assert call("export", kept, "-o", out).code == 0
+    intervals = [event for event in json.loads(out.read_text())["traceEvents"] if event["ph"] == "X"]
+    assert [(event["ts"], event["dur"]) for event in intervals] == [(0.0, 4.0), (10.0, 4.0), (20.0, 4.0)]
+    assert profile.read_bytes() == before
+    assert "fusion" in call("show", kept).out
+
+
+def test_what_cannot_be_read_is_refused_in_words(call: Caller, tmp_path: Path) -> None:
+    empty = tmp_path / "x.xplane.pb"
+    empty.write_bytes(b"")
+    said = call("show", empty)
+    assert (said.code, "is empty (0 bytes)" in said.err) == (2, True)
+    assert call("import", tmp_path / "missing").code == 2
+
+
+def test_a_host_that_is_not_there_is_named_with_those_that_are(call: Caller, profile: Path) -> None:
+    said = call("show", profile, "--host", "other")
+    assert (said.code, "It has box." in said.err) == (2, True)
