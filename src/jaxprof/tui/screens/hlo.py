@@ -7,8 +7,6 @@ knows where it came from, and leads to the lines of the other stages that came f
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -28,6 +26,7 @@ from jaxprof.tui.programs.opened import Opened, open_program
 from jaxprof.tui.programs.program import STAGES, Program, programs_in, programs_of
 from jaxprof.tui.programs.ranking import rank
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.screens.hlo_export import ask_and_write, exports
 from jaxprof.tui.widgets.code_view import CodeView
 from jaxprof.tui.widgets.fact_list import Target
 from jaxprof.tui.widgets.kernel_side import LISTS, KernelSide
@@ -510,52 +509,10 @@ class HloScreen(SessionScreen):
 
     def action_export(self) -> None:
         """Asks what to write, and where."""
-        from jaxprof.tui.programs.export import kernel_graph, kernels_csv
-
         opened, ranked = self._opened, self._lists.ranked
-        if opened is None or opened.module is None or opened.kernels is None:
-            return
-        module = opened.module
-        makers: list[tuple[Option, str, Callable[[], str]]] = [
-            (Option("the table as CSV", "its rows as they stand"), "kernels.csv",
-             lambda: kernels_csv(self._lists.table.rows)),
-        ]  # fmt: skip
-        if ranked is not None:
-            kernel, name = ranked.kernel, _file_name(ranked.kernel.name)
-            makers += [
-                (
-                    Option(f"{words} as {form.upper()}", kernel.name),
-                    f"{name}-{what}.{form}",
-                    partial(kernel_graph, module, kernel, what, form),
-                )
-                for what, words in (("inside", "what is inside"), ("near", "the kernel and its neighbours"))
-                for form in ("svg", "dot")
-            ]
-
-        def chosen(number: int | None) -> None:
-            if number is not None:
-                _, file_name, make = makers[number]
-                self._write(file_name, make)
-
-        self.app.push_screen(Choose("Write to a file", [option for option, _, _ in makers]), chosen)
-
-    def _write(self, name: str, make: Callable[[], str]) -> None:
-        from jaxprof.tui.dialogs.save_as import SaveAs
-        from jaxprof.tui.programs.export import write
-
-        def chosen(path: Path | None) -> None:
-            if path is None:
-                return
-            place = Path.cwd() / path
-            place = place / name if place.is_dir() else place
-            try:
-                write(place, make())
-            except JaxprofError as error:
-                self.profiler.tell(error)
-            else:
-                self.notify(str(place), title="Written", markup=False)
-
-        self.app.push_screen(SaveAs("Write to a file", name, "", Path.cwd() / name), chosen)
+        if opened is not None and opened.module is not None and opened.kernels is not None:
+            kernel = ranked.kernel if ranked is not None else None
+            ask_and_write(self.profiler, exports(opened.module, kernel, self._lists.table.rows))
 
     async def action_back(self) -> None:
         """Clears what hides or marks something; from the text to the lists; then Home."""
@@ -569,8 +526,3 @@ class HloScreen(SessionScreen):
             self._lists.current_list.focus()
         else:
             await self.app.run_action("app.back")
-
-
-def _file_name(name: str) -> str:
-    """A kernel's name without what a file system might not like."""
-    return "".join(character if character.isalnum() or character in "._-" else "_" for character in name)[:80]
