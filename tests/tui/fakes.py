@@ -255,10 +255,13 @@ async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "", 
 
 def screen_text(app: Any) -> str:
     """What the screen shows, as text: the words of its picture, line by line."""
-    lines: dict[float, list[tuple[float, str]]] = {}
-    for x, y, text in _PICTURED.findall(app.export_screenshot()):
-        lines.setdefault(float(y), []).append((float(x), unescape(text).replace("\xa0", " ")))
-    return "\n".join("".join(text for _, text in sorted(parts)) for _, parts in sorted(lines.items()))
+    lines: dict[int, str] = {}
+    for x, y, raw in _PICTURED.findall(app.export_screenshot(title="")):
+        column, row, text = round(float(x) / _CELL[0]), round(float(y) / _CELL[1]), unescape(raw).replace("\xa0", " ")
+        lines[row] = lines.get(row, "").ljust(column) + text
+    return "\n".join(lines[row] for row in sorted(lines))
 
 
+_CELL = (12.2, 24.4)
+"""Width and height of a character in the picture."""
 _PICTURED = re.compile(r'<text[^>]*? x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>')

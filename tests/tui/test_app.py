@@ -201,7 +201,7 @@ async def test_a_session_that_another_process_writes_is_followed(shelf: Path) ->
     [
         (b"", "is empty"),
         (b"\x1f\x8b\x00", "gunzip"),
-        (b"HloModule x\n", "jaxprof hlo FILE"),
+        (b"hello\n", "not a jaxprof session"),
         (None, "there is no file"),
     ],
 )
