@@ -257,11 +257,15 @@ def screen_text(app: Any) -> str:
     """What the screen shows, as text: the words of its picture, line by line."""
     lines: dict[int, str] = {}
     for x, y, raw in _PICTURED.findall(app.export_screenshot(title="")):
-        column, row, text = round(float(x) / _CELL[0]), round(float(y) / _CELL[1]), unescape(raw).replace("\xa0", " ")
+        column, row, text = (
+            round(float(x) / _CELL[0]),
+            round(float(y) / _CELL[1]),
+            unescape(raw).replace("\xa0", " ").strip("\n"),
+        )
         lines[row] = lines.get(row, "").ljust(column) + text
     return "\n".join(lines[row] for row in sorted(lines))
 
 
 _CELL = (12.2, 24.4)
 """Width and height of a character in the picture."""
-_PICTURED = re.compile(r'<text[^>]*? x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>')
+_PICTURED = re.compile(r'<text[^>]*? x="([\d.]+)" y="([\d.]+)"[^>]* clip-path=[^>]*>([^<]*)</text>')
