@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from jaxprof.errors import FileRefusedError, StorageError
 from jaxprof.hlo.analysis import Place, device, kernels, tree
 from jaxprof.hlo.parse import module
+from jaxprof.hlo.places import Spot, without_comments, without_locations
 from jaxprof.tui.programs.export import HEADER, kernel_graph, kernels_csv, write
 from jaxprof.tui.programs.folds import Folds
 from jaxprof.tui.programs.opened import Opened, open_program, read_stage
-from jaxprof.tui.programs.places import Spot, without_comments, without_locations
 from jaxprof.tui.programs.program import Program, programs_in, programs_of
 from jaxprof.tui.programs.ranking import Ranked, filtered, grouped, ordered, rank
 from jaxprof.tui.programs.search import Hits, compiled, matches, pieces

@@ -137,9 +137,18 @@ def _text(programs: list[Program], stage: str, target: str) -> None:
         named = ", ".join(program.label for program in having)
         raise UsageError(f"{len(having)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
     for program in having:
-        click.echo("\n".join(safe_lines(program.texts[name].rstrip("\n"))))
+        click.echo("\n".join(safe_lines(_plain(name, program.texts[name]).rstrip("\n"))))
         for problem in program.module.problems if name == "hlo" else ():
             click.echo(f"line {problem.line}: {problem.message}", err=True)
+
+
+def _plain(name: str, text: str) -> str:
+    """A stage without the locations that tie it to the other stages: they are in the JSON form."""
+    from jaxprof.hlo.places import without_comments, without_locations
+
+    if name == "jaxpr":
+        return without_comments(text)[0]
+    return without_locations(text)[0] if name == "stablehlo" else text
 
 
 def _view(programs: list[Program], view: str) -> None:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from jaxprof.errors import JaxprofError
 from jaxprof.hlo.lexer import Language
+from jaxprof.hlo.places import HloPlaces, Places, without_comments, without_locations
 from jaxprof.tui.programs.document import Document
 from jaxprof.tui.programs.hlo_ways import HloWays
-from jaxprof.tui.programs.places import HloPlaces, Places, without_comments, without_locations
 from jaxprof.tui.programs.program import HLO_STAGES, STAGES, Program
 from jaxprof.tui.programs.text_ways import TextWays
 

@@ -20,8 +20,8 @@ from jaxprof.tui.widgets.text_pane import TextPane
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from jaxprof.hlo.places import Spot
     from jaxprof.tui.programs.opened import Opened, Stage
-    from jaxprof.tui.programs.places import Spot
 
 TITLES = {stage.name: stage.title for stage in STAGES}
 SMALL_TEXTS = 4 << 20
