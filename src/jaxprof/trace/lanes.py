@@ -14,7 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.trace.columns import examples, integers, keys, text_at, text_column
 from jaxprof.trace.intervals import distinct
+from jaxprof.trace.line import Line, StatColumn
 from jaxprof.trace.matching import match_kernels
 from jaxprof.trace.model import (
     ABSENT,
@@ -27,12 +29,11 @@ from jaxprof.trace.model import (
     Op,
     OpNumbers,
     ProgramText,
-    TextColumn,
     Trace,
     sound,
 )
 from jaxprof.trace.varints import VARINT, TruncatedError, fields, padded, varint
-from jaxprof.trace.xspace import Line, Plane, Space, StatColumn
+from jaxprof.trace.xspace import Plane, Space
 
 DERIVED: Final[dict[str, Kind]] = {
     "XLA Modules": "modules",
@@ -125,8 +126,8 @@ def _device_lanes(plane: Plane, lines: list[Line], device: re.Match[str], trace:
         if kind == "stream":
             columns = line.stats(plane.stat_ids(*_OP_STATS, "kernel_details", "memcpy_details"))
             _ops_of_events(plane, columns, lane, ops)
-            lane.launch = _text_column(plane, columns.get("kernel_details"))
-            lane.copy = _text_column(plane, columns.get("memcpy_details"))
+            lane.launch = text_column(plane, columns.get("kernel_details"))
+            lane.copy = text_column(plane, columns.get("memcpy_details"))
         elif kind in ("ops", "async"):
             _ops_of_metadata(plane, line, lane, modules, ops)
         if platform == "tpu":
@@ -150,8 +151,8 @@ def _host_lanes(plane: Plane, lines: list[Line], trace: Trace, ops: OpNumbers) -
         _ops_of_events(plane, columns, lane, ops)
         step = columns.get("step_num")
         if step is not None and step.present.any():
-            lane.step = _integers(plane, step, ABSENT)
-        lane.copy = _text_column(plane, columns.get("memcpy_details"))
+            lane.step = integers(plane, step, ABSENT)
+        lane.copy = text_column(plane, columns.get("memcpy_details"))
         launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
         own = (lane.op_of != NO_OP) & ~launches if not on_device else np.zeros(len(lane), np.bool_)
         _add(trace, lane.select(np.flatnonzero(~own & ~marks)))
@@ -166,7 +167,7 @@ def _host_lanes(plane: Plane, lines: list[Line], trace: Trace, ops: OpNumbers) -
 
 def _add_cpu_lanes(plane: Plane, lane: Lane, rows: Ints, ordinal: StatColumn | None, trace: Trace) -> None:
     """The ops of one thread; threads serve all CPU devices of a process, so that one may make several lanes."""
-    numbers = _integers(plane, ordinal, 0)[rows] if ordinal is not None else np.zeros(len(rows), np.int64)
+    numbers = integers(plane, ordinal, 0)[rows] if ordinal is not None else np.zeros(len(rows), np.int64)
     for number in np.unique(numbers).tolist():
         part = lane.select(rows[numbers == number])
         part.device, part.kind = f"cpu:{number}", "thread"
@@ -197,84 +198,34 @@ def _ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops
     """GPU and CPU: the event's own statistics name the op."""
     correlation = columns.get("correlation_id")
     if correlation is not None and correlation.present.any():
-        lane.correlation = _integers(plane, correlation, ABSENT)
+        lane.correlation = integers(plane, correlation, ABSENT)
     op, module, program = columns.get("hlo_op"), columns.get("hlo_module"), columns.get("program_id")
     if op is None or not op.present.any():
         return
     if (execution := columns.get("run_id")) is not None:
-        lane.execution = _integers(plane, execution, 0)
+        lane.execution = integers(plane, execution, 0)
     rows = np.flatnonzero(op.present)
-    which = distinct(_keys(op, rows))[1]
+    which = distinct(keys(op, rows))[1]
     for column in (module, program):
         if column is not None:
-            different, more = distinct(_keys(column, rows))
+            different, more = distinct(keys(column, rows))
             which = distinct(which * len(different) + more)[1]
-    first = _examples(which)
+    first = examples(which)
     numbers = np.empty(len(first), np.int64)
     for index, example in enumerate(rows[first].tolist()):
-        name = _text(plane, op, example)
+        name = text_at(plane, op, example)
         if not name:
             numbers[index] = NO_OP
             continue
-        identity = _text(plane, program, example)
+        identity = text_at(plane, program, example)
         numbers[index] = ops.number(
             Op(
-                module=_text(plane, module, example),
+                module=text_at(plane, module, example),
                 program=int(identity) & PROGRAM_MASK if identity.lstrip("-").isdecimal() else None,
                 name=name,
             )
         )
     lane.op_of[rows] = numbers[which]
-
-
-def _examples(which: Ints) -> Ints:
-    """Of each number in `which`, which holds all from 0 on, one place where it stands."""
-    found = np.zeros(int(which.max()) + 1 if len(which) else 0, np.int64)
-    found[which] = np.arange(len(which))
-    return found
-
-
-def _keys(column: StatColumn | None, rows: Ints) -> Ints:
-    """Numbers that are equal where the statistic is: references and integers as they are, texts by their hash."""
-    if column is None:
-        return np.zeros(len(rows), np.int64)
-    keys = column.number[rows].copy()
-    textual = np.flatnonzero(column.text_end[rows])
-    if len(textual):
-        blob = column.blob
-        at, end = column.number[rows], column.text_end[rows]
-        keys[textual] = [hash(bytes(blob[at[index] : end[index]])) for index in textual.tolist()]
-    return keys
-
-
-def _text(plane: Plane, column: StatColumn | None, row: int) -> str:
-    if column is None or not column.present[row]:
-        return ""
-    if column.text_end[row]:
-        return plane.space.text(int(column.number[row]), int(column.text_end[row]))
-    if column.is_reference[row]:
-        return plane.stat_names.get(int(column.number[row]), "")
-    return str(int(column.number[row]))
-
-
-def _integers(plane: Plane, column: StatColumn, default: int) -> Ints:
-    """A column of integers; those that a writer put down as text are read too."""
-    values = np.where(column.present & (column.text_end == 0) & ~column.is_reference, column.number, default)
-    for row in np.flatnonzero(column.present & ((column.text_end > 0) | column.is_reference)).tolist():
-        text = _text(plane, column, row)
-        values[row] = int(text) if text.lstrip("-").isdecimal() and len(text) < 19 else default
-    return values
-
-
-def _text_column(plane: Plane, column: StatColumn | None) -> TextColumn | None:
-    if column is None or not column.present.any():
-        return None
-    rows = np.flatnonzero(column.present)
-    which = distinct(_keys(column, rows))[1]
-    first = _examples(which)
-    found = np.full(len(column.present), ABSENT, np.int64)
-    found[rows] = which
-    return TextColumn([_text(plane, column, row) for row in rows[first].tolist()], found)
 
 
 def _own_clock(plane: Plane, line: Line, lane: Lane) -> None:
