@@ -10,8 +10,10 @@ from textual.widgets import Input
 from jaxprof import events as e
 from jaxprof.errors import StorageError
 from jaxprof.store import LogWriter, new_header
+from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.dialogs.confirm import Confirm
 from jaxprof.tui.dialogs.save_as import SaveAs
+from jaxprof.tui.messages import LiveChanged
 from jaxprof.tui.screens.help import HelpScreen
 from jaxprof.tui.screens.home import HomeScreen
 from jaxprof.tui.widgets.key_bar import KeyBar
@@ -243,3 +245,21 @@ async def test_a_click_on_a_mode_goes_there() -> None:
         await pilot.pause()
         await pilot.click(ModeBar, offset=(str(stage.app.screen.query_one(ModeBar).render()).index("Sessions"), 0))
         await until(pilot, lambda: stage.app.current_mode == "sessions")
+
+
+async def test_a_message_that_the_app_passes_on_does_not_come_back_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[LiveChanged] = []
+    passed_on = JaxprofApp.on_live_changed
+
+    def counting(self: JaxprofApp, message: LiveChanged) -> None:
+        heard.append(message)
+        passed_on(self, message)
+
+    monkeypatch.setattr(JaxprofApp, "on_live_changed", counting)
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await started(stage, pilot)
+        await until(pilot, lambda: heard)
+        for _ in range(20):
+            await pilot.pause()
+        assert [message.busy for message in heard] == [True]

@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from jaxprof.workloads.model import WorkloadCard
 
 
-class SessionChanged(Message):
+class SessionChanged(Message, bubble=False):
     """Events were folded into `app.session`, or another session was opened. Posted to the screens in view.
 
     A screen reads `results` again for `runs` and updates what it shows of them; `replaced` says that it is another
     session, and that nothing of the old one holds.
     """
-
-    bubble = False
 
     def __init__(self, runs: frozenset[str], *, replaced: bool = False) -> None:
         super().__init__()
@@ -40,10 +38,8 @@ class EventsArrived(Message):
         self.events = events
 
 
-class LiveChanged(Message):
+class LiveChanged(Message, bubble=False):
     """The queue of runs became empty or busy. The app passes it on to the screen in view."""
-
-    bubble = False
 
     def __init__(self, busy: bool) -> None:
         super().__init__()
@@ -78,10 +74,8 @@ class SessionOpened(Message):
         """The mode to go to."""
 
 
-class ReadingsTaken(Message):
+class ReadingsTaken(Message, bubble=False):
     """Live readings of all devices, taken by the monitor's thread."""
-
-    bubble = False
 
     def __init__(self, readings: list[DeviceReading]) -> None:
         super().__init__()
@@ -98,10 +92,8 @@ class DevicesFound(Message):
         self.error = error
 
 
-class DevicesChanged(Message):
+class DevicesChanged(Message, bubble=False):
     """`app.devices` has other devices or other readings. Posted to the screen in view."""
-
-    bubble = False
 
 
 class CardsLoaded(Message):

@@ -41,10 +41,8 @@ if TYPE_CHECKING:
 _TITLES = {"kernels": "Kernels", "findings": "Findings", "barriers": "Barriers", "roofline": "Roofline"}
 
 
-class PartReady(Message):
+class PartReady(Message, bubble=False):
     """A part of a program was read in a thread."""
-
-    bubble = False
 
     def __init__(self, opened: Opened, part: str) -> None:
         super().__init__()
@@ -52,20 +50,16 @@ class PartReady(Message):
         self.part = part
 
 
-class FileRead(Message):
+class FileRead(Message, bubble=False):
     """The programs of a file were found."""
-
-    bubble = False
 
     def __init__(self, programs: list[Program]) -> None:
         super().__init__()
         self.programs = programs
 
 
-class MatchesFound(Message):
+class MatchesFound(Message, bubble=False):
     """The lines of other stages that came from the cursor's place."""
-
-    bubble = False
 
     def __init__(self, matches: list[Match]) -> None:
         super().__init__()

@@ -54,10 +54,8 @@ class CodeView(TextView):
         def control(self) -> CodeView:
             return self.view
 
-    class UsersFound(Message):
+    class UsersFound(Message, bubble=False):
         """The users of a name were looked for."""
-
-        bubble = False
 
         def __init__(self, document: Document, name: str, lines: list[int]) -> None:
             super().__init__()

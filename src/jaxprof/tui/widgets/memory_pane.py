@@ -240,10 +240,8 @@ def _widths(width: int) -> tuple[int, int, int, int]:
 class MemoryPane(Container):
     """One run's memory."""
 
-    class Derived(Message):
+    class Derived(Message, bubble=False):
         """The memory of a run was worked out in a thread; None where nothing is known of it."""
-
-        bubble = False
 
         def __init__(self, run: str, picture: MemoryPicture | None) -> None:
             super().__init__()

@@ -51,10 +51,8 @@ class TimelinePane(Vertical):
             super().__init__()
             self.name, self.module, self.program = name, module, program
 
-    class Read(Message):
+    class Read(Message, bubble=False):
         """A timeline was read in a thread, or could not be."""
-
-        bubble = False
 
         def __init__(self, run: str, lanes: Lanes | None, error: JaxprofError | None = None) -> None:
             super().__init__()
