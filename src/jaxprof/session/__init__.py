@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from jaxprof.session.fold import Session, fold
+from jaxprof.session.program import Program
 from jaxprof.session.run import Phase, Run, Series
 from jaxprof.session.texts import Texts
 
-__all__ = ["Phase", "Run", "Series", "Session", "Texts", "fold"]
+__all__ = ["Phase", "Program", "Run", "Series", "Session", "Texts", "fold"]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxprof import events as e
+from jaxprof.session.program import PROGRAM_EVENTS, Program
 from jaxprof.session.run import Phase, Run, Series
 from jaxprof.session.texts import Texts
 
@@ -208,6 +209,13 @@ def _reading(session: Session, event: e.DeviceReading) -> None:
     session.readings.setdefault(event.device, []).append(event)
 
 
+def _program(session: Session, event: e.Event) -> None:
+    run = session._run(event)
+    if run.program is None:
+        run.program = Program()
+    run.program.apply(event)
+
+
 def _closed(session: Session, event: e.SessionClosed) -> None:
     session.closed = event
 
@@ -238,4 +246,5 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.RunFinished: _finished,
     e.RunClosed: _run_closed,
     e.SessionClosed: _closed,
+    **dict.fromkeys(PROGRAM_EVENTS, _program),
 }

@@ -24,6 +24,7 @@ from jaxprof.events import (
     TrustReported,
     WarningRaised,
 )
+from jaxprof.session.program import Program
 
 LOG_LINES_KEPT = 10_000
 """Lines of the child's output held in memory for each run; the file has them all."""
@@ -85,6 +86,8 @@ class Run:
     buffers: BuffersReported | None = None
     warnings: list[WarningRaised] = field(default_factory=list)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES_KEPT))
+    program: Program | None = None
+    """Where the run is a program: what was recorded inside it."""
     finished: RunFinished | None = None
     closed: RunClosed | None = None
 

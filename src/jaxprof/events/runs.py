@@ -1,54 +1,11 @@
-"""The event types: the one language between engine, log, screens and reports.
-
-Everything that happens is one stream of these frozen values. A session file is one header line and then one of them
-a line, as JSON: `{"type": "phase_ended", "seq": 17, "run": "r2", "monotonic_seconds": 81.25, "phase": "compile",
-"seconds": 0.038}`. Units are in the field names; `None` means unknown, or does not apply, and is never 0.
-
-Standard library only: the engine imports this in the user's own environment. What can be derived from an event
-(a median, a kernel table) is derived by whoever shows it, and is not sent.
-
-History of the schema (a minor version adds types or optional fields, a major one changes a meaning):
-1.0  the first.
-"""
+"""The life of a run: planned, phase by phase, its samples and texts, its end."""
 
 from __future__ import annotations
 
-import json
-import math
-import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 0
-
-Scalar = bool | int | float | str
-
-STARTUP_PHASES = ("import", "backend_init", "warm_up")
-"""What a fresh process pays before its program is looked at; kept apart so that `compile` is the program's own."""
-
-PHASES = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
-"""The phases of a run, in the order in which a call goes through them."""
-
-STATUSES = ("ok", "failed", "cancelled", "crashed")
-
-SERIES = ("run", "dispatch", "pipelined", "transfer_in", "transfer_out")
-"""Kinds of raw samples: a blocked call, the time until the call returned, one of many calls of which only the last is
-awaited, and the two directions of copying."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """What every event carries."""
-
-    type: ClassVar[str] = ""
-
-    seq: int = 0
-    """Position in the log, from 1; given by the one writer of the file."""
-    run: str = ""
-    """The run that it belongs to; empty for the session as a whole."""
-    monotonic_seconds: float = 0.0
-    """When it happened, on the machine's monotonic clock; the header pairs that clock with the wall clock."""
+from jaxprof.events.base import Event, Scalar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +17,8 @@ class RunPlanned(Event):
     workload: str
     variant: str
     how: str
-    """How the variant is executed: `numpy`, `eager` (op by op), `jit`; `compile`: lowered and compiled, not run."""
+    """How the variant is executed: `numpy`, `eager` (op by op), `jit`; `compile`: lowered and compiled, not run;
+    `imported`: read from a profile; `program`: a program of the user's, recorded while it runs."""
     device: str
     """`platform:number`, e.g. `cpu:0`, `cuda:1`."""
     parameters: dict[str, Scalar] = field(default_factory=dict)
@@ -286,102 +244,6 @@ class DeviceReading(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CaptureTaken(Event):
-    """A profile was recorded, or somebody else's was read."""
-
-    type: ClassVar[str] = "capture_taken"
-
-    kind: str
-    """`run` (steady calls), `compile`, `attribution` (a run with command buffers off) or `imported`."""
-    platform: str = ""
-    """`cpu`, `gpu` or `tpu`: where the HLO ops of the profile ran; empty where it has none."""
-    calls: int | None = None
-    seconds_with: float | None = None
-    """Median seconds a call while the profiler was on; beside the run's own median it is the disturbance."""
-    wall_seconds: float | None = None
-    """From the first to the last event of the profile."""
-    events: int | None = None
-    bytes: int | None = None
-    """Size of the raw file."""
-    path: str = ""
-    """Where the raw file is; empty where it was not kept."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelsMeasured(Event):
-    """Times of HLO ops in a profile, one row for each op on each device."""
-
-    type: ClassVar[str] = "kernels_measured"
-
-    kind: str
-    """As of the `CaptureTaken` that it belongs to."""
-    calls: int | None = None
-    """Calls of the program in the profile, so that `per call` can be derived."""
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    """module, program, name, device, count, total_seconds, self_seconds, wall_seconds, median_seconds,
-    minimum_seconds, maximum_seconds, kernels (names on the device), launch (grid, block, registers...), uncertain."""
-    transfers: list[dict[str, Any]] = field(default_factory=list)
-    """direction, device, count, total_seconds, bytes."""
-    unattributed_seconds: dict[str, float] = field(default_factory=dict)
-    """Time on each device that belongs to no HLO op."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepsMeasured(Event):
-    """Where the time of each step went; the parts of a step add up to it."""
-
-    type: ClassVar[str] = "steps_measured"
-
-    found_by: str
-    """`annotation`, `modules` (executions of the program) or `whole` (neither: the profile as one step)."""
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    """name, device, start_seconds, seconds, complete, parts {kernels, transfers, collectives_exposed, launch_gaps,
-    idle}, collectives_overlapped_seconds."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompilePasses(Event):
-    """Where the time of a compile went: XLA's phases and passes."""
-
-    type: ClassVar[str] = "compile_passes"
-
-    tree: dict[str, Any]
-    """name, stage, seconds, self_seconds, count, children."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrustReported(Event):
-    """Whether a capture can be trusted: one row for each thing that was looked at."""
-
-    type: ClassVar[str] = "trust_reported"
-
-    kind: str
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    """code, verdict (`good`, `doubt`, `bad`, `unknown`), message, advice."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuffersReported(Event):
-    """What the peak memory of the program is made of."""
-
-    type: ClassVar[str] = "buffers_reported"
-
-    source: str
-    """`buffer assignment` (the executable's own), `memory analysis` (sums only) or `request` (only `asked_bytes`)."""
-    peak_bytes: int | None = None
-    """What the program holds at most; the sum of `parts`."""
-    parts: dict[str, int] = field(default_factory=dict)
-    """Bytes of each kind: `argument`, `output`, `temporary`, `constant`."""
-    buffers: list[dict[str, Any]] = field(default_factory=list)
-    """bytes, kind, instruction, shape, op_name, file, line, shared_with (how many other values take the same place at
-    other times); largest first."""
-    live_bytes: list[int] = field(default_factory=list)
-    """Live size after each instruction of the schedule (thinned to at most 4096 points)."""
-    asked_bytes: int | None = None
-    """After an out-of-memory failure: what was asked for."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
     """The engine's last word on a run."""
 
@@ -420,60 +282,3 @@ class SessionClosed(Event):
 
     reason: str = "finished"
     """`finished`, `interrupted`, or the name of the signal."""
-
-
-EVENT_TYPES: dict[str, type[Event]] = {
-    cls.type: cls for cls in list(globals().values()) if isinstance(cls, type) and issubclass(cls, Event) and cls.type
-}
-"""Every event type of this version, by its name in the log."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
-    """The first line of a session file."""
-
-    format: str = "jaxprof"
-    schema_major: int = SCHEMA_MAJOR
-    schema_minor: int = SCHEMA_MINOR
-    jaxprof: str = ""
-    session: str = ""
-    created: str = ""
-    """UTC, ISO 8601 with a trailing Z."""
-    host: str = ""
-    process_index: int = 0
-    process_count: int = 1
-    command: list[str] = field(default_factory=list)
-    environment: dict[str, Any] = field(default_factory=dict)
-    wall_seconds: float = 0.0
-    """Unix time at the moment when the monotonic clock showed `monotonic_seconds`."""
-    monotonic_seconds: float = 0.0
-
-
-def encode(event: Event) -> bytes:
-    """One line of JSON without its line break. Standard library only, for the engine's side of the pipe.
-
-    Raises ValueError for NaN and infinity: a reader would turn them into null, which means unknown.
-    """
-    payload: dict[str, Any] = {"type": event.type}
-    for item in fields(event):
-        payload[item.name] = getattr(event, item.name)
-    try:
-        return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "backslashreplace"
-        )
-    except ValueError as error:
-        raise ValueError(f"{event.type} holds a number that is not finite") from error
-
-
-def finite(value: float | None) -> float | None:
-    """`value`, or None (unknown) where it is NaN or infinite, or None already."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-_RUN_NUMBER = re.compile(r"r(\d+)$")
-
-
-def run_number(run: str) -> int:
-    """The number in a run id (`r12` → 12), for ordering; 0 for any other text."""
-    match = _RUN_NUMBER.match(run)
-    return int(match.group(1)) if match else 0

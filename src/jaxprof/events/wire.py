@@ -1,0 +1,62 @@
+"""How a log is written: its header, and one event as a line of JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from jaxprof.events.base import SCHEMA_MAJOR, SCHEMA_MINOR, Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """The first line of a session file."""
+
+    format: str = "jaxprof"
+    schema_major: int = SCHEMA_MAJOR
+    schema_minor: int = SCHEMA_MINOR
+    jaxprof: str = ""
+    session: str = ""
+    created: str = ""
+    """UTC, ISO 8601 with a trailing Z."""
+    host: str = ""
+    process_index: int = 0
+    process_count: int = 1
+    command: list[str] = field(default_factory=list)
+    environment: dict[str, Any] = field(default_factory=dict)
+    wall_seconds: float = 0.0
+    """Unix time at the moment when the monotonic clock showed `monotonic_seconds`."""
+    monotonic_seconds: float = 0.0
+
+
+def encode(event: Event) -> bytes:
+    """One line of JSON without its line break. Standard library only, for the engine's side of the pipe.
+
+    Raises ValueError for NaN and infinity: a reader would turn them into null, which means unknown.
+    """
+    payload: dict[str, Any] = {"type": event.type}
+    for item in fields(event):
+        payload[item.name] = getattr(event, item.name)
+    try:
+        return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode(
+            "utf-8", "backslashreplace"
+        )
+    except ValueError as error:
+        raise ValueError(f"{event.type} holds a number that is not finite") from error
+
+
+def finite(value: float | None) -> float | None:
+    """`value`, or None (unknown) where it is NaN or infinite, or None already."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+_RUN_NUMBER = re.compile(r"r(\d+)$")
+
+
+def run_number(run: str) -> int:
+    """The number in a run id (`r12` → 12), for ordering; 0 for any other text."""
+    match = _RUN_NUMBER.match(run)
+    return int(match.group(1)) if match else 0
