@@ -8,17 +8,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jaxprof.api import Session, load, profile
+    from jaxprof.api import Recording, Session, load, profile, record
     from jaxprof.workloads.user import workload
 
 __version__ = "0.1.0"
 
-__all__ = ["Session", "__version__", "load", "profile", "workload"]
+__all__ = ["Recording", "Session", "__version__", "load", "profile", "record", "workload"]
 
 _HOME = {
-    "Session": "jaxprof.api",
-    "load": "jaxprof.api",
-    "profile": "jaxprof.api",
+    "Recording": "jaxprof.api.recording",
+    "Session": "jaxprof.api.session",
+    "load": "jaxprof.api.session",
+    "profile": "jaxprof.api.profiling",
+    "record": "jaxprof.api.recording",
     "workload": "jaxprof.workloads.user",
 }
 
