@@ -149,6 +149,16 @@ class JaxprofApp(App[None]):
         self._monitor.stop()
         self.live.close()
 
+    @property
+    def clock_shift_seconds(self) -> float:
+        """What the clock of the session's writer is ahead of ours; 0 where it is ours."""
+        return self._opened.clock_shift_seconds
+
+    @property
+    def silent_since(self) -> str:
+        """Since when nobody is heard of who wrote the session, in words; empty while somebody is."""
+        return self._opened.silent_since
+
     # -- devices ----------------------------------------------------------------------------------------------
 
     def on_devices_found(self, message: DevicesFound) -> None:
@@ -283,7 +293,11 @@ class JaxprofApp(App[None]):
         screen.post_message(EntriesRead(list(library.entries(limit)), library.size_bytes(), library.folder))
 
     def _follow(self) -> None:
-        runs = self._opened.poll()
+        runs, changed = self._opened.poll()
+        if changed:
+            if self.silent_since:
+                self.notify(f"There is {self.silent_since}.", severity="warning", markup=False)
+            runs = frozenset(self.session.runs)
         if runs:
             self._tell(runs)
 

@@ -34,4 +34,5 @@ PLACES = (
     Mode("hlo", "4", "HLO", "What XLA made of a run: kernels, and the text of each stage", "HloScreen"),
     Mode("sessions", "5", "Sessions", "The sessions that are kept", "SessionsScreen"),
     Mode("profile", "6", "Profile", "Recorded of a run: timeline, compile passes, memory", "ProfileScreen"),
+    Mode("program", "7", "Program", "Your own program: its time, what it compiled and why, findings", "ProgramScreen"),
 )

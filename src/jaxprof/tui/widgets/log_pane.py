@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from jaxprof.events import LogLine
 
 STREAM = 7
+_NOTHING = "this run has written nothing to its stdout or stderr"
 
 
 class LogPane(ScrollView, can_focus=True):
@@ -24,8 +25,10 @@ class LogPane(ScrollView, can_focus=True):
 
     ALLOW_SELECT = False
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, of_program: bool = False) -> None:
+        """`of_program`: the output of a program of the user's, who need not be told at each line that it is stdout."""
         super().__init__(id=id)
+        self._of_program = of_program
         self._lines: Sequence[LogLine] = ()
         self._key: tuple[str, int] = ("", -1)
 
@@ -41,6 +44,13 @@ class LogPane(ScrollView, can_focus=True):
             self.call_after_refresh(self.scroll_end, animate=False)
         self.refresh()
 
+    def _line(self, line: LogLine, width: int) -> Content:
+        stream = "$warning" if line.stream == "stderr" else "$quiet"
+        if self._of_program:
+            mark = "▎" if line.stream == "stderr" else " "
+            return Content.assemble((mark, stream), cell(line.text, max(1, width - 1)))
+        return Content.assemble(cell(line.stream, STREAM, stream), " ", cell(line.text, max(1, width - STREAM - 1)))
+
     def on_resize(self) -> None:
         self.virtual_size = Size(self.size.width, len(self._lines))
 
@@ -49,12 +59,10 @@ class LogPane(ScrollView, can_focus=True):
         index = y + self.scroll_offset.y
         if index < len(self._lines):
             line = self._lines[index]
-            style = "$warning" if line.stream == "stderr" else "$quiet"
-            content = Content.assemble(
-                cell(line.stream, STREAM, style), " ", cell(line.text, max(1, width - STREAM - 1))
-            )
+            content = self._line(line, width)
         elif not self._lines and y == 0:
-            content = Content.styled("this run has written nothing to its stdout or stderr", "$quiet")
+            words = "The program has written nothing." if self._of_program else _NOTHING
+            content = Content.styled(words, "$quiet")
         else:
             content = Content("")
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, pad=True)
