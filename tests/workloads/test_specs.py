@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -76,6 +76,57 @@ def test_a_key_is_a_typed_key_of_the_seed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("None", None),
+        ("'relu'", "relu"),
+        ('"it\'s [a], (word)"', "it's [a], (word)"),
+        ("()", ()),
+        ("(3)", 3),
+        ("(3,)", (3,)),
+        ("[1, 2.5, (True, None)]", [1, 2.5, (True, None)]),
+        ("{'a': 1, b: {}, 3: [],}", {"a": 1, "b": {}, 3: []}),
+        ("[-1e-3, 1e+2]", [-1e-3, 100.0]),
+    ],
+)
+def test_what_is_nested_is_written_as_in_python(text: str, value: object) -> None:
+    assert made(text) == value
+    assert type(made(text)) is type(value)
+
+
+class Moments(NamedTuple):
+    count: Any
+    mu: Any
+
+
+def test_a_tree_has_its_arrays_and_named_tuples_in_place() -> None:
+    text = f"({{'w': f32[n,2]}}, {__name__}:Moments(count=i32[], mu=[bf16[4]]))"
+    params, moments = made(text, n=3)
+    assert params["w"].shape == (3, 2)
+    assert isinstance(moments, Moments)
+    assert (moments.count.dtype, moments.mu[0].shape) == (np.int32, (4,))
+    assert parse(text).names == ("n",)
+    assert parse(text).bytes({"n": 3}) == 24 + 4 + 8
+
+
+@pytest.mark.parametrize(
+    ("path", "what"),
+    [("os:system", "not a named tuple"), ("builtins:tuple", "not a named tuple"), ("no.such:Thing", "no class")],
+)
+def test_nothing_but_named_tuples_is_made_by_name(path: str, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        made(f"{path}(command='true')")
+
+
+def test_an_argument_can_be_given_by_name_and_keys_by_shape() -> None:
+    assert (parse("rate = f32[2]").keyword, parse("rate=f32[2]").shape) == ("rate", (2,))
+    assert made("key[3]").shape == (3,)
+    assert str(jax.random.key_impl(made("key<rbg>"))) == "rbg"
+    with pytest.raises(UsageError, match="nonsense"):
+        made("key<nonsense>")
+
+
+@pytest.mark.parametrize(
     ("text", "what", "mend"),
     [
         ("f32", "no shape", "f32[]"),
@@ -85,7 +136,12 @@ def test_a_key_is_a_typed_key_of_the_seed() -> None:
         ("zzzzzz[3]", "unknown dtype", "Known: f16"),
         ("f32[3", "cannot read", "f32[1024,1024]"),
         ("f32(3)", "cannot read", "f32[1024,1024]"),
-        ("[3]", "cannot read", "f32[1024,1024]"),
+        ("[3", "cannot read", "f32[1024,1024]"),
+        ("{f32[3]}", "cannot read", "{'w': f32[8,4], 'b': f32[4]}"),
+        ("(f32[3] f32[4])", "cannot read", "f32[1024,1024]"),
+        ("'relu", "cannot read", "f32[1024,1024]"),
+        ("optax:State(f32[3])", "cannot read", "f32[1024,1024]"),
+        ("[" * 5000, "cannot read", "f32[1024,1024]"),
         ("", "cannot read", "key"),
         ("f32[3][4]", "cannot read", "f32[1024,1024]"),
         ("f32[-1]", "'-1' is not a size", "whole number"),

@@ -261,3 +261,15 @@ def test_what_is_missing_or_wrong_is_named() -> None:
     assert "'flag'" in refusal(lambda: adopted(bad_default)).what
     hungry = adopted(gram, companion=lambda path: path)
     assert "wants path" in refusal(lambda: inputs_of(hungry, {})).what
+
+
+def test_arguments_given_by_name_go_to_their_places() -> None:
+    def step(a: Any, b: Any, *, rate: Any) -> Any:
+        return (a, b, rate)
+
+    found = workload_of(step, origin="x.py:step", name="step", arguments=["f32[2]", "rate=2.5", "b=3"])
+    inputs = found.inputs({}, np.random.default_rng(0))
+    a, b, rate = found.variant("jax").build({})(*inputs)
+    assert (a.shape, b, rate) == ((2,), 3, 2.5)
+    with pytest.raises(UsageError, match="other"):
+        workload_of(step, origin="x.py:step", name="step", arguments=["f32[2]", "3", "rate=1", "other=3"])

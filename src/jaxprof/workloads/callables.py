@@ -66,3 +66,33 @@ def keyword_only(function: Callable[..., Any]) -> list[str]:
     signature = signature_of(function)
     parameters = signature.parameters.values() if signature is not None else ()
     return [parameter.name for parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+
+
+def in_order(
+    function: Callable[..., Any], positional: tuple[Any, ...], by_name: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with those that have a place in it at their place, so that few are left by name.
+
+    They stay as they are where the function does not tell its arguments, or cannot be called with these.
+    """
+    signature = signature_of(function)
+    if not by_name or signature is None:
+        return positional, by_name
+    try:
+        found = signature.bind(*positional, **by_name)
+    except TypeError:
+        return positional, by_name
+    return found.args, found.kwargs
+
+
+def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
+    """`function`, its last positional arguments given on by these names; itself where there are none."""
+    if not names:
+        return function
+
+    @functools.wraps(written_function(function))
+    def named(*arguments: Any) -> Any:
+        at = len(arguments) - len(names)
+        return function(*arguments[:at], **dict(zip(names, arguments[at:], strict=True)))
+
+    return named

@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import UsageError
 from jaxprof.events import Scalar
-from jaxprof.workloads.callables import arguments_by_name, bound, keyword_only, op_by_op, signature_of, written_function
+from jaxprof.workloads.callables import (
+    arguments_by_name,
+    bound,
+    in_order,
+    keyword_only,
+    last_by_name,
+    op_by_op,
+    signature_of,
+    written_function,
+)
 from jaxprof.workloads.check import is_key
 from jaxprof.workloads.model import Estimate, How, Parameter, Parameters, Variant, Workload
 from jaxprof.workloads.specs import Spec, make, parse
@@ -51,12 +60,16 @@ def workload_of(
     if declared.specs is None and declared.inputs is None:
         declared = replace(declared, specs=_no_arguments(function, origin))
     defaults = {**_defaults(declared.inputs), **_checked(declared.parameters, origin)}
+    given_by_name: tuple[str, ...] = ()
     if declared.specs is not None:
         _refuse_misfit(function, declared.specs, defaults, origin)
+        ordered, given_by_name = _ordered(function, declared.specs)
+        declared = replace(declared, specs=ordered)
+    written = written_function(function)
+    function = last_by_name(function, given_by_name)
     variants = tuple(_variant(kind, function) for kind in declared.variants)
     if declared.numpy is not None:
-        variants = (_numpy_variant(declared.numpy), *variants)
-    written = written_function(function)
+        variants = (_numpy_variant(last_by_name(declared.numpy, given_by_name)), *variants)
     return Workload(
         name=declared.name or name,
         title=declared.title or _title(function, written),
@@ -259,14 +272,23 @@ def _refuse_misfit(
     """Raises UsageError where the function cannot be called with that many arguments, or a shape names no parameter."""
     for spec in specs:
         if spec.names:
-            spec.sizes(dict.fromkeys(parameters, 1))
+            spec.check(dict.fromkeys(parameters, 1))
     signature = signature_of(function)
     if signature is None:
         return
     try:
-        signature.bind(*specs, **{key: None for key in keyword_only(function) if key in parameters})
+        by_name = {spec.keyword: spec for spec in specs if spec.keyword}
+        filled = {key: None for key in keyword_only(function) if key in parameters}
+        signature.bind(*(spec for spec in specs if not spec.keyword), **{**filled, **by_name})
     except TypeError as error:
         given = ", ".join(spec.text for spec in specs) or "nothing"
         raise UsageError(
             f"{origin} takes {signature}, and was given {given}: {error}", "Give one spec for each argument."
         ) from None
+
+
+def _ordered(function: Callable[..., Any], specs: Sequence[Spec]) -> tuple[tuple[Spec, ...], tuple[str, ...]]:
+    """The specs in the order of the call, those that only a name can give last, and these names."""
+    by_name = {spec.keyword: spec for spec in specs if spec.keyword}
+    placed, named = in_order(function, tuple(spec for spec in specs if not spec.keyword), by_name)
+    return (*placed, *named.values()), tuple(named)

@@ -1,8 +1,10 @@
 """Arguments written down: `f32[1024,1024]`, `bf16[8,128]`, `i32[10]`, `f32[]`, `key`, `3`, `2.5`.
 
 The notation is that of jaxprs. A name in a shape, `f32[n,n]`, is a parameter of the workload. Arrays are filled with
-seeded random numbers: normal ones for floats, 0 to 9 for integers. Nested arguments have no notation here; they come
-from an inputs function. NumPy and jax are imported where an array is made, and not before.
+seeded random numbers: normal ones for floats, 0 to 9 for integers. Nested arguments are written as in Python (`nested`
+reads them): `{'w': f32[8,4], 'b': f32[4]}`, `(f32[3], None, 'relu')`; `x=f32[3]` is given by its name. Other objects
+have no notation here; they come from an inputs function. NumPy and jax are imported where an array is made, and not
+before.
 """
 
 from __future__ import annotations
@@ -56,7 +58,11 @@ _SHORT = {
 }
 _INTEGERS_BELOW = 10
 _ARRAY = re.compile(r"\s*(\w+)\s*\[([^\[\]]*)\]\s*")
-_EXAMPLES = "Write f32[1024,1024], bf16[8,128], i32[10], f32[] for a scalar array, key, or a number: 3, 2.5."
+_KEY = re.compile(r"key(?:<(\w+)>)?(?:\[([^\[\]]*)\])?")
+_EXAMPLES = (
+    "Write f32[1024,1024], bf16[8,128], i32[10], f32[] for a scalar array, key, a number (3, 2.5), "
+    "or several of them: {'w': f32[8,4], 'b': f32[4]}."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,24 +70,41 @@ class Spec:
     """One argument, as it was written."""
 
     text: str
-    kind: Literal["array", "key", "number"]
+    kind: Literal["array", "key", "number", "word", "nested"]
+    """`word`: a string or None, as it is; `nested`: a container of `parts`."""
     dtype: str = ""
-    """NumPy's (or ml_dtypes') name of it."""
+    """NumPy's (or ml_dtypes') name of it; of a key, what makes it, where that is not JAX's default."""
     shape: tuple[int | str, ...] = ()
     """Sizes; a word is the name of a parameter."""
     number: bool | int | float = 0
+    word: str | None = None
+    container: str = ""
+    """`tuple`, `list`, `dict`, or the `module:Name` of a named tuple."""
+    parts: tuple[tuple[str | int, Spec], ...] = ()
+    """Of a container, in order: key, name or index, and what is there."""
+    keyword: str = ""
+    """The name by which the argument is given; empty where its place says it."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters that the shape speaks of."""
-        return tuple(size for size in self.shape if isinstance(size, str))
+        """The parameters that the shape, or one inside, speaks of."""
+        inside = [name for _, part in self.parts for name in part.names]
+        return (*(size for size in self.shape if isinstance(size, str)), *inside)
+
+    def check(self, parameters: Parameters) -> None:
+        """Raises UsageError where a shape, or one inside, names no parameter."""
+        self.sizes(parameters)
+        for _, part in self.parts:
+            part.check(parameters)
 
     def sizes(self, parameters: Parameters) -> tuple[int, ...]:
         """The shape in numbers. Raises UsageError for a name that is no parameter, or a value that is no size."""
         return tuple(self._size(size, parameters) for size in self.shape)
 
     def bytes(self, parameters: Parameters) -> int:
-        """What the array takes."""
+        """What the array takes, or all that is inside."""
+        if self.kind == "nested":
+            return sum(part.bytes(parameters) for _, part in self.parts)
         return prod(self.sizes(parameters)) * _BITS[self.dtype] // 8 if self.kind == "array" else 8
 
     def _size(self, size: int | str, parameters: Parameters) -> int:
@@ -98,9 +121,19 @@ class Spec:
 
 def parse(text: str) -> Spec:
     """The spec that `text` says. Raises UsageError showing how one is written."""
+    from jaxprof.workloads.nested import parse_argument
+
+    return parse_argument(text)
+
+
+def parse_leaf(text: str) -> Spec:
+    """As `parse`, for an argument that has nothing inside it."""
     stripped = text.strip()
-    if stripped == "key":
-        return Spec(text=stripped, kind="key")
+    key = _KEY.fullmatch(stripped)
+    if key:
+        return Spec(text=stripped, kind="key", dtype=key[1] or "", shape=_shape(key[2] or "", stripped))
+    if stripped == "None":
+        return Spec(text=stripped, kind="word")
     if stripped in ("True", "False"):
         return Spec(text=stripped, kind="number", number=stripped == "True")
     match = _ARRAY.fullmatch(text)
@@ -113,7 +146,12 @@ def parse(text: str) -> Spec:
             continue
     if stripped in _BITS or stripped in _SHORT:
         raise UsageError(f"{stripped!r} has no shape", f"{stripped}[] is a scalar, {stripped}[8,128] a matrix.")
-    raise UsageError(f"cannot read the argument {text!r}", _EXAMPLES)
+    raise cannot_read(text)
+
+
+def cannot_read(text: str) -> UsageError:
+    """The error for what is no argument."""
+    return UsageError(f"cannot read the argument {text!r}", _EXAMPLES)
 
 
 def make(specs: Sequence[Spec], parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
@@ -124,10 +162,14 @@ def make(specs: Sequence[Spec], parameters: Parameters, random: numpy.random.Gen
 def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) -> Any:
     if spec.kind == "number":
         return spec.number
+    if spec.kind == "word":
+        return spec.word
     if spec.kind == "key":
-        import jax
+        return _make_key(spec, parameters, random)
+    if spec.kind == "nested":
+        from jaxprof.workloads.nested import put_together
 
-        return jax.random.key(int(random.integers(2**31)))
+        return put_together(spec, [(label, _make(part, parameters, random)) for label, part in spec.parts])
     shape, dtype = spec.sizes(parameters), spec.dtype
     if dtype == "bool":
         return random.random(shape) < 0.5
@@ -139,6 +181,16 @@ def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) ->
     if dtype in ("float32", "float64"):
         return random.standard_normal(shape, dtype=dtype)  # type: ignore[call-overload]
     return random.standard_normal(shape, dtype="float32").astype(_narrow(dtype))
+
+
+def _make_key(spec: Spec, parameters: Parameters, random: numpy.random.Generator) -> Any:
+    import jax
+
+    try:
+        key = jax.random.key(int(random.integers(2**31)), impl=spec.dtype or None)
+    except ValueError as error:
+        raise UsageError(f"{spec.text}: {error}", "Write key for a key of JAX's default kind.") from None
+    return jax.random.split(key, spec.sizes(parameters)) if spec.shape else key
 
 
 def _narrow(dtype: str) -> Any:
