@@ -1,10 +1,24 @@
-"""What every test has: a state folder of its own, so that no test touches the user's sessions."""
+"""What every test has: a state folder of its own, so that no test touches the user's sessions.
+
+And how many processes share the tests: half of what a test of an engine takes is waiting for it.
+"""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+_MOST_PROCESSES = 4
+"""Each imports the app, and some import jax; and tests of measuring want a core that is not taken by other tests."""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many processes `-n auto` starts: none for tests that were named, which start sooner without."""
+    named = any("::" in word or word.endswith(".py") for word in config.args)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 0 if named else max(2, min(cores, _MOST_PROCESSES))
 
 
 @pytest.fixture(autouse=True)

@@ -48,7 +48,10 @@ def test_the_twin_op_by_op_and_the_program_are_runs_of_one_session() -> None:
 
 
 def test_the_median_is_what_a_loop_by_hand_finds() -> None:
-    """Loosely, in one process and on a busy machine; `bench/fidelity.py` is the exact one."""
+    """Loosely, in one process and on a busy machine; `bench/fidelity.py` is the exact one.
+
+    Three tries: other tests begin and end between the three measurements. A median that is off is off each time.
+    """
     x = jnp.asarray(np.random.default_rng(0).standard_normal(300_000), jnp.float32)
 
     def function(x: jax.Array) -> jax.Array:
@@ -65,8 +68,13 @@ def test_the_median_is_what_a_loop_by_hand_finds() -> None:
             times.append(time.perf_counter() - began)
         return median(times)
 
-    before, ours, after = by_hand(), median(samples(profiled(function, x))), by_hand()
-    assert 0.5 * min(before, after) < ours < 2 * max(before, after)
+    tries = []
+    for _ in range(3):
+        before, ours, after = by_hand(), median(samples(profiled(function, x))), by_hand()
+        tries.append((before, ours, after))
+        if 0.5 * min(before, after) < ours < 2 * max(before, after):
+            return
+    pytest.fail(f"by hand, ours, by hand again: {tries}")
 
 
 def test_what_is_changed_is_put_back() -> None:
