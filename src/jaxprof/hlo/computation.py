@@ -44,7 +44,7 @@ class Computation:
     """A function of HLO: instructions in order, one of which, the root, is its value."""
 
     # A large module has a hundred thousand of these: slots, and no cached properties, which need a dictionary each.
-    __slots__ = ("_by_name", "_cut", "_parameters", "_users", "is_entry", "module", "name", "span")
+    __slots__ = ("_by_name", "_cut", "_parameters", "_remembered", "_users", "is_entry", "module", "name", "span")
 
     def __init__(self, module: Module, name: str, span: tuple[int, int, int], is_entry: bool = False) -> None:
         self.module: Final = module
@@ -53,6 +53,8 @@ class Computation:
         self.span: Final = span
         """Where its header begins, and where the text between its braces begins and ends, in `source.text`."""
         self.is_entry: Final = is_entry
+        self._remembered: dict[int, Record | None] = module._remembered
+        """The parts of instructions that were read, by where they begin in `source`."""
         self._cut: _Cut | None = None
         self._by_name: dict[str, Instruction] | None = None
         self._parameters: tuple[Instruction, ...] | None = None
@@ -114,10 +116,6 @@ class Computation:
                 known.clear()
             found = known[start] = record.read(self.source.text, start, starts[position + 1])
             return found
-
-    @property
-    def _remembered(self) -> dict[int, Record | None]:
-        return self.module._remembered
 
     @property
     def root(self) -> Instruction | None:
@@ -185,13 +183,13 @@ class Computation:
 class SyntheticComputation(Computation):
     """A computation that the text leaves out, with a text made for it."""
 
-    __slots__ = ("_line_of_all", "_own_remembered", "_own_source")
+    __slots__ = ("_line_of_all", "_own_source")
 
     def __init__(self, module: Module, name: str, source: Source, span: tuple[int, int, int], line: int) -> None:
         """`line` is that of the instruction that stands for it: what every line in it is said to be."""
         super().__init__(module, name, span)
         self._own_source: Final = source
-        self._own_remembered: Final[dict[int, Record | None]] = {}
+        self._remembered = {}
         self._line_of_all: Final = line
 
     @property
@@ -204,7 +202,3 @@ class SyntheticComputation(Computation):
 
     def _line(self, offset: int) -> int:
         return self._line_of_all
-
-    @property
-    def _remembered(self) -> dict[int, Record | None]:
-        return self._own_remembered

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from sys import intern
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.record import Metadata, Record
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 class Instruction:
     """One instruction of a computation: a value's name, its shape, and how it comes about."""
 
-    __slots__ = ("computation", "name", "position")
+    __slots__ = ("_opcode", "computation", "name", "position")
+    _opcode: str
+    """Set when it was first asked for: the analysis asks ten times, long after the record was forgotten."""
 
     def __init__(self, computation: Computation, name: str, position: int) -> None:
         self.computation: Final = computation
@@ -49,10 +52,13 @@ class Instruction:
         (`custom-call-start`): `wrapped_opcode` says what is wrapped. `all-reduce-start`, `all-gather-start`,
         `collective-permute-start`, `copy-start` and their dones are opcodes of their own.
         """
-        read = self._record
-        if read is None:
-            return ""
-        return unsugared(read.opcode)[0]
+        try:
+            return self._opcode
+        except AttributeError:
+            read = self._record
+            # Interned, as there are a hundred different ones and perhaps a million instructions.
+            self._opcode = intern(unsugared(read.opcode)[0]) if read is not None else ""
+            return self._opcode
 
     @property
     def wrapped_opcode(self) -> str:

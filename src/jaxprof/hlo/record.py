@@ -26,7 +26,6 @@ _BEGINNING = re.compile(
 _TUPLE_THEN_OPCODE = re.compile(
     r"(?:[^\"()]++|\((?:[^\"()]++|\([^\"()]*+\))*+\))*+\)\s*+([A-Za-z][\w\-]*+)\(", re.ASCII
 )
-_OPCODE = re.compile(r"(?:[^\"()]++|\((?:[^\"()]++|\([^\"()]*\))*+\))*+\)\s*([A-Za-z][\w\-]*)\(", re.ASCII)
 _OPCODE = re.compile(r"\s*+([A-Za-z][\w\-]*+)\(", re.ASCII)
 _FLAT_OPERANDS = re.compile(r"[^()\"/]*+\)")
 _MAY_CALL = re.compile(

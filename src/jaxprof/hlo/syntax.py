@@ -57,7 +57,10 @@ _ATTRIBUTE_NAME = re.compile(r"([A-Za-z_][\w.\-]*)\s*=\s*")
 _FLAT = rf"[^{{}}\[\]()\"/]++|{STRING}|/(?![/*])|{COMMENT}"
 _NESTED = rf"(?:{_FLAT}|[{{\[(](?:{_FLAT})*+[}}\])])"
 _BRACKETED = rf"[{{\[(](?:{_NESTED}|[{{\[(]{_NESTED}*+[}}\])])*+[}}\])]"
-_VALUE = re.compile(rf"(?:[^{{}}\[\]()\",\s/]++|[ \t]++(?=[{{\[(])|{STRING}|/(?![/*])|{_BRACKETED})++", re.DOTALL)
+_WORDS = rf"(?:[^{{}}\[\]()\",\s/]++|[ \t]++(?=[{{\[(])|{STRING}|/(?![/*])|{_BRACKETED})++"
+_VALUE = re.compile(_WORDS, re.DOTALL)
+# As XLA prints nearly all of them, in one match: what it does not take goes the slow way, with the same result.
+_ATTRIBUTE = re.compile(rf", ([A-Za-z_][\w.\-]*+)=({_WORDS})(?=[ \t]*+(?:[,\n]|\Z))", re.DOTALL)
 
 
 class AttributeList(NamedTuple):
@@ -74,6 +77,9 @@ def attributes(text: str, at: int, limit: int) -> AttributeList:
     """The `, name=value` from `at` on. A value ends at a comma or a blank outside brackets and strings."""
     found: list[Attribute] = []
     while True:
+        while plain := _ATTRIBUTE.match(text, at, limit):
+            start, at = plain.span(2)
+            found.append(Attribute(plain[1], start, at))
         begin = skip_blank(text, at, limit)
         if begin >= limit or text[begin] != ",":
             return AttributeList(found, at, True)

@@ -129,7 +129,7 @@ class KernelTable:
         instruction = launch.instruction
         opcode = instruction.opcode
         held = fused(instruction) if opcode == "fusion" else []
-        kind = kind_of(instruction)
+        kind = kind_of(instruction, held)
         cost = self.costs.instruction(instruction)
         traffic = self.traffic.kernel(instruction)
         heavy = _heaviest(instruction, held)

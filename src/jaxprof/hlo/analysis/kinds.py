@@ -13,7 +13,7 @@ from jaxprof.hlo.analysis import library
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, COLLECTIVES, FREE, TRANSCENDENTAL, base_opcode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from jaxprof.hlo.model import Computation, Instruction
 
@@ -49,13 +49,14 @@ _HOST: Final = 5
 """The memory space of the host in a layout: `S(5)`."""
 
 
-def kind_of(instruction: Instruction) -> Kind:
-    """The kind of a kernel; of an asynchronous start that of what it wraps."""
+def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None) -> Kind:
+    """The kind of a kernel; of an asynchronous start that of what it wraps. `held` is what `fused` gives of a fusion,
+    where that is known already."""
     opcode = instruction.opcode
     if opcode == "async-start":
         return _of_wrapped(instruction)
     if opcode == "fusion":
-        return _of_fusion(instruction)
+        return _of_fusion(instruction, fused(instruction) if held is None else held)
     if opcode == "custom-call":
         target = instruction.string("custom_call_target")
         return Kind(library.kind_of(target), target)
@@ -123,9 +124,8 @@ def fused(fusion: Instruction) -> list[Instruction]:
     return list(inside(called[0])) if called else []
 
 
-def _of_fusion(fusion: Instruction) -> Kind:
+def _of_fusion(fusion: Instruction, held: Sequence[Instruction]) -> Kind:
     target = generator_of(fusion)
-    held = fused(fusion)
     working = [instruction for instruction in held if instruction.opcode not in FREE]
     opcodes = {instruction.opcode for instruction in working}
     if words := _multiplying(working, opcodes):
