@@ -29,6 +29,11 @@ class RunPlanned(Event):
     max_seconds: float | None = None
     precision: str = ""
     """Matrix precision that was asked for: empty for JAX's default, or `highest`."""
+    target: str = ""
+    """Where a user's function was found, so that it can be run again: `/path/file.py:function`, `module:function`.
+    Empty for a built-in workload, and where no name leads to it."""
+    arguments: list[str] = field(default_factory=list)
+    """The specs of a user's function's arguments, as `--arg` takes them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jaxprof.engine.request import RunRequest
@@ -59,7 +59,46 @@ def profile_function(
     emit(SessionClosed(monotonic_seconds=time.monotonic()))
 
 
-def _one_run(workload: Workload, variant: Variant, request: RunRequest, emit: Emit, baseline: str) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a function, compiled, to be measured as a run among others."""
+
+    run: str
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    device: str = ""
+    """Empty: where the arguments are."""
+    target: str = ""
+    """As in `RunPlanned`."""
+    specs: tuple[str, ...] = ()
+    keep_constants: bool = False
+
+
+def measure_call(call: Call, emit: Emit) -> None:
+    """Emits the run of `call`. The persistent compilation cache is off for it, so that its compile is one."""
+    workload = _workload(call.function, call.arguments, call.name, (), None, op_by_op=False)
+    request = RunRequest(
+        run=call.run,
+        workload=call.name,
+        variant="jit",
+        device=call.device or _device_name(call.arguments),
+        keep_constants=call.keep_constants,
+        check=False,
+    )
+    _one_run(workload, workload.variant("jit"), request, emit, target=call.target, specs=call.specs)
+
+
+def _one_run(
+    workload: Workload,
+    variant: Variant,
+    request: RunRequest,
+    emit: Emit,
+    *,
+    baseline: str = "",
+    target: str = "",
+    specs: tuple[str, ...] = (),
+) -> None:
     began = time.monotonic()
     samples: list[float] = []
     finished = RunFinished(status="failed")
@@ -86,6 +125,8 @@ def _one_run(workload: Workload, variant: Variant, request: RunRequest, emit: Em
             baseline=baseline,
             budget_seconds=request.budget_seconds,
             max_seconds=request.max_seconds,
+            target=target,
+            arguments=list(specs),
         )
     )
     measure_workload(workload, variant, request, stamped)

@@ -154,6 +154,14 @@ def cannot_read(text: str) -> UsageError:
     return UsageError(f"cannot read the argument {text!r}", _EXAMPLES)
 
 
+def array_text(dtype: str, shape: Sequence[int]) -> str | None:
+    """The spec of an array, the dtype by NumPy's name: `f32[8,4]`; None for a dtype that has no spec."""
+    if dtype not in _BITS:
+        return None
+    short = next((name for name, known in _SHORT.items() if known == dtype), dtype)
+    return f"{short}[{','.join(map(str, shape))}]"
+
+
 def make(specs: Sequence[Spec], parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
     """The arguments: NumPy arrays, numbers as they are, and for `key` a typed JAX key. Raises UsageError."""
     return tuple(_make(spec, parameters, random) for spec in specs)
