@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from jaxprof.errors import UsageError
 from jaxprof.events import EnvironmentRead, Scalar
 from jaxprof.results import RunResult, results
+from jaxprof.results.program import is_program
 from jaxprof.session import Run, Session
 from jaxprof.units import integer
 from jaxprof.workloads import built_in
@@ -34,9 +35,11 @@ class Group:
 
 
 def groups(session: Session) -> list[Group]:
-    """All runs of a session, in the order of the plan."""
+    """All runs of a session that can be compared, in the order of the plan: every run but the programs."""
     found: dict[tuple[str, tuple[tuple[str, Scalar], ...]], list[RunResult]] = {}
     for one in results(session):
+        if is_program(one.run):
+            continue
         plan = one.run.plan
         found.setdefault((plan.workload, tuple(sorted(plan.parameters.items()))), []).append(one)
     return [

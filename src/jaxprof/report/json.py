@@ -15,7 +15,9 @@ from jaxprof.report.groups import environment, published
 from jaxprof.report.kernels import kernels_json
 from jaxprof.report.memory import memory_json
 from jaxprof.report.outcome import outcome
+from jaxprof.report.program_json import program_keys
 from jaxprof.results import RunResult, result
+from jaxprof.results.program import is_program
 from jaxprof.session import Run, Session
 
 _PHASES_OF = {
@@ -25,6 +27,8 @@ _PHASES_OF = {
 }
 """Phases that a run of this kind always has: null where it did not get so far. Others are there when they happened."""
 _TRANSFERS = ("transfer_in", "transfer_out")
+_OF_PROGRAM = ("program", "compiles", "findings", "transfers")
+"""Keys of a program that a session which holds one has at its top, too: those of its first."""
 _MEMORY = (
     "argument_bytes",
     "output_bytes",
@@ -40,6 +44,7 @@ _MEMORY = (
 def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
     """The documented form as plain dicts, lists, text and numbers. `live`: the file is being written now."""
     header = session.header
+    runs = [_run(session, run, live) for run in session.runs.values()]
     return {
         "schema": f"{SCHEMA_MAJOR}.{SCHEMA_MINOR}",
         "jaxprof": header.jaxprof,
@@ -55,7 +60,8 @@ def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
             "notices": session.notices,
         },
         "environment": _environment(session),
-        "runs": [_run(session, run, live) for run in session.runs.values()],
+        **next(({name: run[name] for name in _OF_PROGRAM} for run in runs if "program" in run), {}),
+        "runs": runs,
     }
 
 
@@ -114,6 +120,8 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
     if jit or run.measured:
         data["kernels"] = kernels_measured_json(session, run, kernels_json(session, run))
     data |= captures_json(session, run)
+    if is_program(run):
+        data |= program_keys(session, run)
     if run.environment is not None:
         data["settings"] = dict(run.environment.settings)
     figures = published(plan.workload, [plan.variant])

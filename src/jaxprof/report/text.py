@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from jaxprof.report.groups import Group, environment, groups, parameters_text, published
 from jaxprof.report.outcome import outcome
+from jaxprof.report.program import program_lines
 from jaxprof.report.sweep_text import sweep_lines
 from jaxprof.report.table import table, wrap
 from jaxprof.results import RunResult, SweepGroup, sweep_groups
+from jaxprof.results.program import programs
 from jaxprof.safe_text import safe
 from jaxprof.session import Session
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
@@ -31,6 +33,8 @@ _PHASE_TITLES = (
 def to_text(session: Session, *, live: bool = False) -> str:
     """The whole report, without a line break at its end. `live`: the file is being written now."""
     lines = list(_heading(session, live))
+    for run in programs(session):
+        lines += ["", *program_lines(session, run, live=live)]
     sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
     for group in groups(session):
         if group.workload not in sweeps:

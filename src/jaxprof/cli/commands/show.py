@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 @click.option("--steps", "view", flag_value="steps", help="Where the time of each step went.")
 @click.option("--memory", "view", flag_value="memory", help="What the peak memory is made of, and the largest buffers.")
 @click.option("--trust", "view", flag_value="trust", help="Whether the captures can be trusted.")
+@click.option("--compiles", "view", flag_value="compiles", help="Of a program: each compilation, and why.")
+@click.option("--findings", "view", flag_value="findings", help="Of a program: what to change, and at which line.")
+@click.option("--transfers", "view", flag_value="transfers", help="Of a program: implicit copies, host to device.")
+@click.option("--timeline", "view", flag_value="timeline", help="Of a program: where its wall time went.")
 @profile_options
 @format_option("text", "json", "csv", "markdown")
 def command(file: str, view: str | None, profile_run: str, hosts: tuple[str, ...], form: str) -> None:
@@ -73,15 +77,16 @@ def _print_session(session: Session, form: str, *, live: bool = False) -> None:
 
 
 def _print_view(session: Session, view: str, form: str) -> None:
-    """One view of the captures. Raises UsageError for a form that it does not have."""
+    """One view of the captures, or of a program. Raises UsageError for a form that it does not have."""
     from jaxprof.errors import UsageError
-    from jaxprof.report import views
+    from jaxprof.report import program, program_json, views
 
+    of_program = view in program_json.PROGRAM_VIEWS
     if form == "json":
-        print_json(views.view_json(session, view))
+        print_json((program_json.program_view_json if of_program else views.view_json)(session, view))
     elif form == "csv":
-        click.echo(views.view_csv(session, view), nl=False)
+        click.echo((program_json.program_view_csv if of_program else views.view_csv)(session, view), nl=False)
     elif form == "text":
-        click.echo(views.view_text(session, view))
+        click.echo((program.program_view_text if of_program else views.view_text)(session, view))
     else:
         raise UsageError(f"--{view} is not written as {form}", "It has --format text, json and csv.")

@@ -1,0 +1,188 @@
+"""Events of programs with fixed figures: what a recording gives, without a program."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxprof import events as e
+from jaxprof.results.program import ProgramResult, program_result
+from jaxprof.session import Session, fold
+
+RUN = "r1"
+FOLDER = "/home/me/work"
+BEGAN = 100.0
+"""Monotonic seconds at which the process of every program here starts."""
+HEADER = e.Header(
+    jaxprof="0.1.0",
+    session="0123456789ab",
+    created="2026-11-21T04:05:06Z",
+    host="box",
+    command=["jaxprof", "script", "train.py"],
+    wall_seconds=1000.0,
+    monotonic_seconds=99.0,
+)
+
+
+def at(line: int, function: str = "main", file: str = "train.py") -> dict[str, Any]:
+    """A place in the program."""
+    return {"file": f"{FOLDER}/{file}", "line": line, "function": function}
+
+
+def leaf(name: str, type_: str, **more: Any) -> dict[str, Any]:
+    """One argument of a signature."""
+    return {"name": name, "type": type_, "static": False, "weak_type": False, "sharding": "", **more}
+
+
+def compiled(function: str = "step", reason_code: str = "first", *, line: int = 88, **more: Any) -> e.Compiled:
+    """One row of the ledger: 0.1 s in all, called from `line`, defined at line 20."""
+    fields: dict[str, Any] = {
+        "began_seconds": BEGAN + 1,
+        "called_from": at(line),
+        "defined_at": at(20, ""),
+        "trace_seconds": 0.02,
+        "lower_seconds": 0.01,
+        "compile_seconds": 0.07,
+        "operations": 40,
+        "monotonic_seconds": BEGAN + 2,
+    }
+    return e.Compiled(run=RUN, function=function, reason_code=reason_code, **fields | more)
+
+
+def shaped(count: int, function: str = "step", name: str = "x", **more: Any) -> list[e.Event]:
+    """A function that is compiled for batches of 1 to `count`."""
+    rows: list[e.Event] = []
+    for size in range(1, count + 1):
+        reason = "" if size == 1 else f"argument {name}: f32[{size - 1},128] → f32[{size},128]"
+        rows.append(
+            compiled(
+                function,
+                "first" if size == 1 else "shape",
+                signature=[leaf(name, f"f32[{size},128]"), leaf("w", "f32[128,10]")],
+                reason=reason,
+                **more,
+            )
+        )
+    return rows
+
+
+def line(number: int, seconds: float, state: str, call: str = "", function: str = "main") -> dict[str, Any]:
+    """A line of the source in a stretch."""
+    return {**at(number, function), "seconds": seconds, "state": state, "call": call}
+
+
+def sampled(
+    began: float, seconds: float, states: dict[str, float], lines: list[dict[str, Any]] | None = None
+) -> e.ProgramSampled:
+    """A stretch that begins `began` seconds after the program."""
+    return e.ProgramSampled(
+        run=RUN,
+        began_seconds=BEGAN + began,
+        monotonic_seconds=BEGAN + began + seconds,
+        samples=round(100 * seconds),
+        states=states,
+        lines=lines or [],
+        own_seconds=0.004 * seconds,
+    )
+
+
+def steady(count: int, states: dict[str, float], lines: list[dict[str, Any]] | None = None) -> list[e.Event]:
+    """`count` stretches of a second each, all alike."""
+    return [sampled(second, 1.0, states, lines) for second in range(count)]
+
+
+def steps(count: int, each: float, number: int = 88, function: str = "main") -> e.StepsCounted:
+    """`count` steps of a loop, a few per cent apart."""
+    intervals = [each * (1 + 0.02 * (index % 5 - 2)) for index in range(min(count, 100))]
+    return e.StepsCounted(
+        run=RUN,
+        where=at(number, function),
+        found_by="monitoring",
+        count=count,
+        seconds=count * each,
+        intervals_seconds=intervals,
+    )
+
+
+def arrays(counts: list[int], size: int = 1024) -> list[e.Event]:
+    """The live arrays, counted once a second."""
+    return [
+        e.ArraysCounted(run=RUN, monotonic_seconds=BEGAN + second, count=count, bytes=count * size)
+        for second, count in enumerate(counts, start=1)
+    ]
+
+
+def copies(direction: str, count: int, source: str = "guard", **more: Any) -> e.TransfersSeen:
+    """Copies in one direction."""
+    row = {"direction": direction, "count": count, "bytes": None, "seconds": None, "source": source, **more}
+    return e.TransfersSeen(run=RUN, rows=[row])
+
+
+def program(
+    *inside: e.Event,
+    argv: tuple[str, ...] = ("train.py", "--epochs", "3"),
+    wall: float | None = 10.0,
+    exit_code: int | None = 0,
+    notes: list[dict[str, Any]] | None = None,
+) -> list[e.Event]:
+    """A whole program around what was seen `inside`; with `wall` None it was cut off."""
+    made: list[e.Event] = [
+        e.RunPlanned(run=RUN, workload=argv[0], variant="program", how="program", device="host"),
+        e.WorkerStarted(run=RUN, pid=100, python="/usr/bin/python3", monotonic_seconds=BEGAN),
+        e.ProgramStarted(run=RUN, argv=list(argv), how="script", directory=FOLDER, monotonic_seconds=BEGAN + 0.05),
+        *inside,
+    ]
+    if wall is None:
+        return made
+    status = "ok" if exit_code == 0 else "failed"
+    error = "" if exit_code == 0 else f"exit code {exit_code}"
+    end = BEGAN + wall
+    return [
+        *made,
+        e.ProgramEnded(
+            run=RUN, exit_code=exit_code, wall_seconds=wall, notes=notes or [], monotonic_seconds=end
+        ),
+        e.RunFinished(run=RUN, status=status, error=error, monotonic_seconds=end),
+        e.RunClosed(
+            run=RUN, workload=argv[0], variant="program", device="host", status=status, error=error,
+            wall_seconds=wall, monotonic_seconds=end,
+        ),
+        e.SessionClosed(monotonic_seconds=end),
+    ]  # fmt: skip
+
+
+def session(*inside: e.Event, **more: Any) -> Session:
+    """The session of `program(...)`."""
+    return fold(HEADER, program(*inside, **more))
+
+
+def result(*inside: e.Event, **more: Any) -> ProgramResult:
+    """The figures of `program(...)`."""
+    return program_result(session(*inside, **more), RUN)
+
+
+def training() -> Session:
+    """A training script with most of what can be found: shapes that vary, a wait in the loop, a cache that is off."""
+    warm = {"import": 0.9, "host_busy": 0.1}
+    compiling = {"trace": 0.15, "lower": 0.08, "compile": 0.6, "device_busy": 0.12, "data": 0.05}
+    training = {"compile": 0.1, "device_busy": 0.62, "host_busy": 0.1, "data": 0.08, "waiting": 0.1}
+    lines = [
+        line(91, 0.4, "device_busy", "float()"),
+        line(88, 0.22, "device_busy", "step"),
+        line(86, 0.08, "data", "next()"),
+    ]
+    return session(
+        sampled(0.1, 1.0, warm, [line(3, 0.9, "import", "import")]),
+        e.JaxImported(run=RUN, seconds=0.62, version="0.10.2", monotonic_seconds=BEGAN + 1.0),
+        *(sampled(1.1 + second, 1.0, compiling, [line(88, 0.1, "device_busy", "step")]) for second in range(4)),
+        *(sampled(5.1 + second, 1.0, training, lines) for second in range(15)),
+        *shaped(33, cache="off", compile_seconds=0.1),
+        compiled("init", line=70, cache="off", compile_seconds=0.4, defined_at=at(9, "")),
+        *(compiled(name, line=72, op_by_op=True, cache="off", operations=1, defined_at={}, library=True,
+                   compile_seconds=0.01, lower_seconds=0.002, trace_seconds=None) for name in ("add", "mul", "sin")),
+        steps(2400, 6.2e-3),
+        *arrays([40, 60, 61, 61, 60, 61]),
+        copies("host_to_device", 2400, bytes=9_830_400),
+        copies("host_to_device", 14, "samples", seconds=0.14, **at(88)),
+        wall=20.4,
+        notes=[{"code": "threads", "message": "2 other threads ran: the time line is that of the main thread."}],
+    )  # fmt: skip
