@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from jaxprof.api.session import Session
     from jaxprof.program.recorder import Recorder, RecorderOptions
 
+_LAUNCHER = "jaxprof.program.launch"
+"""Is imported in programs that `jaxprof script` has started, and nowhere else."""
 _lock = threading.RLock()
 _current: list[Recording] = []
 """The one recording that goes on in this process, if any."""
@@ -77,8 +79,8 @@ def record(
     the argument's own `values` or with made-up ones. `keep_constants`: keep long literals in recorded programs.
 
     Raises UsageError where this process is being recorded already, StorageError where the file is there already
-    (unless `replace`) or cannot be written. The line may run again in a child of `multiprocessing`: that child records
-    nothing, and `recording.note` says so.
+    (unless `replace`) or cannot be written. Nothing is recorded, and `recording.note` says so, where the line runs
+    again in a child of `multiprocessing`, and where the program was started with `jaxprof script`.
     """
     from jaxprof.program.recorder import RecorderOptions
 
@@ -112,6 +114,10 @@ def record(
 
 
 def _begin(path: Path | None, options: RecorderOptions, process: JobProcess, *, replace: bool) -> Recording:
+    if _LAUNCHER in sys.modules:
+        return Recording(
+            path or Path(), None, options, note="not recorded: jaxprof script records this program already"
+        )
     header = new_header(header_environment())
     header = _with_process(header, process)
     target = file_for(path if path is not None else Library().new_path(header), process)
@@ -120,10 +126,15 @@ def _begin(path: Path | None, options: RecorderOptions, process: JobProcess, *, 
     except StorageError:
         if not is_live(target):
             raise
-        if multiprocessing.parent_process() is not None:
+        if _is_child():
             return Recording(target, None, options, note=f"not recorded: {target} is written by the parent process")
         log = ProgramLog(header, file_of_its_own(target, socket.gethostname()), replace_existing=replace)
     return Recording(log.path, log, options)
+
+
+def _is_child() -> bool:
+    """Whether this is a child of multiprocessing, also while it still imports the program's main module."""
+    return multiprocessing.parent_process() is not None or multiprocessing.current_process().name != "MainProcess"
 
 
 def _with_process(header: Any, process: JobProcess) -> Any:

@@ -100,6 +100,12 @@ class FunctionTap:
             function, arguments = _of_arrays_only(self._function, args, kwargs)
         jax.clear_caches()  # the program has traced and compiled it already: the phases would be empty
         device = kept.device
+
+        def emit(event: Event) -> None:
+            if isinstance(event, RunFinished):
+                self._tell(kept)
+            self._emit(event)
+
         measure_call(
             Call(
                 run=self._run,
@@ -111,9 +117,8 @@ class FunctionTap:
                 specs=self._written.specs,
                 keep_constants=self._keep_constants,
             ),
-            self._emit,
+            emit,
         )
-        self._tell(kept)
 
     def _tell(self, kept: KeptArguments) -> None:
         """What there is to know of this run besides its figures."""

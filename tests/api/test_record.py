@@ -1,0 +1,198 @@
+"""A program that records itself: from one line at its top, in a block, and whatever becomes of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import jaxprof
+from jaxprof.api.processes import JobProcess, file_for, job_process
+from jaxprof.errors import StorageError, UsageError
+
+SOURCE = Path(__file__).parents[2] / "src"
+PROGRAM = """
+    import jaxprof
+    recording = jaxprof.record("run.jaxprof")
+    import jax, jax.numpy as jnp
+
+    @jax.jit
+    def step(x):
+        return jnp.tanh(x) * 2
+
+    for size in (3, 4):
+        step(jnp.ones(size)).block_until_ready()
+"""
+
+
+def run_program(folder: Path, text: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(textwrap.dedent(text))
+    return subprocess.run(
+        [sys.executable, "train.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu", **environment},
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+
+
+def the_program(session: jaxprof.Session) -> dict[str, int]:
+    program = session.runs["r1"].program
+    assert program is not None
+    found: dict[str, int] = {}
+    for row in program.compiled:
+        found[row.function] = found.get(row.function, 0) + row.count
+    return found
+
+
+def test_one_line_at_the_top_records_to_the_end(tmp_path: Path) -> None:
+    done = run_program(tmp_path, PROGRAM)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    session = jaxprof.load(tmp_path / "run.jaxprof")
+    run = session.runs["r1"]
+    assert (run.plan.workload, run.plan.how, run.status) == ("train.py", "program", "ok")
+    assert the_program(session)["step"] == 2
+    assert session.complete
+    assert run.program is not None
+    assert run.program.started is not None
+    assert (run.program.started.how, run.program.started.argv) == ("record", ["train.py"])
+    assert run.program.jax is not None
+    assert run.program.ended is not None
+    assert not [warning for warning in run.warnings if warning.code == "recorder_failed"], run.warnings
+
+
+@pytest.mark.parametrize(
+    ("end", "code", "status", "error"),
+    [
+        ("raise ValueError('not today')", 1, "failed", "ValueError: not today"),
+        ("raise SystemExit(3)", 3, "ok", ""),  # from inside, an exit handler cannot tell it from a good end
+        ("import os; os._exit(4)", 4, "running", ""),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, "running", ""),
+    ],
+)
+def test_whatever_ends_it_what_was_until_then_is_kept(
+    tmp_path: Path, end: str, code: int, status: str, error: str
+) -> None:
+    done = run_program(tmp_path, PROGRAM + "    " + end)
+    assert done.returncode == code
+    assert "jaxprof" not in done.stderr
+    session = jaxprof.load(tmp_path / "run.jaxprof")
+    assert the_program(session)["step"] >= 1  # the last row may still have waited for its next stage
+    assert (session.runs["r1"].status, session.runs["r1"].error) == (status, error)
+    assert session.complete == (status != "running")
+
+
+def test_a_function_is_measured_before_jax_cleans_up(tmp_path: Path) -> None:
+    text = PROGRAM.replace('"run.jaxprof"', '"run.jaxprof", function="step"') + "    raise ValueError\n"
+    done = run_program(tmp_path, text)
+    assert done.returncode == 1
+    session = jaxprof.load(tmp_path / "run.jaxprof")
+    measured = session.runs["r2"]
+    assert (measured.plan.workload, measured.status) == ("train.py:step", "ok"), measured.error
+    assert measured.plan.arguments == ["f32[3]"]
+    assert measured.samples("run")
+    assert the_program(session)["step"] == 2  # what measuring compiles is not the program's
+
+
+def test_the_recording_refuses_no_program_a_child_and_a_fork(tmp_path: Path) -> None:
+    text = """
+        import multiprocessing, os, jaxprof
+        recording = jaxprof.record("run.jaxprof")
+        def work():
+            print(repr(recording.note), flush=True)
+        if __name__ == "__main__":
+            child = multiprocessing.get_context("spawn").Process(target=work)
+            child.start(); child.join()
+            if os.fork() == 0:
+                recording.stop()
+                os._exit(0)
+            os.wait()
+    """
+    done = run_program(tmp_path, text)
+    assert done.returncode == 0, done.stderr
+    assert "written by the parent process" in done.stdout
+    assert [path.name for path in tmp_path.glob("*.jaxprof")] == ["run.jaxprof"]
+    session = jaxprof.load(tmp_path / "run.jaxprof")
+    assert (session.complete, session.runs["r1"].status, session.notices) == (True, "ok", [])
+
+
+def test_each_process_of_a_job_writes_its_own_file(tmp_path: Path) -> None:
+    for index in ("0", "1"):
+        done = run_program(
+            tmp_path, "import jaxprof; jaxprof.record('run')", SLURM_PROCID=index, SLURM_STEP_NUM_TASKS="2"
+        )
+        assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in tmp_path.glob("*.jaxprof")) == ["run.process0.jaxprof", "run.process1.jaxprof"]
+    header = jaxprof.load(tmp_path / "run.process1.jaxprof").header
+    assert (header.process_index, header.process_count) == (1, 2)
+
+
+def test_two_processes_that_nobody_numbered_do_not_write_one_file(tmp_path: Path) -> None:
+    with jaxprof.record(tmp_path / "run.jaxprof") as recording:
+        done = run_program(tmp_path, "import jaxprof; print(jaxprof.record('run.jaxprof').path)")
+        other = tmp_path / done.stdout.strip()
+    assert other != recording.path
+    assert jaxprof.load(other).complete
+    assert recording.session.complete
+
+
+@pytest.mark.parametrize(
+    ("variables", "process"),
+    [
+        ({}, JobProcess(0, 1)),
+        ({"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4"}, JobProcess(3, 4)),
+        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}, JobProcess(0, 1)),  # a batch script, not one of its tasks
+        ({"PMI_RANK": "7", "PMI_SIZE": "4"}, JobProcess(0, 1)),
+    ],
+)
+def test_the_launcher_says_which_process_it_is(variables: dict[str, str], process: JobProcess) -> None:
+    assert job_process(variables) == process
+
+
+def test_a_file_has_its_process_in_its_name() -> None:
+    assert file_for(Path("a/run"), JobProcess()) == Path("a/run.jaxprof")
+    assert file_for(Path("a/run.jaxprof"), JobProcess(3, 16)) == Path("a/run.process3.jaxprof")
+
+
+def test_a_second_recording_is_refused_while_the_first_goes_on(tmp_path: Path) -> None:
+    with jaxprof.record(tmp_path / "one.jaxprof") as recording:
+        assert recording.active
+        with pytest.raises(UsageError, match=r"recorded already, into .*one\.jaxprof"):
+            jaxprof.record(tmp_path / "two.jaxprof")
+    assert not (tmp_path / "two.jaxprof").exists()
+    with jaxprof.record(tmp_path / "two.jaxprof"):
+        pass
+    recording.stop()
+    assert recording.session.complete
+
+
+def test_an_existing_file_is_kept_unless_it_may_be_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "run.jaxprof"
+    with jaxprof.record(path):
+        pass
+    before = path.read_bytes()
+    with pytest.raises(StorageError, match="there already"):
+        jaxprof.record(path)
+    assert path.read_bytes() == before
+    with jaxprof.record(path, replace=True):
+        pass
+    assert path.read_bytes() != before
+
+
+@pytest.mark.parametrize("wrong", [{"process_index": 4, "process_count": 4}, {"process_index": -1}])
+def test_a_process_that_cannot_be_is_refused(tmp_path: Path, wrong: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="there is no process"):
+        jaxprof.record(tmp_path / "run.jaxprof", **wrong)
+
+
+def test_an_exception_of_the_block_is_in_the_session_and_goes_on(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), jaxprof.record(tmp_path / "run.jaxprof") as recording:
+        1 / 0  # noqa: B018
+    run = recording.session.runs["r1"]
+    assert (run.status, run.error) == ("failed", "ZeroDivisionError: division by zero")
