@@ -17,7 +17,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.safe_text import safe, safe_lines
 from jaxprof.tui.commands import bound_commands
 from jaxprof.tui.devices import Devices, DeviceSource
-from jaxprof.tui.live import Live, Maker, make_conductor
+from jaxprof.tui.live import Live, Maker, ProgramMaker, make_conductor, make_program_conductor
 from jaxprof.tui.messages import (
     DevicesChanged,
     DevicesFound,
@@ -41,10 +41,11 @@ if TYPE_CHECKING:
     from textual.message_pump import MessagePump
     from textual.screen import Screen
 
-    from jaxprof.events import Event
+    from jaxprof.events import Event, RunClosed
     from jaxprof.session import Session
     from jaxprof.store import Follower, Library
     from jaxprof.worker import Interpreter, Planned
+    from jaxprof.worker.program import Program
 
 FOLLOW_SECONDS = 0.25
 """How often a session that another process writes is read on."""
@@ -95,6 +96,9 @@ class JaxprofApp(App[None]):
         *,
         interpreter: Interpreter | None = None,
         make: Maker = make_conductor,
+        make_program: ProgramMaker = make_program_conductor,
+        program: Program | None = None,
+        follow: bool = False,
         devices: Callable[[], DeviceSource] | None = None,
         driver_class: Any = None,
     ) -> None:
@@ -109,7 +113,7 @@ class JaxprofApp(App[None]):
         self.hlo_wanted: Path | None = None
         """The HLO file, or folder of dumps, that HLO is gone to for; taken when it comes into view."""
         self._profile_from = "home"
-        self.live = Live(self, interpreter, make)
+        self.live = Live(self, interpreter, make, make_program)
         self.session_screens: list[SessionScreen] = []
         """Those that were gone to so far."""
         self.devices = Devices()
@@ -117,7 +121,8 @@ class JaxprofApp(App[None]):
         self.library_folder: Path | None = None
         """Where sessions are kept; None for the user's own folder."""
         self._monitor = Monitor(self, devices or _machine, self.live.interpreter)
-        self._open_first = path
+        self._open_first, self._follow_first = path, follow
+        self._program_first = program
         self._show_live = True
         self._interrupted = float("-inf")
         for theme in (DARK, LIGHT):
@@ -142,7 +147,9 @@ class JaxprofApp(App[None]):
         self.set_interval(FOLLOW_SECONDS, self._follow)
         self.call_after_refresh(self._monitor.start)
         if self._open_first is not None:
-            self.open_session(self._open_first)
+            self.open_session(self._open_first, follow=self._follow_first)
+        if self._program_first is not None:
+            self.start_program(self._program_first)
 
     def on_unmount(self) -> None:
         """Also when the app ends by an error: no child and no thread outlives it."""
@@ -240,6 +247,12 @@ class JaxprofApp(App[None]):
         self.live.start(planned)
         self.switch_mode("run")
 
+    def start_program(self, program: Program) -> None:
+        """Starts a program of the user's, and goes to its screen."""
+        self._show_live = True
+        self.live.start_program(program)
+        self.switch_mode("program")
+
     @property
     def session_grows(self) -> bool:
         """Whether the open session is still being written: by this app, or by another process that is followed."""
@@ -251,8 +264,9 @@ class JaxprofApp(App[None]):
         self.run_in_view = ""
         self._tell(frozenset(session.runs), replaced=True)
 
-    def open_session(self, path: Path, go: str = "results") -> None:
-        """Opens a session file: read in a thread, then followed if somebody still writes it. Or HLO, or its dumps."""
+    def open_session(self, path: Path, go: str = "", *, follow: bool = False) -> None:
+        """Opens a session file: read in a thread, then followed if somebody still writes it, or `follow` says so. Or
+        HLO, or its dumps. Without a mode to `go` to, that which shows what is in the session."""
         from jaxprof.tui.programs.program import holds_hlo
 
         if holds_hlo(path):
@@ -261,9 +275,9 @@ class JaxprofApp(App[None]):
         self._show_live = self.live.session is not None and path == self.live.path
         if self._show_live and self.live.session is not None:
             self.set_session(self.live.session, path)
-            self.switch_mode(go)
+            self.switch_mode(go or _place_of(self.live.session))
         else:
-            work = partial(read, path, go, self.post_message)
+            work = partial(read, path, go, self.post_message, follow=follow)
             self.run_worker(work, name="open", group="open", exclusive=True, thread=True)
 
     def on_session_opened(self, message: SessionOpened) -> None:
@@ -271,7 +285,7 @@ class JaxprofApp(App[None]):
         self.set_session(session, message.path, message.follower if message.written else None)
         for notice in session.notices:
             self.notify(safe(notice), title=safe(message.path.name), severity="warning", markup=False)
-        self.switch_mode(message.go)
+        self.switch_mode(message.go or _place_of(session))
 
     def session_moved(self, before: Path, after: Path) -> None:
         """The file of a session has another name or place now."""
@@ -302,8 +316,8 @@ class JaxprofApp(App[None]):
             self._tell(runs)
 
     def on_events_arrived(self, message: EventsArrived) -> None:
-        """Folds what the queue has written."""
-        session = self.live.session
+        """Folds what was written."""
+        session = message.session
         if session is None:
             return
         session.extend(message.events)
@@ -311,7 +325,7 @@ class JaxprofApp(App[None]):
         runs = frozenset(event.run for event in message.events if event.run)
         if self.session is session:
             self._tell(runs)
-        elif self._show_live:
+        elif self._show_live and session is self.live.session:
             self.set_session(session, self.live.path)
 
     def _tell_troubles(self, events: Iterable[Event]) -> None:
@@ -319,11 +333,15 @@ class JaxprofApp(App[None]):
         from jaxprof.events import RunClosed, WarningRaised
 
         for event in events:
-            if isinstance(event, RunClosed) and event.status in ("failed", "crashed"):
+            if isinstance(event, RunClosed) and event.status in ("failed", "crashed") and not self._seen(event):
                 what = event.error or f"the run has {event.status}"
                 self.tell(JaxprofError(what, event.advice), f"{event.workload} {event.variant}: {event.status}")
             elif isinstance(event, WarningRaised) and event.code == "worker_silent":
                 self.tell(JaxprofError(event.message, event.advice), f"run {event.run}")
+
+    def _seen(self, closed: RunClosed) -> bool:
+        """Whether one is looking at it: the end of a program stands in the head of its screen."""
+        return closed.variant == "program" and self.current_mode == "program"
 
     def _tell(self, runs: frozenset[str], *, replaced: bool = False) -> None:
         """Tells the screens in view of a change; the others note it for later."""
@@ -349,6 +367,10 @@ class JaxprofApp(App[None]):
         if self.live.busy and self.live.session is not None:
             waiting = sum(not run.over for run in self.live.session.runs.values())
             state = f"{waiting} run{'s' if waiting != 1 else ''} to go"
+            if self.live.program is not None:
+                state = "program runs"
+        if self.silent_since:
+            state = self.silent_since
         name = self.session_path.name.removesuffix(".jaxprof") if self.session_path is not None else ""
         return state, name
 
@@ -432,6 +454,11 @@ class JaxprofApp(App[None]):
         yield from bound_commands(self, screen)
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
         yield SystemCommand("Screenshot", "Write this screen to an SVG file", self.deliver_screenshot)
+
+
+def _place_of(session: Session) -> str:
+    """The mode that shows what is in a session."""
+    return "program" if any(run.plan.how == "program" for run in session.runs.values()) else "results"
 
 
 def _machine() -> DeviceSource:

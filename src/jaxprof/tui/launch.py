@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,7 +19,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from jaxprof.tui.app import JaxprofApp
+    from jaxprof.tui.live import Listener, Live, MadeForProgram, ProgramMaker
     from jaxprof.worker import Interpreter
+    from jaxprof.worker.program import Program
 
 ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
 PATIENCE_SECONDS = 3.0
@@ -30,22 +33,78 @@ RESTORE = (
 """Mouse, paste and focus reports off, keyboard protocol off, cursor on, the normal screen, no colours."""
 
 
-def launch(path: Path | None = None, *, interpreter: Interpreter | None = None) -> int:
-    """Opens the app, with the session at `path` when one is given; gives the process's exit code."""
-    problem = terminal_problem()
-    if problem:
-        sys.stderr.write(f"jaxprof: {problem}\n  jaxprof --help lists what works without one.\n")
+def launch(path: Path | None = None, *, interpreter: Interpreter | None = None, follow: bool = False) -> int:
+    """Opens the app, with the session at `path` when one is given; gives the process's exit code.
+
+    `follow`: the session is followed even where no writer of it can be seen from here.
+    """
+    if _refused():
         return 2
     from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.ascii_driver import driver_for_this_terminal
 
-    app = JaxprofApp(path, interpreter=interpreter, driver_class=driver_for_this_terminal())
+    app = JaxprofApp(path, interpreter=interpreter, follow=follow, driver_class=driver_for_this_terminal())
+    _run(app)
+    return app.return_code or 0
+
+
+def launch_program(program: Program, *, path: Path | None = None, interpreter: Interpreter | None = None) -> int:
+    """Opens the app on a program that it starts at once; gives the program's exit code.
+
+    The session goes to `path`, or into the user's folder. Whoever leaves while the program runs ends it, and gets the
+    exit code that it ends with; an app that is ended by a signal gives 128 and the signal's number.
+    """
+    if _refused():
+        return 2
+    from jaxprof.tui.app import JaxprofApp
+    from jaxprof.tui.ascii_driver import driver_for_this_terminal
+    from jaxprof.tui.live import make_program_conductor
+
+    app = JaxprofApp(
+        program=program,
+        interpreter=interpreter,
+        make_program=_once_at(path) if path is not None else make_program_conductor,
+        driver_class=driver_for_this_terminal(),
+    )
+    _run(app)
+    return app.return_code or _exit_code(app.live)
+
+
+def _exit_code(live: Live) -> int:
+    """What the program ended with; one that was ended just now is waited for. 1 where it was never started."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while live.started and live.exit_code is None and time.monotonic() < until:
+        time.sleep(0.01)
+    code = live.exit_code
+    return code if code is not None else 1
+
+
+def _once_at(path: Path) -> ProgramMaker:
+    """The first session at `path`; a program that is run again gets one in the user's folder."""
+    from jaxprof.tui.live import make_program_conductor
+
+    places = [path]
+
+    def make(program: Program, interpreter: Interpreter, listen: Listener) -> MadeForProgram:
+        return make_program_conductor(program, interpreter, listen, places.pop() if places else None)
+
+    return make
+
+
+def _refused() -> bool:
+    """Says why the app cannot be opened here, if it cannot."""
+    problem = terminal_problem()
+    if problem:
+        sys.stderr.write(f"jaxprof: {problem}\n  jaxprof --help lists what works without one.\n")
+    return bool(problem)
+
+
+def _run(app: JaxprofApp) -> None:
     with _signals(app):
         try:
             app.run()
         finally:
             app.live.close()
-    return app.return_code or 0
 
 
 def terminal_problem() -> str:

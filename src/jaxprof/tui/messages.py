@@ -31,11 +31,17 @@ class SessionChanged(Message, bubble=False):
 
 
 class EventsArrived(Message):
-    """A batch of events of the session that this app writes, as they stand in its log. Posted by its thread."""
+    """A batch of events of a session that this app writes, as they stand in its log. Posted by its thread."""
 
-    def __init__(self, events: list[Event]) -> None:
+    def __init__(self, events: list[Event], made: list[Session]) -> None:
         super().__init__()
         self.events = events
+        self._made = made
+
+    @property
+    def session(self) -> Session | None:
+        """The session that they belong to: this app may have begun another since."""
+        return self._made[0] if self._made else None
 
 
 class LiveChanged(Message, bubble=False):

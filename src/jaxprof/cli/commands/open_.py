@@ -17,9 +17,15 @@ if TYPE_CHECKING:
 @click.command("open")
 @click.argument("file", metavar="FILE", shell_complete=complete_session)
 @click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax the app measures.")
+@click.option(
+    "--follow", is_flag=True, help="Follow a session that something else still writes, from another host too."
+)
 @profile_options
-def command(file: str, python: str | None, profile_run: str, hosts: tuple[str, ...]) -> int:
+def command(file: str, python: str | None, follow: bool, profile_run: str, hosts: tuple[str, ...]) -> int:
     """Open FILE in the terminal app: a session's path or name, part of it, or `last`.
+
+    A session that a process of this machine writes now is followed anyway; --follow does so where no writer can be
+    seen, as in a folder that another host writes to.
 
     Or a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that jax.profiler
     wrote to. `jaxprof import` keeps one as a session. Or HLO: text, a proto, the folder of an XLA dump.
@@ -39,15 +45,15 @@ def command(file: str, python: str | None, profile_run: str, hosts: tuple[str, .
             return launch_app(session_path, python)
     path = Library().find(file)
     Follower(path, Session).finish()  # reads the header: what is no session is refused here, before the screen changes
-    return launch_app(path, python)
+    return launch_app(path, python, follow=follow)
 
 
-def launch_app(path: Path | None, python: str | None) -> int:
+def launch_app(path: Path | None, python: str | None, *, follow: bool = False) -> int:
     """Starts the app, with the session at `path` opened; gives its exit code. Raises UsageError without a terminal."""
     from jaxprof.tui.launch import launch
 
     _refuse_without_terminal()
-    return launch(path, interpreter=_interpreter(python))
+    return launch(path, interpreter=_interpreter(python), follow=follow)
 
 
 def _refuse_without_terminal() -> None:

@@ -55,6 +55,7 @@ class HomeScreen(SessionScreen):
         Binding(
             "plus,o", "own", "Own", key_display="+", tooltip="Add a workload of yours: file.py:function", id="home.own"
         ),
+        Binding("x", "program", "Program", tooltip="Run a program of yours and record it: train.py", id="home.program"),
         Binding(
             "c",
             "compile_for",
@@ -352,6 +353,12 @@ class HomeScreen(SessionScreen):
             from jaxprof.tui.compile_for import ask
 
             ask(self.profiler, self.card, self.choices)
+
+    def action_program(self) -> None:
+        """Asks for a program of the user's, and runs it."""
+        from jaxprof.tui.program_again import ask_for_program
+
+        ask_for_program(self.profiler)
 
     def action_own(self) -> None:
         """Asks for a workload of the user's."""

@@ -10,26 +10,21 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
 from jaxprof.results.program import ProgramResult, is_program, program_result, programs
-from jaxprof.tui.recorded.axis import Axis
-from jaxprof.tui.recorded.lines import hottest
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
-from jaxprof.tui.widgets.advice_list import AdviceList
 from jaxprof.tui.widgets.filter_line import FilterLine
-from jaxprof.tui.widgets.hot_lines import MOST, HotLineList, LineWanted
+from jaxprof.tui.widgets.hot_lines import LineWanted
 from jaxprof.tui.widgets.ledger_list import LedgerList
-from jaxprof.tui.widgets.log_pane import LogPane
 from jaxprof.tui.widgets.program_head import ProgramHead
+from jaxprof.tui.widgets.program_panes import VIEWS, ProgramPanes
 from jaxprof.tui.widgets.program_summary import head_of
 from jaxprof.tui.widgets.stage_tabs import StageTabs, Tab
-from jaxprof.tui.widgets.time_pane import DEVICES, TimePane, Track, array_tracks, device_tracks
-from jaxprof.units import integer, percent, seconds
+from jaxprof.units import integer
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -37,7 +32,13 @@ if TYPE_CHECKING:
     from jaxprof.session import Run
 
 TICK_SECONDS = 0.1
-VIEWS = {"ledger": "Ledger", "findings": "Findings", "lines": "Lines", "time": "Time", "output": "Output"}
+CAPTURE_SECONDS = 2.0
+"""How long a capture by key is."""
+CANCELLING = (
+    "It was interrupted, as by ctrl+c. c again terminates it.",
+    "It was asked to terminate. c again kills it.",
+    "It is being killed.",
+)
 MAIN = ("ledger", "findings", "lines")
 """Those that share the large place of a large terminal, on which time and output always have their own."""
 KEYS = {"ledger": "l", "findings": "f", "lines": "n", "time": "t", "output": "o"}
@@ -78,7 +79,8 @@ class ProgramScreen(SessionScreen):
         self._run = ""
         self._view = self._main = "ledger"
         self._only = ""
-        self._titles: dict[str, str] = {}
+        self._cancelled = ("", 0)
+        """The program that was asked to end, and how often."""
 
     def compose_body(self) -> ComposeResult:
         wear_size(self)
@@ -86,17 +88,7 @@ class ProgramScreen(SessionScreen):
         yield ProgramHead(id="program-head")
         yield StageTabs(id="program-tabs")
         yield FilterLine()
-        with Container(id="program-body"):
-            for name, widget in (
-                ("ledger", LedgerList(id="ledger")),
-                ("findings", AdviceList(id="findings")),
-                ("lines", HotLineList(id="lines")),
-                ("time", TimePane(id="time")),
-                ("output", LogPane(id="output", of_program=True)),
-            ):
-                with Vertical(id=f"{name}-pane", classes="box") as box:
-                    box.border_title = VIEWS[name]
-                    yield widget
+        yield ProgramPanes(id="program-body")
 
     def on_mount(self) -> None:
         self.add_class(f"-view-{self._view}", f"-main-{self._main}")
@@ -114,7 +106,7 @@ class ProgramScreen(SessionScreen):
         if replaced or self.run is None:
             self._choose()
         if replaced or self._run != before:
-            self.query_one(LedgerList).forget()
+            self.query_one(ProgramPanes).forget()
         if replaced or self._run != before or self._run in runs:
             self._show()
 
@@ -149,47 +141,9 @@ class ProgramScreen(SessionScreen):
         head = self.query_one(ProgramHead)
         head.shift_seconds = self.profiler.clock_shift_seconds
         head.show(head_of(session, found, growing=self.profiler.session_grows, silent=self.profiler.silent_since))
-        self._show_lists(found)
-        self._show_time(found)
-        self.query_one(LogPane).show(run.id, run.log)
+        self.query_one(ProgramPanes).show(session, found)
         self._show_tabs(found)
         self._set_clock(head.runs)
-
-    def _show_lists(self, found: ProgramResult) -> None:
-        wall, directory = found.wall_seconds or None, found.directory
-        self.query_one(LedgerList).show(found.functions, wall, directory)
-        self.query_one(AdviceList).show(found.findings, directory)
-        self.query_one(HotLineList).show(hottest(found.lines, MOST), wall, directory)
-        self._show_order(found)
-
-    def _show_order(self, found: ProgramResult) -> None:
-        """What the lists add up to, on their frames."""
-        rows = self.query_one(LedgerList)
-        share = percent(found.of_wall(found.compile_seconds))
-        words = [f"{integer(found.compile_count)} in {seconds(found.compile_seconds)}, {share} of the wall time"]
-        words += [f"{rows.hidden} hidden"] if rows.hidden else []
-        self._subtitle("ledger", " · ".join([*words, rows.order_in_words]) if found.functions else "")
-        self._subtitle("findings", str(len(found.findings)) if found.findings else "")
-        self._subtitle("lines", f"{integer(found.samples)} samples" if found.samples else "")
-        self._subtitle("output", integer(len(found.run.log)) + " lines" if found.run.log else "")
-
-    def _subtitle(self, pane: str, text: str) -> None:
-        if self._titles.get(pane) != text:
-            self._titles[pane] = text
-            self.query_one(f"#{pane}-pane").border_subtitle = Content(text)
-
-    def _show_time(self, found: ProgramResult) -> None:
-        program = found.run.program
-        if program is None:
-            return
-        axis = Axis(found.began_seconds, found.began_seconds + found.wall_seconds)
-        tracks: list[Track] = array_tracks(program.arrays)
-        readings = self.profiler.session.readings
-        for device in sorted(readings, key=lambda name: (name.startswith("cpu"), name))[:DEVICES]:
-            tracks += device_tracks(device, readings[device], axis)
-        shares = [(share.state, share.seconds, share.exact) for share in found.timeline]
-        key = (found.run.id, len(found.stretches), len(program.arrays), found.ended, round(found.wall_seconds))
-        self.query_one(TimePane).show(key, shares, found.wall_seconds, axis, found.stretches, tracks)
 
     def _show_tabs(self, found: ProgramResult) -> None:
         notes = {
@@ -245,11 +199,7 @@ class ProgramScreen(SessionScreen):
 
     def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
         self._only = message.text
-        self.query_one(LedgerList).set_filter(message.text)
-        self.query_one(AdviceList).set_filter(message.text)
-        self.query_one(HotLineList).set_filter(message.text)
-        if self.run is not None:
-            self._show_order(program_result(self.profiler.session, self._run))
+        self.query_one(ProgramPanes).set_filter(message.text)
 
     def on_filter_line_left(self) -> None:
         self.query_one(f"#{self._view}").focus()
@@ -258,11 +208,6 @@ class ProgramScreen(SessionScreen):
         """Shows everything again."""
         self.query_one(FilterLine).clear()
         self.on_filter_line_left()
-
-    @on(LedgerList.Sorted)
-    def _sorted(self) -> None:
-        if self.run is not None:
-            self._show_order(program_result(self.profiler.session, self._run))
 
     @on(LedgerList.Entered)
     def _compilation(self, message: LedgerList.Entered) -> None:
@@ -277,3 +222,55 @@ class ProgramScreen(SessionScreen):
         from jaxprof.tui.dialogs.source_lines import SourceLines
 
         self.app.push_screen(SourceLines(message.where))
+
+    # -- what is asked of the program -------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keys that can do nothing here and now are dimmed; Esc is the app's unless there is a filter to clear."""
+        if not self.whole:
+            return super().check_action(action, parameters)
+        run = self.run
+        if action in ("capture", "cancel"):
+            return True if run is not None and not run.over and self._ours else None
+        if action == "again":
+            return True if run is not None and (run.over or not self._ours) else None
+        if action in ("filter", "tab"):
+            return True if run is not None else None
+        if action == "unfilter":
+            return bool(self._only)
+        return super().check_action(action, parameters)
+
+    @property
+    def _ours(self) -> bool:
+        """Whether the program in view is one that this app has started."""
+        return self.profiler.session is self.profiler.live.session and self.profiler.live.program is not None
+
+    def action_capture(self) -> None:
+        """Switches the profiler on in the program for a moment."""
+        run = self.run
+        windows = run.program.windows if run is not None and run.program is not None else []
+        if windows and windows[-1].state == "began":
+            self.notify("A profile is being captured already.", markup=False)
+            return
+        self.profiler.live.capture(CAPTURE_SECONDS)
+        self.notify(
+            f"The profiler is on for {CAPTURE_SECONDS:g} s; kernels and HLO join the session after the program.",
+            title="Capturing", markup=False,
+        )  # fmt: skip
+
+    def action_cancel(self) -> None:
+        """Ends the program: first as ctrl+c does, then less and less gently."""
+        run = self.run
+        if run is None or run.over:
+            return
+        count = self._cancelled[1] + 1 if self._cancelled[0] == run.id else 1
+        self._cancelled = (run.id, count)
+        self.profiler.live.cancel(run.id)
+        self.notify(CANCELLING[min(count, len(CANCELLING)) - 1], title="Ending the program", markup=False)
+
+    def action_again(self) -> None:
+        """Runs the program once more; one of an opened session is asked about first, because a file names it."""
+        from jaxprof.tui.program_again import run_again
+
+        if self.run is not None:
+            run_again(self.profiler, self.run)

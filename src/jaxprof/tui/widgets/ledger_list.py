@@ -149,7 +149,10 @@ class LedgerList(RowList):
             says[key] = (one.count, one.seconds, len(one.rows), self._percent(one.seconds), key in self._open)
         before, self._says = self._says, says
         if keys != self._keys:
+            at_top = self._cursor == 0 and not self._open
             self.set_keys(keys)
+            if at_top:
+                self.move_to(0)
             return
         for index, key in enumerate(keys):
             function = key[1] if isinstance(key, tuple) and key[0] == "row" else key

@@ -37,19 +37,25 @@ class ModeBar(Widget):
             self.refresh()
 
     def render(self) -> Content:
-        parts: list[Content | tuple[str, Style | str]] = [(" jaxprof ", "bold $primary")]
+        state, session = self._right
+        tabs = self._tabs()
+        left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
+        if state and left.cell_length + columns(state) + 2 > self.size.width:
+            left = tabs  # what goes on is worth more than what this is called
+        room = self.size.width - left.cell_length - 1
+        state = shorten(state, room) if state and room > 3 else ""
+        room -= columns(state) + (2 if state else 0)
+        session = shorten(session, room) if session and room >= 6 else ""
+        right = Content.assemble((state, "bold $warning"), "  " if state and session else "", (session, "$quiet"))
+        gap = self.size.width - left.cell_length - right.cell_length - 1
+        return Content.assemble(left, " " * gap, right) if gap >= 0 else left
+
+    def _tabs(self) -> Content:
+        parts: list[Content] = []
         for mode in PLACES:
             here = mode.name == self._mode
             click = Style.from_meta({"@click": f"app.go('{mode.name}')"})
-            tab = Content.assemble((f" {mode.key} ", "$quiet" if not here else "bold $foreground on $panel"))
+            tab = Content.styled(f" {mode.key} ", "$quiet" if not here else "bold $foreground on $panel")
             name = Content.styled(f"{mode.title} ", "bold $foreground on $panel" if here else "$text-muted")
             parts.append((tab + name).stylize(click))
-        left = Content.assemble(*parts)
-        state, session = self._right
-        room = self.size.width - left.cell_length - 2
-        if room < 6:
-            return left
-        session = shorten(session, max(1, room - columns(state) - 2)) if session else ""
-        right = Content.assemble((state, "bold $warning"), "  " if state and session else "", (session, "$quiet"))
-        gap = self.size.width - left.cell_length - right.cell_length - 1
-        return Content.assemble(left, " " * gap, right) if gap > 0 else left
+        return Content.assemble(*parts)
