@@ -10,7 +10,7 @@ import pytest
 from jaxprof import events as e
 from jaxprof.engine.request import RunRequest
 from jaxprof.measure.run import measure_workload
-from jaxprof.results.measured import measured
+from jaxprof.results.measured import measured, seconds_per_call
 from jaxprof.session import Session, fold
 from jaxprof.workloads.find import find
 
@@ -54,6 +54,16 @@ def test_rates_and_shares_of_the_ceilings() -> None:
     assert [kernels[name].uncertain for name in ("sum", "out", "stray")] == [False, True, False]
     assert (kernels["stray"].flops_per_second, kernels["stray"].of_peak) == (None, None)
     assert found.unmatched_share == pytest.approx(0.25)
+
+
+def test_seconds_of_a_call_are_those_of_one_device_and_of_the_capture_with_names() -> None:
+    rows = [_row("sum", 4e-6), _row("sum", 2e-6, device="gpu:1"), _row("out", 1e-6)]
+    named = e.KernelsMeasured(run="r1", kind="attribution", calls=2, rows=rows)
+    other = e.KernelsMeasured(run="r1", kind="run", calls=1, rows=[_row("graph", 1.0)])
+    run = _session(named, other).runs["r1"]
+    assert seconds_per_call(run) == pytest.approx({"sum": 1.5e-6, "out": 0.5e-6})
+    assert seconds_per_call(None) == {}
+    assert seconds_per_call(_session(e.KernelsMeasured(run="r1", kind="run", calls=None, rows=rows)).runs["r1"]) == {}
 
 
 def test_kernels_without_a_name_are_part_of_what_has_no_match_and_copies_are_not() -> None:

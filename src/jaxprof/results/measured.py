@@ -103,23 +103,24 @@ class Measured:
 def measured(session: Session, run_id: str) -> Measured | None:
     """The measured kernels of a run; None where it has no capture. One without ops has no kernels."""
     run = session.runs[run_id]
-    events = [run.measured[kind] for kind in KINDS if kind in run.measured]
-    event = next((one for one in events if one.rows), events[0] if events else None)
+    event = _capture_of(run)
     if event is None:
         return None
-    static = _static(session, run)
-    groups: dict[tuple[Any, Any, Any], list[Mapping[str, Any]]] = {}
-    for row in event.rows:
-        if isinstance(row.get("name"), str):
-            groups.setdefault((row.get("module"), row.get("program"), row["name"]), []).append(row)
-    whole = sum(_number(row, "self_seconds") for rows in groups.values() for row in rows)
-    kernels = [_kernel(rows, event, whole, static) for rows in groups.values()]
     return Measured(
         kind=event.kind,
-        kernels=tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds)),
+        kernels=_kernels(event, _static(session, run)),
         transfers=tuple(event.transfers),
         unattributed_seconds=dict(event.unattributed_seconds),
     )
+
+
+def seconds_per_call(run: Run | None) -> dict[str, float]:
+    """Self seconds of each HLO op in one call on one device, by name; empty where no capture tells. Reads no HLO, and
+    so takes no time."""
+    event = _capture_of(run) if run is not None else None
+    kernels = _kernels(event, None) if event is not None else ()
+    # Of equal names of several programs, the one that took the longest, as `Measured.by_name`.
+    return {one.name: one.per_call_seconds for one in reversed(kernels) if one.per_call_seconds is not None}
 
 
 def whole_profile(session: Session) -> tuple[MeasuredKernel, ...]:
@@ -129,6 +130,23 @@ def whole_profile(session: Session) -> tuple[MeasuredKernel, ...]:
     whole = sum(kernel.self_seconds for kernel in kernels)
     shared = [replace(kernel, share=kernel.self_seconds / whole if whole > 0 else None) for kernel in kernels]
     return tuple(sorted(shared, key=lambda kernel: -kernel.self_seconds))
+
+
+def _capture_of(run: Run) -> KernelsMeasured | None:
+    """The capture that a run's kernels are taken from: the best that has ops."""
+    events = [run.measured[kind] for kind in KINDS if kind in run.measured]
+    return next((one for one in events if one.rows), events[0] if events else None)
+
+
+def _kernels(event: KernelsMeasured, static: Mapping[str, _Static] | None) -> tuple[MeasuredKernel, ...]:
+    """The kernels of a capture, the longest self time first."""
+    groups: dict[tuple[Any, Any, Any], list[Mapping[str, Any]]] = {}
+    for row in event.rows:
+        if isinstance(row.get("name"), str):
+            groups.setdefault((row.get("module"), row.get("program"), row["name"]), []).append(row)
+    whole = sum(_number(row, "self_seconds") for rows in groups.values() for row in rows)
+    kernels = [_kernel(rows, event, whole, static) for rows in groups.values()]
+    return tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds))
 
 
 @dataclass(frozen=True, slots=True)

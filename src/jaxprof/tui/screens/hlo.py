@@ -18,10 +18,11 @@ from textual.message import Message
 from textual.widgets import Static
 
 from jaxprof.errors import JaxprofError
+from jaxprof.results.measured import seconds_per_call
 from jaxprof.safe_text import safe
 from jaxprof.tui.dialogs.choose import Choose, Option
 from jaxprof.tui.messages import Failed
-from jaxprof.tui.programs.ceilings import device_of, measured_seconds
+from jaxprof.tui.programs.ceilings import device_of
 from jaxprof.tui.programs.opened import Opened, open_program
 from jaxprof.tui.programs.program import STAGES, Program, programs_in, programs_of
 from jaxprof.tui.programs.ranking import rank
@@ -237,7 +238,7 @@ class HloScreen(SessionScreen):
             return
         session = self.profiler.session
         device = self._device or device_of(session, opened.program)
-        measured = measured_seconds(session.runs.get(opened.program.key))
+        measured = seconds_per_call(session.runs.get(opened.program.key))
         self._lists.show_ranking(rank(opened.kernels, device, measured))
         self._take_kernel()
         self._follow()
