@@ -48,6 +48,9 @@ def test_percent_and_ratio() -> None:
     assert units.ratio(6.93) == "6.9×"
     assert units.ratio(28.4) == "28×"
     assert units.ratio(0.456) == "0.46×"
+    assert units.ratio(0.0012) == "0.0012×"
+    assert units.ratio(0.000032) == "1/31k×"
+    assert units.ratio(0.0) == "0×"
 
 
 def test_integer_groups_by_three() -> None:

@@ -83,9 +83,11 @@ def percent(fraction: float | None, significant: int = 2) -> str:
 
 
 def ratio(value: float | None, significant: int = 2) -> str:
-    """A speed-up: `6.9×`, `28×`, `0.46×`."""
+    """A speed-up: `6.9×`, `28×`, `0.46×`; a thousandth and less as a fraction: `1/31k×`."""
     if value is None or math.isnan(value):
         return UNKNOWN
+    if 0 < value < 0.001:
+        return f"1/{scaled(1 / value, significant=significant).replace(' ', '')}×"
     return f"{_digits(value, max(significant, len(str(int(abs(value))))))}×"
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from jaxprof.trace.launch import copies_of
 from jaxprof.trace.model import NO_OP, Trace
 from jaxprof.trace.steps import STEPS_KEPT, Steps
+from jaxprof.units import seconds
 
 PS: Final = 1e-12
 Row = dict[str, Any]
@@ -114,22 +115,21 @@ def _clock(trace: Trace) -> Iterator[Row]:
     if span is None:
         yield _row("clock", "unknown", "there is no event, so there is no range of times")
         return
-    seconds = (span[1] - span[0]) * PS
+    spans = f"the events span {seconds((span[1] - span[0]) * PS)}"
     if len(trace.hosts) > 1 and trace.started_unix_ns is None:
         yield _row(
             "clock",
             "doubt",
-            f"the events span {seconds:.6g} s; the hosts' files do not say when they began, so each begins at 0",
+            f"{spans}; the hosts' files do not say when they began, so each begins at 0",
         )
     elif len(trace.hosts) > 1:
         yield _row(
             "clock",
             "doubt",
-            f"the events span {seconds:.6g} s; {len(trace.hosts)} hosts are joined by their wall clocks, which may "
-            "differ by milliseconds",
+            f"{spans}; {len(trace.hosts)} hosts are joined by their wall clocks, which may differ by milliseconds",
         )
     else:
-        yield _row("clock", "good", f"the events span {seconds:.6g} s of one clock")
+        yield _row("clock", "good", f"{spans} of one clock")
 
 
 def _kernels(trace: Trace, kind: str) -> Iterator[Row]:
@@ -209,7 +209,13 @@ def _modules(trace: Trace, kind: str) -> Iterator[Row]:
         {module or str(program) for module, program in used if program not in known and module not in names}
     )
     if not without:
-        yield _row("modules", "good", f"the HLO of all {len(used)} programs that ran is in the file")
+        yield _row(
+            "modules",
+            "good",
+            "the HLO of "
+            + ("the one program" if len(used) == 1 else f"all {len(used)} programs")
+            + " that ran is in the file",
+        )
         return
     shown = ", ".join(without[:5]) + (f" and {len(without) - 5} more" if len(without) > 5 else "")
     yield _row(
@@ -237,9 +243,14 @@ def _steps(steps: Steps) -> Iterator[Row]:
         "whole": "as one: there are neither annotations nor executions of programs",
     }[steps.found_by]
     if cut:
-        yield _row("steps", "doubt", f"{len(cut)} steps at the edges are incomplete; {steps.total} were found {how}")
+        yield _row(
+            "steps",
+            "doubt",
+            f"{_steps_in_words(len(cut))} at the edges {'is' if len(cut) == 1 else 'are'} incomplete; "
+            f"{_steps_in_words(steps.total)} found {how}",
+        )
     else:
-        yield _row("steps", "good", f"{steps.total} steps were found {how}")
+        yield _row("steps", "good", f"{_steps_in_words(steps.total)} found {how}")
     if steps.total > STEPS_KEPT:
         yield _row("steps_kept", "doubt", f"of {steps.total} steps the first {STEPS_KEPT} of each device are kept")
     busy = steps.inside_seconds + steps.outside_seconds
@@ -255,6 +266,10 @@ def _steps(steps: Steps) -> Iterator[Row]:
         )
 
 
+def _steps_in_words(count: int) -> str:
+    return f"{count} step{'s' if count != 1 else ''}"
+
+
 def _compile(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator[Row]:
     span = trace.span_ps
     if kind == "compile":
@@ -263,7 +278,7 @@ def _compile(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator
                 "compile", "unknown", "no compile was recorded: it came from a cache, or this backend does not tell"
             )
         else:
-            yield _row("compile", "good", f"the compile took {compile_seconds:.6g} s of the profile")
+            yield _row("compile", "good", f"the compile took {seconds(compile_seconds)} of the profile")
         return
     if compile_seconds and span is not None:
         share = compile_seconds / ((span[1] - span[0]) * PS)

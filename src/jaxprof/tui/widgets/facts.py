@@ -95,9 +95,9 @@ def check_lines(one: RunResult, width: int) -> list[Content]:
     check = one.run.check
     if check is None:
         return []
-    error = UNKNOWN if check.max_relative_error is None else f"{check.max_relative_error:.2g}"
-    tolerance = UNKNOWN if check.tolerance is None else f"{check.tolerance:.2g}"
-    note = f"error {error}, tolerance {tolerance}, {check.against}"
+    known = [f"{name} {value:.2g}" for name, value in (("error", check.max_relative_error),
+             ("tolerance", check.tolerance)) if value is not None]  # fmt: skip
+    note = ", ".join([*known, *(words for words in (check.against, check.note) if words)])
     if check.passed is None:
         return [fact("result", UNKNOWN, width, note)]
     word = Content.styled("✓ right", "$better") if check.passed else Content.styled("✗ wrong", "bold $error")
