@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -115,6 +116,18 @@ async def test_samples_are_shown_as_they_come(monkeypatch: pytest.MonkeyPatch) -
         screen.show_session(frozenset({"r2"}), replaced=False)
         await until(pilot, lambda: "67 samples" in screen_text(stage.app))
         assert "at 64" in screen_text(stage.app)
+
+
+async def test_a_program_that_was_compiled_and_not_run_waits_for_nothing() -> None:
+    tape = Tape()
+    tape.plan("r1", "jit", how="compile")
+    tape.add(e.RunFinished, "r1", status="ok")
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        stage.app.set_session(tape.session(), None)
+        stage.app.action_go("run")
+        await until(pilot, lambda: "compiled, and not run" in screen_text(stage.app), "why there are no samples")
+        assert "waiting for samples" not in screen_text(stage.app)
 
 
 async def test_a_change_of_another_run_draws_one_row(monkeypatch: pytest.MonkeyPatch) -> None:

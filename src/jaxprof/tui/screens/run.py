@@ -19,7 +19,7 @@ from jaxprof.tui.again import planned_again
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.views import views_of
-from jaxprof.tui.widgets.distribution import distribution
+from jaxprof.tui.widgets.distribution import WAITING, distribution
 from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.log_pane import LogPane
 from jaxprof.tui.widgets.phase_strip import PhaseStrip, steps
@@ -151,8 +151,13 @@ class RunScreen(SessionScreen):
         broken = run.status in ("failed", "crashed") or bool(run.error and not samples)
         self.query_one("#samples").display = not broken
         key = (run.id, len(samples))
-        self.query_one("#distribution", Picture).show(key, lambda w, h: distribution(samples, one.summary, w, h))
-        self.query_one("#trend", Picture).show(key, lambda w, h: trend(samples, one.summary, w, h))
+        empty = _why_no_samples(run)
+        shown = (key, empty)
+        self.query_one("#distribution", Picture).show(
+            shown, lambda w, h: distribution(samples, one.summary, w, h, empty)
+        )
+        beside = empty if empty == WAITING else ""
+        self.query_one("#trend", Picture).show(shown, lambda w, h: trend(samples, one.summary, w, h, beside))
         so_far = self._tightening.of(run.id, samples)
         baseline = self.profiler.session.runs.get(run.plan.baseline)
         theirs = len(baseline.samples("run")) if baseline is not None else 0
@@ -302,6 +307,15 @@ def _figures(one: RunResult, baseline: str, so_far: str, width: int) -> list[Con
         found = one.versus.speedup
         lines.append(
             Content.assemble(
+def _why_no_samples(run: Run) -> str:
+    """What is said where the samples would be."""
+    if run.plan.how == "compile":
+        return "compiled, and not run" if run.over else "this is compiled, and not run"
+    if run.plan.how == "imported":
+        return "a profile that was opened: its kernels have times, and no call was timed"
+    return "no samples were taken" if run.over else WAITING
+
+
                 (speedup_text(found), speedup_style(found)),
                 (f"  {shorten(verdict_text(found, baseline), 44)}", "$text-muted"),
                 ("   pays off after ", "$text-muted") if one.versus.break_even_calls else "",

@@ -19,12 +19,16 @@ if TYPE_CHECKING:
     from jaxprof.stats import Summary
 
 _FEWEST = 2
+WAITING = "waiting for samples"
+"""What stands there before there are any, unless something else is to be said."""
 
 
-def distribution(samples: Sequence[float], summary: Summary | None, width: int, height: int) -> Content:
+def distribution(
+    samples: Sequence[float], summary: Summary | None, width: int, height: int, empty: str = WAITING
+) -> Content:
     """The histogram of `samples` (seconds a call) in `width` by `height` columns."""
     if summary is None or len(samples) < _FEWEST or width < 16 or height < 3:
-        return Content.styled("waiting for samples" if len(samples) < _FEWEST else "no room", "$quiet")
+        return Content.styled(empty if len(samples) < _FEWEST else "no room", "$quiet")
     from jaxprof.stats import histogram
 
     bins = min(width, max(4, math.ceil(2 * math.sqrt(len(samples)))))

@@ -9,6 +9,7 @@ from textual.content import Content
 
 from jaxprof.safe_text import columns
 from jaxprof.tui.widgets.braille import Canvas
+from jaxprof.tui.widgets.distribution import WAITING
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 OUTLIER = "▲"
 
 
-def trend(samples: Sequence[float], summary: Summary | None, width: int, height: int) -> Content:
+def trend(samples: Sequence[float], summary: Summary | None, width: int, height: int, empty: str = WAITING) -> Content:
     """One dot a sample from left to right, the median as a line; outliers are marked at the edge that they pass."""
     if summary is None or width < 16 or height < 3:
-        return Content.styled("waiting for samples" if summary is None else "no room", "$quiet")
+        return Content.styled(empty if summary is None else "no room", "$quiet")
     from jaxprof.stats import outliers
 
     far = outliers(samples)
