@@ -1,4 +1,7 @@
-"""A session as CSV: a row a run, times in seconds, sizes in bytes; an empty cell is unknown or does not exist."""
+"""A session as CSV: a row a run, times in seconds, sizes in bytes; an empty cell is unknown or does not exist.
+
+The phases of a program are those of all its compilations together, and its warnings are the codes of its findings.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,10 @@ import io
 import json
 from typing import Any
 
-from jaxprof.events import PHASES
+from jaxprof.events import PHASES, STAGES
 from jaxprof.report.outcome import outcome
 from jaxprof.results import RunResult, results
+from jaxprof.results.program import ProgramResult, is_program, program_result
 from jaxprof.session import Session
 
 COLUMNS = (
@@ -38,6 +42,7 @@ COLUMNS = (
     "speedup_high",
     "break_even_calls",
     "warnings",
+    "wall_seconds",
 )
 
 
@@ -54,6 +59,12 @@ def to_csv(session: Session, *, live: bool = False) -> str:
 def _row(session: Session, found: RunResult, live: bool) -> dict[str, Any]:
     run, plan, ended = found.run, found.run.plan, outcome(session, found.run, live=live)
     summary, speedup = found.summary, found.versus.speedup if found.versus else None
+    phases, warnings = found.phase_seconds, [warning.code for warning in found.warnings]
+    wall = run.closed.wall_seconds if run.closed is not None else None
+    if is_program(run):
+        program = program_result(session, run.id)
+        phases, wall = _stages(program), program.wall_seconds
+        warnings += [one.code for one in program.findings]
     return {
         "run": run.id,
         "workload": plan.workload,
@@ -63,7 +74,7 @@ def _row(session: Session, found: RunResult, live: bool) -> dict[str, Any]:
         "parameters": json.dumps(plan.parameters),
         "status": ended.status,
         "error": ended.error,
-        **{f"{name}_seconds": found.phase_seconds.get(name) for name in PHASES},
+        **{f"{name}_seconds": phases.get(name) for name in PHASES},
         "ci95_low_seconds": summary.low if summary else None,
         "ci95_high_seconds": summary.high if summary else None,
         "mad_seconds": summary.mad if summary else None,
@@ -79,8 +90,16 @@ def _row(session: Session, found: RunResult, live: bool) -> dict[str, Any]:
         "speedup_low": speedup.low if speedup else None,
         "speedup_high": speedup.high if speedup else None,
         "break_even_calls": found.versus.break_even_calls if found.versus else None,
-        "warnings": " ".join(warning.code for warning in found.warnings),
+        "warnings": " ".join(warnings),
+        "wall_seconds": wall,
     }
+
+
+def _stages(program: ProgramResult) -> dict[str, float | None]:
+    """What each stage took in all compilations; None for one that never happened."""
+    told = {name: [getattr(row, f"{name}_seconds") for row in program.compiles] for name in STAGES}
+    known = {name: [seconds for seconds in values if seconds is not None] for name, values in told.items()}
+    return {name: sum(values) if values else None for name, values in known.items()}
 
 
 def safe_cell(value: Any) -> Any:

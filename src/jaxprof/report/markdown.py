@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from jaxprof.report.escape import markdown
 from jaxprof.report.groups import Group, environment, groups, parameters_text
 from jaxprof.report.outcome import outcome
+from jaxprof.report.program_markdown import program_markdown
 from jaxprof.report.text import break_even_text, check_text, interval_text, speedup_text
 from jaxprof.results import RunResult
-from jaxprof.safe_text import safe
+from jaxprof.results.program import programs
 from jaxprof.session import Session
 from jaxprof.units import seconds
-
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
 
 
 def to_markdown(session: Session, *, live: bool = False) -> str:
@@ -21,7 +20,9 @@ def to_markdown(session: Session, *, live: bool = False) -> str:
     header = session.header
     found = environment(session)
     versions = f", jax {found.jax}, NumPy {found.numpy}" if found else ""
-    lines = [_escape(f"jaxprof session {header.session}, {header.created}, {header.host}{versions}")]
+    lines = [markdown(f"jaxprof session {header.session}, {header.created}, {header.host}{versions}")]
+    for run in programs(session):
+        lines += ["", *program_markdown(session, run, live=live)]
     for group in groups(session):
         lines += ["", *_group(session, group, live)]
     return "\n".join(lines)
@@ -29,14 +30,14 @@ def to_markdown(session: Session, *, live: bool = False) -> str:
 
 def _group(session: Session, group: Group, live: bool) -> Iterator[str]:
     parameters = parameters_text(group.parameters)
-    yield f"### {_escape(group.workload)}{' (' + _escape(parameters) + ')' if parameters else ''}"
+    yield f"### {markdown(group.workload)}{' (' + markdown(parameters) + ')' if parameters else ''}"
     yield ""
     yield "| variant | device | compile | first run | median | 95 % | speed-up | pays off after | check |"
     yield "|---|---|--:|--:|--:|--:|--:|--:|---|"
     for one in group.runs:
-        yield "| " + " | ".join(_escape(cell) for cell in _cells(session, one, live)) + " |"
+        yield "| " + " | ".join(markdown(cell) for cell in _cells(session, one, live)) + " |"
     notes = dict.fromkeys(
-        f"- {_escape(group.label(one.run))}: {_escape(warning.message)} {_escape(warning.advice)}".rstrip()
+        f"- {markdown(group.label(one.run))}: {markdown(warning.message)} {markdown(warning.advice)}".rstrip()
         for one in group.runs
         for warning in one.warnings
     )
@@ -61,7 +62,3 @@ def _cells(session: Session, found: RunResult, live: bool) -> tuple[str, ...]:
         break_even_text(found),
         check_text(found),
     )
-
-
-def _escape(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", safe(text))

@@ -22,9 +22,11 @@ LETTERS: Final = {
 """One for each state; large for the two that usually matter most."""
 
 
-def letters(found: ProgramResult, width: int) -> tuple[str, dict[str, str]]:
-    """The time line from start to end in `width` columns, each with the letter of the state that took most of it; and
-    the letters."""
+def letters(found: ProgramResult, width: int) -> str:
+    """The time line from start to end in `width` columns, each with the letter of the state that took most of it. Of a
+    program that took no time nothing."""
+    if found.wall_seconds <= 0:
+        return ""
     cells: list[dict[str, float]] = [{} for _ in range(width)]
     each = found.wall_seconds / width
     at = 0.0
@@ -36,8 +38,7 @@ def letters(found: ProgramResult, width: int) -> tuple[str, dict[str, str]]:
             if inside > 0:
                 cells[column][state] = cells[column].get(state, 0.0) + inside
         at = end
-    drawn = "".join(LETTERS[max(cell, key=lambda state: cell[state])] if cell else LETTERS[NOT_SEEN] for cell in cells)
-    return drawn, LETTERS
+    return "".join(LETTERS[max(cell, key=lambda state: cell[state])] if cell else LETTERS[NOT_SEEN] for cell in cells)
 
 
 def rounded(parts: Sequence[float], whole: float) -> tuple[list[str], str]:

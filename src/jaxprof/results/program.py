@@ -186,8 +186,9 @@ def _key(session: Session, run: Run, program: Program) -> tuple[object, ...]:
 
 def _derive(session: Session, run: Run, program: Program, kept: _Kept) -> ProgramResult:
     started, ended = program.started, program.ended
-    began = _began(run, program)
-    told = ended.wall_seconds if ended is not None else max(0.0, _last(session, run) - began)
+    last = _last(session, run)
+    began = _began(run, program, last)
+    told = ended.wall_seconds if ended is not None else max(0.0, last - began)
     totals, functions = kept.totals, kept.ledger.functions()
     wall = max(told, sum(totals.states.values()))  # two clocks: it cannot have been seen for longer than it lived
     return ProgramResult(
@@ -216,8 +217,9 @@ def _derive(session: Session, run: Run, program: Program, kept: _Kept) -> Progra
     )
 
 
-def _began(run: Run, program: Program) -> float:
-    """The start of its process where that is known, else of the recording, else of the first thing that was seen."""
+def _began(run: Run, program: Program, last: float) -> float:
+    """The start of its process where that is known, else of the recording, else of the first thing that was seen; of a
+    program that has not begun the `last` moment there is."""
     known = [
         at
         for at in (
@@ -227,7 +229,7 @@ def _began(run: Run, program: Program) -> float:
         )
         if at
     ]
-    return min(known, default=0.0)
+    return min(known, default=last)
 
 
 def _last(session: Session, run: Run) -> float:

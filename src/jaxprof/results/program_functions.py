@@ -74,14 +74,14 @@ class FunctionLedger:
 
     def __init__(self) -> None:
         self.consumed = 0
-        self._groups: dict[tuple[str, object, object], _Group] = {}
-        self._changed: set[tuple[str, object, object]] = set()
-        self._found: dict[tuple[str, object, object], FunctionCompiles] = {}
+        self._groups: dict[tuple[str, Place | None], _Group] = {}
+        self._changed: set[tuple[str, Place | None]] = set()
+        self._found: dict[tuple[str, Place | None], FunctionCompiles] = {}
 
     def take(self, rows: Sequence[Compiled]) -> None:
         """Adds the rows that have come since."""
         for row in rows[self.consumed :]:
-            key = (row.function, row.defined_at.get("file"), row.defined_at.get("line"))
+            key = (row.function, place(row.defined_at))
             group = self._groups.get(key)
             if group is None:
                 group = self._groups[key] = _Group()
@@ -104,7 +104,7 @@ class _Reason:
     rows: list[Compiled] = field(default_factory=list)
     count: int = 0
     seconds: float = 0.0
-    callers: Counter[tuple[object, object, object]] = field(default_factory=Counter)
+    callers: Counter[Place | None] = field(default_factory=Counter)
     said: Counter[str] = field(default_factory=Counter)
 
 
@@ -122,17 +122,16 @@ class _Group:
         reason = self.reasons.get(row.reason_code)
         if reason is None:
             reason = self.reasons[row.reason_code] = _Reason()
-        at = row.called_from
         reason.rows.append(row)
         reason.count += row.count
         reason.seconds += row_seconds(row)
-        reason.callers[at.get("file"), at.get("line"), at.get("function")] += row.count
+        reason.callers[place(row.called_from)] += row.count
         if row.reason:
             reason.said[row.reason] += row.count
 
     def result(self) -> FunctionCompiles:
         first, varying = self.rows[0], self.signatures.variations()
-        callers: Counter[tuple[object, object, object]] = Counter()
+        callers: Counter[Place | None] = Counter()
         for reason in self.reasons.values():
             callers.update(reason.callers)
         counted = [
@@ -154,9 +153,8 @@ class _Group:
         )
 
 
-def _most(callers: Counter[tuple[object, object, object]]) -> Place | None:
-    file, line, function = callers.most_common(1)[0][0]
-    return place({"file": file, "line": line, "function": function})
+def _most(callers: Counter[Place | None]) -> Place | None:
+    return callers.most_common(1)[0][0]
 
 
 _PLAIN = {
