@@ -21,6 +21,7 @@ COMMANDS = {
     "devices": ("devices", "The devices that JAX sees, with live readings, and those it does not use."),
     "workloads": ("workloads", "What can be run: names, parameters, variants, published figures."),
     "run": ("run", "Measure workloads, or your own functions, phase by phase."),
+    "script": ("script", "Run a program of yours unchanged, and record what it compiles and where its time goes."),
     "open": ("open_", "Open a session, or a recorded profile, in the terminal app."),
     "show": ("show", "Print a session, or a recorded profile, as text, JSON, CSV or Markdown."),
     "hlo": ("hlo", "What XLA made of a program: kernels, costs, barriers, findings, texts; here or elsewhere."),

@@ -70,8 +70,8 @@ class JaxImported(Event):
 
     type: ClassVar[str] = "jax_imported"
 
-    seconds: float
-    """What its import took."""
+    seconds: float | None
+    """What its import took; None where it had been imported before the recording began."""
     version: str = ""
 
 

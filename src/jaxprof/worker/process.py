@@ -14,7 +14,7 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from jaxprof.events import Event, LogLine
 from jaxprof.store.codec import UnknownEvent, decode_line
 from jaxprof.worker.exits import Exit, explain, oom_kill_count
 from jaxprof.worker.interpreter import Interpreter
+from jaxprof.worker.lines import LOG_LINE_LIMIT, Lines, output_text
 
 ENGINE = Path(__file__).resolve().parent.parent / "engine" / "__main__.py"
 ASK_SECONDS = 1.0
@@ -35,7 +36,6 @@ TERMINATE_SECONDS = 2.0
 DRAIN_SECONDS = 0.3
 """How long the pipes are read on after the process has ended: a grandchild may hold them open for ever."""
 _READ_BYTES = 1 << 20
-_LOG_LINE_LIMIT = 8192
 _ANSWER = msgspec.json.Decoder(Answer)
 
 
@@ -82,7 +82,7 @@ class EngineProcess:
             os.close(events_write)
             os.close(control_read)
         self._control = control_write
-        self._buffers: dict[str, bytes] = {"events": b"", "stdout": b"", "stderr": b""}
+        self._lines = {"events": Lines(), "stdout": Lines(LOG_LINE_LIMIT), "stderr": Lines(LOG_LINE_LIMIT)}
         self._selector = selectors.DefaultSelector()
         self._events_fd = events_read
         assert self._process.stdout is not None
@@ -193,32 +193,19 @@ class EngineProcess:
             data = b""
         if not data:
             self._selector.unregister(fd)
-            return self._last_line(name)
-        buffer = self._buffers[name] + data
-        lines = buffer.split(b"\n")
-        self._buffers[name] = lines.pop()
-        if name != "events" and len(self._buffers[name]) > _LOG_LINE_LIMIT:  # a progress bar that never breaks its line
-            lines.append(self._buffers[name])
-            self._buffers[name] = b""
-        parse: Callable[[bytes], list[Event | Answer]] = self._event if name == "events" else self._log_of(name)
-        return [item for line in lines if line for item in parse(line)]
+            return self._parse(name, self._lines[name].end()) if name != "events" else []
+        return self._parse(name, self._lines[name].feed(data))
 
-    def _last_line(self, name: str) -> list[Event | Answer]:
-        rest, self._buffers[name] = self._buffers[name], b""
-        return list(self._log_of(name)(rest)) if rest and name != "events" else []
+    def _parse(self, name: str, lines: list[bytes]) -> list[Event | Answer]:
+        if name == "events":
+            return [item for line in lines for item in self._event(line)]
+        return [self._log_line(name, line) for line in lines]
 
-    def _log_of(self, stream: str) -> Callable[[bytes], list[Event | Answer]]:
-        def parse(line: bytes) -> list[Event | Answer]:
-            text = (
-                line.rsplit(b"\r", 1)[-1].decode("utf-8", "replace")
-                if b"\r" in line.rstrip(b"\r")
-                else (line.rstrip(b"\r").decode("utf-8", "replace"))
-            )
-            if stream == "stderr" and text.strip():
-                self._last_words = text.strip()[:200]
-            return [LogLine(stream=stream, text=text[:_LOG_LINE_LIMIT], monotonic_seconds=time.monotonic())]
-
-        return parse
+    def _log_line(self, stream: str, line: bytes) -> LogLine:
+        text = output_text(line)
+        if stream == "stderr" and text.strip():
+            self._last_words = text.strip()[:200]
+        return LogLine(stream=stream, text=text, monotonic_seconds=time.monotonic())
 
     def _event(self, line: bytes) -> list[Event | Answer]:
         self.last_sign_seconds = time.monotonic()

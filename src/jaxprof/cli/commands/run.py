@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 import sys
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from jaxprof.cli.complete import complete_variant, complete_workload
+from jaxprof.cli.complete import complete_session, complete_variant, complete_workload
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
+from jaxprof.cli.keeping import new_writer, tell_where
 from jaxprof.cli.output import format_option, print_json
 
 if TYPE_CHECKING:
     from jaxprof.cli.conduct import Conducting
     from jaxprof.session import Session
-    from jaxprof.store import LogWriter
+    from jaxprof.worker import Choice
 
 
 def positive_seconds(value: str | float) -> float:
@@ -35,6 +36,13 @@ def positive_seconds(value: str | float) -> float:
 @click.command("run")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_workload)
 @click.option("--all", "everything", is_flag=True, help="Every built-in workload.")
+@click.option(
+    "--from",
+    "source",
+    metavar="SESSION[:RUN]",
+    shell_complete=complete_session,
+    help="Run again what a session has: all, or the run of that id, workload or function.",
+)
 @click.option(
     "--variant",
     "variants",
@@ -72,6 +80,7 @@ def positive_seconds(value: str | float) -> float:
 def command(
     names: tuple[str, ...],
     everything: bool,
+    source: str | None,
     variants: tuple[str, ...],
     devices: tuple[str, ...],
     preset: str,
@@ -94,15 +103,18 @@ def command(
     """Measure workloads phase by phase, each variant in a fresh process; print the session and keep it.
 
     NAME is a built-in workload, or a function of your own: path/to/file.py:function or package.module:function.
-    Without a NAME, lists the names.
+    Without a NAME, lists the names. With --from, what a session has is run again, as it was asked for then.
     """
-    if not names and not everything:
+    if not names and not everything and source is None:
         return _list_names()
     from jaxprof import workloads
-    from jaxprof.cli.choosing import find_cards, plan, read_settings
+    from jaxprof.cli.again import planned_from
+    from jaxprof.cli.choosing import Chosen, find_cards, plan, read_settings
     from jaxprof.cli.devices import HOST, choose, idle_accelerators
     from jaxprof.worker import Choice, find_interpreter
 
+    if source is not None:
+        _refuse_beside_from(devices)
     interpreter = find_interpreter(Path(python) if python else None)
     choice = Choice(
         preset=preset,
@@ -120,8 +132,12 @@ def command(
         keep_trace=keep_trace,
         seed=seed,
     )
-    chosen = plan(find_cards([*names, *(workloads.names() if everything else ())], interpreter, arguments), choice)
-    writer = _writer(out, force)
+    if source is not None:
+        chosen = Chosen(planned_from(source, _given_changes(choice), choice.devices[0] if devices else ""))
+        devices = tuple(choice.devices)
+    else:
+        chosen = plan(find_cards([*names, *(workloads.names() if everything else ())], interpreter, arguments), choice)
+    writer = new_writer(out, replace_existing=force)
 
     from jaxprof.cli.conduct import Conducting
     from jaxprof.cli.progress import Progress
@@ -133,8 +149,44 @@ def command(
         progress.note(f"note: this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
     conducting = Conducting(writer, interpreter, progress)
     conducting.work(chosen.planned)
-    kept = _tell_where(writer, progress.note)
+    kept = tell_where(writer, progress.note)
     return _finish(conducting, kept=kept, form=form)
+
+
+_SAID_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
+_CHANGES = {
+    "budget": "budget_seconds",
+    "max_seconds": "max_seconds",
+    "keep_constants": "keep_constants",
+    "cache": "compilation_cache",
+    "no_check": "check",
+    "no_capture": "capture",
+    "keep_trace": "keep_trace",
+    "seed": "seed",
+}
+"""Options that change how the runs of a session are measured again, and what they set of a plan."""
+
+
+def _is_given(option: str) -> bool:
+    return click.get_current_context().get_parameter_source(option) is not ParameterSource.DEFAULT
+
+
+def _refuse_beside_from(devices: Sequence[str]) -> None:
+    """Raises UsageError for what the session says itself."""
+    from jaxprof.errors import UsageError
+
+    if len(devices) > 1:
+        raise UsageError("--from takes one --device", "The session says what is run; name one place for it.")
+    if any(_is_given(option) for option in _SAID_BY_THE_SESSION):
+        raise UsageError(
+            "--from runs what the session has; names, --all, --variant, --preset, --set, --sweep, --arg go without it",
+            "jaxprof show SESSION lists its runs; --from SESSION:r2 is one of them.",
+        )
+
+
+def _given_changes(choice: Choice) -> dict[str, Any]:
+    """What was asked for in so many words, to be laid over what the session says."""
+    return {field: getattr(choice, field) for option, field in _CHANGES.items() if _is_given(option)}
 
 
 def _list_names() -> int:
@@ -143,19 +195,6 @@ def _list_names() -> int:
     click.echo("\n".join(workloads.names()))
     click.echo("jaxprof run NAME... measures them, --all all of them; jaxprof workloads NAME tells more.", err=True)
     return ExitCode.OK
-
-
-def _writer(out: Path | None, force: bool) -> LogWriter:
-    """Raises UsageError or StorageError before anything was run."""
-    from jaxprof.errors import UsageError
-    from jaxprof.store import Library, LogWriter, new_header
-    from jaxprof.telemetry.environment import environment_facts
-
-    header = new_header(environment_facts())
-    if out is not None and out.is_dir():
-        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
-    path = out if out is not None else Library().new_path(header)
-    return LogWriter(header, path, replace_existing=force and out is not None)
 
 
 def _finish(conducting: Conducting, *, kept: bool, form: str) -> int:
@@ -182,29 +221,3 @@ def _print(session: Session, form: str) -> None:
         from jaxprof.report.text import to_text
 
         click.echo(to_text(session))
-
-
-def _tell_where(writer: LogWriter, note: Callable[[str], None]) -> bool:
-    """Says where the session is. One that could not be written is saved in another folder; then gives False."""
-    from jaxprof.errors import StorageError
-    from jaxprof.store.codec import EXTENSION
-
-    if writer.failure is None:
-        note(f"session: {writer.path}")
-        return True
-    for folder in _other_places(writer.path):
-        target = folder / f"jaxprof-{writer.header.session}{EXTENSION}"
-        try:
-            writer.move_to(target)
-        except StorageError:
-            continue
-        writer.close()
-        note(f"session: {target} (it could not be written where it was wanted; --out FILE names another place)")
-        return False
-    note("the session could not be kept: free some space, or name another place with --out FILE, and run again")
-    return False
-
-
-def _other_places(path: Path | None) -> Sequence[Path]:
-    taken = path.parent.absolute() if path is not None else None
-    return [folder for folder in (Path.cwd(), Path(tempfile.gettempdir())) if folder.absolute() != taken]

@@ -1,0 +1,114 @@
+"""`jaxprof script`: runs a program unchanged, and keeps what it compiled and where its time went."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jaxprof.cli.commands.run import positive_seconds
+
+if TYPE_CHECKING:
+    from jaxprof.worker.program import Program
+
+
+_UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
+
+
+def duration(value: str | float) -> float:
+    """`10`, `10s`, `500ms`, `2m` in seconds. Raises BadParameter."""
+    number, scale = str(value).strip(), 1.0
+    for unit, seconds in _UNITS:
+        if number.endswith(unit):
+            number, scale = number.removesuffix(unit), seconds
+            break
+    try:
+        return positive_seconds(float(number) * scale)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is no time: 10s, 500ms, 2m") from None
+
+
+@click.command("script", context_settings={"allow_interspersed_args": False})
+@click.argument("target", metavar="FILE.py | -m MODULE")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
+@click.option("-m", "module", is_flag=True, help="Run a module, as python -m does.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
+@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@click.option("--plain", is_flag=True, help="No app: the program has the terminal, notes come after its end.")
+@click.option("--python", metavar="PATH", help="The interpreter, or environment, that runs the program.")
+@click.option("--capture-steps", type=click.IntRange(1), metavar="N", help="Kernel times of N steps (a window).")
+@click.option("--capture-after", type=duration, metavar="10s", help="When the window begins.")
+@click.option("--capture-seconds", type=duration, metavar="S", help="How long the window is.")
+@click.option(
+    "--function", default="", metavar="NAME", help="Measure this function, with the arguments of a real call."
+)
+@click.option("--values", is_flag=True, help="Keep the values of those arguments, not only their shapes.")
+@click.option("--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets).")
+@click.option("--keep-trace", is_flag=True, help="Keep the folder of the window's raw profile.")
+def command(
+    target: str,
+    arguments: tuple[str, ...],
+    module: bool,
+    out: Path | None,
+    force: bool,
+    plain: bool,
+    python: str | None,
+    capture_steps: int | None,
+    capture_after: float | None,
+    capture_seconds: float | None,
+    function: str,
+    values: bool,
+    keep_constants: bool,
+    keep_trace: bool,
+) -> int:
+    """Run a program as `python FILE.py ARGS` would, and record its compilations, its time line and its findings.
+
+    Everything after FILE.py (or after -m MODULE) belongs to the program. The exit code is the program's.
+    """
+    from jaxprof.worker.program import Program, ProgramOptions
+
+    options = ProgramOptions(
+        capture_after_seconds=capture_after,
+        capture_steps=capture_steps,
+        capture_seconds=capture_seconds,
+        function=function,
+        values=values,
+        keep_constants=keep_constants,
+    )
+    return _run(
+        Program(path=target, arguments=arguments, module=module, options=options),
+        python=python,
+        out=out,
+        force=force,
+        plain=plain,
+        keep_trace=keep_trace,
+    )
+
+
+def _run(program: Program, *, python: str | None, out: Path | None, force: bool, plain: bool, keep_trace: bool) -> int:
+    from jaxprof.cli.plain import is_missing, run_missing, run_plain
+    from jaxprof.worker.interpreter import find_interpreter
+
+    interpreter = find_interpreter(Path(python) if python else None)
+    if is_missing(program):
+        return run_missing(interpreter.path, program)
+    if not plain:
+        launch = _app()
+        if launch is not None:
+            return launch(program, interpreter=interpreter, out=out, force=force, keep_trace=keep_trace)
+    from jaxprof.cli.keeping import new_writer
+
+    return run_plain(program, interpreter, new_writer(out, replace_existing=force), keep_trace=keep_trace)
+
+
+def _app() -> Callable[..., int] | None:
+    """The app's own way in, where there is a terminal for it."""
+    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        return None
+    from jaxprof.tui import launch
+
+    found: Callable[..., int] | None = getattr(launch, "launch_program", None)
+    return found if not launch.terminal_problem() else None

@@ -1,0 +1,86 @@
+"""Knowing the moment when a program has imported jax, without importing it, and without a trace in its tracebacks.
+
+A finder stands first in `sys.meta_path` and lets jax's real finder do its work. A Python function of ours that is on
+the stack while jax's modules are executed would show: an import that fails (a jaxlib of another version) prints every
+frame on the way. So what calls the execution, and us after it, is a chain of C functions, which have no frames. The
+finder goes away once jax is there. A mere `importlib.util.find_spec("jax")` changes nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+NAME = "jax"
+
+
+class JaxFinder:
+    """Calls `on_imported(seconds)` in the thread that has imported jax, at the end of the import."""
+
+    def __init__(self, on_imported: Callable[[float], object]) -> None:
+        self._on_imported = on_imported
+        self._looking = False
+        self._began = 0.0
+
+    def install(self) -> None:
+        """Begins to watch. jax must not have been imported yet."""
+        sys.meta_path.insert(0, self)
+
+    def remove(self) -> None:
+        """Ends watching; may be called twice."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Asks the other finders for jax; knows nothing else."""
+        if name != NAME or self._looking:
+            return None
+        self._looking = True
+        try:
+            spec = _ask_others(self, name, path, target)
+        finally:
+            self._looking = False
+        if spec is not None and spec.loader is not None:
+            self._follow(spec.loader)
+        return spec
+
+    def _follow(self, loader: Any) -> None:
+        """`loader` is this spec's own: for the time of this import two of its methods are overlaid."""
+        from functools import partial
+        from operator import call
+
+        create, execute = loader.create_module, loader.exec_module
+
+        def create_module(spec: ModuleSpec) -> ModuleType:
+            module = create(spec) or ModuleType(spec.name)
+            steps: tuple[Callable[[], object], ...] = (partial(execute, module), imported)
+            # dict.fromkeys(map(call, steps), module) calls the steps one after the other, in C.
+            loader.exec_module = partial(dict.fromkeys, map(call, steps))
+            self._began = time.monotonic()
+            return module
+
+        def imported() -> None:
+            del loader.create_module, loader.exec_module
+            self.remove()
+            self._on_imported(time.monotonic() - self._began)
+
+        loader.create_module = create_module
+
+
+def _ask_others(finder: object, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+    for other in list(sys.meta_path):
+        find = getattr(other, "find_spec", None)
+        if other is not finder and find is not None:
+            spec: ModuleSpec | None = find(name, path, target)
+            if spec is not None:
+                return spec
+    return None

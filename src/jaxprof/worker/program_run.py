@@ -1,0 +1,309 @@
+"""A program that is being recorded, from outside: its process, its events, its devices, its end, in one session.
+
+It has the surface of `Conductor`, so that screens and the command line treat both alike, but for one run that is there
+from the start. The program's own word on its end is completed with what only its parent can know: the exit code, the
+wall time, and what of it could not be seen.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxprof.errors import JaxprofError, StorageError
+from jaxprof.events import (
+    CaptureWindow,
+    Event,
+    LogLine,
+    ProgramEnded,
+    ProgramStarted,
+    RunFinished,
+    RunPlanned,
+    WarningRaised,
+    WorkerStarted,
+)
+from jaxprof.session import Session
+from jaxprof.store import LogWriter
+from jaxprof.worker.interpreter import Interpreter
+from jaxprof.worker.journal import Journal, Listener
+from jaxprof.worker.program import Program, ProgramProcess
+
+if TYPE_CHECKING:
+    from jaxprof.worker.readings import Readings
+
+WAIT_SECONDS = 0.25
+"""How long one wait for the program is at most; its events and its end come at once."""
+OUTPUT_BYTES_KEPT = 32 << 20
+"""How much of the program's captured output goes into the session's file."""
+HOST = "host"
+"""The device of a run that may use several, or none."""
+
+
+class ProgramConductor:
+    """Runs one program and writes its session."""
+
+    def __init__(
+        self,
+        writer: LogWriter,
+        interpreter: Interpreter,
+        listen: Listener,
+        program: Program,
+        *,
+        inherit: bool = False,
+        keep_trace: bool = False,
+    ) -> None:
+        """`inherit`: the program has our terminal. `keep_trace`: the folders of capture windows stay."""
+        self.writer = writer
+        self.interpreter = interpreter
+        self.program = program
+        self._journal = Journal(writer, listen)
+        self._inherit = inherit
+        self._keep_trace = keep_trace
+        self._run = ""
+        self._made: dict[str, str] = {}
+        self._process: ProgramProcess | None = None
+        self._said: ProgramEnded | None = None
+        self._silence_told = False
+        self._notes: list[dict[str, Any]] = []
+        self._output_bytes = 0
+        self._asked = 0
+        self._windows: list[threading.Thread] = []
+        self._closed = False
+        self._working = False
+
+    @property
+    def session(self) -> Session:
+        """The conductor's own fold; it belongs to the thread that calls `run`."""
+        return self._journal.session
+
+    @property
+    def storage_failure(self) -> StorageError | None:
+        """Why the session is not being written, if it is not."""
+        return self.writer.failure
+
+    @property
+    def busy(self) -> bool:
+        """Whether the program runs, or its capture windows are being read."""
+        return self._working
+
+    @property
+    def exit_code(self) -> int | None:
+        """The program's, as a shell has it; None before its end."""
+        return self._process.exit_code if self._process is not None else None
+
+    def start(self) -> str:
+        """Starts the program; gives the id of its run. Raises WorkerError when it cannot be started."""
+        self._working = True
+        self._run = self._journal.new_id()
+        self._emit(RunPlanned(workload=self.program.name, variant="program", how="program", device=HOST))
+        try:
+            process = self._process = ProgramProcess(self.interpreter.path, self.program, inherit=self._inherit)
+        except JaxprofError as error:
+            self._working = False
+            self._journal.close_run(self._run, RunFinished(status="failed", error=error.what, advice=error.mend))
+            raise
+        began = process.began_seconds
+        self._emit(WorkerStarted(pid=process.pid, python=self.interpreter.path, monotonic_seconds=began))
+        self._emit(
+            ProgramStarted(
+                argv=self.program.argv,
+                how="module" if self.program.module else "script",
+                directory=self.program.directory or _directory(),
+                options=asdict(self.program.options),
+                monotonic_seconds=began,
+            )
+        )
+        self._journal.flush()
+        return self._run
+
+    def add(self, planned: Sequence[object]) -> list[str]:
+        """For those who know only the surface of `Conductor`: starts the program, for which nothing is planned."""
+        assert not planned
+        return [self.start()]
+
+    def run(self) -> None:
+        """Follows the program to its end."""
+        process = self._process
+        if process is None:
+            return
+        readings: Readings | None = None
+        try:
+            while True:
+                events = process.read(WAIT_SECONDS)
+                for event in events:
+                    self._take(event)
+                self._journal.flush_when_due()
+                if not events and not process.alive:
+                    break
+                readings = readings or self._readings(process)
+                self._tell_readings(readings)
+                self._look_for_silence(process)
+            for thread in self._windows:
+                thread.join()
+        finally:
+            if readings is not None:
+                readings.close()
+            if not self._closed:
+                self._finish(process)
+            self._working = False
+
+    def signal(self, number: int) -> None:
+        """Passes a signal on to the program. May be called from a signal handler."""
+        if self._process is not None:
+            self._process.signal(number)
+
+    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
+        """Asks the program for a window in which JAX's profiler is on."""
+        if self._process is not None:
+            self._process.capture(seconds, steps)
+
+    def end_capture(self) -> None:
+        """Ends the window that is on."""
+        if self._process is not None:
+            self._process.end_capture()
+
+    def cancel(self, run: str) -> None:
+        """As ctrl+c would; a second time SIGTERM, a third time SIGKILL. Other ids are ignored."""
+        if run != self._run or self._process is None:
+            return
+        self._asked += 1
+        steps: tuple[Callable[[], None], ...] = (
+            self._process.interrupt,
+            self._process.terminate,
+            self._process.kill,
+        )
+        steps[min(self._asked, len(steps)) - 1]()
+
+    def cancel_all(self) -> None:
+        """Cancels the program."""
+        self.cancel(self._run)
+
+    def move_to(self, path: Path) -> None:
+        """Goes on writing the session in another file, with everything so far. Raises StorageError."""
+        with self._journal.lock:
+            self.writer.move_to(path)
+
+    def close(self, reason: str = "finished") -> None:
+        """Ends the program if it runs, and closes the log in good order."""
+        with self._journal.lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._process is not None:
+                self._process.kill()
+            self._journal.close(reason)
+
+    def _emit(self, event: Event) -> None:
+        self._journal.emit(replace(event, run=self._run))
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, ProgramEnded):
+            self._said = event
+            return
+        if isinstance(event, LogLine):
+            self._take_output(event)
+            return
+        self._journal.take(event, self._run, self._made)
+        if isinstance(event, CaptureWindow) and event.state == "ended":
+            self._open(event.path)
+
+    def _take_output(self, line: LogLine) -> None:
+        former, self._output_bytes = self._output_bytes, self._output_bytes + len(line.text)
+        if self._output_bytes <= OUTPUT_BYTES_KEPT:
+            self._emit(line)
+            return
+        if former <= OUTPUT_BYTES_KEPT:
+            message = f"the program wrote more than {OUTPUT_BYTES_KEPT >> 20} MiB: the rest of its output is not kept"
+            self._emit(WarningRaised(code="output_cut", message=message))
+        self._journal.show(replace(line, run=self._run))
+
+    def _open(self, folder: str) -> None:
+        """Reads the profile of a window while the program goes on."""
+        from jaxprof.worker.program_window import open_window
+
+        def work() -> None:
+            if open_window(self._journal, folder) and not self._keep_trace:
+                shutil.rmtree(folder, ignore_errors=True)
+
+        thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)
+        self._windows.append(thread)
+        thread.start()
+
+    def _readings(self, process: ProgramProcess) -> Readings | None:
+        """Only once the program has run for a moment: looking for devices takes longer than a short program."""
+        if time.monotonic() - process.began_seconds < 2 * WAIT_SECONDS:
+            return None
+        from jaxprof.worker.readings import Readings
+
+        return Readings(self.interpreter.path)
+
+    def _tell_readings(self, readings: Readings | None) -> None:
+        if readings is not None:
+            for reading in readings.take_when_due(time.monotonic()):
+                self._emit(reading)
+
+    def _look_for_silence(self, process: ProgramProcess) -> None:
+        """The pipe may be closed under a program that goes on."""
+        if self._said is not None or self._silence_told or not (process.silenced and process.recorded):
+            return
+        replaced = process.replaced()
+        if replaced is None:
+            return
+        self._silence_told = True
+        if replaced:
+            self._note("replaced", "the program replaced itself with another one (exec), which is not recorded")
+        else:
+            self._note("pipe_closed", "the program closed descriptors that are not its own: the rest is not recorded")
+
+    def _note(self, code: str, message: str) -> None:
+        self._notes.append({"code": code, "message": message})
+
+    def _finish(self, process: ProgramProcess) -> None:
+        wall = time.monotonic() - process.began_seconds
+        self._complete_notes(process)
+        notes = [*(self._said.notes if self._said is not None else ()), *self._notes]
+        self._emit(ProgramEnded(exit_code=process.exit_code, wall_seconds=wall, notes=notes))
+        finished = self._finished(process)
+        for made in self._made.values():
+            if self.session.runs[made].closed is None:
+                self._journal.close_run(made, finished)
+        self._journal.close_run(self._run, finished)
+        process.close()
+        self._journal.flush()
+
+    def _complete_notes(self, process: ProgramProcess) -> None:
+        program = self.session.runs[self._run].program
+        if not process.recorded:
+            self._note(
+                "not_recorded",
+                "nothing inside the program could be seen: its Python did not read jaxprof's sitecustomize "
+                "(-I, -E or -S is in force, or it ended before that)",
+            )
+        elif self._said is None and not self._silence_told:
+            self._note("not_unwound", "the program ended without its exit handlers: its last moments are not recorded")
+        elif program is not None and program.jax is None and not self._silence_told:
+            self._note("no_jax", "the program did not import jax")
+
+    def _finished(self, process: ProgramProcess) -> RunFinished:
+        code = process.returncode
+        if code == 0:
+            return RunFinished(status="ok")
+        if self._asked or code == -2:
+            return RunFinished(status="cancelled", error="interrupted")
+        if code is None or code < 0:
+            ended = process.explain()
+            return RunFinished(status="crashed", error=ended.what, advice=ended.advice)
+        return RunFinished(status="failed", error=f"exit code {code}")
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
