@@ -204,3 +204,48 @@ def test_a_killed_worker_is_told_and_the_next_run_goes_on(tmp_path: Path) -> Non
     assert process.returncode == ExitCode.FAILED
     assert "killed" in stdout
     assert [run.status for run in load(out, Session).runs.values()] == ["crashed", "ok"]
+
+
+def test_a_function_of_a_kept_session_is_run_again_from_anywhere(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("import jax\n\n@jax.jit\ndef step(tree, n):\n    return tree['w'] * n\n")
+    options = ["--budget", "0.05", "--no-capture"]
+    first, second = tmp_path / "one.jaxprof", tmp_path / "two.jaxprof"
+    words = ["--arg", "{'w': f32[8]}", "--arg", "3", "--variant", "jit", "--out", first]
+    assert call("run", "mine.py:step", *words, *options).code == 0
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    said = call("run", "--from", f"{first}:step", *options, "--out", second)
+    assert said.code == 0, said.err
+    before, after = load(first, Session), load(second, Session)
+    assert [run.label for run in after.runs.values()] == [run.label for run in before.runs.values()]
+    assert after.runs["r2"].plan.arguments == ["{'w': f32[8]}", "3"]
+    assert after.runs["r2"].plan.baseline == "r1"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--from", "FILE", "selu"], "--from runs what the session has"),
+        (["--from", "FILE", "--arg", "3"], "--from runs what the session has"),
+        (["--from", "FILE:r9"], "unknown run 'r9'"),
+        (["--from", "no-such-session"], "unknown session"),
+        (["--from", "FILE", "--device", "cpu:0", "--device", "cpu:1"], "one --device"),
+    ],
+)
+def test_what_cannot_be_run_from_a_session_is_refused(
+    call: Caller, tmp_path: Path, words: list[str], expected: str
+) -> None:
+    from jaxprof.store import LogWriter
+    from report import sessions
+
+    path = tmp_path / "kept.jaxprof"
+    writer = LogWriter(sessions.HEADER, path)
+    for event in sessions.events():
+        writer.append(event)
+    writer.close()
+    said = call("run", *(word.replace("FILE", str(path)) for word in words))
+    assert said.code == ExitCode.USAGE
+    assert expected in said.err

@@ -217,8 +217,28 @@ async def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_i
     assert second.baseline is first
     tape = Tape()
     tape.plan("r1", "step", workload="train.py:step")
-    with pytest.raises(UsageError, match=r"train\.py:step is not one of the built-in workloads"):
+    with pytest.raises(UsageError, match=r"train\.py:step cannot be run again: its session does not say where"):
         planned_again(tape.session(), "r1", {})
+
+
+async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("def step(x):\n    return x\n")
+    tape = Tape()
+    tape.plan("r1", "step", workload="train.py:step", target=f"{file}:step", arguments=["f32[8,4]"])
+    tape.add(e.RunFinished, "r1", status="ok")
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await shown(stage, pilot, tape)
+        await pilot.press("r")
+        await until(pilot, lambda: "It runs the code of" in screen_text(stage.app))
+        assert "f32[8,4]" in screen_text(stage.app)
+        assert stage.conductor is None
+        await pilot.press("y")
+        await until(pilot, lambda: stage.conductor is not None and bool(stage.conductor.planned))
+        assert stage.conductor is not None
+        (planned,) = stage.conductor.planned
+        assert (planned.target, planned.arguments) == (f"{file}:step", ("f32[8,4]",))
 
 
 async def test_an_empty_session_says_what_to_do() -> None:

@@ -1,7 +1,4 @@
-"""Asking for a run once more: as it was asked for, beside a fresh measurement of its baseline.
-
-The baseline is measured again too, because a speed-up of two times that were taken in different hours means little.
-"""
+"""Asking for a run once more: as it was asked for, beside a fresh measurement of its baseline."""
 
 from __future__ import annotations
 
@@ -9,54 +6,40 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import UsageError
+from jaxprof.safe_text import shorten
 
 if TYPE_CHECKING:
-    from jaxprof.session import Run, Session
+    from jaxprof.session import Session
     from jaxprof.worker import Planned
+
+_MOST_LINES = 8
+_WIDEST = 150
 
 
 def planned_again(session: Session, run_id: str, known: Mapping[str, Planned]) -> list[Planned]:
     """The plan of the run `run_id` of `session`, its baseline first.
 
-    `known` holds what this app has asked for itself, by run id. Of a session that was opened, only runs of built-in
-    workloads can be asked for again: where a user's own function was found is not in the file. Raises UsageError.
+    `known` holds what this app has asked for itself, by run id; of a session that was opened, what its file says is
+    taken. Raises UsageError where that is not enough.
     """
-    run = session.runs[run_id]
     planned = known.get(run_id)
-    if planned is not None:
-        if planned.baseline is None:
-            return [replace(planned)]
-        baseline = replace(planned.baseline)
-        return [baseline, replace(planned, baseline=baseline)]
-    first = session.runs.get(run.plan.baseline)
-    if first is None:
-        return [_from_plan(run, None)]
-    baseline = _from_plan(first, None)
-    return [baseline, _from_plan(run, baseline)]
+    if planned is None:
+        from jaxprof.worker.again import plan_again
+
+        return plan_again(session, run_id)
+    if planned.baseline is None:
+        return [replace(planned)]
+    baseline = replace(planned.baseline)
+    return [baseline, replace(planned, baseline=baseline)]
 
 
-def _from_plan(run: Run, baseline: Planned | None) -> Planned:
-    from jaxprof.engine.request import DEFAULT_BUDGET_SECONDS
-    from jaxprof.worker import Planned
-    from jaxprof.workloads import names
+def to_be_looked_at(planned: list[Planned]) -> str:
+    """What a user should see before it is run, because a file says it and it runs somebody's code; else empty."""
+    from jaxprof.worker.again import is_of_a_user
 
-    plan = run.plan
-    if plan.workload not in names():
-        raise UsageError(
-            f"{plan.workload} is not one of the built-in workloads",
-            "Its session does not say where the function is: load it on Home, and run it from there.",
-        )
-    return Planned(
-        target=plan.workload,
-        workload=plan.workload,
-        variant=plan.variant,
-        how=plan.how,
-        device=plan.device,
-        parameters=dict(plan.parameters),
-        preset=plan.preset,
-        baseline=baseline,
-        precision=plan.precision,
-        budget_seconds=plan.budget_seconds or DEFAULT_BUDGET_SECONDS,
-        max_seconds=plan.max_seconds,
-    )
+    last = planned[-1]
+    if not is_of_a_user(last):
+        return ""
+    lines = [f"  {shorten(spec, _WIDEST)}" for spec in last.arguments[:_MOST_LINES]]
+    more = len(last.arguments) - len(lines)
+    return "\n".join([last.target, *lines, *([f"  and {more} more arguments"] if more else [])])

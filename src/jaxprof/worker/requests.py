@@ -11,6 +11,7 @@ from jaxprof.events import RunPlanned
 from jaxprof.store.codec import EXTENSION
 from jaxprof.targets.chips import target_config
 from jaxprof.worker.planning import Planned
+from jaxprof.workloads import names
 
 
 def plan_event(run: str, plan: Planned, ids: Mapping[Planned, str]) -> RunPlanned:
@@ -27,7 +28,17 @@ def plan_event(run: str, plan: Planned, ids: Mapping[Planned, str]) -> RunPlanne
         budget_seconds=plan.budget_seconds,
         max_seconds=plan.max_seconds,
         precision=plan.precision,
+        target=_found_again_at(plan),
+        arguments=list(plan.arguments),
     )
+
+
+def _found_again_at(plan: Planned) -> str:
+    """Where a user's function is, from whatever folder it is asked for again; empty for what is no user's function."""
+    if plan.profile is not None or plan.target in names():
+        return ""
+    place, colon, name = plan.target.rpartition(":")
+    return f"{Path(place).expanduser().resolve()}{colon}{name}" if place.endswith(".py") else plan.target
 
 
 def run_request(run: str, plan: Planned, device: str, log: Path | None) -> Request:

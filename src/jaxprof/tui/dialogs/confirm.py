@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Static
 
-from jaxprof.safe_text import safe
+from jaxprof.safe_text import safe_lines
 from jaxprof.tui.dialogs.base import Dialog
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Confirm(Dialog[bool]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
             box.border_title = self._title
-            yield Static(safe(self._question), markup=False, classes="dialog-text")
+            yield Static("\n".join(safe_lines(self._question)), markup=False, classes="dialog-text")
             with Horizontal(classes="dialog-buttons"):
                 yield Button(self._no, id="no", compact=True)
                 yield Button(self._yes, id="yes", variant="error", compact=True)

@@ -15,7 +15,7 @@ from textual.timer import Timer
 
 from jaxprof.results import RunResult, result
 from jaxprof.safe_text import safe_lines, shorten
-from jaxprof.tui.again import planned_again
+from jaxprof.tui.again import planned_again, to_be_looked_at
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.views import views_of
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.session import Run
+    from jaxprof.worker import Planned
 
 TICK_SECONDS = 0.1
 
@@ -265,7 +266,26 @@ class RunScreen(SessionScreen):
             return
         try:
             known = self.profiler.live.planned if self._ours else {}
-            self.profiler.start_runs(planned_again(self.profiler.session, run.id, known))
+            planned = planned_again(self.profiler.session, run.id, known)
+        except JaxprofError as error:
+            self.profiler.tell(error)
+            return
+        shown = "" if run.id in known else to_be_looked_at(planned)
+        if shown:
+            from jaxprof.tui.dialogs.confirm import Confirm
+
+            question = f"As the session has it. It runs the code of that file:\n{shown}"
+            self.app.push_screen(
+                Confirm("Run again", question, "Run"), lambda yes: self._start(planned) if yes else None
+            )
+        else:
+            self._start(planned)
+
+    def _start(self, planned: list[Planned]) -> None:
+        from jaxprof.errors import JaxprofError
+
+        try:
+            self.profiler.start_runs(planned)
         except JaxprofError as error:
             self.profiler.tell(error)
 
@@ -285,6 +305,15 @@ class RunScreen(SessionScreen):
         run = self._run()
         if run is not None:
             self.profiler.show_profile(run.id, view)
+
+
+def _why_no_samples(run: Run) -> str:
+    """What is said where the samples would be."""
+    if run.plan.how == "compile":
+        return "compiled, and not run" if run.over else "this is compiled, and not run"
+    if run.plan.how == "imported":
+        return "a profile that was opened: its kernels have times, and no call was timed"
+    return "no samples were taken" if run.over else WAITING
 
 
 def _figures(one: RunResult, baseline: str, so_far: str, width: int) -> list[Content]:
@@ -307,15 +336,6 @@ def _figures(one: RunResult, baseline: str, so_far: str, width: int) -> list[Con
         found = one.versus.speedup
         lines.append(
             Content.assemble(
-def _why_no_samples(run: Run) -> str:
-    """What is said where the samples would be."""
-    if run.plan.how == "compile":
-        return "compiled, and not run" if run.over else "this is compiled, and not run"
-    if run.plan.how == "imported":
-        return "a profile that was opened: its kernels have times, and no call was timed"
-    return "no samples were taken" if run.over else WAITING
-
-
                 (speedup_text(found), speedup_style(found)),
                 (f"  {shorten(verdict_text(found, baseline), 44)}", "$text-muted"),
                 ("   pays off after ", "$text-muted") if one.versus.break_even_calls else "",
