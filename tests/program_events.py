@@ -160,6 +160,24 @@ def result(*inside: e.Event, **more: Any) -> ProgramResult:
     return program_result(session(*inside, **more), RUN)
 
 
+def cut_off() -> Session:
+    """A program that was killed in its fourth second, in the middle of a compilation."""
+    return session(
+        *(sampled(second, 1.0, {"import": 0.4, "compile": 0.6}) for second in range(3)),
+        compiled(),
+        e.StageRunning(
+            run=RUN, function="step", stage="compile", began_seconds=BEGAN + 2.2, monotonic_seconds=BEGAN + 3.2
+        ),
+        wall=None,
+    )
+
+
+def without_jax() -> Session:
+    """A program that ended with an exception before it imported jax."""
+    message = "the program never imported jax: nothing of it was recorded"
+    return session(argv=("hello.py",), wall=0.2, exit_code=1, notes=[{"code": "no_jax", "message": message}])
+
+
 def training() -> Session:
     """A training script with most of what can be found: shapes that vary, a wait in the loop, a cache that is off."""
     warm = {"import": 0.9, "host_busy": 0.1}

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+import program_events
 from jaxprof.report.csv import to_csv
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
+from jaxprof.report.program import program_view_text, summary_lines
+from jaxprof.report.program_json import program_view_csv
 from jaxprof.report.text import WIDTH, to_text
 from jaxprof.safe_text import columns
 from jaxprof.session import Session
@@ -24,6 +28,10 @@ def as_json(session: Session) -> str:
     return json.dumps(to_dict(session), indent=2, ensure_ascii=False, allow_nan=False)
 
 
+def summary(session: Session) -> str:
+    return "\n".join(summary_lines(session))
+
+
 CASES: dict[str, tuple[Callable[[], Session], Callable[[Session], str]]] = {
     "whole.txt": (sessions.whole, to_text),
     "torn.txt": (sessions.torn, to_text),
@@ -32,6 +40,15 @@ CASES: dict[str, tuple[Callable[[], Session], Callable[[Session], str]]] = {
     "torn.json": (sessions.torn, as_json),
     "whole.csv": (sessions.whole, to_csv),
     "whole.md": (sessions.whole, to_markdown),
+    "program.txt": (program_events.training, to_text),
+    "program.json": (program_events.training, as_json),
+    "program.csv": (program_events.training, to_csv),
+    "program.md": (program_events.training, to_markdown),
+    "program_cut_off.txt": (program_events.cut_off, to_text),
+    "program_without_jax.txt": (program_events.without_jax, to_text),
+    "program_compiles.txt": (program_events.training, partial(program_view_text, view="compiles")),
+    "program_compiles.csv": (program_events.training, partial(program_view_csv, view="compiles")),
+    "program_summary.txt": (program_events.training, summary),
 }
 
 
@@ -44,6 +61,9 @@ def test_golden(name: str) -> None:
     assert text == (GOLDEN / name).read_text()
 
 
-@pytest.mark.parametrize("make", [sessions.whole, sessions.torn, sessions.swept])
+EIGHTY = [sessions.whole, sessions.torn, sessions.swept, program_events.training, program_events.without_jax]
+
+
+@pytest.mark.parametrize("make", EIGHTY)
 def test_text_fits_eighty_columns(make: Callable[[], Session]) -> None:
     assert max(columns(line) for line in to_text(make()).splitlines()) <= WIDTH

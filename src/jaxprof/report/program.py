@@ -15,6 +15,7 @@ from jaxprof.report.program_ledger import functions_lines, rows_lines
 from jaxprof.report.program_words import ARGV_WIDTH, WIDTH, command, compilations, loop, remark, title, words
 from jaxprof.report.table import table, wrap
 from jaxprof.results.program import NOT_SEEN, ProgramResult, program_result, programs
+from jaxprof.results.program_places import place
 from jaxprof.safe_text import columns, safe, shorten
 from jaxprof.session import Run, Session
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
@@ -26,6 +27,7 @@ _LOOPS_SHOWN: Final = 2
 _TRANSFERS_SHOWN: Final = 8
 _SUMMARY_LINES: Final = 6
 _SUMMARY_STATES: Final = 4
+_SUMMARY_NOTES: Final = 2
 _BAR: Final = 30
 
 
@@ -52,32 +54,38 @@ def program_view_text(session: Session, view: str) -> str:
     return "\n\n".join(parts) if parts else "This session has no program."
 
 
-def summary_lines(session: Session) -> list[str]:
-    """What `jaxprof script` says when the program is over: at most 6 lines of at most 80 columns, of the first program;
-    none for a session without one."""
-    found = next((program_result(session, run.id) for run in programs(session)), None)
-    if found is None:
+def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> list[str]:
+    """What `jaxprof script` says when the program is over: at most 6 lines of at most `width` columns, of the program
+    `run_id` (the first one, where it is not given); none for a session without a program.
+
+    How it ended and where its time went, what it compiled, what was not seen, and the dearest findings.
+    """
+    first = next((run.id for run in programs(session)), "")
+    if not (run_id or first):
         return []
+    found = program_result(session, run_id or first)
     lines = [title(found)]
     most = sorted((share for share in found.timeline if share.seconds > 0), key=lambda share: -share.seconds)
-    if most:
+    if found.samples:
         said = (f"{words(share.state)} {percent(found.of_wall(share.seconds))}" for share in most[:_SUMMARY_STATES])
         lines.append(f"  {', '.join(said)}")
     if found.functions:
-        first = found.functions[0]
-        dearest = f"; most by {first.function}: {integer(first.count)} in {seconds(first.seconds)}"
-        lines.append(f"  {compilations(found.compile_count)}, {seconds(found.compile_seconds)}{dearest}")
+        dearest = found.functions[0]
+        most_by = f"; most by {dearest.function}: {integer(dearest.count)} in {seconds(dearest.seconds)}"
+        lines.append(f"  {compilations(found.compile_count)}, {seconds(found.compile_seconds)}{most_by}")
+    lines += [f"  note: {note.message or words(note.code)}" for note in found.notes[:_SUMMARY_NOTES]]
     room = _SUMMARY_LINES - len(lines)
     shown = found.findings if len(found.findings) <= room else found.findings[: room - 1]
     lines += [f"  ! {remark(found, one)}" for one in shown]
-    if len(found.findings) > len(shown):
-        lines.append(f"  and {len(found.findings) - len(shown)} more findings")
-    return [shorten(line, WIDTH) for line in lines]
+    more = len(found.findings) - len(shown)
+    lines += [f"  and {more} more finding{'' if more == 1 else 's'}"] if more else []
+    return [shorten(line, width) for line in lines]
 
 
 def _head(session: Session, found: ProgramResult, live: bool) -> Iterator[str]:
-    yield title(found)
-    yield "─" * min(WIDTH, columns(title(found)))
+    heading = title(found, live=live)
+    yield heading
+    yield "─" * min(WIDTH, columns(heading))
     if columns(command(found)) > ARGV_WIDTH:
         yield from wrap(command(found), width=WIDTH, indent="    ", first="  ")
     ended = outcome(session, found.run, live=live)
@@ -85,15 +93,20 @@ def _head(session: Session, found: ProgramResult, live: bool) -> Iterator[str]:
         word = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
         yield from wrap(word, width=WIDTH, indent="    ", first="  ✗ ")
         yield from wrap(ended.advice, width=WIDTH, indent="    ")
+    for one in found.running:
+        took = seconds(max(0.0, found.began_seconds + found.wall_seconds - one.began_seconds))
+        at = place(one.called_from)
+        where = f", from {at.short(found.directory)}" if at is not None else ""
+        yield from wrap(f"{one.stage} of {one.function}{where}: {took} so far", width=WIDTH, indent="    ", first="  ")
 
 
 def _time_line(found: ProgramResult) -> Iterator[str]:
-    if found.wall_seconds <= 0:
+    shown = [share for share in found.timeline if share.seconds > 0]
+    if all(share.state == NOT_SEEN for share in shown):
         return
     yield "where the time of the main thread went, from start to end"
     yield f"  {letters(found, WIDTH - 4)}"
     yield ""
-    shown = [share for share in found.timeline if share.seconds > 0]
     texts, total = rounded([share.seconds for share in shown], found.wall_seconds)
     rows = [("", "", "time", "share", "", "")]
     for share, text in zip(shown, texts, strict=True):

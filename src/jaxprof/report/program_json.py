@@ -10,7 +10,16 @@ from typing import Any, Final
 
 from jaxprof.events import Compiled
 from jaxprof.report.csv import safe_cell
-from jaxprof.results.program import Place, ProgramResult, StepFigures, program_result, programs
+from jaxprof.results.program import (
+    Finding,
+    Place,
+    ProgramResult,
+    Share,
+    StepFigures,
+    Transfer,
+    program_result,
+    programs,
+)
 from jaxprof.results.program_places import place
 from jaxprof.session import Run, Session
 
@@ -34,7 +43,7 @@ def program_json(found: ProgramResult) -> dict[str, Any]:
         "directory": found.directory or None,
         "exit_code": found.exit_code,
         "wall_seconds": found.wall_seconds,
-        "timeline": _timeline(found),
+        "timeline": _ROWS["timeline"](found),
         "samples": found.samples,
         "import_seconds": found.import_seconds,
         "compile_count": found.compile_count,
@@ -57,9 +66,8 @@ def program_view_json(session: Session, view: str) -> dict[str, Any]:
 def program_view_csv(session: Session, view: str) -> str:
     """The same rows as CSV; lists and dicts are JSON in their cell."""
     rows = view_rows(session, view)
-    columns = list(rows[0]) if rows else ["run"]
     target = io.StringIO()
-    writer = csv.DictWriter(target, columns, lineterminator="\n", restval="")
+    writer = csv.DictWriter(target, ["run", *_COLUMNS[view]], lineterminator="\n", restval="")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: safe_cell(_flat(value)) for name, value in row.items()})
@@ -73,10 +81,6 @@ def view_rows(session: Session, view: str) -> list[dict[str, Any]]:
 
 def _flat(value: Any) -> Any:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
-
-
-def _compiles(found: ProgramResult) -> list[dict[str, Any]]:
-    return [_compiled(row, found.began_seconds) for row in found.compiles]
 
 
 def _compiled(row: Compiled, began_seconds: float) -> dict[str, Any]:
@@ -123,45 +127,31 @@ def _functions(found: ProgramResult) -> list[dict[str, Any]]:
     ]
 
 
-def _findings(found: ProgramResult) -> list[dict[str, Any]]:
-    return [
-        {
-            "code": one.code,
-            "message": one.message,
-            "advice": one.advice,
-            "where": _text(one.where),
-            "seconds": one.seconds,
-            "estimate": one.estimate,
-            "others": [other.text for other in one.others],
-        }
-        for one in found.findings
-    ]
+def _finding(one: Finding) -> dict[str, Any]:
+    return {
+        "code": one.code,
+        "message": one.message,
+        "advice": one.advice,
+        "where": _text(one.where),
+        "seconds": one.seconds,
+        "estimate": one.estimate,
+        "others": [other.text for other in one.others],
+    }
 
 
-def _transfers(found: ProgramResult) -> list[dict[str, Any]]:
-    return [
-        {
-            "direction": one.direction,
-            "count": one.count,
-            "bytes": one.bytes,
-            "seconds": one.seconds,
-            "where": _text(one.where),
-            "source": one.source or None,
-        }
-        for one in found.transfers
-    ]
+def _transfer(one: Transfer) -> dict[str, Any]:
+    return {
+        "direction": one.direction,
+        "count": one.count,
+        "bytes": one.bytes,
+        "seconds": one.seconds,
+        "where": _text(one.where),
+        "source": one.source or None,
+    }
 
 
-def _timeline(found: ProgramResult) -> list[dict[str, Any]]:
-    return [
-        {
-            "state": share.state,
-            "seconds": share.seconds,
-            "share": found.of_wall(share.seconds),
-            "exact": share.exact,
-        }
-        for share in found.timeline
-    ]
+def _share(share: Share, part: float | None) -> dict[str, Any]:
+    return {"state": share.state, "seconds": share.seconds, "share": part, "exact": share.exact}
 
 
 def _lines(found: ProgramResult) -> list[dict[str, Any]]:
@@ -210,10 +200,17 @@ def _text(where: Place | None) -> str | None:
 
 
 _ROWS: Final[dict[str, Callable[[ProgramResult], list[dict[str, Any]]]]] = {
-    "compiles": _compiles,
-    "findings": _findings,
-    "transfers": _transfers,
-    "timeline": _timeline,
+    "compiles": lambda found: [_compiled(row, found.began_seconds) for row in found.compiles],
+    "findings": lambda found: [_finding(one) for one in found.findings],
+    "transfers": lambda found: [_transfer(one) for one in found.transfers],
+    "timeline": lambda found: [_share(one, found.of_wall(one.seconds)) for one in found.timeline],
 }
+_COLUMNS: Final = {
+    "compiles": list(_compiled(Compiled(function=""), 0.0)),
+    "findings": list(_finding(Finding("", "", "", None))),
+    "transfers": list(_transfer(Transfer("", "", None, 0, None, None))),
+    "timeline": list(_share(Share("", 0.0, False), None)),
+}
+"""Of the CSV, also where there is no row."""
 PROGRAM_VIEWS: Final = tuple(_ROWS)
 """What can be asked for of a program alone."""

@@ -19,7 +19,7 @@ _FUNCTIONS_SHOWN: Final = 20
 def program_markdown(session: Session, run: Run, *, live: bool = False) -> Iterator[str]:
     """The report of one program, a line at a time."""
     found = program_result(session, run.id)
-    yield f"### {markdown(title(found))}"
+    yield f"### {markdown(title(found, live=live))}"
     ended = outcome(session, run, live=live)
     if ended.status not in ("ok", "running", "queued"):
         yield ""
@@ -35,9 +35,9 @@ def program_markdown(session: Session, run: Run, *, live: bool = False) -> Itera
 
 
 def _time_line(found: ProgramResult) -> Iterator[str]:
-    if found.wall_seconds <= 0:
-        return
     shown = [share for share in found.timeline if share.seconds > 0]
+    if all(share.state == NOT_SEEN for share in shown):
+        return
     texts, total = rounded([share.seconds for share in shown], found.wall_seconds)
     yield from ("", "| main thread | time | share | |", "|---|--:|--:|---|")
     for share, text in zip(shown, texts, strict=True):

@@ -15,13 +15,13 @@ ARGV_WIDTH: Final = 44
 """Columns of the command line in a title; a longer one stands under it, whole."""
 
 
-def title(found: ProgramResult) -> str:
-    """`train.py --epochs 3  ·  exit code 0  ·  42.1 s  ·  161 steps/s`."""
+def title(found: ProgramResult, *, live: bool = False) -> str:
+    """`train.py --epochs 3  ·  exit code 0  ·  42.1 s  ·  161 steps/s`. `live`: it is being recorded now."""
     parts = [shorten(command(found), ARGV_WIDTH)]
     if found.exit_code is not None:
         parts.append(f"exit code {found.exit_code}")
     elif not found.ended:
-        parts.append("running")
+        parts.append("running" if live else "cut off")
     parts.append(seconds(found.wall_seconds))
     if found.steps is not None and found.steps.per_second is not None:
         parts.append(f"{scaled(found.steps.per_second)} steps/s")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from jaxprof.events import Compiled, ProgramSampled
+from jaxprof.events import Compiled, ProgramSampled, StageRunning
 from jaxprof.results.program_findings import Finding, findings
 from jaxprof.results.program_functions import FunctionCompiles, FunctionLedger, ReasonCount
 from jaxprof.results.program_parts import (
@@ -79,6 +79,8 @@ class ProgramResult:
     samples: int
     """Of the main thread's stack, that the estimates rest on."""
     stretches: tuple[ProgramSampled, ...]
+    running: tuple[StageRunning, ...]
+    """Stages of compilations that go on; of a program that was cut off, those that it was in."""
     lines: tuple[LineTime, ...]
     compiles: tuple[Compiled, ...]
     functions: tuple[FunctionCompiles, ...]
@@ -181,7 +183,8 @@ def _key(session: Session, run: Run, program: Program) -> tuple[object, ...]:
         len(program.windows),
     )
     clock = int(2 * session.last_seconds) if program.ended is None else id(program.ended)
-    return (*lengths, id(program.started), id(program.jax), clock, run.status, run.started_seconds)
+    running = tuple(map(id, program.running.values()))
+    return (*lengths, running, id(program.started), id(program.jax), clock, run.status, run.started_seconds)
 
 
 def _derive(session: Session, run: Run, program: Program, kept: _Kept) -> ProgramResult:
@@ -203,6 +206,7 @@ def _derive(session: Session, run: Run, program: Program, kept: _Kept) -> Progra
         timeline=time_line(totals.states, wall),
         samples=totals.samples,
         stretches=tuple(program.sampled),
+        running=tuple(program.running.values()),
         lines=totals.lines(),
         compiles=tuple(program.compiled),
         functions=functions,

@@ -37,9 +37,8 @@ TRANSFER_SHARE: Final = 0.02
 """Of the wall time, of copies that only samples saw."""
 _WAITING: Final = frozenset({"device_busy", "transfer", "waiting"})
 _SYNC: Final = re.compile(
-    r"^(float|int|bool|complex|print|str|repr|format)\(\)|"
-    r"\.(item|tolist|__array__|__float__|__int__|__bool__|__index__|__repr__|__str__|__format__)\(\)|"
-    r"(^|\.)(asarray|array|device_get)\(\)"
+    r"^(float|int|bool|complex|print|str|repr|format)\(\)$|^f-string$|^(np|onp|numpy|math)\.\w|"
+    r"\.(item|tolist|__\w+__)\(\)$|(^|\.)device_get\(\)$"
 )
 """Calls that need the value, and so wait until the device has it. `block_until_ready` is asked for, and is not one."""
 _LINES_NAMED: Final = 3
