@@ -55,8 +55,8 @@ def test_a_torn_session_is_shown_and_well(call: Caller, kept: Path) -> None:
     [
         (b"", "is empty"),
         (b"HloModule m\n", "jaxprof hlo FILE"),
-        (b'{"format":"other"}\n', "not a jaxprof session"),
-        (b"\x00\x01\x02", "binary"),
+        (b'{"format":"other"}\n', "neither a session nor a profile"),
+        (b"\x00\x01\x02", "neither a session nor a profile"),
         (b'{"format":"jaxprof","session":"x","schema_major":99,"jaxprof":"9.0"}\n', "schema 99"),
     ],
 )

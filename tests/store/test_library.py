@@ -44,7 +44,7 @@ def test_listing_reads_summaries(library: Library) -> None:
     assert old.workloads == ["selu"]
     assert [closed.median_seconds for closed in old.closed] == [1e-3]
     assert odd.header is None
-    assert "not a jaxprof session" in odd.problem
+    assert "neither a session nor a profile" in odd.problem
     assert library.size_bytes() == sum(entry.size_bytes for entry in (new, old, odd))
 
 

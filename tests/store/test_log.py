@@ -122,12 +122,12 @@ def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path: Pa
     [
         (b"", "is empty"),
         (b"\n\n", "is empty"),
-        (b"hello\n", "not a jaxprof session"),
-        (b"{}\n", "not a jaxprof session"),
-        (b"[1,2]\n", "not a jaxprof session"),
+        (b"hello\n", "neither a session nor a profile"),
+        (b"{}\n", "neither a session nor a profile"),
+        (b"[1,2]\n", "neither a session nor a profile"),
         (b"\x1f\x8b\x08\x00abc\n", "not a jaxprof session"),
         (b"HloModule jit_f\n", "not a jaxprof session"),
-        (b"\x00\x01\x02\n", "not a jaxprof session"),
+        (b"\x00\x01\x02\n", "neither a session nor a profile"),
     ],
 )
 def test_another_format_is_refused_with_words(tmp_path: Path, content: bytes, words: str) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 from made_traces import cpu_plane, gpu_planes, op, read, tpu_plane
-from xplane_wire import Line, Plane, space_bytes
+from xplane_wire import Line, Plane, nested, number, space_bytes
 
-from jaxprof.errors import FileRefusedError
+from jaxprof.cli.programs import Wanted, find_programs
+from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.report.perfetto import to_perfetto
 from jaxprof.report.views import VIEWS, profile_text, view_csv, view_json, view_text
 from jaxprof.results.measured import measured, whole_profile
@@ -64,6 +65,41 @@ def test_a_run_for_the_whole_and_one_for_each_program(session: Session) -> None:
 def test_hlo_that_cannot_be_read_is_a_warning_of_its_program(session: Session) -> None:
     (warning,) = session.runs["r3"].warnings
     assert (warning.code, "jit_g have times only" in warning.message) == ("no_hlo", True)
+
+
+def hlo_proto() -> bytes:
+    """A program of one `exponential` over 8 float32, as HloProto (hlo.proto, xla_data.proto)."""
+    shape = number(2, 11) + nested(3, b"\x08") + nested(5, nested(1, b"\x00"))
+    x = nested(1, "x") + nested(2, "parameter") + nested(3, shape) + number(9, 0) + number(35, 1)
+    result = nested(1, "exp") + nested(2, "exponential") + nested(3, shape) + number(35, 2) + nested(36, b"\x01")
+    main = nested(1, "main") + nested(2, x) + nested(2, result) + number(5, 1) + number(6, 2)
+    return nested(1, nested(1, "jit_g") + nested(2, "main") + nested(3, main) + number(5, 9) + number(6, 1))
+
+
+def test_the_hlo_of_a_profile_is_listed_by_program(tmp_path: Path) -> None:
+    device, launches = gpu_planes()
+    device.lines = [*device.lines, Line("Stream #9(Kernel)", [op("exp", 200, 5, module="jit_g", program=9)], id=9)]
+    metadata = Plane("/host:metadata", metadata={"jit_g(9)": {"Hlo Proto": hlo_proto()}})
+    path = write(tmp_path, device, launches, metadata)
+    for target in (path, tmp_path):  # a file, and the folder that it lies in
+        (program,) = find_programs(str(target), None, None, Wanted())
+        assert program.label == "r3 jit_g profile gpu:0"
+        assert [one.opcode for one in program.module.entry or ()] == ["parameter", "exponential"]
+    with pytest.raises(UsageError, match="no compiled program"):
+        find_programs(str(path), "r2", None, Wanted())
+
+
+def test_a_profile_without_hlo_says_so(tmp_path: Path) -> None:
+    path = write(tmp_path, *gpu_planes())
+    with pytest.raises(UsageError, match="holds no HLO"):
+        find_programs(str(path), None, None, Wanted())
+
+
+def test_a_text_is_no_profile(tmp_path: Path) -> None:
+    for content in (b"hostname\n", b"\x7fELF\x02", b""):
+        path = tmp_path / "text"
+        path.write_bytes(content)
+        assert not is_profile(path)
 
 
 def test_measured_kernels_with_shares_of_program_and_profile(session: Session) -> None:

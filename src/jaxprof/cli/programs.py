@@ -1,7 +1,8 @@
 """From what was given to `jaxprof hlo` to programs: a session's runs, a dump, or something that is compiled now.
 
-A TARGET is, in this order: an existing path (a session, HLO text or proto, the folder of an XLA dump, a Python file's
-function), `module:function`, a workload (`name` or `name:variant`), and the name of a kept session.
+A TARGET is, in this order: an existing path (a session, HLO text or proto, the folder of an XLA dump, a profile that
+holds HLO, a Python file's function), `module:function`, a workload (`name` or `name:variant`), and the name of a kept
+session.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import JaxprofError, UsageError, unknown_name
+from jaxprof.errors import FileRefusedError, JaxprofError, UsageError, unknown_name
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis import Device
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 DUMPED = ("*after_optimizations*.txt", "*after_optimizations*.hlo", "*.hlo", "*.hlo.pb", "*.txt", "*.pb")
 """What an XLA dump folder is looked through for, the first kind that there is."""
+STAGES = frozenset({"jaxpr", "stablehlo", "hlo_before", "hlo"})
+"""Texts of a run that are of its program; others are its source, or a timeline."""
+PROFILES = (".xplane.pb", ".xplane.pb.gz", ".trace.json", ".trace.json.gz")
 
 
 @dataclass(eq=False)
@@ -103,12 +107,14 @@ def _of_path(path: Path, run: str | None, number: int | None) -> list[Program]:
     from jaxprof.store.codec import EXTENSION
 
     if path.is_dir():
-        return _of_folder(path, number)
+        return _of_folder(path, run, number)
     if path.suffix == EXTENSION or _begins_with_brace(path):
         from jaxprof.session import Session
         from jaxprof.store import load
 
         return _of_session(load(path, Session), str(path), run)
+    if path.name.endswith(PROFILES):
+        return _of_profile(path, run, number)
     if run is not None:
         raise UsageError(f"{path} is no session", "--run chooses among the runs of a session.")
     from jaxprof.hlo import files
@@ -124,21 +130,41 @@ def _begins_with_brace(path: Path) -> bool:
         return False
 
 
-def _of_folder(path: Path, number: int | None) -> list[Program]:
-    """The modules of an XLA dump (`--xla_dump_to`): those after optimisation, where the names tell."""
+def _of_folder(path: Path, run: str | None, number: int | None) -> list[Program]:
+    """The modules of an XLA dump (`--xla_dump_to`): those after optimisation, where the names tell. Else of a profile
+    that jax.profiler wrote there."""
     from jaxprof.hlo import files
     from jaxprof.hlo.errors import HloError
 
     for pattern in DUMPED:
         programs: list[Program] = []
         for file in sorted(path.glob(pattern)):
+            if file.name.endswith(PROFILES):
+                continue
             try:
                 programs += [Program(file.name, {"hlo": module.text}, [module]) for module in files.load(file)]
             except HloError:
                 continue  # a dump folder also holds LLVM IR, protos of other things and logs
         if programs:
             return _numbered(programs, number, str(path))
-    raise UsageError(f"no HLO in the folder {path}", "XLA_FLAGS=--xla_dump_to=FOLDER writes some.")
+    try:
+        return _of_profile(path, run, number)
+    except FileRefusedError:
+        raise UsageError(f"no HLO in the folder {path}", "XLA_FLAGS=--xla_dump_to=FOLDER writes some.") from None
+
+
+def _of_profile(path: Path, run: str | None, number: int | None) -> list[Program]:
+    """The programs of a profile, which has their HLO unless it is a Chrome trace. Raises FileRefusedError."""
+    from jaxprof.cli.profiles import imported
+
+    with imported(path) as (_, session):
+        try:
+            return _numbered(_of_session(session, str(path), run), number, str(path))
+        except UsageError as error:
+            if run is not None or number is not None:
+                raise
+            mend = "An .xplane.pb has it where enable_hlo_proto was on (the default); a .trace.json never has."
+            raise UsageError(f"{path} holds no HLO", mend) from error
 
 
 def _of_modules(modules: Sequence[Module], label: str, number: int | None) -> list[Program]:
@@ -169,7 +195,7 @@ def _of_session(session: Session, label: str, run: str | None) -> list[Program]:
             elsewhere=device_elsewhere(found) is not None,
         )
         for found in chosen
-        if any(name != "source" for name in found.texts)
+        if not STAGES.isdisjoint(found.texts)
     ]
     if not programs:
         which = f"run {run} ({session.runs[run].label})" if run is not None else f"no run of {label}"

@@ -13,9 +13,8 @@ from jaxprof.events import EVENT_TYPES, SCHEMA_MAJOR, SCHEMA_MINOR, Event, Heade
 EXTENSION = ".jaxprof"
 
 _ENCODER = msgspec.json.Encoder()
-_DECODERS: dict[bytes, msgspec.json.Decoder[Any]] = {
-    name.encode(): msgspec.json.Decoder(cls) for name, cls in EVENT_TYPES.items()
-}
+_DECODERS: dict[bytes, msgspec.json.Decoder[Any]] = {}
+"""Made when a type is first met: all of them take longer than a short session to read."""
 _PREFIXES = {cls: b'{"type":"' + name.encode() + b'",' for name, cls in EVENT_TYPES.items()}
 _TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
 _HEADER = msgspec.json.Decoder(Header)
@@ -42,7 +41,7 @@ def decode_line(line: bytes) -> Event:
     match = _TYPE.match(line)
     try:
         name = match.group(1) if match else _TAG.decode(line).type.encode()
-        decoder = _DECODERS.get(name)
+        decoder = _DECODERS.get(name) or _new_decoder(name)
         if decoder is None:
             if match:
                 msgspec.json.decode(line)  # a torn line can begin like an unknown type
@@ -51,6 +50,14 @@ def decode_line(line: bytes) -> Event:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ValueError(f"not an event: {error}") from error
     return event
+
+
+def _new_decoder(name: bytes) -> msgspec.json.Decoder[Any] | None:
+    cls = EVENT_TYPES.get(name.decode())
+    if cls is None:
+        return None
+    decoder = _DECODERS[name] = msgspec.json.Decoder(cls)
+    return decoder
 
 
 def encode_header(header: Header) -> bytes:
@@ -63,9 +70,9 @@ def decode_header(line: bytes, name: str) -> Header:
     try:
         header = _HEADER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise FileRefusedError(f"{name} is not a jaxprof session", _what_it_is(line)) from None
+        raise _refused(name, line) from None
     if header.format != "jaxprof" or not header.session:
-        raise FileRefusedError(f"{name} is not a jaxprof session", _what_it_is(line))
+        raise _refused(name, line)
     if header.schema_major > SCHEMA_MAJOR:
         raise FileRefusedError(
             f"{name} was written by jaxprof {header.jaxprof}, with schema {header.schema_major}; "
@@ -80,14 +87,23 @@ def newer_minor(header: Header) -> bool:
     return header.schema_major == SCHEMA_MAJOR and header.schema_minor > SCHEMA_MINOR
 
 
+def _refused(name: str, start: bytes) -> FileRefusedError:
+    guess = _what_it_is(start)
+    if guess:
+        return FileRefusedError(f"{name} is not a jaxprof session", guess)
+    return FileRefusedError(
+        f"{name} is neither a session nor a profile",
+        f"A session ends in {EXTENSION} and is written by jaxprof run; a profile is the .xplane.pb or .trace.json.gz "
+        "that jax.profiler writes, or its folder.",
+    )
+
+
 def _what_it_is(start: bytes) -> str:
-    """A guess at what somebody meant by giving this file, from its first bytes."""
+    """A guess at what somebody meant by giving this file, from its first bytes; empty where there is none."""
     if start.startswith(b"\x1f\x8b"):
         return "It is a gzip file. Sessions are plain JSON lines: gunzip it first if it holds one."
     if start.lstrip().startswith((b"HloModule", b"//", b"/*")):
         return "It looks like HLO text: jaxprof hlo FILE shows it."
     if start.lstrip().startswith((b"module", b"#loc")):
         return "It looks like MLIR text (StableHLO); a session file is written by jaxprof run."
-    if b"\x00" in start[:4096]:
-        return f"It is a binary file. A session file ends in {EXTENSION} and is written by jaxprof run."
-    return f"A session file ends in {EXTENSION}, begins with a JSON header line, and is written by jaxprof run."
+    return ""

@@ -19,12 +19,15 @@ NOT_KNOWN_YET: Final = "profile"
 """The device of a profile that was not read yet."""
 _HEAD_BYTES: Final = 256
 _ENDINGS: Final = (".xplane.pb", ".xplane.pb.gz", ".trace.json", ".trace.json.gz")
+_BEGINNINGS: Final = (b"\x1f\x8b", b"{", b"[", b"\x0a", b"\x12", b"\x1a", b"\x22")
+"""Of gzip, of a Chrome trace, and of the first field of an XSpace: planes, errors, warnings, hosts."""
 
 
 def is_profile(path: Path) -> bool:
     """Whether `path` is to be opened as a profile: a folder, or a file that is neither a session nor HLO.
 
-    By its ending, or else by its begin: a session is a JSON object with jaxprof's format in it.
+    By its ending, or else by its first bytes: a session is a JSON object with jaxprof's format in it, and a text or a
+    program is none of them.
     """
     if path.is_dir():
         return True
@@ -37,7 +40,7 @@ def is_profile(path: Path) -> bool:
             head = opened.read(_HEAD_BYTES)
     except OSError:
         return False
-    return b'"jaxprof"' not in head
+    return head.startswith(_BEGINNINGS) and b'"jaxprof"' not in head
 
 
 def profile_runs(path: Path) -> list[ProfileRun]:

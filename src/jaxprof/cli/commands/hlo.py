@@ -62,7 +62,7 @@ def command(
 ) -> None:
     """Print what XLA made of TARGET.
 
-    TARGET is a path (a session, HLO text or proto, the folder of an XLA dump), your own function
+    TARGET is a path (a session, HLO text or proto, the folder of an XLA dump, a profile), your own function
     (path/to/file.py:function, package.module:function), a workload (selu, selu:jit), or a kept session (its name, a
     part of it, or `last`). Functions and workloads are lowered and compiled, and not run; with --for, for devices that
     are not here: an estimate of their kernels.
