@@ -209,6 +209,11 @@ class JaxprofApp(App[None]):
         self.run_in_view = run or self.run_in_view
         self.switch_mode("results")
 
+    def show_program(self, run: str = "") -> None:
+        """Goes to the screen of that program."""
+        self.run_in_view = run or self.run_in_view
+        self.switch_mode("program")
+
     def show_hlo(self, run: str = "", kernel: str = "") -> None:
         """Goes to the HLO of that run, and there to a kernel."""
         self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel

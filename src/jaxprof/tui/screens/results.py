@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 
+from jaxprof.results.program import is_program, program_result
 from jaxprof.safe_text import safe, shorten
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
@@ -18,6 +19,7 @@ from jaxprof.tui.views import views_of
 from jaxprof.tui.widgets.facts import failure_lines, figure_lines, published_lines, warning_lines
 from jaxprof.tui.widgets.phase_bars import PhaseRow, phase_bars
 from jaxprof.tui.widgets.picture import Lines, Picture
+from jaxprof.tui.widgets.program_summary import summary_lines
 from jaxprof.tui.widgets.result_list import ORDERS, ResultList
 from jaxprof.tui.widgets.sweep_plot import crossover_lines, speedup_plot, sweep_table, time_plot
 from jaxprof.tui.widgets.wording import half_width, interval, parameters_text, pays_off, speedup_text
@@ -79,6 +81,7 @@ class ResultsScreen(SessionScreen):
                 yield ResultList(id="results")
             with VerticalScroll(id="panel", classes="box"):
                 yield Lines(id="failure")
+                yield Lines(id="program-summary")
                 yield Lines(id="crossovers")
                 with Horizontal(id="sweep-plots"):
                     yield Picture(id="sweep-time")
@@ -172,6 +175,7 @@ class ResultsScreen(SessionScreen):
     def _show_run(self, one: RunResult | None) -> None:
         rows = self.query_one(ResultList)
         group = rows.group_of(one.run.id) if one is not None else None
+        self._show_program(one)
         if one is None or group is None:
             for name in ("failure", "phases", "figures", "warnings", "published"):
                 self.query_one(f"#{name}", Lines).show(None, lambda width: ())
@@ -185,6 +189,16 @@ class ResultsScreen(SessionScreen):
         self.query_one("#figures", Lines).show(key, lambda width: _under("figures", figure_lines(one, name, width)))
         self.query_one("#warnings", Lines).show(key, lambda width: _under("warnings", warning_lines(one, width)))
         self.query_one("#published", Lines).show(key, lambda width: _published(group, width))
+
+    def _show_program(self, one: RunResult | None) -> None:
+        """A program of the user's has a screen for itself; here stands the most important of it."""
+        lines = self.query_one("#program-summary", Lines)
+        if one is None or not is_program(one.run):
+            lines.show(None, lambda width: ())
+            return
+        session, found = self.profiler.session, program_result(self.profiler.session, one.run.id)
+        key = (one.run.id, one.run.status, len(found.stretches), len(found.compiles))
+        lines.show(key, lambda width: summary_lines(session, found, width))
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -208,7 +222,9 @@ class ResultsScreen(SessionScreen):
         from jaxprof.tui.screens.run_detail import RunDetailInResults
 
         one = self._result()
-        if one is not None:
+        if one is not None and is_program(one.run):
+            self.profiler.show_program(one.run.id)
+        elif one is not None:
             self.app.push_screen(RunDetailInResults(one.run.id))
         elif self._sweep() is not None:
             self.action_zoom()

@@ -14,6 +14,7 @@ from textual.content import Content
 from textual.timer import Timer
 
 from jaxprof.results import RunResult, result
+from jaxprof.results.program import is_program, program_result
 from jaxprof.safe_text import safe_lines, shorten
 from jaxprof.tui.again import planned_again, to_be_looked_at
 from jaxprof.tui.screens.base import SessionScreen
@@ -24,6 +25,7 @@ from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.log_pane import LogPane
 from jaxprof.tui.widgets.phase_strip import PhaseStrip, steps
 from jaxprof.tui.widgets.picture import Lines, Picture
+from jaxprof.tui.widgets.program_summary import summary_lines
 from jaxprof.tui.widgets.run_list import RunList
 from jaxprof.tui.widgets.tightening import Tightening
 from jaxprof.tui.widgets.trend import trend
@@ -85,6 +87,7 @@ class RunScreen(SessionScreen):
             yield RunList(id="runs")
         with Vertical(id="run-now", classes="box"):
             yield PhaseStrip(id="strip")
+            yield Lines(id="program-summary")
             with Horizontal(id="samples"):
                 yield Picture(id="distribution")
                 yield Picture(id="trend")
@@ -101,6 +104,7 @@ class RunScreen(SessionScreen):
         session, rows = self.profiler.session, self.query_one(RunList)
         if replaced:
             self._tightening, self._followed = Tightening(), ""
+        rows.shift_seconds = self.query_one(PhaseStrip).shift_seconds = self.profiler.clock_shift_seconds
         rows.show(session, runs, growing=self.profiler.session_grows)
         running = next((run.id for run in session.runs.values() if run.status == "running"), "")
         if running and running != self._followed:
@@ -150,7 +154,10 @@ class RunScreen(SessionScreen):
         self.query_one(PhaseStrip).show(steps(one, growing=self.profiler.session_grows))
         samples = run.samples("run")
         broken = run.status in ("failed", "crashed") or bool(run.error and not samples)
-        self.query_one("#samples").display = not broken
+        program = is_program(run)
+        self.query_one(PhaseStrip).display = not program
+        self.query_one("#samples").display = not broken and not program
+        self._show_program(run if program else None)
         key = (run.id, len(samples))
         empty = _why_no_samples(run)
         shown = (key, empty)
@@ -170,6 +177,16 @@ class RunScreen(SessionScreen):
             (run.id, run.status, run.error), lambda width: _failure(run, width) if broken else ()
         )
         self.query_one(LogPane).show(run.id, run.log)
+
+    def _show_program(self, run: Run | None) -> None:
+        """A program of the user's has a screen for itself; here stands the most important of it."""
+        lines = self.query_one("#program-summary", Lines)
+        if run is None:
+            lines.show(None, lambda width: ())
+            return
+        session, found = self.profiler.session, program_result(self.profiler.session, run.id)
+        key = (run.id, run.status, len(found.stretches), len(found.compiles))
+        lines.show(key, lambda width: summary_lines(session, found, width))
 
     # -- the clock --------------------------------------------------------------------------------------------
 
@@ -244,7 +261,9 @@ class RunScreen(SessionScreen):
         from jaxprof.tui.screens.run_detail import RunDetailInRun
 
         run = self._run()
-        if run is not None:
+        if run is not None and is_program(run):
+            self.profiler.show_program(run.id)
+        elif run is not None:
             self.app.push_screen(RunDetailInRun(run.id))
 
     def action_cancel(self) -> None:
@@ -263,6 +282,11 @@ class RunScreen(SessionScreen):
 
         run = self._run()
         if run is None:
+            return
+        if is_program(run):
+            from jaxprof.tui.program_again import run_again
+
+            run_again(self.profiler, run)
             return
         try:
             known = self.profiler.live.planned if self._ours else {}

@@ -66,6 +66,8 @@ class PhaseStrip(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self.shift_seconds = 0.0
+        """What the writer's clock is ahead of ours, where another machine writes the session."""
         self._steps: tuple[Step, ...] = ()
         self._clock = ""
 
@@ -100,6 +102,5 @@ class PhaseStrip(Widget):
     def _width(self) -> int:
         return max(6, min(16, self.content_size.width // max(1, len(self._steps))))
 
-    @staticmethod
-    def _elapsed(step: Step) -> str:
-        return clock(monotonic() - (step.began_seconds or 0.0))
+    def _elapsed(self, step: Step) -> str:
+        return clock(monotonic() + self.shift_seconds - (step.began_seconds or 0.0))

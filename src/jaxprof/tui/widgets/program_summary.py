@@ -5,6 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from textual.content import Content
+
+from jaxprof.safe_text import shorten
+from jaxprof.tui.widgets.program_bar import share_bar, share_table
 from jaxprof.tui.widgets.program_head import Head, as_shares
 from jaxprof.tui.widgets.program_now import doing
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
@@ -32,6 +36,32 @@ def head_of(session: Session, found: ProgramResult, *, growing: bool, silent: st
         trouble="" if runs else trouble_of(run, found),
         shares=as_shares({share.state: share.seconds for share in found.timeline}),
     )
+
+
+def in_a_line(found: ProgramResult) -> str:
+    """What a list says of it: how it ended, how long it took, what it compiled, what is to be remarked."""
+    words = [state_in_words(found.run, found), seconds(found.wall_seconds or None)] if found.ended else []
+    if found.compile_count:
+        words.append(f"{integer(found.compile_count)} compiled in {seconds(found.compile_seconds)}")
+    count = len(found.findings)
+    words.append(f"{count} finding{'s' if count != 1 else ''}" if count else "")
+    return " · ".join(word for word in words if word)
+
+
+def summary_lines(session: Session, found: ProgramResult, width: int) -> list[Content]:
+    """A program where only a part of a screen is there for it; its own screen has the rest."""
+    lines = [
+        Content.styled(shorten(command_line(found), width), "bold $primary"),
+        Content.styled(shorten(" · ".join(text for text, _ in _figures(session, found)), width)),
+        Content(""),
+        share_bar({share.state: share.seconds for share in found.timeline}, width),
+        Content(""),
+        *share_table([(one.state, one.seconds, one.exact) for one in found.timeline], found.wall_seconds, width),
+    ]
+    if found.findings:
+        lines += [Content(""), Content.styled("findings", "bold $primary")]
+        lines += [Content(shorten(one.message, width)) for one in found.findings[:8]]
+    return [*lines, Content(""), Content.styled("7 shows all of it: ledger, findings, lines, output", "$quiet")]
 
 
 def command_line(found: ProgramResult) -> str:

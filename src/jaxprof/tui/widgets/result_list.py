@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.content import Content
 
 from jaxprof.results import RunResult, SweepGroup, result, sweep_groups
+from jaxprof.results.program import is_program, program_result
 from jaxprof.safe_text import columns
 from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.line_plot import count_tick
 from jaxprof.tui.widgets.phase_bars import plain_bar
+from jaxprof.tui.widgets.program_summary import in_a_line
 from jaxprof.tui.widgets.row_list import RowList
 from jaxprof.tui.widgets.run_list import heading_line
 from jaxprof.tui.widgets.wording import (
@@ -185,7 +187,9 @@ class ResultList(RowList):
         group, one = self._of[key]
         run = one.run
         check = run.check.passed if run.check is not None else None
+        program = (len(run.program.compiled), len(run.program.sampled)) if run.program is not None else None
         return (
+            program,
             *(run.status, run.current_phase, run.error, check, one.summary, one.versus, len(one.warnings)),
             *(one.dispatch_median_seconds, one.pipelined_median_seconds, one.flops, one.once_seconds),
             _longest(group),
@@ -235,6 +239,8 @@ class ResultList(RowList):
         if one.summary is None:
             said = run.error.splitlines()[0] if run.error else run.current_phase.replace("_", " ") or run.status
             style = "$error" if run.status in ("failed", "crashed") else "$quiet"
+            if is_program(run) and self._session is not None:
+                said = in_a_line(program_result(self._session, run.id))
             return left + cell(said, width - left.cell_length, style)
         longest = _longest(group)
         share = one.summary.median / longest if longest > 0 else 0.0

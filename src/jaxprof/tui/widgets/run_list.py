@@ -12,8 +12,10 @@ from textual.content import Content
 from textual.geometry import Region
 
 from jaxprof.results import RunResult, result
+from jaxprof.results.program import is_program, program_result
 from jaxprof.safe_text import columns, shorten
 from jaxprof.tui.widgets.drawing import bar, cell
+from jaxprof.tui.widgets.program_summary import in_a_line
 from jaxprof.tui.widgets.row_list import RowList
 from jaxprof.tui.widgets.wording import (
     clock,
@@ -59,6 +61,8 @@ class RunList(RowList):
         self._growing = False
         self._shown: dict[str, Shown] = {}
         self._clocks: dict[str, str] = {}
+        self.shift_seconds = 0.0
+        """What the writer's clock is ahead of ours, where another machine writes the session."""
 
     def show(self, session: Session, runs: frozenset[str], *, growing: bool) -> None:
         """Shows `session`, of which `runs` changed; `growing`: somebody writes it now."""
@@ -133,7 +137,8 @@ class RunList(RowList):
         status = self._status(run)
         clock_text = self._clock(run)
         self._clocks[run.id] = clock_text
-        phase = run.current_phase.replace("_", " ") if status == "running" else status
+        going = run.current_phase.replace("_", " ") or ("running" if run.program is not None else "")
+        phase = going if status == "running" else status
         parts = [
             Content.assemble(" ", status_mark(status), " "),
             cell(run.plan.variant, _name_width(width) - 1) + " ",
@@ -142,6 +147,10 @@ class RunList(RowList):
             cell(clock_text, CLOCK, "" if status == "running" else "$text-muted"),
         ]
         rest = width - sum(part.cell_length for part in parts)
+        if is_program(run):
+            said = in_a_line(program_result(self._session, run.id)) if self._session is not None else ""
+            parts.append(cell(said, rest, "$text-muted"))
+            return Content.assemble(*parts)
         if run.error and status != "ok":
             parts.append(cell(run.error.splitlines()[0], rest, "$error" if status != "cancelled" else "$quiet"))
             return Content.assemble(*parts)
@@ -188,7 +197,7 @@ class RunList(RowList):
         if run.status == "running" and self._growing:
             phase = run.phases.get(run.current_phase)
             began = phase.started_seconds if phase is not None else run.started_seconds
-            return clock(monotonic() - began) if began is not None else ""
+            return clock(monotonic() + self.shift_seconds - began) if began is not None else ""
         if run.started_seconds is None or run.ended_seconds is None:
             return ""
         return clock(run.ended_seconds - run.started_seconds)
@@ -200,7 +209,7 @@ class RunList(RowList):
             run.current_phase,
             None if run.fraction is None else round(run.fraction, 2),
             None if run.remaining_seconds is None else round(run.remaining_seconds),
-            len(run.samples("run")),
+            len(run.samples("run")) if run.program is None else len(run.program.compiled) + len(run.program.sampled),
             len(baseline.samples("run")) if baseline is not None else 0,
             run.error,
         )
