@@ -5,9 +5,10 @@ The public names are loaded when they are first used, so that `import jaxprof` c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # `typing` itself would be half of what it costs to begin recording a program
 if TYPE_CHECKING:
+    from typing import Any
+
     from jaxprof.api import Recording, Session, load, profile, record
     from jaxprof.workloads.user import workload
 
@@ -19,6 +20,7 @@ _HOME = {
     "Recording": "jaxprof.api.recording",
     "Session": "jaxprof.api.session",
     "load": "jaxprof.api.session",
+    "load_ipython_extension": "jaxprof.api.magics",
     "profile": "jaxprof.api.profiling",
     "record": "jaxprof.api.recording",
     "workload": "jaxprof.workloads.user",

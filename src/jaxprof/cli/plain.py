@@ -47,6 +47,8 @@ def run_plain(program: Program, interpreter: Interpreter, writer: LogWriter, *, 
     conductor = ProgramConductor(writer, interpreter, _nobody, program, inherit=True, keep_trace=keep_trace)
     with _signals(conductor):
         run = conductor.start()
+        import jaxprof.cli.program_summary  # noqa: F401 - while the program starts
+
         conductor.run()
         code = conductor.exit_code
         conductor.close()

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-
-TYPE_CHECKING = False
+TYPE_CHECKING = False  # this is part of the program's start: no `typing`, nor anything else that start-up leaves out
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
     from typing import Any
 
 NAME = "jax"
@@ -57,6 +56,7 @@ class JaxFinder:
         """`loader` is this spec's own: for the time of this import two of its methods are overlaid."""
         from functools import partial
         from operator import call
+        from types import ModuleType
 
         create, execute = loader.create_module, loader.exec_module
 

@@ -10,15 +10,13 @@ ever waited for.
 from __future__ import annotations
 
 import os
-import threading
-from collections import deque
-from typing import Final
+from _thread import allocate_lock  # not `threading`: this is part of the program's start
 
-PATIENCE_SECONDS: Final = 0.2
+PATIENCE_SECONDS = 0.2
 """How long the program is held up by a client that does not read, the first time; after that not at all."""
-_HIGHEST: Final = 1024
+_HIGHEST = 1024
 """Descriptors from here on trouble `select`."""
-_RESERVED: Final = 16
+_RESERVED = 16
 
 
 def hidden(descriptor: int) -> int:
@@ -58,8 +56,8 @@ class ProgramPipe:
         self._descriptor = Descriptor(hidden(writing))
         self._reading = hidden(reading)
         os.set_blocking(self._descriptor.number, False)
-        self._waiting: deque[bytes] = deque()
-        self._turn = threading.Lock()
+        self._waiting: list[bytes] = []
+        self._turn = allocate_lock()
         self._rest = memoryview(b"")
         self._stalled = False
         self.dropped = 0
@@ -82,7 +80,7 @@ class ProgramPipe:
         """Writes one line, or the rest of one. False where the pipe takes no more."""
         if not self._rest:
             try:
-                self._rest = memoryview(self._waiting.popleft() + b"\n")
+                self._rest = memoryview(self._waiting.pop(0) + b"\n")
             except IndexError:  # another thread was faster
                 return True
         while self._rest:
@@ -112,9 +110,9 @@ class ProgramPipe:
 
     def _drop(self) -> None:
         """What waits is lost; half a line is kept, for its other half has been read."""
-        while self._waiting:
-            self._waiting.popleft()
-            self.dropped += 1
+        lost = len(self._waiting)
+        del self._waiting[:lost]
+        self.dropped += lost
 
 
 def _identity(number: int) -> tuple[int, int] | None:

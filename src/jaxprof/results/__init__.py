@@ -1,9 +1,15 @@
-"""Everything that is derived from a session's raw facts, for screens and reports alike. Shown, never stored."""
+"""Everything that is derived from a session's raw facts, for screens and reports alike. Shown, never stored.
+
+The names are loaded when they are first used: what is derived from a program needs no numpy.
+"""
 
 from __future__ import annotations
 
-from jaxprof.results.derive import RunResult, Versus, result, results
-from jaxprof.results.sweeps import Crossover, SweepGroup, SweepLine, sweep_groups
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxprof.results.derive import RunResult, Versus, result, results
+    from jaxprof.results.sweeps import Crossover, SweepGroup, SweepLine, sweep_groups
 
 __all__ = [
     "Crossover",
@@ -15,3 +21,22 @@ __all__ = [
     "results",
     "sweep_groups",
 ]
+
+_HOME = {
+    "RunResult": "derive",
+    "Versus": "derive",
+    "result": "derive",
+    "results": "derive",
+    "Crossover": "sweeps",
+    "SweepGroup": "sweeps",
+    "SweepLine": "sweeps",
+    "sweep_groups": "sweeps",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        from importlib import import_module
+
+        return getattr(import_module(f"jaxprof.results.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'jaxprof.results' has no attribute {name!r}")

@@ -1,14 +1,20 @@
-"""The client of the engine: start it, ask it, follow it, cancel it, explain its end, and write what it says."""
+"""The client of the engine: start it, ask it, follow it, cancel it, explain its end, and write what it says.
+
+The names are loaded when they are first used: a program to be recorded is started before numpy could be imported.
+"""
 
 from __future__ import annotations
 
-from jaxprof.worker.conductor import Conductor
-from jaxprof.worker.interpreter import Interpreter, find_interpreter
-from jaxprof.worker.opening import is_profile, own_interpreter, plan_profile, profile_runs
-from jaxprof.worker.placement import place
-from jaxprof.worker.planning import Choice, Planned, Sweep, expected_seconds, plan_compiles, plan_runs, read_sweep
-from jaxprof.worker.process import EngineProcess
-from jaxprof.worker.queries import describe, jax_devices
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jaxprof.worker.conductor import Conductor
+    from jaxprof.worker.interpreter import Interpreter, find_interpreter
+    from jaxprof.worker.opening import is_profile, own_interpreter, plan_profile, profile_runs
+    from jaxprof.worker.placement import place
+    from jaxprof.worker.planning import Choice, Planned, Sweep, expected_seconds, plan_compiles, plan_runs, read_sweep
+    from jaxprof.worker.process import EngineProcess
+    from jaxprof.worker.queries import describe, jax_devices
 
 __all__ = [
     "Choice",
@@ -30,3 +36,32 @@ __all__ = [
     "profile_runs",
     "read_sweep",
 ]
+
+_HOME = {
+    "Conductor": "conductor",
+    "Interpreter": "interpreter",
+    "find_interpreter": "interpreter",
+    "is_profile": "opening",
+    "own_interpreter": "opening",
+    "plan_profile": "opening",
+    "profile_runs": "opening",
+    "place": "placement",
+    "Choice": "planning",
+    "Planned": "planning",
+    "Sweep": "planning",
+    "expected_seconds": "planning",
+    "plan_compiles": "planning",
+    "plan_runs": "planning",
+    "read_sweep": "planning",
+    "EngineProcess": "process",
+    "describe": "queries",
+    "jax_devices": "queries",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        from importlib import import_module
+
+        return getattr(import_module(f"jaxprof.worker.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'jaxprof.worker' has no attribute {name!r}")
