@@ -101,23 +101,34 @@ def record(
         raise UsageError(
             f"there is no process {process.index} of {process.count}", "process_index counts from 0 to process_count-1."
         )
+    target = Path(path).expanduser() if path is not None else None
+    return _started(target, "record", options, process, replace=replace)
+
+
+def record_cell(path: Path | None) -> Recording:
+    """As `record`, for a cell of a notebook."""
+    from jaxprof.program.recorder import RecorderOptions
+
+    return _started(path, "cell", RecorderOptions(), job_process(), replace=False)
+
+
+def _started(path: Path | None, how: str, options: RecorderOptions, process: JobProcess, *, replace: bool) -> Recording:
     with _lock:
         if _current:
             raise UsageError(
                 f"this program is being recorded already, into {_current[0].path}",
                 "One recording at a time: end the first one with its `with` block, or `recording.stop()`.",
             )
-        recording = _begin(Path(path).expanduser() if path is not None else None, options, process, replace=replace)
+        recording = _begin(path, how, options, process, replace=replace)
         if recording.active:
             _current.append(recording)
     return recording
 
 
-def _begin(path: Path | None, options: RecorderOptions, process: JobProcess, *, replace: bool) -> Recording:
+def _begin(path: Path | None, how: str, options: RecorderOptions, process: JobProcess, *, replace: bool) -> Recording:
     if _LAUNCHER in sys.modules:
-        return Recording(
-            path or Path(), None, options, note="not recorded: jaxprof script records this program already"
-        )
+        note = "not recorded: jaxprof script records this program already"
+        return Recording(path or Path(), None, how, options, note=note)
     header = new_header(header_environment())
     header = _with_process(header, process)
     target = file_for(path if path is not None else Library().new_path(header), process)
@@ -127,9 +138,10 @@ def _begin(path: Path | None, options: RecorderOptions, process: JobProcess, *, 
         if not is_live(target):
             raise
         if _is_child():
-            return Recording(target, None, options, note=f"not recorded: {target} is written by the parent process")
+            note = f"not recorded: {target} is written by the parent process"
+            return Recording(target, None, how, options, note=note)
         log = ProgramLog(header, file_of_its_own(target, socket.gethostname()), replace_existing=replace)
-    return Recording(log.path, log, options)
+    return Recording(log.path, log, how, options)
 
 
 def _is_child() -> bool:
@@ -144,7 +156,7 @@ def _with_process(header: Any, process: JobProcess) -> Any:
 class Recording:
     """A recording that goes on, or is over. `record` makes it."""
 
-    def __init__(self, path: Path, log: ProgramLog | None, options: RecorderOptions, note: str = "") -> None:
+    def __init__(self, path: Path, log: ProgramLog | None, how: str, options: RecorderOptions, note: str = "") -> None:
         self.path = path
         """The session's file."""
         self.note = note
@@ -157,7 +169,7 @@ class Recording:
         self._fatal_before = getattr(sys, "last_value", None)
         self._recorder: Recorder | None = None
         if log is not None:
-            self._start(log, options)
+            self._start(log, how, options)
 
     @property
     def active(self) -> bool:
@@ -205,13 +217,13 @@ class Recording:
         state = "recording" if self.active else (self.note or "recorded")
         return f"<jaxprof.Recording {self.path} [{state}]>"
 
-    def _start(self, log: ProgramLog, options: RecorderOptions) -> None:
+    def _start(self, log: ProgramLog, how: str, options: RecorderOptions) -> None:
         from jaxprof.program.recorder import Recorder
 
-        name = Path(sys.argv[0]).name if sys.argv and sys.argv[0] not in ("", "-c") else "program"
+        name = "cell" if how == "cell" else _program_name()
         log.emit(RunPlanned(workload=name, variant="program", how="program", device="host"))
         log.emit(WorkerStarted(pid=os.getpid(), python=sys.executable))
-        self._recorder = Recorder(self._take, options, began_seconds=self._began)
+        self._recorder = Recorder(self._take, options, began_seconds=self._began, how=how)
         atexit.register(self._at_exit)
         self._recorder.start()
 
@@ -258,6 +270,10 @@ class Recording:
         else:
             message = f"the profile of the window could not be read, and is still in {window.path}"
             self._log.emit(WarningRaised(code="window_unread", message=message))
+
+
+def _program_name() -> str:
+    return Path(sys.argv[0]).name if sys.argv and sys.argv[0] not in ("", "-c") else "program"
 
 
 def _finished(error: BaseException | None) -> RunFinished:

@@ -65,6 +65,17 @@ class Session(fold_room.Session):
 
         return to_text(self)
 
+    def _repr_html_(self) -> str:
+        """For notebooks: tables, without scripts."""
+        from jaxprof.report.html import to_html
+
+        return to_html(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """For IPython in a terminal: the report where a line gives the session, inside a list its short form."""
+        alone = not cycle and len(printer.stack) == 1
+        printer.text(str(self) if alone else repr(self))
+
     def __repr__(self) -> str:
         states = ", ".join(f"{run.label}: {run.status}" for run in self.runs.values())
         return f"<jaxprof.Session {self.header.session} [{states}]>"

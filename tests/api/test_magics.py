@@ -1,0 +1,111 @@
+"""`%jaxprof` and `%%jaxprof` in a real IPython shell, and what notebooks show of a session."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jaxprof
+from jaxprof.api.magics import call_of
+from jaxprof.errors import UsageError
+from jaxprof.measure import inprocess
+
+IPython = pytest.importorskip("IPython")
+
+
+@pytest.fixture
+def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setattr(inprocess, "RunRequest", functools.partial(inprocess.RunRequest, capture=False))
+    made = InteractiveShell()
+    made.run_line_magic("load_ext", "jaxprof")
+    made.run_cell("import jax, jax.numpy as jnp\ndef step(x, n=2):\n    return jnp.tanh(x) * n\nx = jnp.ones(8)")
+    yield made
+    made.history_manager.end_session()
+    InteractiveShell.clear_instance()
+
+
+def test_a_call_on_a_line_is_measured(shell: Any) -> None:
+    result = shell.run_cell("s = %jaxprof --budget 0.05 step(x, n=3).block_until_ready()")
+    assert result.success
+    session = shell.user_ns["s"]
+    assert isinstance(session, jaxprof.Session)
+    (run,) = session.runs.values()
+    assert (run.plan.workload, run.status) == ("step", "ok")
+    assert run.samples("run")
+
+
+def test_the_session_of_a_line_is_shown_as_text_and_as_html(shell: Any) -> None:
+    shell.run_cell("s = %jaxprof --budget=0.05 step(x)")
+    shown, _ = shell.display_formatter.format(shell.user_ns["s"])
+    assert shown["text/plain"] == str(shell.user_ns["s"])
+    assert shown["text/html"].startswith("<div><b>jaxprof</b>")
+    listed, _ = shell.display_formatter.format([shell.user_ns["s"]])
+    assert listed["text/plain"].startswith("[<jaxprof.Session")
+
+
+def test_a_cell_is_recorded_and_stays_as_it_is(shell: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cell.jaxprof"
+    cell = "jitted = jax.jit(step)\nfor size in (3, 4):\n    last = jitted(jnp.ones(size))\nprint('done')\nlast.shape"
+    assert shell.run_cell(f"%%jaxprof {path}\n{cell}").success
+    shown = capsys.readouterr().out
+    assert "done" in shown
+    assert "(4,)" in shown
+    session = jaxprof.load(path)
+    program = session.runs["r1"].program
+    assert program is not None
+    assert program.started is not None
+    assert program.started.how == "cell"
+    assert sum(row.count for row in program.compiled if row.function == "step") == 2
+    assert shell.user_ns["last"].shape == (4,)
+
+
+def test_an_exception_of_the_cell_is_shown_and_kept(
+    shell: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cell.jaxprof"
+    shell.run_cell(f"%%jaxprof {path}\n1 / 0")
+    assert "ZeroDivisionError" in capsys.readouterr().out
+    assert jaxprof.load(path).runs["r1"].status == "failed"
+
+
+def test_misuse_is_told_without_a_traceback(shell: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    shell.run_cell("%jaxprof x + 1")
+    said = capsys.readouterr().err
+    assert "is not a call of a function" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "args", "name"),
+    [
+        ("f(1, b=2)", (1, 2), "f"),
+        ("f(*pair)", (3, 4), "f"),
+        ("box.f(1, **{'b': 5})", (1, 5), "box.f"),
+        ("f(1, 2).block_until_ready()", (1, 2), "f"),
+    ],
+)
+def test_a_call_is_taken_apart(text: str, args: tuple[int, ...], name: str) -> None:
+    def f(a: int, b: int) -> tuple[int, int]:
+        return a, b
+
+    class Box:
+        def f(self, a: int, b: int) -> tuple[int, int]:
+            return a, b
+
+    function, found, called = call_of(text, {"f": f, "box": Box(), "pair": (3, 4)})
+    assert (found, called) == (args, name)
+    assert function(*found) == args
+
+
+@pytest.mark.parametrize("text", ["", "x", "f(", "f(x) + 1", "y = f(x)"])
+def test_what_is_no_call_is_refused(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        call_of(text, {"f": len, "x": []})
+    assert "%jaxprof step" in refused.value.mend
