@@ -229,6 +229,16 @@ class TestHost:
         call = made.line(88, 0.9, "device_busy", "step")
         assert "op_by_op_loop" not in codes(*eager(72), made.compiled(line=88), *stretches(call))
 
+    def test_a_line_that_fetches_a_value_is_told_once(self) -> None:
+        copies = made.copies("device_to_host", 40, "samples", seconds=4.0, **made.at(91))
+        assert codes(*stretches(SYNC), copies) == ["host_sync"]
+        assert "implicit_transfers" in codes(*stretches({**SYNC, "call": "x > 3"}), copies)
+
+    def test_a_share_is_of_the_time_in_which_the_program_worked(self) -> None:
+        first = made.sampled(0, 90.0, {"import": 45.0, "compile": 45.0})
+        rest = [made.sampled(90 + second, 1.0, {"device_busy": 1.0}, [SYNC]) for second in range(10)]
+        assert "host_sync" in codes(first, *rest, wall=100.0)
+
     def test_lines_that_samples_saw_stand_beside_what_the_guard_counted(self) -> None:
         found = only(
             "implicit_transfers",

@@ -116,6 +116,12 @@ class ProgramResult:
         """What the main thread spent in the stages of compiling, from the time line."""
         return sum(one.seconds for one in self.timeline if one.state in EXACT_STATES)
 
+    @property
+    def active_seconds(self) -> float:
+        """The wall time without imports, compiling and what was not seen: when the program did its work."""
+        idle = {*EXACT_STATES, "import", NOT_SEEN}
+        return sum(one.seconds for one in self.timeline if one.state not in idle)
+
     def of_wall(self, seconds: float | None) -> float | None:
         """`seconds` as a share of the wall time; None where either is unknown or there was no time."""
         return seconds / self.wall_seconds if seconds is not None and self.wall_seconds > 0 else None

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 OP_BY_OP_PRIMITIVES: Final = 3
 """Different single operations that one function calls, before jit would have something to fuse."""
 OP_BY_OP_SHARE: Final = 0.1
-"""Of the wall time at these lines; below it jit would not be noticed."""
+"""At these lines, of the time in which the program worked (without imports and compiling); below it jit would not be
+noticed."""
 STRETCHES: Final = 3
 """A line that was seen in so many stretches of the recording is in a loop, and was not passed once."""
 SYNC_SHARE: Final = 0.05
-"""Of the wall time that the host waits at a line."""
+"""That the host waits at such lines, of the time in which the program worked."""
+LEAST_SECONDS: Final = 0.1
+"""And at least so long: a few samples tell nothing."""
 GUARD_COUNT: Final = 100
 """Implicit copies of one direction: fewer are the set-up."""
 GUARD_BYTES: Final = 64 << 20
@@ -46,12 +49,12 @@ _LINES_NAMED: Final = 3
 
 def op_by_op_loop(result: ProgramResult) -> Iterator[Finding]:
     """A function whose operations are dispatched one by one, and at whose lines the time goes."""
-    eager, jitted = _called_lines(result)
     primitives: dict[tuple[str, str], dict[str, None]] = {}
     for row in result.compiles:
         where = place(row.called_from) if is_single(row) else None
         if where is not None:
             primitives.setdefault((where.file, where.function), {})[row.function] = None
+    eager, jitted = _called_lines(result) if primitives else (set(), set())
     for (file, function), names in primitives.items():
         lines = [
             line
@@ -64,8 +67,7 @@ def op_by_op_loop(result: ProgramResult) -> Iterator[Finding]:
         if not any((line.place.file, line.place.line) in eager for line in lines):
             continue
         took = sum(line.seconds for line in lines)
-        share = result.of_wall(took)
-        if len(names) < OP_BY_OP_PRIMITIVES or share is None or share < OP_BY_OP_SHARE:
+        if len(names) < OP_BY_OP_PRIMITIVES or not _matters(result, took, OP_BY_OP_SHARE):
             continue
         if max((line.stretches for line in lines), default=0) < STRETCHES and not _in_a_loop(result, lines):
             continue
@@ -73,7 +75,7 @@ def op_by_op_loop(result: ProgramResult) -> Iterator[Finding]:
         yield finding(
             "op_by_op_loop",
             f"`{safe(function or file)}` runs {integer(len(names))} kinds of operations one by one ({safe(named)}): "
-            f"about {seconds(took, 2)}, {percent(share)} of the wall time{_named(result, lines)}",
+            f"{_about(result, took)}{_named(result, lines)}",
             f"Put jax.jit on `{safe(function)}`, or on the body of its loop: one dispatch instead of one for each "
             "operation, and they are fused."
             if function and function != "<module>"
@@ -90,14 +92,12 @@ def host_sync(result: ProgramResult) -> Iterator[Finding]:
     lines = [line for line in result.lines if line.state in _WAITING and _is_sync(line)]
     found = [line for line in lines if line.stretches >= STRETCHES or _in_a_loop(result, [line])]
     took = sum(line.seconds for line in found)
-    share = result.of_wall(took)
-    if share is None or share < SYNC_SHARE:
+    if not _matters(result, took, SYNC_SHARE):
         return
     calls = ", ".join(dict.fromkeys(line.call for line in found[:_LINES_NAMED]))
     yield finding(
         "host_sync",
-        f"the host waits for the device in the loop: {safe(calls)}, about {seconds(took, 2)}, "
-        f"{percent(share)} of the wall time{_named(result, found)}",
+        f"the host waits for the device in the loop: {safe(calls)}, {_about(result, took)}{_named(result, found)}",
         "While it waits it cannot dispatch the next step: keep the values as arrays and fetch them every N steps or "
         "after the loop (jax.device_get of a list), and print with jax.debug.print.",
         tuple(line.place for line in found),
@@ -125,11 +125,15 @@ _DIRECTIONS: Final = {
 
 
 def implicit_transfers(result: ProgramResult) -> Iterator[Finding]:
-    """Copies in each direction: what JAX's guard counted, with the lines that samples saw."""
+    """Copies in each direction: what JAX's guard counted, with the lines that samples saw. Lines that fetch a value
+    by name (`float()`, `.item()`) are `host_sync`'s."""
+    fetched = {line.place for line in result.lines if line.state in _WAITING and _is_sync(line)}
     for direction, (words, advice) in _DIRECTIONS.items():
         rows = [row for row in result.transfers if row.direction == direction]
         counted = [row for row in rows if row.source == "guard"]
-        sampled = [row for row in rows if row.source != "guard" and row.count >= TRANSFER_SAMPLES]
+        sampled = [
+            row for row in rows if row.source != "guard" and row.count >= TRANSFER_SAMPLES and row.where not in fetched
+        ]
         count, moved = sum(row.count for row in counted), sum(row.bytes or 0 for row in counted)
         took = sum(row.seconds or 0.0 for row in sampled)
         exact = count >= GUARD_COUNT or moved >= GUARD_BYTES
@@ -146,6 +150,14 @@ def implicit_transfers(result: ProgramResult) -> Iterator[Finding]:
             seconds=took or None,
             estimate=not exact,
         )
+
+
+def _matters(result: ProgramResult, took: float, share: float) -> bool:
+    return took >= LEAST_SECONDS and took >= share * result.active_seconds
+
+
+def _about(result: ProgramResult, took: float) -> str:
+    return f"about {seconds(took, 2)}, {percent(result.of_wall(took))} of the wall time"
 
 
 def _is_sync(line: LineTime) -> bool:

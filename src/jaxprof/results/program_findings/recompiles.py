@@ -61,7 +61,7 @@ def varying_shapes(result: ProgramResult) -> Iterator[Finding]:
 def static_argument_varies(result: ProgramResult) -> Iterator[Finding]:
     """A static argument takes many values, each a program of its own."""
     for one, reason in _again(result, "static_argument"):
-        if reason.count < AGAIN:
+        if reason.count < AGAIN or one.op_by_op:
             continue
         named = "; ".join(f"{each.name} = {each.summary}" for each in one.varying if each.static) or "its value"
         yield finding(
