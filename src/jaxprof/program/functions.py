@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import weakref
+from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
@@ -73,18 +74,26 @@ def name_matches(function: Any, name: str) -> bool:
 
 
 def held_function(function: Any) -> Any:
-    """The function that one of JAX's own holds in its closure, if it is not JAX's: what `pmap` compiles is such a one."""
-    looked_at = [function]
-    for candidate in looked_at:
-        for cell in candidate.__closure__ or ():
-            content = cell.cell_contents if _filled(cell) else None
+    """The function of somebody else that one of JAX's own holds in its closure, or None: what `pmap` compiles does."""
+    looked_at = [item for item in unwrapped(function) if isinstance(item, FunctionType)]
+    for candidate in looked_at[:_WRAPPERS_FOLLOWED]:
+        for content in _held(candidate):
             if isinstance(content, FunctionType) and content not in looked_at:
                 if file_kind(content.__code__.co_filename) != JAX:
                     return content
                 looked_at.append(content)
-        if len(looked_at) > _WRAPPERS_FOLLOWED:
-            break
     return None
+
+
+def _held(function: Any) -> Iterator[Any]:
+    """What is in the closure of a function, and in the slots of JAX's own objects there."""
+    for cell in function.__closure__ or ():
+        if _filled(cell):
+            content = cell.cell_contents
+            yield content
+            if type(content).__module__.startswith("jax."):
+                for slot in getattr(type(content), "__slots__", ()):
+                    yield getattr(content, slot, None)
 
 
 def _filled(cell: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -28,7 +27,8 @@ class FunctionKey:
 
 @dataclass(slots=True)
 class _Record:
-    signatures: OrderedDict[Signature, dict[str, Any]] = field(default_factory=OrderedDict)
+    signatures: dict[Signature, dict[str, Any]] = field(default_factory=dict)
+    """Oldest first."""
     leaves: int = 0
 
 
@@ -41,10 +41,10 @@ class History:
     def earlier(self, key: FunctionKey, now: Signature) -> Iterator[Signature]:
         """The signatures of a function: an equal one first, then the most recent first."""
         record = self._records.get(key)
-        if record is None:
-            return iter(())
-        equal = [now] if now in record.signatures else []
-        return itertools.chain(equal, reversed(list(record.signatures)))
+        if record is not None:
+            if now in record.signatures:
+                yield now
+            yield from reversed(record.signatures)
 
     def place(self, key: FunctionKey, signature: Signature) -> dict[str, Any]:
         """Where the compilation with this signature was called from."""
@@ -65,5 +65,6 @@ class History:
         while len(record.signatures) > 1 and (
             len(record.signatures) > SIGNATURES_A_FUNCTION or record.leaves > LEAVES_A_FUNCTION
         ):
-            gone, _ = record.signatures.popitem(last=False)
+            gone = next(iter(record.signatures))
+            del record.signatures[gone]
             record.leaves -= len(gone.leaves)

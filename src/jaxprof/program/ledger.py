@@ -7,7 +7,6 @@ user's, raises nothing into JAX, and says so once when it could not do its work.
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 import time
@@ -24,12 +23,11 @@ from jaxprof.program.module_size import read_module_size
 from jaxprof.program.places import JAX, USER, called_from, definition, file_kind
 from jaxprof.program.reasons import explain, nearest
 from jaxprof.program.rows import Row, RowWriter
-from jaxprof.program.signature import SignatureReader
+from jaxprof.program.signature_reader import SignatureReader
 from jaxprof.program.stages import ExclusiveClock, OpenStage, Threads, ThreadStages
 
 ROWS_WAITING_AT_MOST: Final = 64
 _NAMES_REMEMBERED = 4_000
-_WRAPPED_NAME = re.compile(r"\w+\((.*)\)", re.DOTALL)
 
 
 class Ledger:
@@ -49,8 +47,9 @@ class Ledger:
         self._writer = RowWriter(emit)
         self._waiting: list[tuple[int, Row, str]] = []
         """Thread, row, and its last stage: traced or lowered, and perhaps compiled later."""
-        self._definitions: dict[str, Row] = {}
-        """By name: the row that knew the definition, for programs derived from it (a transposed one) that do not."""
+        self._definitions: dict[str, tuple[dict[str, Any], bool, bool] | None] = {}
+        """By name, None where several have it: for programs derived from a function (its transposed one), which do not
+        show it."""
         self._lock = threading.RLock()
 
     def attach(self) -> None:
@@ -204,7 +203,7 @@ class Ledger:
                 return row, None
         else:
             call = read_call(frame, name)
-        row = Row(name, now, thread.name, place)
+        row = Row(name, now, name, thread.name, place)
         self._describe(row, call)
         outer = thread.open[-1] if thread.open else None
         if stage == "lower" and outer is not None and outer.nested_trace is not None:
@@ -220,7 +219,7 @@ class Ledger:
         with self._lock:
             for index in range(len(self._waiting) - 1, -1, -1):
                 waiting_thread, row, last = self._waiting[index]
-                if row.function == name and last == before and thread in (None, waiting_thread) and matches(row):
+                if row.announced == name and last == before and thread in (None, waiting_thread) and matches(row):
                     del self._waiting[index]
                     return row
         return None
@@ -229,10 +228,8 @@ class Ledger:
         """What is compiled, and with what arguments."""
         row.signature = self._reader.read(call)
         if not call.found:
-            row.key = FunctionKey(row.function, under="derived")
-            known = self._definitions.get(row.function)
-            if known is not None:
-                row.defined_at, row.op_by_op, row.library = known.defined_at, known.op_by_op, known.library
+            row.key = FunctionKey(row.announced, under="derived")
+            row.defined_at, row.op_by_op, row.library = self._definitions.get(row.announced) or ({}, False, False)
             return
         defined, outer = self._definition(row, call.function), outer_code(call.function)
         kind = file_kind(defined.co_filename) if defined is not None else USER
@@ -244,9 +241,16 @@ class Ledger:
             (outer.co_filename, outer.co_firstlineno) if outer is not None and outer is not defined else ("", 0),
             row.signature.under,
         )
+        self._remember(row)
+
+    def _remember(self, row: Row) -> None:
+        if row.announced.startswith("<"):
+            return
         if len(self._definitions) >= _NAMES_REMEMBERED:
             self._definitions.clear()
-        self._definitions[row.function] = row
+        known = (row.defined_at, row.op_by_op, row.library)
+        if self._definitions.setdefault(row.announced, known) != known:
+            self._definitions[row.announced] = None
 
     def _definition(self, row: Row, function: Any) -> CodeType | None:
         """The code that is compiled; the row is named after it where JAX's name says nothing."""
@@ -290,5 +294,5 @@ class Ledger:
 
 def _plain_name(function: str) -> str:
     """`jit(f)` as `f`."""
-    match = _WRAPPED_NAME.fullmatch(function)
-    return match.group(1) if match else function
+    wrapper, bracket, inside = function.partition("(")
+    return inside[:-1] if bracket and wrapper.isidentifier() and inside.endswith(")") else function

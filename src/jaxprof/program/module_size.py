@@ -46,6 +46,7 @@ def read_module_size(frame: FrameType | None) -> ModuleSize:
 
 def _walk(operation: Any) -> ModuleSize:
     result = sys.modules["jaxlib.mlir.ir"].WalkResult
+    proceed = result.ADVANCE
     size = ModuleSize()
     seen = counted = 0
     complete = True
@@ -58,12 +59,14 @@ def _walk(operation: Any) -> ModuleSize:
             complete = False
             return result.INTERRUPT
         name = found.name
-        counted += name not in _FRAMEWORK
+        if name in _FRAMEWORK:
+            return proceed
+        counted += 1
         if name == "stablehlo.constant":
             constant = _constant(found)
             if constant is not None:
                 size.constants.append(constant)
-        return result.ADVANCE
+        return proceed
 
     operation.walk(visit)
     size.operations = counted if complete else None

@@ -64,7 +64,9 @@ def called_from(frame: FrameType | None) -> dict[str, Any]:
     fallback: dict[str, Any] = {}
     looked_at = 0
     while frame is not None and looked_at < _FRAMES_LOOKED_AT:
-        kind = frame_kind(frame)
+        kind = _kinds.get(frame.f_code.co_filename)
+        if kind is None or kind == USER:
+            kind = frame_kind(frame)
         if kind == USER:
             return _place(frame)
         if not fallback and kind in (LIBRARY, STDLIB):

@@ -161,6 +161,9 @@ def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[Difference]:
     if now.is_static or before.is_static:
         if now != before:
             same = "another " if now.static == before.static else ""
+            if same and "Jaxpr" in now.static:
+                yield Difference("new_function", f"new function object each time: {name} of a call outside any jit")
+                return
             yield Difference("static_argument", f"static argument {name}: {before.type} → {same}{now.type}")
         return
     changed = f"argument {name}: {_typed(before)} → {_typed(now)}"
@@ -188,6 +191,8 @@ def _placed(leaf: Leaf) -> str:
 
 def _settings(now: Signature, before: Signature) -> Iterator[Difference]:
     for kind, after, earlier in (("config", now.config, before.config), ("jit option", now.options, before.options)):
+        if after == earlier:
+            continue
         old, new = dict(earlier), dict(after)
         differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
         for name in differing:

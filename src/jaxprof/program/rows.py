@@ -18,8 +18,11 @@ FOLDED_EVERY_SECONDS: Final = 1.0
 class Row:
     """One compilation while it goes through its stages."""
 
-    function: str
+    announced: str
+    """The function as JAX names it."""
     began: float
+    function: str = ""
+    """As it is told: the same, but where JAX's name says nothing."""
     thread: str = ""
     called_from: dict[str, Any] = field(default_factory=dict)
     defined_at: dict[str, Any] = field(default_factory=dict)

@@ -37,8 +37,11 @@ def array_type(shape: tuple[Any, ...], dtype: str) -> str:
 
 
 def sharding_text(sharding: Any) -> str:
-    """`cpu:1` for one device, else `P('data') over 4 devices`."""
-    devices = sharding.device_set
+    """`cpu:1` for one device, `P('data') over 4 devices`; empty where it names no devices."""
+    try:
+        devices = sharding.device_set
+    except (AttributeError, NotImplementedError, ValueError):
+        return ""  # of no particular devices
     memory = getattr(sharding, "memory_kind", None)
     kept_elsewhere = f" in {memory}" if memory and memory not in ("device", "unpinned_host") else ""
     if len(devices) == 1:
