@@ -13,15 +13,32 @@ if TYPE_CHECKING:
 
 def new_writer(out: Path | None, *, replace_existing: bool = False) -> LogWriter:
     """A log in `out`, or among the kept sessions. Raises UsageError or StorageError before anything was run."""
-    from jaxprof.errors import UsageError
     from jaxprof.store import Library, LogWriter, new_header
     from jaxprof.telemetry.environment import environment_facts
 
     header = new_header(environment_facts())
-    if out is not None and out.is_dir():
-        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
+    if out is not None:
+        _refuse_folder(out)
     path = out if out is not None else Library().new_path(header)
     return LogWriter(header, path, replace_existing=replace_existing and out is not None)
+
+
+def clear_place(out: Path, *, replace_existing: bool) -> None:
+    """Makes sure that a new session can be written to `out`, for somebody else who will. Raises as `new_writer`."""
+    from jaxprof.errors import StorageError
+
+    _refuse_folder(out)
+    if replace_existing:
+        out.unlink(missing_ok=True)
+    elif out.exists():
+        raise StorageError(f"{out} is there already", "Give another name, or --force to replace it.")
+
+
+def _refuse_folder(out: Path) -> None:
+    from jaxprof.errors import UsageError
+
+    if out.is_dir():
+        raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'session.jaxprof'}")
 
 
 def tell_where(writer: LogWriter, note: Callable[[str], None]) -> bool:

@@ -40,11 +40,11 @@ def is_missing(program: Program) -> bool:
     return not program.module and program.path != "-" and not Path(program.path).exists()
 
 
-def run_plain(program: Program, interpreter: Interpreter, writer: LogWriter, *, keep_trace: bool = False) -> int:
+def run_plain(program: Program, interpreter: Interpreter, writer: LogWriter) -> int:
     """Runs the program to its end, then tells in a few lines what was seen. Gives the program's exit code."""
     from jaxprof.worker.program_run import ProgramConductor
 
-    conductor = ProgramConductor(writer, interpreter, _nobody, program, inherit=True, keep_trace=keep_trace)
+    conductor = ProgramConductor(writer, interpreter, _nobody, program, inherit=True)
     with _signals(conductor):
         run = conductor.start()
         import jaxprof.cli.program_summary  # noqa: F401 - while the program starts

@@ -143,7 +143,12 @@ class Recorder:
         if self._options.function:
             from jaxprof.program.function_tap import FunctionTap
 
-            self._tap = FunctionTap(self._options.function, self._emit, values=self._options.values)
+            self._tap = FunctionTap(
+                self._options.function,
+                self._emit,
+                values=self._options.values,
+                keep_constants=self._options.keep_constants,
+            )
             self._ledger.on_call = self._tap.offer
 
     def _start_sampler(self) -> None:

@@ -59,6 +59,8 @@ class Program:
     directory: str = ""
     """Where it is run; empty for here."""
     options: ProgramOptions = field(default_factory=ProgramOptions)
+    keep_trace: bool = False
+    """Whether the folders with the raw profiles of its capture windows stay."""
 
     @property
     def name(self) -> str:

@@ -56,15 +56,13 @@ class ProgramConductor:
         program: Program,
         *,
         inherit: bool = False,
-        keep_trace: bool = False,
     ) -> None:
-        """`inherit`: the program has our terminal. `keep_trace`: the folders of capture windows stay."""
+        """`inherit`: the program has our terminal; else its output joins the session."""
         self.writer = writer
         self.interpreter = interpreter
         self.program = program
         self._journal = Journal(writer, listen)
         self._inherit = inherit
-        self._keep_trace = keep_trace
         self._run = ""
         self._made: dict[str, str] = {}
         self._process: ProgramProcess | None = None
@@ -228,7 +226,7 @@ class ProgramConductor:
         from jaxprof.worker.program_window import open_window
 
         def work() -> None:
-            if open_window(self._journal, folder) and not self._keep_trace:
+            if open_window(self._journal, folder) and not self.program.keep_trace:
                 shutil.rmtree(folder, ignore_errors=True)
 
         thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)
@@ -286,7 +284,8 @@ class ProgramConductor:
                 "(-I, -E or -S is in force, or it ended before that)",
             )
         elif self._said is None and not self._silence_told:
-            self._note("not_unwound", "the program ended without its exit handlers: its last moments are not recorded")
+            why = "a signal ended it" if (process.returncode or 0) < 0 else "os._exit, or it had closed all descriptors"
+            self._note("not_unwound", f"the program's last moments are not recorded: it had no orderly end ({why})")
         elif program is not None and program.jax is None and not self._silence_told:
             self._note("no_jax", "the program did not import jax")
 

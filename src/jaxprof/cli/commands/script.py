@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from jaxprof.cli.commands.run import positive_seconds
-
-if TYPE_CHECKING:
-    from jaxprof.worker.program import Program
+from jaxprof.cli.keeping import clear_place, new_writer
 
 
 _UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
@@ -78,37 +74,22 @@ def command(
         values=values,
         keep_constants=keep_constants,
     )
-    return _run(
-        Program(path=target, arguments=arguments, module=module, options=options),
-        python=python,
-        out=out,
-        force=force,
-        plain=plain,
-        keep_trace=keep_trace,
-    )
-
-
-def _run(program: Program, *, python: str | None, out: Path | None, force: bool, plain: bool, keep_trace: bool) -> int:
     from jaxprof.cli.plain import is_missing, run_missing, run_plain
     from jaxprof.worker.interpreter import find_interpreter
 
+    program = Program(path=target, arguments=arguments, module=module, options=options, keep_trace=keep_trace)
     interpreter = find_interpreter(Path(python) if python else None)
     if is_missing(program):
         return run_missing(interpreter.path, program)
-    if not plain:
-        launch = _app()
-        if launch is not None:
-            return launch(program, interpreter=interpreter, out=out, force=force, keep_trace=keep_trace)
-    from jaxprof.cli.keeping import new_writer
+    if plain or not _has_terminal():
+        return run_plain(program, interpreter, new_writer(out, replace_existing=force))
+    from jaxprof.tui.launch import launch_program
 
-    return run_plain(program, interpreter, new_writer(out, replace_existing=force), keep_trace=keep_trace)
+    if out is not None:
+        clear_place(out, replace_existing=force)
+    return launch_program(program, path=out, interpreter=interpreter)
 
 
-def _app() -> Callable[..., int] | None:
-    """The app's own way in, where there is a terminal for it."""
-    if not all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        return None
-    from jaxprof.tui import launch
-
-    found: Callable[..., int] | None = getattr(launch, "launch_program", None)
-    return found if not launch.terminal_problem() else None
+def _has_terminal() -> bool:
+    """Whether the app can be opened: a program whose output goes elsewhere, or that reads stdin, has no use for it."""
+    return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
