@@ -230,7 +230,7 @@ class TestHost:
         assert "op_by_op_loop" not in codes(*eager(72), made.compiled(line=88), *stretches(call))
 
     def test_a_line_that_fetches_a_value_is_told_once(self) -> None:
-        copies = made.copies("device_to_host", 40, "samples", seconds=4.0, **made.at(91))
+        copies = made.copies("device_to_host", 40, "samples", seconds=4.0, **made.at(91, ""))
         assert codes(*stretches(SYNC), copies) == ["host_sync"]
         assert "implicit_transfers" in codes(*stretches({**SYNC, "call": "x > 3"}), copies)
 

@@ -75,7 +75,7 @@ class FunctionLedger:
     def __init__(self) -> None:
         self.consumed = 0
         self._groups: dict[tuple[str, Place | None], _Group] = {}
-        self._changed: set[tuple[str, Place | None]] = set()
+        self._changed: dict[tuple[str, Place | None], None] = {}
         self._found: dict[tuple[str, Place | None], FunctionCompiles] = {}
 
     def take(self, rows: Sequence[Compiled]) -> None:
@@ -86,7 +86,7 @@ class FunctionLedger:
             if group is None:
                 group = self._groups[key] = _Group()
             group.take(row)
-            self._changed.add(key)
+            self._changed[key] = None
         self.consumed = len(rows)
 
     def functions(self) -> tuple[FunctionCompiles, ...]:

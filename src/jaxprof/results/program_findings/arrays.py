@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from jaxprof.results.program import ProgramResult
 
-COUNTS: Final = 8
+COUNTS: Final = 6
 """Counts after the start that a slope needs."""
 START: Final = 0.25
 """Of the counts are the start, in which every program makes its arrays; they are left out."""

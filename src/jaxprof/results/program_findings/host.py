@@ -127,12 +127,14 @@ _DIRECTIONS: Final = {
 def implicit_transfers(result: ProgramResult) -> Iterator[Finding]:
     """Copies in each direction: what JAX's guard counted, with the lines that samples saw. Lines that fetch a value
     by name (`float()`, `.item()`) are `host_sync`'s."""
-    fetched = {line.place for line in result.lines if line.state in _WAITING and _is_sync(line)}
+    fetched = {(line.place.file, line.place.line) for line in result.lines if line.state in _WAITING and _is_sync(line)}
     for direction, (words, advice) in _DIRECTIONS.items():
         rows = [row for row in result.transfers if row.direction == direction]
         counted = [row for row in rows if row.source == "guard"]
         sampled = [
-            row for row in rows if row.source != "guard" and row.count >= TRANSFER_SAMPLES and row.where not in fetched
+            row
+            for row in rows
+            if row.source != "guard" and row.count >= TRANSFER_SAMPLES and not _is_at(row.where, fetched)
         ]
         count, moved = sum(row.count for row in counted), sum(row.bytes or 0 for row in counted)
         took = sum(row.seconds or 0.0 for row in sampled)
@@ -150,6 +152,10 @@ def implicit_transfers(result: ProgramResult) -> Iterator[Finding]:
             seconds=took or None,
             estimate=not exact,
         )
+
+
+def _is_at(where: Place | None, lines: set[tuple[str, int | None]]) -> bool:
+    return where is not None and (where.file, where.line) in lines
 
 
 def _matters(result: ProgramResult, took: float, share: float) -> bool:
