@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 from pathlib import Path
 
@@ -165,6 +167,36 @@ async def test_a_path_is_opened(tmp_path: Path, shelf: Path) -> None:
         stage.app.screen.query_one(Input).value = str(path)
         await pilot.press("enter")
         await until(pilot, lambda: stage.app.session_path == path)
+
+
+async def test_a_profile_is_opened_and_a_folder_without_one_is_refused(tmp_path: Path, shelf: Path) -> None:
+    named = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+             {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}}]  # fmt: skip
+    ran = {
+        "ph": "X",
+        "pid": 1,
+        "tid": 2,
+        "ts": 0.0,
+        "dur": 4.0,
+        "name": "k",
+        "args": {"hlo_op": "dot", "hlo_module": "f"},
+    }
+    path = tmp_path / "box.trace.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [*named, ran, {}]}).encode()))
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await listed(stage, pilot, 0)
+        await pilot.press("o")
+        await pilot.pause()
+        stage.app.screen.query_one(Input).value = str(shelf)
+        await pilot.press("enter")
+        await until(pilot, lambda: "jax.profiler" in screen_text(stage.app), "why a folder is refused")
+        stage.app.open_session(path)
+        await until(pilot, lambda: "box.trace.json.gz" in screen_text(stage.app), "the profile's runs")
+        assert [run.plan.how for run in stage.app.session.runs.values()] == ["imported", "imported"]
+        kept = stage.app.session_path
+        assert kept is not None
+        assert kept.name == "box.jaxprof"
 
 
 async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf: Path) -> None:

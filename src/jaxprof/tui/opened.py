@@ -133,15 +133,19 @@ class Opened:
 
 
 def read(path: Path, go: str, post: Callable[[SessionOpened | Failed], object], *, follow: bool = False) -> None:
-    """Reads a session file, and posts it, or why it cannot be opened. For threads.
+    """Reads a session file, or a profile as one, and posts it, or why it cannot be opened. For threads.
 
     `follow`: it is followed even where no writer can be seen from here, as over a folder that another host writes to.
     """
     from jaxprof.session import Session
     from jaxprof.store import Follower
     from jaxprof.store.library import is_live
+    from jaxprof.tui.profile_file import as_session
+    from jaxprof.worker import is_profile
 
     try:
+        if is_profile(path):
+            path = as_session(path)
         follower = Follower(path, Session)
         follower.poll()
         written = not follower.session.complete and (follow or is_live(path))

@@ -461,13 +461,18 @@ class HloScreen(SessionScreen):
     def action_open_file(self) -> None:
         """Asks for a path, and opens what is there."""
         from jaxprof.tui.dialogs.ask_text import AskText
+        from jaxprof.tui.programs.program import holds_hlo
+        from jaxprof.worker import is_profile
 
         def answered(text: str | None) -> None:
-            if text:
-                self.open_file(Path.cwd() / Path(text).expanduser())
+            path = Path.cwd() / Path(text or "").expanduser()
+            if text and is_profile(path) and not holds_hlo(path):
+                self.profiler.open_session(path, go="hlo")
+            elif text:
+                self.open_file(path)
 
-        self.app.push_screen(AskText("Open HLO", "HLO text, an HLO proto, or a folder of dumps.", "", "Enter opens"),
-                             answered)  # fmt: skip
+        what = "HLO text, an HLO proto, a folder of dumps, or a profile."
+        self.app.push_screen(AskText("Open HLO", what, "", "Enter opens"), answered)
 
     def open_file(self, path: Path) -> None:
         """Opens an HLO file, or a folder that XLA dumped into, in a thread."""

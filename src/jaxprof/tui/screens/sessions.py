@@ -125,7 +125,9 @@ class SessionsScreen(SessionScreen):
             if text:
                 self.profiler.open_session((Path.cwd() / Path(text).expanduser()).resolve())
 
-        self.app.push_screen(AskText("Open a session", "Path of a .jaxprof file.", "", "Enter opens"), answered)
+        self.app.push_screen(
+            AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens"), answered
+        )
 
     def action_rename(self) -> None:
         """Asks for another name."""
