@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+
 TYPE_CHECKING = False  # this is part of the program's start: no `typing`, nor anything else that start-up leaves out
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,6 +12,7 @@ JSON: `began_seconds` (monotonic, when the process was started), `options` (of t
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
 
@@ -111,7 +112,7 @@ class Launched:
         if not data:
             if self._recorder is not None:
                 recorder, self._recorder = self._recorder, None
-                recorder.stop()
+                _thread.start_new_thread(recorder.abandon, ())  # not here: it waits for this very thread
             return
         *lines, self._requests = (self._requests + data).split(b"\n")
         for line in lines:

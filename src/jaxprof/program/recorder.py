@@ -104,6 +104,14 @@ class Recorder:
         if self._tap is not None:
             self._safely("measuring the function", self._tap.measure)
 
+    def abandon(self) -> None:
+        """Ends where nobody listens any more: the program is freed of what recording costs it, and nothing is told."""
+        if not self._over and os.getpid() == self._owner:
+            self._over = True
+            self._finder.remove()
+            for what, step in self._endings():
+                self._safely(what, step)
+
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Asks for a window in which JAX's profiler is on: for so many seconds or steps, or until `end_capture`."""
         self._waiting.append((seconds, steps))
@@ -165,6 +173,8 @@ class Recorder:
         self._emit(event)
         if isinstance(event, Compiled) and event.compile_seconds is not None:
             self._compiled = True
+            if self._sampler is not None:
+                self._sampler.compiled(event)
         if self._window is not None:
             self._window.take(event)
 

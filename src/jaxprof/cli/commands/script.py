@@ -10,7 +10,6 @@ import click
 from jaxprof.cli.commands.run import positive_seconds
 from jaxprof.cli.keeping import clear_place, new_writer
 
-
 _UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
 
 
