@@ -6,8 +6,10 @@ import os
 import re
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from textual.pilot import Pilot
@@ -18,8 +20,9 @@ from jaxprof.session import Session
 from jaxprof.store import LogWriter
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.devices import DeviceFacts
-from jaxprof.tui.live import ConductorLike, Made
+from jaxprof.tui.live import ConductorLike, Made, MadeForProgram
 from jaxprof.worker import Interpreter, Planned
+from jaxprof.worker.program import Program
 from jaxprof.workloads.model import Estimate, Parameter, Published, VariantCard, WorkloadCard
 
 NOW = 1_795_000_000.0
@@ -143,15 +146,27 @@ class FakeConductor:
 class Stage:
     """An app with everything faked, and the conductor that it has made."""
 
-    def __init__(self, path: Path | None = None, devices: Callable[[], Any] = StillDevices) -> None:
+    def __init__(self, path: Path | None = None, devices: Callable[[], Any] = StillDevices, **options: Any) -> None:
         self.conductor: FakeConductor | None = None
-        self.app = JaxprofApp(path, interpreter=PYTHON, make=self._make, devices=devices)
+        self.programs: list[FakeProgramConductor] = []
+        """Of every program that was started."""
+        self.app = JaxprofApp(
+            path, interpreter=PYTHON, make=self._make, make_program=self._make_program, devices=devices, **options
+        )
 
     def _make(self, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> Made:
         header = e.Header(session="feedfeedfeed", created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
         self.conductor = FakeConductor(header, listen)
         made: ConductorLike = self.conductor
         return made, Session(header), Path("/state/2026-11-18T11-06-40-feed.jaxprof")
+
+    def _make_program(
+        self, program: Program, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]
+    ) -> MadeForProgram:
+        header = e.Header(session="cafecafecafe", created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
+        made = FakeProgramConductor(header, program, listen)
+        self.programs.append(made)
+        return made, Session(header), Path(f"/state/2026-11-18T11-06-40-caf{len(self.programs)}.jaxprof")
 
 
 def card(name: str = "selu", **changes: Any) -> WorkloadCard:
@@ -269,3 +284,72 @@ def screen_text(app: Any) -> str:
 _CELL = (12.2, 24.4)
 """Width and height of a character in the picture."""
 _PICTURED = re.compile(r'<text[^>]*? x="([\d.]+)" y="([\d.]+)"[^>]* clip-path=[^>]*>([^<]*)</text>')
+
+
+class FakeProgramConductor:
+    """A program that does what the test says, and ends when it says so."""
+
+    def __init__(self, header: e.Header, program: Program, listen: Callable[[list[e.Event]], None]) -> None:
+        self.header = header
+        self.program = program
+        self.listen = listen
+        self.captured: list[tuple[float | None, int | None]] = []
+        self.cancelled: list[str] = []
+        self.closed = ""
+        self.exit_code: int | None = None
+        self.storage_failure: StorageError | None = None
+        self._end = threading.Event()
+        self._busy = False
+
+    @property
+    def busy(self) -> bool:
+        return self._busy
+
+    def start(self) -> str:
+        self._busy = True
+        began = monotonic()
+        self.emit(
+            e.RunPlanned(workload=self.program.name, variant="program", how="program", device="host"),
+            e.WorkerStarted(pid=4711, python="/venv/bin/python", monotonic_seconds=began),
+            e.ProgramStarted(argv=self.program.argv, how="script", directory="/home/me", monotonic_seconds=began),
+        )
+        return "r1"
+
+    def run(self) -> None:
+        """Blocks, as the real one does, until the program ends."""
+        assert self._end.wait(20), "the test never let the program end"
+        self._busy = False
+
+    def finish(self, exit_code: int = 0) -> None:
+        """The program ends."""
+        self.exit_code = exit_code
+        status = "ok" if exit_code == 0 else "failed"
+        error = f"exit code {exit_code}" if exit_code else ""
+        self.emit(
+            e.ProgramEnded(exit_code=exit_code, wall_seconds=1.5),
+            e.RunFinished(status=status, error=error),
+            e.RunClosed(
+                workload=self.program.name, variant="program", device="host", status=status, error=error
+            ),
+        )  # fmt: skip
+        self._end.set()
+
+    def emit(self, *events: e.Event) -> None:
+        """Says something of the program, as from the conductor's thread."""
+        self.listen([replace(event, run="r1") for event in events])
+
+    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
+        self.captured.append((seconds, steps))
+
+    def cancel(self, run: str) -> None:
+        self.cancelled.append(run)
+
+    def cancel_all(self) -> None:
+        self.cancelled.append("all")
+
+    def move_to(self, path: Path) -> None:
+        self.storage_failure = None
+
+    def close(self, reason: str = "finished") -> None:
+        self.closed = self.closed or reason
+        self._end.set()

@@ -77,8 +77,10 @@ class ScriptDialog(Dialog[Form | None]):
         return FileSuggester(Path.cwd, folders_only=True) if name == "directory" else None
 
     def _directory(self) -> Path:
+        """Where relative paths are meant from; also while the dialog is made, or taken away."""
+        fields = self.query("#directory").results(Input)
         try:
-            return read_directory(self._text("directory"))
+            return read_directory(next((field.value for field in fields), ""))
         except UsageError:
             return Path.cwd()
 

@@ -40,7 +40,7 @@ REASON_WORDS = {
 }
 COUNT, TIME, SHARE = 6, 10, 8
 STAGE = 9
-_STAGES_FROM = 92
+_STAGES_FROM = 112
 _PLACE_FROM = 10
 """Columns that are left beside a name before a place is shown in them."""
 

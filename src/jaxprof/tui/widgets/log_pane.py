@@ -30,15 +30,17 @@ class LogPane(ScrollView, can_focus=True):
         super().__init__(id=id)
         self._of_program = of_program
         self._lines: Sequence[LogLine] = ()
-        self._key: tuple[str, int] = ("", -1)
+        self._run = ""
+        self._last: LogLine | None = None
+        """The last line by itself: its number says nothing where lines are shown that the file does not have."""
 
     def show(self, run: str, lines: Sequence[LogLine]) -> None:
         """Shows the lines of `run`; at the end of them unless it was scrolled away from."""
-        last = lines[-1].seq if lines else 0
-        if (run, last) == self._key:
+        last = lines[-1] if lines else None
+        if run == self._run and last is self._last:
             return
-        follow = run != self._key[0] or self.scroll_offset.y >= self.max_scroll_y - 1
-        self._key, self._lines = (run, last), list(lines)
+        follow = run != self._run or self.scroll_offset.y >= self.max_scroll_y - 1
+        self._run, self._last, self._lines = run, last, list(lines)
         self.virtual_size = Size(self.size.width, len(self._lines))
         if follow:
             self.call_after_refresh(self.scroll_end, animate=False)

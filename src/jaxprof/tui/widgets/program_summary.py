@@ -79,7 +79,7 @@ def status_of(run: Run, found: ProgramResult) -> str:
 def state_in_words(run: Run, found: ProgramResult, silent: str = "") -> str:
     """How it ended."""
     if not found.ended:
-        return silent or ("not started" if run.program is None else "cut off")
+        return silent or ("not started" if run.status == "queued" else "cut off")
     if run.status == "cancelled":
         return "cancelled" if found.exit_code is None else f"cancelled, exit code {found.exit_code}"
     if found.exit_code is None:
