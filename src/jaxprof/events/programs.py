@@ -124,7 +124,7 @@ class Compiled(Event):
     sharding; at most 64, the rest is counted in `signature_more`."""
     signature_more: int = 0
     reason: str = ""
-    """In words; empty for `first`."""
+    """In words; empty for a plain `first`."""
     reason_code: str = "unknown"
     """One of `REASONS`."""
     op_by_op: bool = False

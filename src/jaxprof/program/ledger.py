@@ -284,7 +284,8 @@ class Ledger:
     def _close(self, row: Row) -> None:
         before = nearest(row.signature, self._history.earlier(row.key, row.signature))
         place_before = self._history.place(row.key, before) if before is not None else {}
-        reason = explain(row.signature, before, row.called_from, row.defined_at, place_before)
+        traced = "trace" in row.seconds or row.op_by_op
+        reason = explain(row.signature, before, row.called_from, row.defined_at, place_before, traced=traced)
         words = reason.words
         if row.failed:
             words = "; ".join(filter(None, [words, f"failed: {row.failed}"]))

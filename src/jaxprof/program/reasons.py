@@ -66,7 +66,9 @@ def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
 
 
 def _distance(now: Signature, before: Signature) -> int:
-    distance = (now.function != before.function) + (now.config != before.config) + (now.options != before.options)
+    distance = (now.function != before.function) + (now.options != before.options)
+    if now.config != before.config:
+        distance += len(set(now.config) - set(before.config)) or 1
     if now.names != before.names:
         return distance + 1 + abs(len(now.names) - len(before.names)) + len(now.names) // 2
     distance += (now.structure != before.structure) + (now.keywords != before.keywords)
@@ -94,10 +96,15 @@ def explain(
     called_from: dict[str, Any],
     defined_at: dict[str, Any],
     before_called_from: dict[str, Any],
+    *,
+    traced: bool = True,
 ) -> Reason:
-    """Why `now` was compiled, when the nearest compilation of the same function was `before`."""
+    """Why `now` was compiled, when the nearest compilation of the same function was `before`.
+
+    `traced` is False where the trace was still there from another time.
+    """
     if before is None:
-        return Reason("first")
+        return Reason("first", _first(now, traced))
     if not now.known or not before.known:
         return Reason("unknown", "the arguments of this call could not be seen")
     differences = sorted(
@@ -113,6 +120,14 @@ def explain(
     if len(differences) > _DIFFERENCES_NAMED:
         named.append(f"and {len(differences) - _DIFFERENCES_NAMED} more differences")
     return Reason(differences[0].code, "; ".join(named))
+
+
+def _first(now: Signature, traced: bool) -> str:
+    if now.under:
+        return f"the first time under {now.under}"
+    return (
+        "" if traced or now.function is None else "the first as a program of its own: it was traced in another before"
+    )
 
 
 def _function(

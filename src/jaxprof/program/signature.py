@@ -28,6 +28,15 @@ class Leaf:
     static: str = ""
     """The value of a static argument, in words."""
     static_hash: int = 0
+    digest: int = field(default=0, compare=False, repr=False)
+    """Hash of the fields above, reckoned once."""
+
+    def __post_init__(self) -> None:
+        content = (self.shape, self.dtype, self.weak, self.sharding, self.placed, self.static, self.static_hash)
+        object.__setattr__(self, "digest", hash(content))
+
+    def __hash__(self) -> int:
+        return self.digest
 
     @property
     def is_static(self) -> bool:
@@ -57,11 +66,11 @@ class Signature:
     options: tuple[tuple[str, str], ...] = ()
     """Those of `jax.jit`."""
     config: tuple[tuple[str, str], ...] = ()
-    digest: int = field(default=0, compare=False)
+    digest: int = field(default=0, compare=False, repr=False)
     """Hash of the fields above, reckoned once."""
 
     def __post_init__(self) -> None:
-        content = (self.function, self.names, tuple(map(id, self.leaves)), self.keywords, self.structure, self.under)
+        content = (self.function, self.names, self.leaves, self.keywords, self.structure, self.under)
         object.__setattr__(self, "digest", hash((*content, self.options, self.config)))
 
     def __hash__(self) -> int:

@@ -1,0 +1,212 @@
+"""Recompilations of every kind, planted in a real program: what the ledger says of each, on every jax that is here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PLANTED = Path(__file__).with_name("planted.py")
+SOURCE = Path(__file__).parents[2] / "src"
+FURTHER_PYTHONS = list(filter(None, os.environ.get("JAXPROF_TEST_PYTHONS", "").split(os.pathsep)))
+
+Told = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module", params=[sys.executable, *FURTHER_PYTHONS])
+def told(request: pytest.FixtureRequest) -> Told:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    done = subprocess.run(
+        [request.param, str(PLANTED)], env=environment, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    result: Told = json.loads(done.stdout)
+    return result
+
+
+def rows(told: Told, case: str, function: str | None = None) -> list[dict[str, Any]]:
+    found = told[case]["rows"]
+    assert all(row["event"] == "compiled" for row in found), found
+    return [row for row in found if not row["op_by_op"] and function in (None, row["function"])]
+
+
+def line_of(mark: str) -> int:
+    lines = PLANTED.read_text(encoding="utf-8").splitlines()
+    (number,) = [number for number, line in enumerate(lines, 1) if line.endswith(f"# line: {mark}")]
+    return number
+
+
+REASONS = {
+    "shape": [("first", ""), ("shape", "argument x: f32[4] → f32[3]")],
+    "dtype": [("first", ""), ("dtype", "argument x: f32[4] → i32[4]")],
+    "weak_type": [("first", ""), ("weak_type", "argument y: weak type f32[] → f32[]")],
+    "structure": [
+        ("first", ""),
+        ("structure", "argument params['b']: new"),
+        ("shape", "argument params['w']: f32[4] → f32[3]"),
+    ],
+    "several": [("first", ""), ("shape", "argument x: f32[4] → f32[3]; argument y: f32[4] → i32[4]")],
+    "nearest_earlier": [
+        ("first", ""),
+        ("shape", "argument x: f32[4] → f32[2,2]; argument y: f32[4] → f32[3]"),
+        ("shape", "argument x: f32[2,2] → f32[4]"),
+    ],
+    "static_argument": [
+        ("first", ""),
+        ("static_argument", "static argument n: 3 → 4"),
+        ("structure", "argument n: by name → by position"),
+    ],
+    "static_positions": [("first", ""), ("static_argument", "static argument mode: 'train' → 'test'")],
+    "static_dataclass": [
+        ("first", ""),
+        (
+            "static_argument",
+            "static argument options: Options(width=3, name='mlp') → Options(width=4, name='mlp')",
+        ),
+    ],
+    "unhashable_static": [],
+    "same_function_jitted_again": [("first", "")],
+    "config": [
+        ("first", ""),
+        ("config", "config jax_default_matmul_precision: None → float32"),
+        ("config", "config jax_enable_x64: False → True"),
+    ],
+    "sharding": [
+        ("first", ""),
+        ("sharding", "argument x: other sharding: not committed → one device cpu:1"),
+        ("sharding", "argument x: other sharding: one device cpu:1 → P('data') over 4 devices"),
+    ],
+    "donated": [("first", ""), ("config", "jit option donate_argnames: not set → ('x',)")],
+    "cleared": [
+        ("first", ""),
+        (
+            "unknown",
+            "the same function and signature again: the caches were cleared (jax.clear_caches) or evicted",
+        ),
+    ],
+    "traced_within": [("first", ""), ("first", "the first as a program of its own: it was traced in another before")],
+    "transformed": [("first", "the first time under vmap"), ("first", "")],
+    "control_flow": [("first", ""), ("first", "")],
+    "custom_rule": [("first", "")],
+    "by_hand": [("first", "")],
+    "lowered_only": [("first", "")],
+    "traced_only": [],
+    "raises": [],
+    "thread": [("first", "")],
+}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_the_reason_is_told_in_words(told: Told, case: str) -> None:
+    assert [(row["reason_code"], row["reason"]) for row in rows(told, case)] == REASONS[case]
+
+
+def test_nothing_went_wrong_and_nothing_is_kept(told: Told) -> None:
+    end = told["end"]
+    assert end["problems"] == 0
+    assert end["running"] == []
+    assert end["alive"] == [False, False, False]
+    assert end["threads"] == 1
+
+
+def test_a_new_function_is_told_with_both_lines(told: Told) -> None:
+    called, defined = line_of("new_function called"), line_of("new_function defined")
+    found = rows(told, "new_function")
+    assert [row["reason_code"] for row in found] == ["first", "new_function", "new_function"]
+    assert found[2]["reason"] == (
+        f"new function object each time: jit at planted.py:{called} (defined at planted.py:{defined})"
+    )
+    assert [row["reason_code"] for row in rows(told, "new_partial")] == ["first", "new_function"]
+
+
+def test_a_row_says_where_it_was_called_and_what_it_took(told: Told) -> None:
+    row = rows(told, "shape")[1]
+    assert row["called_from"] == {"file": str(PLANTED), "line": line_of("shape"), "function": "shape"}
+    assert row["defined_at"] == {"file": str(PLANTED), "line": line_of("shape") - 2}
+    assert not row["library"]
+    assert all(row[f"{stage}_seconds"] > 0 for stage in ("trace", "lower", "compile"))
+    assert row["operations"] >= 1
+    assert row["cache"] == "off"
+    assert row["signature"] == [{"name": "x", "type": "f32[3]"}]
+
+
+def test_static_arguments_and_shardings_are_in_the_signature(told: Told) -> None:
+    (options,) = [leaf for leaf in rows(told, "static_dataclass")[0]["signature"] if leaf.get("static")]
+    assert options == {"name": "options", "type": "Options(width=3, name='mlp')", "static": True}
+    assert rows(told, "sharding")[2]["signature"] == [
+        {"name": "x", "type": "f32[8]", "sharding": "P('data') over 4 devices"}
+    ]
+
+
+def test_stages_that_did_not_happen_have_no_time(told: Told) -> None:
+    assert rows(told, "traced_within")[1]["trace_seconds"] is None
+    assert rows(told, "sharding")[1]["trace_seconds"] is None
+    assert rows(told, "lowered_only")[0]["compile_seconds"] is None
+    by_hand = rows(told, "by_hand")[0]
+    assert by_hand["called_from"]["line"] == line_of("by_hand")
+    assert all(by_hand[f"{stage}_seconds"] > 0 for stage in ("trace", "lower", "compile"))
+
+
+def test_the_arguments_under_vmap_are_those_of_the_program(told: Told) -> None:
+    assert rows(told, "transformed")[0]["signature"] == [{"name": "x", "type": "f32[5,4]"}]
+
+
+def test_scan_outside_jit_is_compiled_for_each_new_body(told: Told) -> None:
+    scans = [row for row in told["scan_outside_jit"]["rows"] if row["function"] == "scan"]
+    assert [row["reason_code"] for row in scans] == ["first", "new_function"]
+    assert all(row["op_by_op"] for row in scans)
+
+
+def test_parallel_functions_have_the_users_name(told: Told) -> None:
+    assert [row["function"] for row in rows(told, "parallel", "<lambda>")] == ["<lambda>", "<lambda>"]
+
+
+def test_callable_objects_are_named_after_their_type(told: Told) -> None:
+    called, first, second = rows(told, "objects")
+    assert (called["function"], called["defined_at"]["line"]) == ("Layer", line_of("layer"))
+    assert (first["function"], first["reason_code"]) == ("apply", "first")
+    assert second["reason"] == "static argument self: Layer → another Layer"
+
+
+def test_primitives_outside_jit_are_marked(told: Told) -> None:
+    found = told["op_by_op"]["rows"]
+    assert found
+    assert all(row["op_by_op"] and row["library"] for row in found)
+    assert found[-1]["called_from"]["function"] == "op_by_op"
+
+
+def test_large_constants_are_found(told: Told) -> None:
+    assert rows(told, "constant")[0]["constants"] == [{"type": "f32[300,300]", "bytes": 360_000}]
+    assert rows(told, "shape")[0]["constants"] == []
+
+
+def test_other_threads_are_named(told: Told) -> None:
+    assert rows(told, "thread")[0]["thread"] == "loader"
+    assert rows(told, "shape")[0]["thread"] == ""
+
+
+def test_the_persistent_cache_is_told(told: Told) -> None:
+    first, second = rows(told, "persistent_cache")
+    assert (first["cache"], first["saved_seconds"]) == ("miss", None)
+    assert second["cache"] == "hit"
+    assert isinstance(second["saved_seconds"], float)
+
+
+def test_outermost_traces_are_offered_with_their_call(told: Told) -> None:
+    assert told["traced_within"]["calls"] == ["<lambda>"]
+    assert told["static_argument"]["calls"] == ["repeat", "repeat", "repeat"]
+
+
+def test_the_seconds_of_the_main_thread_cover_its_rows(told: Told) -> None:
+    every = [row for case, part in told.items() if case != "end" for row in part["rows"] if not row["thread"]]
+    for stage in ("trace", "lower", "compile"):
+        total = sum(row[f"{stage}_seconds"] or 0.0 for row in every)
+        assert total <= told["end"]["seconds"][stage] * 1.001
+    compiled = sum(row["compile_seconds"] or 0.0 for row in every)
+    assert compiled == pytest.approx(told["end"]["seconds"]["compile"], rel=0.02)
