@@ -27,6 +27,7 @@ COMMANDS = {
     "hlo": ("hlo", "What XLA made of a program: kernels, costs, barriers, findings, texts; here or elsewhere."),
     "target": ("target", "Install compilers for devices that are not here, for `hlo TARGET --for h100`."),
     "import": ("import_", "Make a session of a profile that was recorded elsewhere."),
+    "attach": ("attach", "Capture a program that runs jax.profiler.start_server."),
     "export": ("export", "Write the timeline of a run for ui.perfetto.dev."),
     "sessions": ("sessions", "List, rename, delete and prune the kept sessions."),
     "completion": ("completion", "Print the completion script of a shell."),
