@@ -1,4 +1,4 @@
-"""Whether a thread runs or is blocked: its CPU clock, and how long the scheduler kept ours from running.
+"""Whether a thread runs or is blocked: its CPU clock, and what the system did with it.
 
 Read from another thread, without a signal and without touching the program. Where a system has no such clock the answer
 is None, and what follows from it is unknown.
@@ -6,15 +6,21 @@ is None, and what follows from it is unknown.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Final
+
+_resource: ModuleType | None
+try:
+    import resource as _resource
+except ImportError:  # Windows
+    _resource = None
+if _resource is not None and not hasattr(_resource, "RUSAGE_THREAD"):  # macOS
+    _resource = None
 
 RUNNING_SHARE: Final = 0.3
 """A thread whose CPU clock went on by more than this share of the time between two readings was running."""
-_HIGH_DESCRIPTOR: Final = 700
-"""Descriptors below are left to the program, which may count on the numbers that it gets."""
 
 
 class CpuClock:
@@ -59,41 +65,21 @@ class RunningTest:
         return cpu_ended - self._cpu_began > RUNNING_SHARE * (ended - self._began)
 
 
-class RunDelay:
-    """Seconds that the creating thread was ready to run and another had the CPU (Linux: the second field of schedstat).
-
-    Tells a late awakening that the scheduler caused from one that the interpreter's lock caused.
-    """
-
-    def __init__(self) -> None:
-        self._descriptor = _open_high("/proc/thread-self/schedstat")
-
-    def seconds(self) -> float | None:
-        """So far; None where it cannot be known."""
-        if self._descriptor is None:
-            return None
-        try:
-            fields = os.pread(self._descriptor, 96, 0).split()
-            return int(fields[1]) * 1e-9
-        except (OSError, ValueError, IndexError):  # the program closed it, or the number is another file now
-            self._descriptor = None
-            return None
-
-    def close(self) -> None:
-        """Nothing is read any more."""
-        if self._descriptor is not None and self.seconds() is not None:
-            os.close(self._descriptor)
-        self._descriptor = None
-
-
-def _open_high(path: str) -> int | None:
-    try:
-        import fcntl
-
-        low = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            return fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH_DESCRIPTOR)
-        finally:
-            os.close(low)
-    except (ImportError, OSError):
+def own_switches() -> int | None:
+    """How often the calling thread has given up the CPU to wait for something; None where that is not told."""
+    if _resource is None:
         return None
+    return int(_resource.getrusage(_resource.RUSAGE_THREAD).ru_nvcsw)
+
+
+def run_delay_seconds(task: int) -> float:
+    """For how long a thread of this process was ready to run while others had the CPU; 0 where that is not told.
+
+    `task`: its number in the system (`native_id`). Linux tells; no descriptor is kept open, the numbers are the
+    program's. The interpreter's lock is let go of meanwhile.
+    """
+    try:
+        with open(f"/proc/self/task/{task}/schedstat", "rb", buffering=0) as stream:
+            return int((stream.read(96) or b"").split()[1]) * 1e-9
+    except (OSError, ValueError, IndexError):
+        return 0.0

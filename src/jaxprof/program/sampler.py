@@ -8,17 +8,19 @@ sampler measures how long it had to wait for the lock: if at all, then the main 
 from __future__ import annotations
 
 import _thread
+import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from jaxprof.events import Compiled, Event, StageRunning, WarningRaised
 from jaxprof.program.arrays import ArrayCounter
-from jaxprof.program.cpu_clock import CpuClock, RunDelay, RunningTest
-from jaxprof.program.lock_wait import FREE, PYTHON, LockWaits
-from jaxprof.program.stack import read_stack
-from jaxprof.program.states import Classifier
+from jaxprof.program.cpu_clock import CpuClock, RunningTest, own_switches, run_delay_seconds
+from jaxprof.program.lock_wait import Wait, judge_wait
+from jaxprof.program.stack import Stack, read_stack
+from jaxprof.program.states import Classifier, Seen
 from jaxprof.program.steps import StepCounter
 from jaxprof.program.stretch import Stretch
 from jaxprof.program.transfers import SampledTransfers
@@ -65,7 +67,6 @@ class Sampler:
         self._cpu = CpuClock(main_thread)
         self._running_test = RunningTest(self._cpu)
         self._classifier = Classifier()
-        self._waits = LockWaits()
         self._arrays = ArrayCounter()
         self._steps = StepCounter(main_thread)
         self._transfers = SampledTransfers()
@@ -103,13 +104,12 @@ class Sampler:
             self._over.release()
 
     def _sample_until_stopped(self) -> None:
-        self._delay = RunDelay()
+        self._task = self._main_task()
         now = time.monotonic()
         self._stretch = Stretch(self._began)
-        self._last_at, self._last_cpu = now, self._cpu.seconds()
+        self._last_at, self._last_cpu, self._last_delay = now, self._cpu.seconds(), run_delay_seconds(self._task)
         self._last_stages = self._ledger.stage_seconds()
         self._own_began = time.thread_time()
-        self._last_delay = self._delay.seconds()
         if now > self._began:
             self._send_stretch(now, least="import")
         next_tick = now
@@ -120,60 +120,62 @@ class Sampler:
                 turn = (turn + _GOLDEN) % 1.0  # not in step with the program's own loop
                 pause = self._interval * (0.5 + turn)
                 due = time.monotonic() + pause
+                before = own_switches()
                 stopped = self._stop.acquire(True, pause)
-                now = time.monotonic()
-                self._sample(now, now - due, stopped=stopped)
+                now, after = time.monotonic(), own_switches()
+                switches = None if before is None or after is None else after - before
+                self._sample(now, judge_wait(now - due, switches), stopped=stopped)
                 if stopped or now - self._stretch.began >= max(STRETCH_SECONDS, GROWTH * (now - self._began)):
                     self._send_stretch(now)
                 if now >= next_tick or stopped:
                     next_tick = now + TICK_SECONDS
                     self._tick(now)
-                self._last_delay = self._delay.seconds()
         finally:
             self._steps.close()
-            self._delay.close()
 
-    def _sample(self, now: float, late_seconds: float, *, stopped: bool) -> None:
+    def _sample(self, now: float, wait: Wait, *, stopped: bool) -> None:
         """Looks at the stack once, for the time since the last look. Nothing here may let go of the interpreter's lock
         before the stack is read: what the thread was at would be over."""
         self._running_test.begin()
-        cpu = self._cpu.seconds()
-        stages = self._ledger.stage_seconds()
+        stages, cpu = self._ledger.stage_seconds(), self._cpu.seconds()
         seconds = now - self._last_at
         passed = {name: max(0.0, value - self._last_stages.get(name, 0.0)) for name, value in stages.items()}
-        cpu_seconds = cpu - self._last_cpu if cpu is not None and self._last_cpu is not None else None
+        ran = None if cpu is None or self._last_cpu is None else max(0.0, cpu - self._last_cpu)
         self._last_at, self._last_cpu, self._last_stages = now, cpu, stages
         if stopped:  # the stack is at our own end
-            self._stretch.add(None, seconds, running=True, stages=passed, cpu_seconds=cpu_seconds)
+            self._stretch.add(None, seconds, running=True, stages=passed, busy_seconds=ran)
             return
         stack = read_stack(sys._current_frames().get(self._main_thread))
+        running = self._running_test.end() is not False
         stage = self._main_stage() if any(passed.values()) else ""
+        seen = self._understand(stack, stage, before=wait.let_in)
+        share = ran / seconds if ran is not None and seconds > 0 else None
+        running = running or wait.waited or (share is not None and share > seen.running_above)
+        self._stretch.add(seen, seconds, running=running, stages=passed, stage=stage, busy_seconds=ran)
+        if not stage:
+            self._steps.saw(seen.loop, seconds)
+            if seen.implicit and seen.line is not None:
+                self._transfers.saw(seen.implicit, seen.line, seconds, stack.array_bytes)
+
+    def _understand(self, stack: Stack, stage: str, *, before: bool) -> Seen:
         while self._compiled_lines:
             self._classifier.compiled_at(*self._compiled_lines.pop())
         if stage == "compile":
             self._classifier.compiling_at(stack)
         seen = self._classifier.classify(stack)
-        running = self._running_test.end() is not False
-        if not stage:
-            code = stack.codes[0] if stack.codes else None
-            wait = self._waits.judge(late_seconds, self._scheduler_seconds(), code, lets_go=seen.lets_go(running))
-            running = running or wait != FREE
-            seen = seen.before() if wait == PYTHON else seen
-            self._steps.saw(seen.loop, seconds)
-            if seen.implicit and seen.line is not None:
-                self._transfers.saw(seen.implicit, seen.line, seconds, stack.array_bytes)
-        self._stretch.add(seen, seconds, running=running, stages=passed, stage=stage, cpu_seconds=cpu_seconds)
+        return seen.before() if before and not stage else seen
 
-    def _scheduler_seconds(self) -> float | None:
-        """What the scheduler kept us waiting since the last sample."""
-        delay = self._delay.seconds()
-        return delay - self._last_delay if delay is not None and self._last_delay is not None else None
+    def _main_task(self) -> int:
+        threads = {thread.ident: thread.native_id for thread in threading.enumerate()}
+        return threads.get(self._main_thread) or os.getpid()
 
     def _main_stage(self) -> str:
         return next((item.stage for item in self._ledger.running() if not item.thread), "")
 
     def _send_stretch(self, now: float, least: str = "host_busy") -> None:
-        own = time.thread_time()
+        own, delay = time.thread_time(), run_delay_seconds(self._task)
+        self._stretch.delayed(delay - self._last_delay, now)
+        self._last_delay = delay
         self._emit(self._stretch.event(now, own - self._own_began, least))
         taken, self._stretch = self._stretch.samples, Stretch(now)
         if taken > 0:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from jaxprof.program.places import JAX, OWN, STDLIB, USER, file_kind
+from jaxprof.program.places import JAX, OWN, STDLIB, USER, frame_kind
 
 DEEPEST: Final = 300
 """Frames looked at, from the innermost on: deep recursion must not make a sample expensive."""
@@ -61,7 +61,7 @@ def read_stack(frame: FrameType | None) -> Stack:
     stack = Stack()
     while frame is not None and len(stack.codes) < DEEPEST:
         code = frame.f_code
-        kind = file_kind(code.co_filename)
+        kind = frame_kind(frame)
         if kind == JAX and code.co_name in _ARRAY_FRAMES and stack.ready is None and USER not in stack.kinds:
             _read_array(stack, frame)
         stack.codes.append(code)

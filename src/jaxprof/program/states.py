@@ -103,15 +103,19 @@ class Seen:
         """One of `PROGRAM_STATES`."""
         return STATES[self.kind][0 if running else 1]
 
-    def lets_go(self, running: bool) -> bool:
-        """Whether the stack is at a call that may let go of the interpreter's lock by itself."""
-        return self.kind in (SYNC, COMPILED, DISPATCH, TRANSFER) or not running
+    @property
+    def running_above(self) -> float:
+        """A thread that ran for more than this share of the time around the sample counts as running, also where it
+        seems blocked: it may only be waiting for the interpreter's lock, which the asker holds."""
+        return 0.5 if self.kind == DISPATCH else 0.9
 
     def before(self) -> Seen:
-        """What ran just before: Python, on the way to this line; a loader's Python and an import are those still."""
-        kind = self.kind if self.kind in (DATA, IMPORT) else HOST
+        """What ran just before, when this call could not be entered yet for want of the interpreter's lock: Python, on
+        the way to this line. Loading, importing and copying hold that lock themselves, and are what they seem."""
+        if self.kind not in (COMPILED, SYNC):
+            return self
         line = Line(self.line.file, self.line.line, self.line.function, "") if self.line else None
-        return Seen(kind, line, self.loop)
+        return Seen(HOST, line, self.loop)
 
 
 class Classifier:
@@ -179,7 +183,7 @@ class Classifier:
             return SYNC
         value = look_up(spot.callee, stack.codes[at], stack.globals[at]) if spot.is_call else None
         maker = compiled_by(value)
-        if maker == "user" or self._is_site(stack, at, spot):
+        if maker == "user" or (not maker and self._is_site(stack, at, spot)):
             return COMPILED
         if names or maker == "jax" or _reads_arrays(value):
             return DISPATCH

@@ -30,8 +30,8 @@ class Stretch:
     running: _Weights = field(default_factory=lambda: defaultdict(float))
     blocked: _Weights = field(default_factory=lambda: defaultdict(float))
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
-    cpu: float | None = 0.0
-    """CPU seconds outside the stages; None where there is no such clock."""
+    busy: float | None = 0.0
+    """Seconds outside the stages for which the thread ran; None where there is no such clock."""
 
     def add(
         self,
@@ -41,7 +41,7 @@ class Stretch:
         running: bool,
         stages: dict[str, float],
         stage: str = "",
-        cpu_seconds: float | None = None,
+        busy_seconds: float | None = None,
     ) -> None:
         """A sample that stands for the `seconds` before it, of which `stages` were spent compiling.
 
@@ -52,16 +52,22 @@ class Stretch:
         for name, value in stages.items():
             self.stages[name] += value
         rest = max(0.0, seconds - in_stages)
-        if cpu_seconds is None:
-            self.cpu = None
-        elif self.cpu is not None and seconds > 0:
-            self.cpu += cpu_seconds * rest / seconds
+        if busy_seconds is None:
+            self.busy = None
+        elif self.busy is not None and seconds > 0:
+            self.busy += busy_seconds * rest / seconds
         if seen is None:
             return
         if stage:
             self.stage_lines[stage, seen.line] += in_stages
         elif rest > 0:
             (self.running if running else self.blocked)[seen.state(running), seen.line] += rest
+
+    def delayed(self, seconds: float, now: float) -> None:
+        """The thread would have run for so much longer in this stretch, had the scheduler let it."""
+        total = now - self.began
+        if self.busy is not None and total > 0:
+            self.busy += seconds * max(0.0, 1.0 - sum(self.stages.values()) / total)
 
     def event(self, now: float, own_seconds: float | None, least: str = "host_busy") -> ProgramSampled:
         """The stretch until `now`. `least`: the state where no sample speaks for any."""
@@ -92,9 +98,9 @@ class Stretch:
         if not on and not off:
             return {(least, None): rest}
         ran = rest * on / (on + off)
-        if self.cpu is not None:
-            ran = min(rest, self.cpu)
-            if not off:  # never seen blocked: the scheduler had it wait
+        if self.busy is not None:
+            ran = min(rest, self.busy)
+            if not off:  # never seen blocked
                 ran = rest
             elif not on and ran < _WORTH_A_STATE * rest:
                 ran = 0.0
