@@ -7,6 +7,7 @@ no pickled objects: what cannot be said is told with its reason.
 from __future__ import annotations
 
 import gc
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from typing import Any, Final
 from jaxprof.program.kept_arguments import key_kind
 from jaxprof.workloads.callables import in_order, layers, written_function
 from jaxprof.workloads.check import is_key
+from jaxprof.workloads.find import dotted_name
 from jaxprof.workloads.specs import array_text
 
 _LONGEST: Final = 1 << 18
@@ -118,9 +120,19 @@ def _container_text(value: Any, path: str) -> str:
     if type(value) is dict and all(type(key) in (str, int) for key in value):
         return "{" + ", ".join(f"{key!r}: {_text(item, f'{path}[{key!r}]')}" for key, item in value.items()) + "}"
     kind = type(value)
-    if isinstance(value, tuple) and hasattr(kind, "_fields") and kind.__module__ != "__main__":
+    module = _importable_name(kind.__module__)
+    if isinstance(value, tuple) and hasattr(kind, "_fields") and module and "<locals>" not in kind.__qualname__:
         fields = [f"{name}={_text(getattr(value, name), f'{path}.{name}')}" for name in kind._fields]
-        text = f"{kind.__module__}:{kind.__qualname__}({', '.join(fields)})"
-        if "<locals>" not in text:
-            return text
+        return f"{module}:{kind.__qualname__}({', '.join(fields)})"
     raise Unwritable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which a session cannot hold")
+
+
+def _importable_name(module: str) -> str:
+    """The name under which `module` is imported where the function is run again; the program itself has one, too."""
+    if module != "__main__":
+        return module
+    main = sys.modules.get("__main__")
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return str(spec.name)
+    return dotted_name(Path(file).resolve())[0] if file else ""

@@ -55,7 +55,7 @@ def collect(address: Address, seconds: float, folder: Path, interpreter: Interpr
     Raises UsageError where nobody is there or xprof is missing, WorkerError where no profile came.
     """
     if interpreter.jax is None:
-        raise UsageError(f"{interpreter.path} has no jax", "--python PATH names an interpreter that has jax and xprof.")
+        raise UsageError(f"{interpreter.path} has no jax", "--python PATH names one that has jax and xprof.")
     host = _reachable(address)
     command = [
         *(interpreter.path, "-u", "-m", "jax.collect_profile", str(address.port), str(round(seconds * 1000))),
@@ -67,7 +67,7 @@ def collect(address: Address, seconds: float, folder: Path, interpreter: Interpr
         if said is None:
             raise WorkerError(
                 f"{address} took the request, and sent no profile within {seconds + PATIENCE_SECONDS:.0f} s",
-                "Is it a profiler's port? A server of jax 0.7.2 does not answer xprof's client; those of 0.10 and 0.12 do.",
+                "Is it a profiler's port? A server of jax 0.7.2 does not answer xprof; those of 0.10 and 0.12 do.",
             )
         if _WRITTEN not in said:
             raise _failure(said.decode(errors="replace"), address, seconds, interpreter)
@@ -81,7 +81,7 @@ def _reachable(address: Address) -> str:
     except socket.gaierror:
         raise UsageError(f"there is no host {address.host!r}", _EXAMPLE) from None
     except TimeoutError:
-        raise UsageError(f"{address} does not answer", "A firewall? An SSH tunnel leads there: ssh -L.") from None
+        raise UsageError(f"{address} does not answer", "Behind a firewall, an SSH tunnel helps.") from None
     except OSError as error:
         raise UsageError(f"nobody listens at {address}: {error.strerror or error}", _LISTENS_ELSEWHERE) from None
 

@@ -180,7 +180,7 @@ def _load_file(place: str) -> ModuleType:
         raise UsageError(f"there is no file {place}", mend)
     if path.is_dir() or path.suffix != ".py":
         raise UsageError(f"{place} is not a Python file", "Give path/to/file.py:function.")
-    dotted, root = _dotted(path)
+    dotted, root = dotted_name(path)
     _first_on_path(root)
     try:
         found = importlib.util.find_spec(dotted)
@@ -191,7 +191,7 @@ def _load_file(place: str) -> ModuleType:
         raise _broken(place, error, path) from error
 
 
-def _dotted(path: Path) -> tuple[str, Path]:
+def dotted_name(path: Path) -> tuple[str, Path]:
     """The file's name as a module, with the packages around it, and the folder from which it is imported."""
     parts, folder = [path.stem], path.parent
     while (folder / "__init__.py").exists():
