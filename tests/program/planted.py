@@ -199,6 +199,58 @@ def transformed() -> None:
 
 
 @case
+def derived() -> None:
+    def loss(x: Any) -> Any:
+        return (x**2).sum()
+
+    jitted = jax.jit(loss)
+    jax.grad(jitted)(FOUR)
+    jitted(FOUR)
+
+
+@case
+def within_a_trace() -> None:
+    def outer(x: Any) -> Any:
+        with jax.ensure_compile_time_eval():
+            scale = inner(THREE)
+        return x * scale[0]
+
+    inner = jax.jit(lambda q: q * 7)
+    jax.jit(outer)(FOUR)
+
+
+@case
+def nothing_for_an_argument() -> None:
+    step = jax.jit(lambda x, mask: x)
+    step(FOUR, None)
+    step(FOUR, FOUR)
+
+
+@case
+def method_of_each_instance() -> None:
+    class Network:
+        def __init__(self) -> None:
+            self.step = jax.jit(self.forward)
+
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+    for _ in range(2):
+        Network().step(FOUR)
+
+
+@case
+def forked() -> None:
+    child = os.fork()
+    if child == 0:
+        # JAX itself is not to be used in a forked child: only its listener is
+        LEDGERS[0].stage_began("trace", "forked", sys._getframe())
+        os._exit(len(LEDGERS[0].running()))
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+
+
+@case
 def control_flow() -> None:
     def body(carry: Any, x: Any) -> Any:
         return jax.lax.cond(x > 0, lambda c: c + 1, lambda c: c, carry), x
@@ -314,6 +366,7 @@ def persistent_cache() -> None:
         compilation_cache.reset_cache()
 
 
+LEDGERS: list[Ledger] = []
 KEPT: list[weakref.ref[Any]] = []
 
 
@@ -339,6 +392,7 @@ def main() -> None:
     ledger = Ledger(events.append)
     ledger.attach()
     calls: list[str] = []
+    LEDGERS.append(ledger)
     ledger.on_call = lambda function, name, args, kwargs: calls.append(name)
     told: dict[str, Any] = {}
     for name in sys.argv[1:] or CASES:

@@ -92,6 +92,8 @@ REASONS = {
     ],
     "traced_within": [("first", ""), ("first", "the first as a program of its own: it was traced in another before")],
     "transformed": [("first", "the first time under vmap"), ("first", "")],
+    "nothing_for_an_argument": [("first", ""), ("structure", "argument mask: new")],
+    "forked": [],
     "control_flow": [("first", ""), ("first", "")],
     "custom_rule": [("first", "")],
     "by_hand": [("first", "")],
@@ -151,6 +153,27 @@ def test_stages_that_did_not_happen_have_no_time(told: Told) -> None:
     by_hand = rows(told, "by_hand")[0]
     assert by_hand["called_from"]["line"] == line_of("by_hand")
     assert all(by_hand[f"{stage}_seconds"] > 0 for stage in ("trace", "lower", "compile"))
+
+
+def test_programs_derived_by_grad_are_not_taken_for_the_function(told: Told) -> None:
+    *derived, plain = rows(told, "derived", "loss")
+    assert derived[0]["reason"] == "the first time under grad"
+    assert plain["reason_code"] == "first"
+    assert [leaf["name"] for leaf in plain["signature"]] == ["x"]
+
+
+def test_a_compilation_within_a_trace_takes_its_time_out_of_it(told: Told) -> None:
+    inner, outer = rows(told, "within_a_trace")
+    assert inner["signature"] == [{"name": "q", "type": "f32[3]"}]
+    assert inner["reason"] == ""
+    assert outer["function"] == "outer"
+    assert outer["began_seconds"] < inner["began_seconds"]
+    inside = inner["lower_seconds"] + inner["compile_seconds"]
+    assert outer["began_seconds"] + outer["trace_seconds"] + inside < outer["monotonic_seconds"]
+
+
+def test_a_method_that_each_instance_jits_is_a_new_function(told: Told) -> None:
+    assert [row["reason_code"] for row in rows(told, "method_of_each_instance")] == ["first", "new_function"]
 
 
 def test_the_arguments_under_vmap_are_those_of_the_program(told: Told) -> None:

@@ -51,7 +51,7 @@ def read_call(frame: FrameType | None, name: str) -> Call:
             options = options or _jit_options(values)
             if code.co_flags & _VARARGS:
                 positional, keywords = _variable_arguments(code, values)
-                function = _callable_of(code, values, name)
+                function = _callable_of(code, values, name, jitted=bool(_jit_options(values)))
                 if function is not None:
                     call.function, call.args, call.kwargs, call.options = function, positional, keywords, options
                     break
@@ -76,13 +76,23 @@ def _variable_arguments(code: CodeType, values: dict[str, Any]) -> tuple[tuple[A
     )
 
 
-def _callable_of(code: CodeType, values: dict[str, Any], name: str) -> Any:
-    """The callable named `name` among the closure and the plain parameters of a frame."""
+def _callable_of(code: CodeType, values: dict[str, Any], name: str, *, jitted: bool) -> Any:
+    """The callable named `name` among the closure and the plain parameters of a frame.
+
+    The frame must be that of a jit, or the callable itself be jitted: `grad` and `vmap` hold functions of that name,
+    too, and call programs that are derived from them.
+    """
     for variable in (*code.co_freevars, *code.co_varnames[: code.co_argcount]):
         candidate = values.get(variable)
-        if candidate is not None and not isinstance(candidate, type) and name_matches(candidate, name):
+        if candidate is None or isinstance(candidate, type) or not name_matches(candidate, name):
+            continue
+        if jitted or (variable not in code.co_freevars and _is_jitted(candidate)):
             return candidate
     return None
+
+
+def _is_jitted(function: Any) -> bool:
+    return type(function).__module__.startswith("jax") and hasattr(function, "lower") and hasattr(function, "trace")
 
 
 def _jit_options(values: dict[str, Any]) -> dict[str, Any]:

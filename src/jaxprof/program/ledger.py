@@ -206,6 +206,7 @@ class Ledger:
         row = Row(name, now, name, thread.name, place)
         self._describe(row, call)
         outer = thread.open[-1] if thread.open else None
+        row.nested = outer is not None
         if stage == "lower" and outer is not None and outer.nested_trace is not None:
             traced, seconds = outer.nested_trace
             if traced == name:
@@ -284,7 +285,7 @@ class Ledger:
     def _close(self, row: Row) -> None:
         before = nearest(row.signature, self._history.earlier(row.key, row.signature))
         place_before = self._history.place(row.key, before) if before is not None else {}
-        traced = "trace" in row.seconds or row.op_by_op
+        traced = "trace" in row.seconds or row.op_by_op or row.nested
         reason = explain(row.signature, before, row.called_from, row.defined_at, place_before, traced=traced)
         words = reason.words
         if row.failed:

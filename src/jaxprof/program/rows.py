@@ -36,6 +36,8 @@ class Row:
     constants: list[dict[str, Any]] = field(default_factory=list)
     op_by_op: bool = False
     library: bool = False
+    nested: bool = False
+    """Compiled while something else was traced: JAX announces no trace of its own then."""
     failed: str = ""
     """Kind of the exception that ended a stage."""
 

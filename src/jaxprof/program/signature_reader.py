@@ -17,6 +17,7 @@ from jaxprof.program.signature import Leaf, Signature
 from jaxprof.program.values import static_text
 
 STRUCTURES_REMEMBERED: Final = 1_000
+_LEAF: Final = ("",)
 
 
 class SignatureReader:
@@ -50,7 +51,7 @@ class SignatureReader:
                 continue
             paths, values, structure = self._flat(value, jax)
             structures.append(structure)
-            names.extend([name + path for path in paths] if paths else [name])
+            names.extend([name + path for path in paths])
             for leaf in values:
                 leaves.append(self._leaves.dynamic(leaf, wide, jax))
                 if isinstance(leaf, jax.core.Tracer):
@@ -70,12 +71,12 @@ class SignatureReader:
         )
 
     def _flat(self, value: Any, jax: Any) -> tuple[tuple[str, ...], list[Any], int]:
-        """Names (none for what is a leaf itself), leaves and structure of one argument."""
+        """Names (empty for what is a leaf itself), leaves and structure of one argument."""
         if isinstance(value, (bool, int, float, complex)) or type(value).__module__ == "numpy":
-            return (), [value], 0
+            return _LEAF, [value], 0
         leaves, structure = jax.tree_util.tree_flatten(value)
-        if jax.tree_util.treedef_is_leaf(structure):
-            return (), leaves, 0
+        if len(leaves) == 1 and jax.tree_util.treedef_is_leaf(structure):  # None has one node, too
+            return _LEAF, leaves, 0
         digest = hash_of(structure)
         paths = self._paths.get((digest, len(leaves)))
         if paths is None:
