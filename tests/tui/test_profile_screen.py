@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 from jaxprof import events as e
 from jaxprof.tui.dialogs.trust import TrustDialog
 from jaxprof.tui.screens.profile import ProfileScreen
+from jaxprof.tui.widgets.filter_line import FilterLine
 from jaxprof.tui.widgets.memory_pane import BufferList
 from jaxprof.tui.widgets.pass_tree import PassTree
 from jaxprof.tui.widgets.timeline_view import TimelineView
@@ -125,6 +126,17 @@ async def test_a_search_goes_from_match_to_match_and_escape_forgets_it() -> None
         await pilot.press("slash", "(")
         await pilot.pause()
         assert "not a regular expression" in screen_text(stage.app)
+
+
+async def test_letters_that_follow_the_slash_at_once_are_all_looked_for() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured())
+        for key in ("slash", *"gemm"):  # as a terminal sends what was typed while something was drawn
+            stage.app.simulate_key(key)
+        await until(pilot, lambda: stage.app.screen.query_one(FilterLine).value == "gemm", "every letter is there")
+        await pilot.press("slash")
+        assert stage.app.screen.query_one(FilterLine).value == "gemm/", "in the line it is a letter like others"
 
 
 async def test_a_lane_of_threads_opens_and_a_search_opens_what_it_needs() -> None:

@@ -36,7 +36,7 @@ class FilterLine(Input):
         """Shows the line and takes the keys."""
         self.display = True
         self.value = text
-        self.focus()
+        self.screen.set_focus(self)  # and not later, as `focus` does: the next letter is for this line already
 
     def clear(self) -> None:
         """Shows everything again."""

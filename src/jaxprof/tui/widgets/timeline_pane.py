@@ -37,8 +37,10 @@ class TimelinePane(Vertical):
     """One run's timeline."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        # With priority, so that the line has the focus before the next key is looked at: drawing the lanes may take
+        # long enough that a fast typist's letters wait behind the slash, and would go to the lanes.
         Binding("slash", "search", "Search", key_display="/", tooltip="Search the names with a regular expression",
-                id="timeline.search"),
+                id="timeline.search", priority=True),
         Binding("n", "next(1)", "Next", show=False, tooltip="To the next match", id="timeline.next"),
         Binding("N", "next(-1)", "Match before", show=False, tooltip="To the match before", id="timeline.previous"),
         Binding("h", "hlo", "HLO", tooltip="To the HLO of what is under the cursor", id="timeline.hlo"),
@@ -166,6 +168,8 @@ class TimelinePane(Vertical):
             return super().check_action(action, parameters)
         if action == "hlo":
             return True if self._op() is not None else None
+        if action == "search":
+            return not isinstance(self.app.focused, FilterLine)
         if action == "next":
             return True if self._found is not None and len(self._found) else None
         return super().check_action(action, parameters)
