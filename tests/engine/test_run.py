@@ -107,6 +107,13 @@ def test_op_by_op_the_first_call_is_split_by_its_compilations(engine: Child) -> 
     parts = sum(ended[name]["seconds"] for name in ("trace", "lower", "compile", "first_run"))
     assert parts == pytest.approx(whole, rel=0.05, abs=0.01)
     assert [line["name"] for line in of_type(lines, "text_recorded")] == ["source"]
+    check_estimated_cost(lines, 77_777)
+
+
+def check_estimated_cost(lines: list[Line], n: int) -> None:
+    """Of a variant that XLA does not compile whole: five operations an element, one array read and one written."""
+    (cost,) = of_type(lines, "cost_reported")
+    assert (cost["flops"], cost["bytes_accessed"], cost["source"]) == (5 * n, 8 * n, "workload's own estimate")
 
 
 def test_a_numpy_variant_never_imports_jax(start: Start) -> None:
@@ -116,6 +123,7 @@ def test_a_numpy_variant_never_imports_jax(start: Start) -> None:
     assert environment["jax"] is None
     assert environment["settings"]["load_average_after"] is not None
     assert samples(lines, "run")
+    check_estimated_cost(lines, 100_000)
 
 
 def test_an_import_made_while_waiting_is_told_as_such(start: Start) -> None:

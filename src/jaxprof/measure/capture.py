@@ -21,6 +21,7 @@ import jax
 from jaxprof.errors import JaxprofError
 from jaxprof.events import CaptureTaken, TrustReported
 from jaxprof.measure.recorder import Recorder
+from jaxprof.measure.tensorflow_absent import stand_in_for_tensorflow
 from jaxprof.trace.summary import summarise
 
 CAPTURE_SECONDS = 0.3
@@ -101,14 +102,16 @@ def _profiler(folder: str) -> Iterator[None]:
     options.python_tracer_level = 0
     options.host_tracer_level = 2
     try:
-        jax.profiler.start_trace(folder, profiler_options=options)
+        with stand_in_for_tensorflow():
+            jax.profiler.start_trace(folder, profiler_options=options)
     except RuntimeError as error:
         raise NotCaptured(f"the profiler is in use already: {error}") from error
     try:
         yield
     finally:
         try:
-            jax.profiler.stop_trace()
+            with stand_in_for_tensorflow():
+                jax.profiler.stop_trace()
         except RuntimeError as error:
             raise NotCaptured(f"the profiler failed: {error}") from error
 

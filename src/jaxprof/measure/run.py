@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import JaxprofError, unknown_name
-from jaxprof.events import BuffersReported, RunFinished, TextRecorded
+from jaxprof.events import BuffersReported, CostReported, RunFinished, TextRecorded
 from jaxprof.measure.control import Cancelled, CapReached, RunControl
 from jaxprof.measure.failure import explain
 from jaxprof.measure.recorder import Emit, Recorder
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from jaxprof.engine.request import RunRequest
     from jaxprof.events import EnvironmentRead, Scalar
     from jaxprof.measure.environment import HostLoad
+
+ESTIMATED_BY = "workload's own estimate"
+"""The source of a cost that XLA has not counted."""
 
 
 def measure_request(
@@ -127,6 +130,8 @@ def _measured(
 
     estimate = workload.estimate(request.parameters)
     expected_seconds = _foretell(recorder, workload, variant, request, estimate, device)
+    if variant.how != "jit" and not request.attribution:
+        _report_estimate(recorder, estimate)
     if variant.source:
         recorder.emit(TextRecorded(name="source", text=variant.source, bytes=len(variant.source.encode())))
     with recorder.phase("inputs"):
@@ -161,6 +166,12 @@ def _measured(
             precision_in_words=words,
             twin_seconds=expected_seconds,
         )
+
+
+def _report_estimate(recorder: Recorder, estimate: Estimate) -> None:
+    """The cost of a variant that XLA does not compile whole, and so does not count: that of the definition."""
+    if estimate.flops is not None or estimate.traffic_bytes is not None:
+        recorder.emit(CostReported(flops=estimate.flops, bytes_accessed=estimate.traffic_bytes, source=ESTIMATED_BY))
 
 
 def _foretell(
