@@ -95,6 +95,11 @@ def training(*, steps: int = 24) -> Tape:
 def finished(status: str = "ok", exit_code: int = 0, error: str = "", steps: int = 24) -> Tape:
     """The same, over."""
     tape = training(steps=steps)
+    rows = [
+        {"direction": "host_to_device", "count": 960, "bytes": 31_457_280, "source": "guard"},
+        {"direction": "device_to_host", "count": 41, "bytes": None, "seconds": 2.4, "source": "samples", **at(91)},
+    ]
+    tape.add(e.TransfersSeen, "r1", rows=rows)
     tape.add(e.ProgramEnded, "r1", exit_code=exit_code, wall_seconds=tape.now - 1000.0)
     tape.finish("r1", status, error=error)
     tape.close()

@@ -44,6 +44,11 @@ def test_all_of_it_on_a_large_terminal(snap_compare: Any) -> None:
     assert snap_compare(stage.app, terminal_size=(200, 60), run_before=showing(stage, recorded.finished(), "right"))
 
 
+def test_the_time_alone(snap_compare: Any) -> None:
+    stage = Stage()
+    assert snap_compare(stage.app, terminal_size=(120, 40), run_before=showing(stage, recorded.finished(), "t", "z"))
+
+
 def test_a_long_compile(snap_compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     tape, stage = recorded.compiling(), Stage()
     monkeypatch.setattr("jaxprof.tui.widgets.program_head.monotonic", lambda: tape.now)

@@ -112,7 +112,7 @@ class JaxprofApp(App[None]):
         """The kernel that HLO or Profile is gone to for; taken when it comes into view."""
         self.hlo_wanted: Path | None = None
         """The HLO file, or folder of dumps, that HLO is gone to for; taken when it comes into view."""
-        self._profile_from = "home"
+        self._profile_from = self._hlo_from = "home"
         self.live = Live(self, interpreter, make, make_program)
         self.session_screens: list[SessionScreen] = []
         """Those that were gone to so far."""
@@ -191,6 +191,8 @@ class JaxprofApp(App[None]):
         """Goes to a mode."""
         if mode == "profile" and self.current_mode not in ("profile", "hlo"):
             self._profile_from = self.current_mode
+        elif mode == "hlo":
+            self._hlo_from = "home"
         self.switch_mode(mode)
 
     async def action_back(self) -> None:
@@ -215,9 +217,14 @@ class JaxprofApp(App[None]):
         self.switch_mode("program")
 
     def show_hlo(self, run: str = "", kernel: str = "") -> None:
-        """Goes to the HLO of that run, and there to a kernel."""
+        """Goes to the HLO of that run, and there to a kernel; Esc leads back to where one is now."""
         self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel
+        self._hlo_from = self.current_mode
         self.switch_mode("hlo")
+
+    def leave_hlo(self) -> None:
+        """Back to where HLO was opened from."""
+        self.switch_mode(self._hlo_from if self._hlo_from != "hlo" else "home")
 
     def open_hlo(self, path: Path) -> None:
         """Goes to the HLO in a file, or in a folder that XLA dumped into."""

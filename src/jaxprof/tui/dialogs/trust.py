@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.session import Run
+    from jaxprof.tui.app import JaxprofApp
 
 
 class TrustDialog(Dialog[None]):
@@ -77,3 +78,12 @@ def _row_lines(row: TrustRow, width: int) -> list[Content]:
     if row.advice:
         lines += hang(Content("  "), row.advice, width, "$text-muted")
     return lines
+
+
+def ask_about(app: JaxprofApp, run: Run) -> None:
+    """Lists all that was looked at in the captures of a run."""
+    from jaxprof.results import result
+    from jaxprof.tui.views import source_of
+
+    summary = result(app.session, run.id).summary
+    app.push_screen(TrustDialog(source_of(app.session, run), summary.median if summary is not None else None))

@@ -28,11 +28,13 @@ from jaxprof.tui.programs.program import STAGES, Program, programs_in, programs_
 from jaxprof.tui.programs.ranking import rank
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.screens.hlo_export import ask_and_write, exports
+from jaxprof.tui.views import source_of
 from jaxprof.tui.widgets.code_view import CodeView
 from jaxprof.tui.widgets.fact_list import Target
 from jaxprof.tui.widgets.kernel_side import LISTS, KernelSide
 from jaxprof.tui.widgets.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.widgets.stage_tabs import StageTabs, Tab
+from jaxprof.tui.widgets.trust_line import TrustLine
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -85,6 +87,8 @@ class HloScreen(SessionScreen):
                 tooltip="The device whose ceilings the kernels are held against", id="hlo.device"),
         Binding("p", "profile", "Timeline", show=False, tooltip="This kernel in the timeline of the run",
                 id="hlo.profile"),
+        Binding("u", "trust", "Trust", show=False, tooltip="All that was looked at to say whether the measured times "
+                "can be trusted", id="hlo.trust"),
         Binding("e", "export", "Export", show=False,
                 tooltip="Write the table as CSV, or a kernel as a graph (DOT, SVG)", id="hlo.export"),
         Binding("o", "open_file", "Open file", show=False,
@@ -93,7 +97,7 @@ class HloScreen(SessionScreen):
         Binding("shift+tab", "app.focus_previous", "Pane before", show=False, tooltip="To the pane before",
                 id="hlo.last"),
         Binding("escape", "back", "Back", show=False,
-                tooltip="Clear the search or filter; from the text to the lists; then Home", id="hlo.back"),
+                tooltip="Clear the search or filter; from the text to the lists; then back", id="hlo.back"),
         *(
             Binding(f"f{number + 2}", f"tab('{name}')", f"Show {_TITLES.get(name) or TITLES[name]}", show=False,
                     tooltip=f"To the tab {_TITLES.get(name) or TITLES[name]}", id=f"hlo.tab.{name}")
@@ -115,18 +119,25 @@ class HloScreen(SessionScreen):
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
+        yield TrustLine(id="hlo-trust")
         yield Static(id="hlo-empty", markup=False)
         with Horizontal(id="hlo-body"):
             yield KernelSide(id="hlo-lists")
             yield StageSide(id="hlo-texts")
 
     def on_mount(self) -> None:
+        self._trust.display = False
         self._lists.show_tab("kernels")
         self._show_tab("kernels", focus=False)
 
     @property
     def _lists(self) -> KernelSide:
         return self.query_one(KernelSide)
+
+    @property
+    def _trust(self) -> TrustLine:
+        """Whether what was measured can be believed; there only beside figures that were."""
+        return self.query_one(TrustLine)
 
     @property
     def _texts(self) -> StageSide:
@@ -182,6 +193,7 @@ class HloScreen(SessionScreen):
         """Opens a program: what was known of the one before is forgotten, and its reading is stopped."""
         self._stop.set()
         self._opened = Opened(program) if program is not None else None
+        self._trust.display = False
         self._lists.show_program(self._opened)
         self._texts.show_program(self._opened)
         self._show_empty()
@@ -238,7 +250,10 @@ class HloScreen(SessionScreen):
             return
         session = self.profiler.session
         device = self._device or device_of(session, opened.program)
-        measured = seconds_per_call(session.runs.get(opened.program.key))
+        run = session.runs.get(opened.program.key)
+        measured = seconds_per_call(run)
+        self._trust.display = bool(measured)
+        self._trust.show(source_of(session, run) if run is not None and measured else None)
         self._lists.show_ranking(rank(opened.kernels, device, measured))
         self._take_kernel()
         self._follow()
@@ -507,6 +522,14 @@ class HloScreen(SessionScreen):
             return
         self.profiler.show_profile(run.id, kernel=ranked.kernel.name)
 
+    def action_trust(self) -> None:
+        """Lists all that was looked at in the capture of the run."""
+        from jaxprof.tui.dialogs.trust import ask_about
+
+        run = self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None
+        if run is not None and run.measured:
+            ask_about(self.profiler, run)
+
     def action_export(self) -> None:
         """Asks what to write, and where."""
         opened, ranked = self._opened, self._lists.ranked
@@ -525,4 +548,4 @@ class HloScreen(SessionScreen):
         elif self._lists.clear_filter() or self.focused is not self._lists.current_list:
             self._lists.current_list.focus()
         else:
-            await self.app.run_action("app.back")
+            self.profiler.leave_hlo()

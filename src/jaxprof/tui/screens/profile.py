@@ -140,14 +140,11 @@ class ProfileScreen(SessionScreen):
 
     def action_trust(self) -> None:
         """Lists all that was looked at."""
-        from jaxprof.results import result
-        from jaxprof.tui.dialogs.trust import TrustDialog
+        from jaxprof.tui.dialogs.trust import ask_about
 
         run = self.profiler.session.runs.get(self._run)
         if run is not None:
-            summary = result(self.profiler.session, run.id).summary
-            source = source_of(self.profiler.session, run)
-            self.app.push_screen(TrustDialog(source, summary.median if summary is not None else None))
+            ask_about(self.profiler, run)
 
     def action_choose_run(self) -> None:
         """Asks for the run."""

@@ -70,6 +70,8 @@ class ProgramScreen(SessionScreen):
         Binding("c", "cancel", "Cancel", tooltip="ctrl+c for the program; again: terminate it; again: kill it",
                 id="program.cancel"),
         Binding("r", "again", "Run again", tooltip="Run this program once more", id="program.again"),
+        Binding("z", "zoom", "Zoom", show=False, tooltip="One view alone on a large terminal, and back",
+                id="program.zoom"),
         Binding("escape", "unfilter", "Back", show=False, tooltip="Show everything again", id="program.unfilter"),
     ]  # fmt: skip
 
@@ -156,6 +158,8 @@ class ProgramScreen(SessionScreen):
     @property
     def _shown(self) -> frozenset[str]:
         """The views that are in view, as the stylesheet has it."""
+        if self.has_class("-zoom"):
+            return frozenset({self._view})
         if self.has_class("-tall") and self.has_class("-very-wide"):
             return frozenset(VIEWS)
         if self.has_class("-tall") and self.has_class("-wide"):
@@ -192,6 +196,11 @@ class ProgramScreen(SessionScreen):
         self.query_one(f"#{name}").focus()
         if self.run is not None:
             self._show_tabs(program_result(self.profiler.session, self._run))
+
+    def action_zoom(self) -> None:
+        """One view alone, or as many as there is room for."""
+        self.toggle_class("-zoom")
+        self.action_tab(self._view)
 
     def action_filter(self) -> None:
         """Opens the line for the filter."""

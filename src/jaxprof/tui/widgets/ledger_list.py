@@ -83,7 +83,7 @@ class LedgerList(RowList):
                 id="ledger.enter"),
         Binding("right", "spread(1)", "Open it", show=False, tooltip="Open this function", id="ledger.right"),
         Binding("left", "spread(-1)", "Close it", show=False, tooltip="Close this function", id="ledger.left"),
-        Binding("z", "open_all", "Open all", show=False, tooltip="Open or close all functions", id="ledger.open_all"),
+        Binding("e", "open_all", "Open all", show=False, tooltip="Open or close all functions", id="ledger.open_all"),
         Binding("s", "sort", "Sort", tooltip="Sort by the next: time, count, first compiled, name", id="ledger.sort"),
     ]  # fmt: skip
 

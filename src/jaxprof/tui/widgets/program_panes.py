@@ -70,17 +70,14 @@ class ProgramPanes(Container):
 
     def _show_time(self, session: Session, found: ProgramResult) -> None:
         program = found.run.program
-        if program is None:
-            self.query_one(TimePane).show(found.run.id, (), 0.0, None, (), ())
-            return
         axis = Axis(found.began_seconds, found.began_seconds + found.wall_seconds)
-        tracks: list[Track] = array_tracks(program.arrays)
+        tracks: list[Track] = array_tracks(program.arrays if program is not None else ())
         readings = session.readings
         for device in sorted(readings, key=lambda name: (name.startswith("cpu"), name))[:DEVICES]:
             tracks += device_tracks(device, readings[device], axis)
-        shares = [(share.state, share.seconds, share.exact) for share in found.timeline]
-        key = (found.run.id, len(found.stretches), len(program.arrays), found.ended, round(found.wall_seconds))
-        self.query_one(TimePane).show(key, shares, found.wall_seconds, axis, found.stretches, tracks)
+        counted = len(program.arrays) + len(program.transfers) if program is not None else 0
+        key = (found.run.id, len(found.stretches), counted, found.ended, round(found.wall_seconds))
+        self.query_one(TimePane).show(key, found, axis, tracks)
 
     @on(LedgerList.Sorted)
     def _show_sums(self) -> None:

@@ -13,6 +13,7 @@ from jaxprof.tui.recorded.axis import Axis, states_by_column, values_by_column
 from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.picture import Lines
 from jaxprof.tui.widgets.program_bar import share_table, spark_columns, state_columns
+from jaxprof.tui.widgets.program_facts import more_lines
 from jaxprof.tui.widgets.scales import Scale
 from jaxprof.units import bytes_, integer, percent, scaled, seconds
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.events import ArraysCounted, DeviceReading, ProgramSampled
+    from jaxprof.results.program import ProgramResult
 
 LABEL, FIGURE = 12, 11
 HIGH, LOW = 6, 3
@@ -117,24 +119,19 @@ class TimePane(VerticalScroll, can_focus=True):
     def compose(self) -> ComposeResult:
         yield Lines(id="over-time")
         yield Lines(id="time-table")
+        yield Lines(id="time-more")
 
-    def show(
-        self,
-        key: Hashable,
-        shares: Sequence[tuple[str, float, bool]],
-        wall_seconds: float,
-        axis: Axis | None,
-        sampled: Sequence[ProgramSampled],
-        tracks: Sequence[Track],
-    ) -> None:
+    def show(self, key: Hashable, found: ProgramResult, axis: Axis, tracks: Sequence[Track]) -> None:
         """Shows the time of a program; `key` is what all of it depends on."""
         high = self.screen.size.height >= 34
+        shares = [(share.state, share.seconds, share.exact) for share in found.timeline]
         shown = list(tracks) if high else list(tracks)[:4]
 
         def pictures(width: int) -> list[Content]:
-            if axis is None or not sampled:
+            if not found.stretches:
                 return []
-            return [*over_time(sampled, shown, axis, width, HIGH if high else LOW), Content("")]
+            return [*over_time(found.stretches, shown, axis, width, HIGH if high else LOW), Content("")]
 
         self.query_one("#over-time", Lines).show((key, high), pictures)
-        self.query_one("#time-table", Lines).show(key, lambda width: share_table(shares, wall_seconds, width))
+        self.query_one("#time-table", Lines).show(key, lambda width: share_table(shares, found.wall_seconds, width))
+        self.query_one("#time-more", Lines).show(key, lambda width: more_lines(found, width))
