@@ -196,3 +196,43 @@ def test_an_exception_of_the_block_is_in_the_session_and_goes_on(tmp_path: Path)
         1 / 0  # noqa: B018
     run = recording.session.runs["r1"]
     assert (run.status, run.error) == ("failed", "ZeroDivisionError: division by zero")
+
+
+def test_a_window_joins_the_session_and_leaves_no_folder(tmp_path: Path) -> None:
+    text = (
+        PROGRAM.replace('"run.jaxprof"', '"run.jaxprof", capture_after_seconds=0, capture_seconds=0.2')
+        + """
+    def ended():
+        return any(window.state == "ended" for window in recording.session.runs["r1"].program.windows)
+
+    while not ended():
+        for _ in range(1000):
+            step(jnp.ones(3)).block_until_ready()
+    """
+    )
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    done = run_program(tmp_path, text, TMPDIR=str(temporary))
+    assert done.returncode == 0, done.stderr
+    session = jaxprof.load(tmp_path / "run.jaxprof")
+    assert {"r1", "r2"} < set(session.runs)
+    assert session.runs["r2"].plan.how == "imported"
+    assert "jit_step" in {run.plan.workload for run in session.runs.values()}
+    assert all(run.closed is not None for run in session.runs.values())
+    assert not list(temporary.glob("jaxprof-*"))
+
+
+def test_under_jaxprof_script_the_line_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jaxprof.program.launch", sys)
+    with jaxprof.record(tmp_path / "run.jaxprof") as recording:
+        assert not recording.active
+        assert "jaxprof script records this program already" in recording.note
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot be written"):
+        jaxprof.record(tmp_path / "file" / "run.jaxprof")
+    with jaxprof.record(tmp_path / "run.jaxprof") as recording:
+        assert recording.active
