@@ -71,6 +71,7 @@ class ProgramConductor:
         self._notes: list[dict[str, Any]] = []
         self._output_bytes = 0
         self._asked = 0
+        self._early: list[int] = []
         self._windows: list[threading.Thread] = []
         self._closed = False
         self._working = False
@@ -106,6 +107,8 @@ class ProgramConductor:
             self._working = False
             self._journal.close_run(self._run, RunFinished(status="failed", error=error.what, advice=error.mend))
             raise
+        for number in self._early:
+            process.signal(number)
         began = process.began_seconds
         self._emit(WorkerStarted(pid=process.pid, python=self.interpreter.path, monotonic_seconds=began))
         self._emit(
@@ -152,9 +155,12 @@ class ProgramConductor:
             self._working = False
 
     def signal(self, number: int) -> None:
-        """Passes a signal on to the program. May be called from a signal handler."""
+        """Passes a signal on to the program, also one that comes while it is being started. May be called from a
+        signal handler."""
         if self._process is not None:
             self._process.signal(number)
+        elif self._working:
+            self._early.append(number)
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Asks the program for a window in which JAX's profiler is on."""
