@@ -13,6 +13,9 @@ _SCALARS: Final = {bool: "bool", int: "int64", float: "float64", complex: "compl
 """What JAX makes of Python's numbers; bool first, because it is an int."""
 
 
+ARRAY, TRACER, NUMPY, OTHER = "array", "tracer", "numpy", "other"
+
+
 class LeafReader:
     """Reads values into leaves. Equal leaves are the same object, so that comparing many costs little."""
 
@@ -21,7 +24,8 @@ class LeafReader:
     def __init__(self, identities: Identities) -> None:
         self._identities = identities
         self._interned: dict[tuple[Any, ...], Leaf] = {}
-        self._arrays: dict[type, bool] = {}
+        self._kinds: dict[type, str] = {}
+        self._dtypes: dict[tuple[Any, bool], str] = {}
 
     def dynamic(self, value: Any, wide: bool, jax: Any) -> Leaf:
         """The leaf of an array, a tracer, a number or anything with a shape and a dtype."""
@@ -34,16 +38,19 @@ class LeafReader:
                 return self.static(value)
             return self._leaf((), dtype_name(_SCALARS[scalar], wide=wide), scalar is not bool)
         sharding, placed = "", 0
-        if self._is_array(kind, jax):
+        weak = False
+        known = self.kind(kind, jax)
+        if known == ARRAY:
             if value.committed:
                 sharding, placed = sharding_text(value.sharding), hash_of(value.sharding)
-        elif kind.__module__ != "numpy" and not isinstance(value, jax.core.Tracer):
+        elif known == OTHER:
             abstract = getattr(value, "sharding", None)  # of a ShapeDtypeStruct, as `lower` takes them
             if abstract is not None:
                 sharding, placed = sharding_text(abstract), hash_of(abstract)
-        weak = bool(getattr(value, "weak_type", False))
+        if known != NUMPY:
+            weak = bool(getattr(value, "weak_type", False))
         shape = getattr(value, "shape", ())
-        return self._leaf(tuple(shape), dtype_name(value.dtype, wide=wide), weak, sharding, placed)
+        return self._leaf(tuple(shape), self._dtype(value.dtype, wide), weak, sharding, placed)
 
     def static(self, value: Any) -> Leaf:
         """The leaf of a static argument: its value in words, and its hash."""
@@ -60,14 +67,26 @@ class LeafReader:
             leaf = self._interned[parts] = Leaf(*parts)
         return leaf
 
-    def _is_array(self, kind: type, jax: Any) -> bool:
-        """Whether values of this type are concrete arrays of JAX; asked once for a type of JAX."""
-        known = self._arrays.get(kind)
+    def kind(self, kind: type, jax: Any) -> str:
+        """Whose values are of this type: `ARRAY`, `TRACER`, `NUMPY`, `OTHER`; asked once for a type of a library."""
+        known = self._kinds.get(kind)
         if known is None:
-            known = issubclass(kind, jax.Array) and not issubclass(kind, jax.core.Tracer)
-            if kind.__module__.startswith(("jax", "numpy")):
-                self._arrays[kind] = known
+            known = NUMPY if kind.__module__ == "numpy" else OTHER
+            if issubclass(kind, jax.core.Tracer):
+                known = TRACER
+            elif issubclass(kind, jax.Array):
+                known = ARRAY
+            if kind.__module__.startswith(("jax", "numpy", "builtins")):
+                self._kinds[kind] = known
         return known
+
+    def _dtype(self, dtype: Any, wide: bool) -> str:
+        name = self._dtypes.get((dtype, wide))
+        if name is None:
+            if len(self._dtypes) >= self._LEAVES_REMEMBERED:
+                self._dtypes.clear()
+            name = self._dtypes[dtype, wide] = dtype_name(dtype, wide=wide)
+        return name
 
 
 def hash_of(value: Any) -> int:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from jaxprof.program.call_site import Call
 from jaxprof.program.configuration import ConfigurationReader
 from jaxprof.program.functions import Identities, code_of, primitive_parameters, unwrapped
-from jaxprof.program.leaves import LeafReader, hash_of
+from jaxprof.program.leaves import TRACER, LeafReader, hash_of
 from jaxprof.program.signature import Leaf, Signature
 from jaxprof.program.values import static_text
 
@@ -54,7 +54,7 @@ class SignatureReader:
             names.extend([name + path for path in paths])
             for leaf in values:
                 leaves.append(self._leaves.dynamic(leaf, wide, jax))
-                if isinstance(leaf, jax.core.Tracer):
+                if self._leaves.kind(type(leaf), jax) == TRACER:
                     under.add(_transformation(leaf))
         if under:
             leaves = _as_called(leaves, inner)
