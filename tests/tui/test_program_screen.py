@@ -255,6 +255,25 @@ async def test_capture_and_cancel_reach_the_program() -> None:
         await until(pilot, lambda: "exit code 130" in screen_text(stage.app))
 
 
+async def test_profile_and_hlo_lead_to_the_last_window() -> None:
+    tape = recorded.finished()
+    for run in ("r2", "r3", "r4", "r5"):
+        tape.plan(run, "profile", "imported", workload="capture window")
+    for run, name in (("r2", "timeline"), ("r3", "hlo"), ("r4", "timeline"), ("r5", "hlo")):
+        tape.add(e.TextRecorded, run, name=name, text="{}" if name == "timeline" else "HloModule a", bytes=2)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, tape)
+        await pilot.press("h")
+        await until(pilot, lambda: stage.app.current_mode == "hlo")
+        assert stage.app.run_in_view == "r5"
+        await pilot.press("7")
+        await until(pilot, lambda: "exit code 0" in screen_text(stage.app))
+        await pilot.press("p")
+        await until(pilot, lambda: stage.app.current_mode == "profile")
+        assert stage.app.run_in_view == "r4"
+
+
 async def test_run_again_starts_a_session_of_its_own() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:

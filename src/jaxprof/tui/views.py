@@ -29,6 +29,16 @@ def views_of(session: Session, run: Run) -> frozenset[str]:
     return frozenset(found)
 
 
+def last_window(session: Session) -> tuple[str, str]:
+    """Of the last capture window of a program: the run that has its timeline, and the one with HLO whose kernels took
+    most; empty where there is none."""
+    imported = [run for run in session.runs.values() if run.plan.how == "imported"]
+    whole = next((run.id for run in reversed(imported) if TEXT_NAME in run.texts), "")
+    of_window = imported[next((at for at, run in enumerate(imported) if run.id == whole), 0) :]
+    hlo = next((run.id for run in of_window if "hlo" in run.texts), "")
+    return whole, hlo
+
+
 def first_with_capture(session: Session, wanted: str) -> str:
     """The run that is asked for, if it has anything to show, else the first that has."""
     runs = session.runs

@@ -17,6 +17,7 @@ from textual.widgets import Static
 from jaxprof.results.program import ProgramResult, is_program, program_result, programs
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
+from jaxprof.tui.views import last_window
 from jaxprof.tui.widgets.filter_line import FilterLine
 from jaxprof.tui.widgets.hot_lines import LineWanted
 from jaxprof.tui.widgets.ledger_list import LedgerList
@@ -70,6 +71,8 @@ class ProgramScreen(SessionScreen):
         Binding("c", "cancel", "Cancel", tooltip="ctrl+c for the program; again: terminate it; again: kill it",
                 id="program.cancel"),
         Binding("r", "again", "Run again", tooltip="Run this program once more", id="program.again"),
+        Binding("p", "profile", "Profile", tooltip="The timeline of the last capture window", id="program.profile"),
+        Binding("h", "hlo", "HLO", tooltip="Kernels and HLO of the last capture window", id="program.hlo"),
         Binding("z", "zoom", "Zoom", show=False, tooltip="One view alone on a large terminal, and back",
                 id="program.zoom"),
         Binding("escape", "unfilter", "Back", show=False, tooltip="Show everything again", id="program.unfilter"),
@@ -241,6 +244,9 @@ class ProgramScreen(SessionScreen):
         run = self.run
         if action in ("capture", "cancel"):
             return True if run is not None and not run.over and self._ours else None
+        if action in ("profile", "hlo"):
+            whole, hlo = last_window(self.profiler.session)
+            return True if (whole if action == "profile" else hlo) else None
         if action == "again":
             return True if run is not None and (run.over or not self._ours) else None
         if action in ("filter", "tab"):
@@ -263,9 +269,17 @@ class ProgramScreen(SessionScreen):
             return
         self.profiler.live.capture(CAPTURE_SECONDS)
         self.notify(
-            f"The profiler is on for {CAPTURE_SECONDS:g} s; kernels and HLO join the session after the program.",
+            f"The profiler is on for {CAPTURE_SECONDS:g} s; p and h show the window once it was read.",
             title="Capturing", markup=False,
         )  # fmt: skip
+
+    def action_profile(self) -> None:
+        """When the kernels of the last window ran."""
+        self.profiler.show_profile(last_window(self.profiler.session)[0])
+
+    def action_hlo(self) -> None:
+        """The kernels of the last window."""
+        self.profiler.show_hlo(last_window(self.profiler.session)[1])
 
     def action_cancel(self) -> None:
         """Ends the program: first as ctrl+c does, then less and less gently."""
