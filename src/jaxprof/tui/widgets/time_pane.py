@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 LABEL, FIGURE = 12, 11
 HIGH, LOW = 6, 3
 """Lines of the stacked columns on a high and on a low terminal."""
+COARSE_FROM_SECONDS = 128.0
+"""From here on the picture is drawn less than once a second."""
 DEVICES = 3
 """Devices whose readings are drawn."""
 
@@ -113,6 +116,13 @@ def _ruler(axis: Axis, columns: int) -> Content:
     return Content.styled("".join(text), "$quiet")
 
 
+def coarse(wall_seconds: float) -> tuple[int, int]:
+    """Changes with the wall time every second at first, then with every hundredth of it or so: a picture of hours has
+    tens of thousands of stretches to add up, and would look the same."""
+    step: int = 2 ** max(0, int(math.log2(max(1.0, wall_seconds / COARSE_FROM_SECONDS))))
+    return step, int(wall_seconds / step)
+
+
 class TimePane(VerticalScroll, can_focus=True):
     """The pictures, then the table."""
 
@@ -132,6 +142,7 @@ class TimePane(VerticalScroll, can_focus=True):
                 return []
             return [*over_time(found.stretches, shown, axis, width, HIGH if high else LOW), Content("")]
 
-        self.query_one("#over-time", Lines).show((key, high), pictures)
+        drawn = (found.run.id, found.ended, high, coarse(found.wall_seconds))
+        self.query_one("#over-time", Lines).show(drawn, pictures)
         self.query_one("#time-table", Lines).show(key, lambda width: share_table(shares, found.wall_seconds, width))
         self.query_one("#time-more", Lines).show(key, lambda width: more_lines(found, width))
