@@ -225,6 +225,9 @@ async def test_a_measured_run_shows_its_times() -> None:
         assert "600 µs" in row_of(stage, "grad_fusion")
         assert " - " in row_of(stage, "tanh_fusion"), "what was not measured is unknown"
         assert "share of measured time" in screen_text(stage.app)
+        assert "No capture" in screen_text(stage.app), "and how far they can be trusted"
+        await pilot.press("u")
+        await until(pilot, lambda: "Can this capture be trusted?" in screen_text(stage.app))
 
 
 async def test_an_empty_session_says_what_to_do() -> None:

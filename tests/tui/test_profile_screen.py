@@ -160,6 +160,11 @@ async def test_to_the_hlo_of_a_kernel_and_back() -> None:
         await pilot.press("full_stop", "full_stop", "h")
         await until(pilot, lambda: stage.app.current_mode == "hlo")
         assert stage.app.run_in_view == "r2"
+        await until(pilot, lambda: "loop_fusion" in screen_text(stage.app), "its kernels")
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.app.current_mode == "profile", "Esc leads back to where one came from")
+        await pilot.press("h")
+        await until(pilot, lambda: stage.app.current_mode == "hlo")
         stage.app.show_profile("r2", kernel="dot.1")
         await until(pilot, lambda: stage.app.current_mode == "profile" and view.time == 200_000)
 
