@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.events import EnvironmentRead
-from program.running import notes_of, program_in, run_alone, run_recorded
+from program.running import notes_of, program_in, run_alone, run_recorded, session_in
 
 PYTHONS = [sys.executable, *filter(None, os.environ.get("JAXPROF_TEST_PYTHONS", "").split(os.pathsep))]
 TRAINS = """
@@ -70,3 +70,21 @@ def check_steps(folder: Path) -> None:
     rows = [row for row in program.compiled if row.function == "step"]
     assert [row.reason_code for row in rows] == ["first", "shape", "shape"]
     assert {row.called_from["line"] for row in rows} == {10}
+
+
+def test_a_capture_window_brings_the_kernels_into_the_session(tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (tmp_path / "x.py").write_text(
+        TRAINS + "import time\nuntil = time.monotonic() + 2\nwhile time.monotonic() < until:\n    step(np.ones(5))\n"
+    )
+    recorded = run_recorded(tmp_path, "x.py", options=("--capture-seconds", "500ms"), TMPDIR=str(temporary))
+    assert recorded.code == 0
+    run = program_in(tmp_path)
+    assert run.program is not None
+    assert [window.state for window in run.program.windows] == ["began", "ended"]
+    imported = [other for other in session_in(tmp_path).runs.values() if other.plan.how == "imported"]
+    assert imported[0].plan.workload == "capture window"
+    assert {other.status for other in imported} == {"ok"}
+    assert "jit_step" in {other.plan.workload for other in imported}
+    assert list(temporary.glob("jaxprof-window-*")) == []

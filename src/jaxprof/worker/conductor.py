@@ -6,7 +6,6 @@ from another thread. Whatever happens to a child, its run is closed in the log a
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -20,42 +19,31 @@ from jaxprof.events import (
     DeviceReading,
     Event,
     Heartbeat,
-    LogLine,
     PhaseEnded,
     PhaseStarted,
-    RunClosed,
     RunFinished,
-    RunPlanned,
-    SessionClosed,
-    TextChunk,
-    TextRecorded,
     TrustReported,
     WarningRaised,
     WorkerStarted,
 )
-from jaxprof.session import Run, Session
-from jaxprof.session.texts import split
-from jaxprof.stats import summarise
+from jaxprof.session import Session
 from jaxprof.store import LogWriter
 from jaxprof.telemetry.placement import WorkerEnvironment
 from jaxprof.worker import attribution
 from jaxprof.worker.interpreter import Interpreter
+from jaxprof.worker.journal import BATCH_SECONDS, Journal, Listener
 from jaxprof.worker.placement import place
 from jaxprof.worker.planning import Planned
 from jaxprof.worker.process import EngineProcess
 from jaxprof.worker.requests import plan_event, run_request
 from jaxprof.worker.watch import DeviceWatch
 
-BATCH_SECONDS = 0.05
-"""Events are passed on in batches of this length: one message for a screen, however many events came."""
 SILENCE_SECONDS = 15.0
 """A child whose heartbeat (one a second) has stopped for so long is told to hang."""
 CAP_GRACE_SECONDS = 5.0
 """How much longer than its hard cap a run may take before it is cancelled from here."""
 START_UP_SECONDS = 60.0
 """What importing and backend start may take on top of the hard cap."""
-
-Listener = Callable[[list[Event]], None]
 
 
 class Conductor:
@@ -70,22 +58,22 @@ class Conductor:
     ) -> None:
         self.writer = writer
         self.interpreter = interpreter
-        self.session = Session(writer.header)
-        """The conductor's own fold; it belongs to the thread that calls `run`."""
-        self._listen = listen
+        self._journal = Journal(writer, listen)
         self._placement = placement
-        self._lock = threading.RLock()
+        self._lock = self._journal.lock
         self._queue: deque[tuple[str, Planned]] = deque()
         self._ids: dict[Planned, str] = {}
-        self._count = 0
         self._made: dict[str, str] = {}
         """Runs that the current engine made itself (programs of a profile): its name of each, and our id."""
-        self._batch: list[Event] = []
-        self._flushed_seconds = time.monotonic()
         self._process: EngineProcess | None = None
         self._waiting: EngineProcess | None = None
         self._current = ""
         self._closed = False
+
+    @property
+    def session(self) -> Session:
+        """The conductor's own fold; it belongs to the thread that calls `run`."""
+        return self._journal.session
 
     @property
     def storage_failure(self) -> StorageError | None:
@@ -103,11 +91,11 @@ class Conductor:
         ids: list[str] = []
         with self._lock:
             for plan in planned:
-                run = self._ids[plan] = self._new_id()
+                run = self._ids[plan] = self._journal.new_id()
                 self._queue.append((run, plan))
                 ids.append(run)
-                self._emit(plan_event(run, plan, self._ids))
-            self._flush()
+                self._journal.emit(plan_event(run, plan, self._ids))
+            self._journal.flush()
         return ids
 
     def prepare(self, planned: Planned) -> None:
@@ -128,7 +116,7 @@ class Conductor:
         while True:
             with self._lock:
                 if not self._queue or self._closed:
-                    self._flush()
+                    self._journal.flush()
                     return
                 run, planned = self._queue.popleft()
                 self._current = run
@@ -137,7 +125,7 @@ class Conductor:
             finally:
                 with self._lock:
                     self._current, self._process = "", None
-                    self._flush()
+                    self._journal.flush()
 
     def cancel(self, run: str) -> None:
         """Cancels a run that waits or goes on; a second time, without patience. Other ids are ignored."""
@@ -149,8 +137,10 @@ class Conductor:
             for entry in self._queue:
                 if entry[0] == run:
                     self._queue.remove(entry)
-                    self._close_run(run, RunFinished(run=run, status="cancelled", error="cancelled before it began"))
-                    self._flush()
+                    self._journal.close_run(
+                        run, RunFinished(run=run, status="cancelled", error="cancelled before it began")
+                    )
+                    self._journal.flush()
                     return
 
     def cancel_all(self) -> None:
@@ -178,15 +168,9 @@ class Conductor:
                     process.kill()
             if self._waiting is not None:
                 self._waiting.close()
-            for run in self.session.runs.values():
-                if run.closed is None:
-                    self._close_run(run.id, RunFinished(run=run.id, status="cancelled", error=f"the session {reason}"))
             from jaxprof.results.ceilings import remember  # the HLO room with it: not before the first frame
 
-            remember(self.session)
-            self._emit(SessionClosed(reason=reason))
-            self._flush()
-            self.writer.close()
+            self._journal.close(reason, before_the_end=remember)
 
     def _one(self, run: str, planned: Planned) -> None:
         """One run, from the start of its process to the event that closes it."""
@@ -194,13 +178,13 @@ class Conductor:
             placement = self._placement(planned, self.interpreter)
             process = self._start(planned, placement)
         except JaxprofError as error:
-            self._close_run(run, RunFinished(run=run, status="failed", error=error.what, advice=error.mend))
+            self._journal.close_run(run, RunFinished(run=run, status="failed", error=error.what, advice=error.mend))
             return
         watch = DeviceWatch(planned.device, self.interpreter.path)
         try:
-            self._emit(WorkerStarted(run=run, pid=process.pid, python=self.interpreter.path))
+            self._journal.emit(WorkerStarted(run=run, pid=process.pid, python=self.interpreter.path))
             for text in placement.notes:
-                self._emit(WarningRaised(run=run, code="placement", message=text))
+                self._journal.emit(WarningRaised(run=run, code="placement", message=text))
             with self._lock:
                 self._process = process
             finished = self._follow(
@@ -218,9 +202,9 @@ class Conductor:
             self._attribute(run, planned, placement)
         for made in self._made.values():
             if self.session.runs[made].closed is None:
-                self._close_run(made, replace(finished, run=made))
+                self._journal.close_run(made, replace(finished, run=made))
         self._made = {}
-        self._close_run(run, finished)
+        self._journal.close_run(run, finished)
 
     def _attribute(self, run: str, planned: Planned, placement: WorkerEnvironment) -> None:
         """Where the run's kernels told no names: a capture of a second child, which makes them tell."""
@@ -232,11 +216,11 @@ class Conductor:
         ):
             return
         began = time.monotonic()
-        self._emit(PhaseStarted(run=run, phase="capture_attribution"))
+        self._journal.emit(PhaseStarted(run=run, phase="capture_attribution"))
         try:
             process = EngineProcess(self.interpreter, attribution.environment(placement.environment))
         except JaxprofError as error:
-            self._emit(attribution.untaken(run, error.what))
+            self._journal.emit(attribution.untaken(run, error.what))
             return
         with self._lock:
             self._process = process
@@ -245,29 +229,16 @@ class Conductor:
                 compared = attribution.comparison(kernels, known.measured.get(attribution.KIND))
                 if isinstance(event, TrustReported) and compared is not None:
                     event = replace(event, rows=[*event.rows, compared])
-                self._emit(event)
-                self._flush_when_due()
+                self._journal.emit(event)
+                self._journal.flush_when_due()
         except JaxprofError as error:
-            self._emit(attribution.untaken(run, error.what))
+            self._journal.emit(attribution.untaken(run, error.what))
         finally:
             with self._lock:
                 self._process = None
             process.close()
             took = time.monotonic() - began
-            self._emit(PhaseEnded(run=run, phase="capture_attribution", seconds=took))
-
-    def _new_id(self) -> str:
-        self._count += 1
-        return f"r{self._count}"
-
-    def _id_of(self, run: str, item: Event) -> str:
-        """The id of the run that an event of the engine is about: the one that was asked for, or one that it made."""
-        if isinstance(item, LogLine) or item.run in ("", run):
-            return run
-        with self._lock:
-            if isinstance(item, RunPlanned) and item.run not in self._made:
-                self._made[item.run] = self._new_id()
-            return self._made.get(item.run, run)
+            self._journal.emit(PhaseEnded(run=run, phase="capture_attribution", seconds=took))
 
     def _start(self, planned: Planned, placement: WorkerEnvironment) -> EngineProcess:
         with self._lock:
@@ -298,7 +269,7 @@ class Conductor:
                 self._take(run, item)
             if finished is not None:
                 return replace(finished, run=run)
-            self._flush_when_due()
+            self._journal.flush_when_due()
             if not items and not process.alive:
                 return self._ended(run, process)
             now = time.monotonic()
@@ -306,7 +277,7 @@ class Conductor:
                 self._tell_readings(run, watch.take())
             if not silent_told and now - process.last_sign_seconds > SILENCE_SECONDS:
                 silent_told = True
-                self._emit(
+                self._journal.emit(
                     WarningRaised(
                         run=run,
                         code="worker_silent",
@@ -319,21 +290,12 @@ class Conductor:
 
     def _tell_readings(self, run: str, readings: Sequence[DeviceReading]) -> None:
         for reading in readings:
-            self._emit(replace(reading, run=run))
+            self._journal.emit(replace(reading, run=run))
 
     def _take(self, run: str, item: Event | Answer) -> None:
         if isinstance(item, Heartbeat | Answer) or _ends(item, run):
             return
-        stamped = replace(item, run=self._id_of(run, item))
-        if isinstance(stamped, RunFinished):
-            self._close_run(stamped.run, stamped)
-            return
-        if isinstance(stamped, TextRecorded) and stamped.text:
-            for part in split(stamped.name, stamped.text, stamped.run, stamped.monotonic_seconds):
-                if not (isinstance(part, TextChunk) and part.digest in self.session.texts):
-                    self._emit(part)
-        else:
-            self._emit(stamped)
+        self._journal.take(item, run, self._made)
 
     def _ended(self, run: str, process: EngineProcess) -> RunFinished:
         if process.cancelled:
@@ -341,50 +303,7 @@ class Conductor:
         ended = process.explain()
         return RunFinished(run=run, status="crashed", error=ended.what, advice=ended.advice)
 
-    def _close_run(self, run: str, finished: RunFinished) -> None:
-        with self._lock:
-            now = time.monotonic()
-            self._emit(replace(finished, monotonic_seconds=finished.monotonic_seconds or now))
-            self._emit(_closing(self.session.runs[run], finished))
-
-    def _emit(self, event: Event) -> None:
-        with self._lock:
-            if not event.monotonic_seconds:
-                event = replace(event, monotonic_seconds=time.monotonic())
-            stamped = self.writer.append(event)
-            self.session.apply(stamped)
-            self._batch.append(stamped)
-
-    def _flush_when_due(self) -> None:
-        if time.monotonic() - self._flushed_seconds >= BATCH_SECONDS:
-            with self._lock:
-                self._flush()
-
-    def _flush(self) -> None:
-        self._flushed_seconds = time.monotonic()
-        if self._batch:
-            batch, self._batch = self._batch, []
-            self._listen(batch)
-
 
 def _ends(item: Event | Answer, run: str) -> TypeGuard[RunFinished]:
     """Whether it is the engine's last word on the run that was asked for."""
     return isinstance(item, RunFinished) and item.run in ("", run)
-
-
-def _closing(run: Run, finished: RunFinished) -> RunClosed:
-    """The summary that stands at the end of a run."""
-    summary = summarise(run.samples("run"))
-    began, ended = run.started_seconds, run.ended_seconds
-    return RunClosed(
-        run=run.id,
-        workload=run.plan.workload,
-        variant=run.plan.variant,
-        device=run.plan.device,
-        status=finished.status,
-        error=finished.error,
-        advice=finished.advice,
-        median_seconds=summary.median if summary else None,
-        ci95_seconds=list(summary.ci95) if summary and summary.ci95 else None,
-        wall_seconds=ended - began if began is not None and ended is not None else None,
-    )

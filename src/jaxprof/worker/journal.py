@@ -74,12 +74,14 @@ class Journal:
             self.emit(replace(finished, run=run))
             self.emit(closing(self.session.runs[run], finished))
 
-    def close(self, reason: str) -> None:
-        """Closes the runs that are open, and the log."""
+    def close(self, reason: str, before_the_end: Callable[[Session], object] | None = None) -> None:
+        """Closes the runs that are open, and the log; `before_the_end` is shown the whole session."""
         with self.lock:
             for run in self.session.runs.values():
                 if run.closed is None:
                     self.close_run(run.id, RunFinished(status="cancelled", error=f"the session {reason}"))
+            if before_the_end is not None:
+                before_the_end(self.session)
             self.emit(SessionClosed(reason=reason))
             self.flush()
             self.writer.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 from jaxprof.engine.request import Answer
 from jaxprof.errors import JaxprofError
@@ -12,14 +14,15 @@ from jaxprof.worker.opening import NOT_KNOWN_YET, own_interpreter, plan_profile
 from jaxprof.worker.process import EngineProcess
 from jaxprof.worker.requests import run_request
 
+NAME: Final = "capture window"
+"""What its run is called."""
+
 
 def open_window(journal: Journal, folder: str) -> bool:
     """Blocks until the profile in `folder` is read: its programs are runs of the session then. Whether it went well."""
     run = journal.new_id()
     made: dict[str, str] = {}
-    journal.emit(
-        RunPlanned(run=run, workload="capture window", variant="profile", how="imported", device=NOT_KNOWN_YET)
-    )
+    journal.emit(RunPlanned(run=run, workload=NAME, variant="profile", how="imported", device=NOT_KNOWN_YET))
     try:
         finished = _follow(journal, run, made, folder)
     except JaxprofError as error:
@@ -41,6 +44,8 @@ def _follow(journal: Journal, run: str, made: dict[str, str], folder: str) -> Ru
             for item in items:
                 if isinstance(item, RunFinished) and item.run in ("", run):
                     return item
+                if isinstance(item, RunPlanned) and item.run in ("", run):  # it knows the device, and a folder's name
+                    item = replace(item, workload=NAME)
                 if not isinstance(item, Answer | Heartbeat):
                     journal.take(item, run, made)
             journal.flush_when_due()
