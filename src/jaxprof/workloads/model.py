@@ -116,6 +116,20 @@ class Published:
     """Where the source gives no seconds, its own words: `about 2× the time of NumPy`."""
 
 
+def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Published:
+    """Where a source prints what comes out, and not how long it takes: the same on any hardware."""
+    return Published(
+        variant="jax",
+        phase="run",
+        seconds=None,
+        hardware="any",
+        source=source,
+        parameters=parameters,
+        statistic="a value, not a time",
+        text=text,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """What one call needs, from the parameters alone: said before anything is run. None is unknown."""

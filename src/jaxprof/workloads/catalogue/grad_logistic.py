@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.workloads.model import Estimate, Parameter, Parameters, Published, Variant, Workload
+from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload, published_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,16 +77,5 @@ WORKLOAD = Workload(
     against="finite differences",
     tolerance={"float32": 1e-5},
     estimate=estimate,
-    published=(
-        Published(
-            variant="jax",
-            phase="run",
-            seconds=None,
-            hardware="any",
-            source="JAX quickstart",
-            parameters={"n": 3},
-            statistic="a value, not a time",
-            text="[0.25, 0.19661194, 0.10499357]",
-        ),
-    ),
+    published=(published_value("JAX quickstart", {"n": 3}, "[0.25, 0.19661194, 0.10499357]"),),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.workloads.model import Estimate, Parameter, Parameters, Published, Variant, Workload
+from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload, published_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -67,16 +67,5 @@ WORKLOAD = Workload(
     against="known answer",
     tolerance={"float32": 1e-4},
     estimate=estimate,
-    published=(
-        Published(
-            variant="jax",
-            phase="run",
-            seconds=None,
-            hardware="any",
-            source="JAX quickstart",
-            parameters={"x": 1.0},
-            statistic="a value, not a time",
-            text="-0.0353256",
-        ),
-    ),
+    published=(published_value("JAX quickstart", {"x": 1.0}, "-0.0353256"),),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.workloads.model import Estimate, Parameter, Parameters, Published, Variant, Workload
+from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload, published_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,16 +80,5 @@ WORKLOAD = Workload(
     against="finite differences",
     tolerance={"float32": 1e-5},
     estimate=estimate,
-    published=(
-        Published(
-            variant="jax",
-            phase="run",
-            seconds=None,
-            hardware="any",
-            source="analytic",
-            parameters={"n": 1},
-            statistic="a value, not a time",
-            text="cos(x) u and -sin(y) v, for the vjp as for the jvp",
-        ),
-    ),
+    published=(published_value("analytic", {"n": 1}, "cos(x) u and -sin(y) v, for the vjp as for the jvp"),),
 )
