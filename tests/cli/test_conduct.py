@@ -42,10 +42,14 @@ class Obedient(Conductor):
     emitted: Sequence[e.Event] = ()
     then: Callable[[], bool] = staticmethod(lambda: False)
 
+    def __init__(self, writer: LogWriter, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> None:
+        super().__init__(writer, interpreter, listen)
+        self.tell = listen
+
     def run(self) -> None:
         self.cancels = 0
         self.asked = threading.Event()
-        self._listen([self.writer.append(event) for event in self.emitted])
+        self.tell([self.writer.append(event) for event in self.emitted])
         if self.then():
             assert self.asked.wait(30)
 

@@ -5,7 +5,7 @@ they would be without it, so that neither the program nor its children see any o
 makes way for the `sitecustomize` that the program would have had. Where there is none, the import fails as it would
 have failed without ours, which is what Python's `site` expects.
 
-Any Python may meet this file, however old. It must cost next to nothing: no import that start-up has not done already.
+Any Python 3 may meet this file, however old. It must cost next to nothing: nothing that start-up has not imported.
 """
 
 import os
@@ -17,7 +17,7 @@ BORROWED = ("PYTHONPATH", "PYTHONUNBUFFERED")
 """Variables that the launcher has set for Python's own start; the former value of X is in JAXPROF_FORMER_X."""
 
 
-def restore():
+def restore() -> None:
     """Puts the environment and the import path back."""
     for name in BORROWED:
         former = os.environ.pop("JAXPROF_FORMER_" + name, None)
@@ -30,7 +30,7 @@ def restore():
     sys.path_importer_cache.pop(HERE, None)
 
 
-def begin(plan):
+def begin(plan: str) -> None:
     """Starts the recording. `jaxprof` may not be installed here: it is found beside this file, its neighbours not."""
     known = SOURCES in sys.path_importer_cache
     sys.path.insert(0, SOURCES)
@@ -55,4 +55,4 @@ if __name__ == "sitecustomize":
             except Exception:  # noqa: BLE001 - the program comes first; the launcher misses our first sign, and tells
                 pass
         del sys.modules["sitecustomize"]
-        import sitecustomize  # noqa: F401
+        import sitecustomize  # type: ignore[import-not-found]  # noqa: F401
