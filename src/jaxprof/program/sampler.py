@@ -26,6 +26,7 @@ from jaxprof.program.stretch import Stretch
 from jaxprof.program.transfers import SampledTransfers
 
 SHORTEST_INTERVAL: Final = 0.010
+FIRST_INTERVAL: Final = 0.020
 LONGEST_INTERVAL: Final = 0.100
 OWN_SHARE: Final = 0.004
 """Of one core: what the sampler lets itself cost; the interval follows from what a sample was seen to take."""
@@ -63,7 +64,8 @@ class Sampler:
         self._stop.acquire()
         self._over = _thread.allocate_lock()
         self._started = False
-        self._interval = SHORTEST_INTERVAL
+        self._interval = FIRST_INTERVAL
+        self._task = _task(main_thread)
         self._cpu = CpuClock(main_thread)
         self._running_test = RunningTest(self._cpu)
         self._classifier = Classifier()
@@ -77,6 +79,10 @@ class Sampler:
         """Begins to look, in a thread of its own that `threading` does not know."""
         if not self._started:
             self._started = True
+            now = time.monotonic()
+            self._stretch = Stretch(self._began)
+            self._last_at, self._last_cpu, self._last_delay = now, self._cpu.seconds(), run_delay_seconds(self._task)
+            self._last_stages = self._ledger.stage_seconds()
             self._over.acquire()
             _thread.start_new_thread(self._run, ())
 
@@ -104,12 +110,8 @@ class Sampler:
             self._over.release()
 
     def _sample_until_stopped(self) -> None:
-        self._task = self._main_task()
-        now = time.monotonic()
-        self._stretch = Stretch(self._began)
-        self._last_at, self._last_cpu, self._last_delay = now, self._cpu.seconds(), run_delay_seconds(self._task)
-        self._last_stages = self._ledger.stage_seconds()
         self._own_began = time.thread_time()
+        now = self._last_at
         if now > self._began:
             self._send_stretch(now, least="import")
         next_tick = now
@@ -165,10 +167,6 @@ class Sampler:
         seen = self._classifier.classify(stack)
         return seen.before() if before and not stage else seen
 
-    def _main_task(self) -> int:
-        threads = {thread.ident: thread.native_id for thread in threading.enumerate()}
-        return threads.get(self._main_thread) or os.getpid()
-
     def _main_stage(self) -> str:
         return next((item.stage for item in self._ledger.running() if not item.thread), "")
 
@@ -202,3 +200,9 @@ class Sampler:
                 self.on_tick.remove(listener)
                 message = f"a listener of the sampler failed: {type(error).__name__}: {error}"
                 self._emit(WarningRaised(code="sampler_failed", message=message))
+
+
+def _task(thread: int) -> int:
+    """The system's number of a thread, from Python's."""
+    numbers = {item.ident: item.native_id for item in threading.enumerate()}
+    return numbers.get(thread) or os.getpid()

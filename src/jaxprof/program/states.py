@@ -112,7 +112,7 @@ class Seen:
     def before(self) -> Seen:
         """What ran just before, when this call could not be entered yet for want of the interpreter's lock: Python, on
         the way to this line. Loading, importing and copying hold that lock themselves, and are what they seem."""
-        if self.kind not in (COMPILED, SYNC):
+        if self.kind not in (COMPILED, SYNC, HOST):
             return self
         line = Line(self.line.file, self.line.line, self.line.function, "") if self.line else None
         return Seen(HOST, line, self.loop)
