@@ -26,9 +26,9 @@ from jaxprof.program.stretch import Stretch
 from jaxprof.program.transfers import SampledTransfers
 
 SHORTEST_INTERVAL: Final = 0.010
-FIRST_INTERVAL: Final = 0.020
+FIRST_INTERVAL: Final = 0.030
 LONGEST_INTERVAL: Final = 0.100
-OWN_SHARE: Final = 0.004
+OWN_SHARE: Final = 0.0035
 """Of one core: what the sampler lets itself cost; the interval follows from what a sample was seen to take."""
 STRETCH_SECONDS: Final = 1.0
 GROWTH: Final = 1 / 150
