@@ -107,3 +107,10 @@ def test_the_engine_has_the_standard_library_numpy_and_jax_only() -> None:
 
 def test_the_client_does_not_load_jax() -> None:
     assert not modules_after(IMPORTS, "jaxprof.worker", "jaxprof.api", "jaxprof.results.kernels") & HEAVY
+
+
+def test_recording_a_short_program_imports_no_numpy_and_no_textual(tmp_path: Path) -> None:
+    program = tmp_path / "x.py"
+    program.write_text("")
+    found = modules_after(PROBE, "script", "--plain", "--out", str(tmp_path / "s.jaxprof"), str(program))
+    assert found <= {"msgspec", "psutil", "pynvml"}

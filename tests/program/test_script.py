@@ -22,6 +22,15 @@ parser.add_argument("rest", nargs="*")
 if __name__ == "__main__":
     print(parser.parse_args())
 """
+GOES_ON = """
+import os, time
+def followed():
+    return not os.environ["RECORDED"] or (os.path.exists("s.jaxprof") and "program_started" in open("s.jaxprof").read())
+while not followed():
+    time.sleep(0.02)
+time.sleep(0.4)
+"""
+"""Lives on until the client looks at it. What has ended before that cannot be told from os._exit."""
 PROGRAMS = {
     "world": WORLD,
     "stdin": "import sys\nprint(sys.stdin.isatty(), input(), sys.stdin.read().upper())",
@@ -41,9 +50,9 @@ PROGRAMS = {
     "        with mp.get_context(how).Pool(2) as pool:\n"
     "            print(pool.map(work, range(3)))",
     "exec": "import os, sys\nprint('before', flush=True)\n"
-    "os.execv(sys.executable, [sys.executable, '-c', 'print(7); exit(6)'])",
-    "closed descriptors": "import os, time\nos.closerange(3, 1 << 20)\nwith open('mine', 'w') as file:\n"
-    "    file.write('x')\n    print(file.fileno())\nprint(open('mine').read())\ntime.sleep(0.5)",
+    f"os.execv(sys.executable, [sys.executable, '-c', {GOES_ON + 'print(7); exit(6)'!r}])",
+    "closed descriptors": "import os\nos.closerange(3, 1 << 20)\nwith open('mine', 'w') as file:\n"
+    "    file.write('x')\n    print(file.fileno())\nprint(open('mine').read())\n" + GOES_ON,
     "low descriptors": "import os\nprint(os.open('/dev/null', os.O_RDONLY), os.pipe())",
     "atexit": "import atexit\natexit.register(print, 'bye')\nprint('hello')",
     "child": "import subprocess, sys\n"
@@ -71,8 +80,8 @@ def folder(tmp_path: Path) -> Path:
 def test_a_program_is_the_same_under_the_recording(name: str, folder: Path) -> None:
     (folder / "x.py").write_text(PROGRAMS[name])
     words = ("x.py", "--epochs", "1", "--out", "o", "a b", "--", "-c", "ü")
-    alone = run_alone(folder, *words, stdin="first\nsecond\n")
-    recorded = run_recorded(folder, *words, stdin="first\nsecond\n")
+    alone = run_alone(folder, *words, stdin="first\nsecond\n", RECORDED="")
+    recorded = run_recorded(folder, *words, stdin="first\nsecond\n", RECORDED="1")
     assert recorded.out == alone.out
     assert recorded.err == alone.err
     assert recorded.code == (alone.code if alone.code >= 0 else 128 - alone.code)

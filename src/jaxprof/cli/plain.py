@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.keeping import new_writer, tell_where
 
 if TYPE_CHECKING:
     from jaxprof.store import LogWriter
     from jaxprof.worker.interpreter import Interpreter
-    from jaxprof.worker.program import Program
-    from jaxprof.worker.program_run import ProgramConductor
+    from jaxprof.worker.program import Program, ProgramProcess
 
 _FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -40,19 +40,29 @@ def is_missing(program: Program) -> bool:
     return not program.module and program.path != "-" and not Path(program.path).exists()
 
 
-def run_plain(program: Program, interpreter: Interpreter, writer: LogWriter) -> int:
-    """Runs the program to its end, then tells in a few lines what was seen. Gives the program's exit code."""
-    from jaxprof.worker.program_run import ProgramConductor
+def run_plain(program: Program, interpreter: Interpreter, out: Path | None, *, force: bool) -> int:
+    """Runs the program to its end, then tells in a few lines what was seen. Gives the program's exit code.
 
-    conductor = ProgramConductor(writer, interpreter, _nobody, program, inherit=True)
-    with _signals(conductor):
+    Raises UsageError or StorageError where the session cannot be written to `out`, before the program is started.
+    """
+    from jaxprof.worker.program import ProgramProcess
+
+    writer = None if out is None or not out.exists() else _new_writer(out, force)
+    with _signals() as pass_to:
+        # From here on the program runs. What is needed to follow it is imported while its own Python starts.
+        process = ProgramProcess(interpreter.path, program, inherit=True)
+        pass_to(process)
+        from jaxprof.cli import program_summary
+        from jaxprof.worker.program_run import ProgramConductor
+
+        conductor = ProgramConductor(writer or _new_writer(out, force), interpreter, _nobody, program, process=process)
         run = conductor.start()
-        import jaxprof.cli.program_summary  # noqa: F401 - while the program starts
-
         conductor.run()
         code = conductor.exit_code
         conductor.close()
-    _tell(conductor, run)
+    for line in program_summary.summary_lines(conductor.session, run):
+        note(line)
+    tell_where(conductor.writer, note)
     return ExitCode.FAILED if code is None else code
 
 
@@ -67,24 +77,31 @@ def _nobody(events: object) -> None:
     """There is no screen to pass events on to."""
 
 
-def _tell(conductor: ProgramConductor, run: str) -> None:
-    from jaxprof.cli.keeping import tell_where
-    from jaxprof.cli.program_summary import summary_lines
-
-    for line in summary_lines(conductor.session, run):
-        note(line)
-    tell_where(conductor.writer, note)
+def _new_writer(out: Path | None, force: bool) -> LogWriter:
+    return new_writer(out, replace_existing=force)
 
 
 @contextmanager
-def _signals(conductor: ProgramConductor) -> Iterator[None]:
-    """While the program runs, signals do not end us. A signal that is ignored (nohup) stays so, for the program too."""
+def _signals() -> Iterator[Callable[[ProgramProcess], None]]:
+    """While the program runs, signals do not end us. Gives a function that is told the program; what comes before is
+    passed on then. A signal that is ignored (nohup) stays so, for the program too."""
+    programs: list[ProgramProcess] = []
+    early: list[int] = []
 
     def wait_for_it(number: int, frame: FrameType | None) -> None:
         """The program has it as well: what it does with it is its own affair."""
 
     def pass_on(number: int, frame: FrameType | None) -> None:
-        conductor.signal(number)
+        early.append(number)
+        send()
+
+    def send() -> None:
+        while programs and early:
+            programs[0].signal(early.pop(0))
+
+    def pass_to(program: ProgramProcess) -> None:
+        programs.append(program)
+        send()
 
     handlers = dict.fromkeys(_FROM_THE_TERMINAL, wait_for_it) | dict.fromkeys(_PASSED_ON, pass_on)
     before = {
@@ -93,7 +110,7 @@ def _signals(conductor: ProgramConductor) -> Iterator[None]:
         if signal.getsignal(number) is not signal.SIG_IGN
     }
     try:
-        yield
+        yield pass_to
     finally:
         for number, former in before.items():
             signal.signal(number, former)

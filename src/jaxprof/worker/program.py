@@ -4,6 +4,8 @@ The child is `PYTHON FILE ARGS`, nothing else: what is ours comes in through Pyt
 It either shares our terminal and process group, so that ctrl+c, job control and stdin are what they would be without
 us, or it leads a group of its own and its output is captured. Its end is seen by waiting for the process: whoever it
 leaves behind may hold its pipes open.
+
+What reads its events is imported when the first ones have come, so that the program starts before.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ import subprocess
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxprof.errors import WorkerError
-from jaxprof.events import Event, Heartbeat, LogLine
-from jaxprof.store.codec import UnknownEvent, decode_line
 from jaxprof.worker.exits import Exit, explain, oom_kill_count
 from jaxprof.worker.lines import LOG_LINE_LIMIT, Lines, output_text
+
+if TYPE_CHECKING:
+    from jaxprof.events import Event
 
 INJECT = Path(__file__).resolve().parent.parent / "program" / "inject"
 VARIABLE = "JAXPROF_PROGRAM"
@@ -268,6 +272,8 @@ class ProgramProcess:
     def _parse(self, name: str, lines: list[bytes]) -> list[Event]:
         if name == "events":
             return [event for line in lines for event in self._event(line)]
+        from jaxprof.events import LogLine
+
         texts = [output_text(line) for line in lines]
         if name == "stderr" and (words := [text.strip() for text in texts if text.strip()]):
             self._last_words = words[-1][:200]
@@ -275,6 +281,9 @@ class ProgramProcess:
         return [LogLine(stream=name, text=text, monotonic_seconds=now) for text in texts]
 
     def _event(self, line: bytes) -> list[Event]:
+        from jaxprof.events import Heartbeat, LogLine
+        from jaxprof.store.codec import UnknownEvent, decode_line
+
         try:
             event = decode_line(line)
         except UnknownEvent:

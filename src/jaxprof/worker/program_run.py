@@ -55,23 +55,22 @@ class ProgramConductor:
         listen: Listener,
         program: Program,
         *,
-        inherit: bool = False,
+        process: ProgramProcess | None = None,
     ) -> None:
-        """`inherit`: the program has our terminal; else its output joins the session."""
+        """`process`: the program, where it was started before there was time to conduct it; else `start` starts it,
+        with its output captured."""
         self.writer = writer
         self.interpreter = interpreter
         self.program = program
         self._journal = Journal(writer, listen)
-        self._inherit = inherit
         self._run = ""
         self._made: dict[str, str] = {}
-        self._process: ProgramProcess | None = None
+        self._process = process
         self._said: ProgramEnded | None = None
         self._silence_told = False
         self._notes: list[dict[str, Any]] = []
         self._output_bytes = 0
         self._asked = 0
-        self._early: list[int] = []
         self._windows: list[threading.Thread] = []
         self._closed = False
         self._working = False
@@ -97,18 +96,17 @@ class ProgramConductor:
         return self._process.exit_code if self._process is not None else None
 
     def start(self) -> str:
-        """Starts the program; gives the id of its run. Raises WorkerError when it cannot be started."""
+        """Starts the program, unless it runs; gives the id of its run. Raises WorkerError when it cannot be started."""
         self._working = True
         self._run = self._journal.new_id()
         self._emit(RunPlanned(workload=self.program.name, variant="program", how="program", device=HOST))
         try:
-            process = self._process = ProgramProcess(self.interpreter.path, self.program, inherit=self._inherit)
+            process = self._process or ProgramProcess(self.interpreter.path, self.program, inherit=False)
         except JaxprofError as error:
             self._working = False
             self._journal.close_run(self._run, RunFinished(status="failed", error=error.what, advice=error.mend))
             raise
-        for number in self._early:
-            process.signal(number)
+        self._process = process
         began = process.began_seconds
         self._emit(WorkerStarted(pid=process.pid, python=self.interpreter.path, monotonic_seconds=began))
         self._emit(
@@ -153,14 +151,6 @@ class ProgramConductor:
             if not self._closed:
                 self._finish(process)
             self._working = False
-
-    def signal(self, number: int) -> None:
-        """Passes a signal on to the program, also one that comes while it is being started. May be called from a
-        signal handler."""
-        if self._process is not None:
-            self._process.signal(number)
-        elif self._working:
-            self._early.append(number)
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Asks the program for a window in which JAX's profiler is on."""
@@ -290,7 +280,7 @@ class ProgramConductor:
                 "(-I, -E or -S is in force, or it ended before that)",
             )
         elif self._said is None and not self._silence_told:
-            why = "a signal ended it" if (process.returncode or 0) < 0 else "os._exit, or it had closed all descriptors"
+            why = "a signal ended it" if (process.returncode or 0) < 0 else "os._exit, exec, or all descriptors closed"
             self._note("not_unwound", f"the program's last moments are not recorded: it had no orderly end ({why})")
         elif program is not None and program.jax is None and not self._silence_told:
             self._note("no_jax", "the program did not import jax")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from jaxprof.cli.commands.run import positive_seconds
-from jaxprof.cli.keeping import clear_place, new_writer
+from jaxprof.cli.keeping import clear_place
 
 _UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
 
@@ -81,7 +81,7 @@ def command(
     if is_missing(program):
         return run_missing(interpreter.path, program)
     if plain or not _has_terminal():
-        return run_plain(program, interpreter, new_writer(out, replace_existing=force))
+        return run_plain(program, interpreter, out, force=force)
     from jaxprof.tui.launch import launch_program
 
     if out is not None:
