@@ -162,7 +162,9 @@ class TestJax:
         seen = Classifier()
         key = Seen(SYNC)
         seen._seen[stack.key] = ([], key)
-        stack.ready = True
+        stack.ready, stack.array_bytes = True, 4
+        assert seen.classify(stack).kind == SYNC
+        stack.array_bytes = 1_000_000
         assert seen.classify(stack).kind == TRANSFER
         stack.ready = False
         assert seen.classify(stack).kind == SYNC

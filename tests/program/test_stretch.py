@@ -93,3 +93,12 @@ def test_states_always_add_up(samples: list[tuple], length: float) -> None:  # t
     assert set(event.states) <= set(PROGRAM_STATES)
     assert all(value >= 0 for value in event.states.values())
     assert sum(line["seconds"] for line in event.lines) <= length + 1e-6
+
+
+def test_a_thread_that_was_only_seen_preempted_stays_where_it_was() -> None:
+    stretch = Stretch(0.0)
+    stretch.add(Seen(COMPILED, _line(1)), 1.0, running=False, stages=NO_STAGES, busy_seconds=0.4)
+    stretch.delayed(0.6, 1.0)
+    event = stretch.event(1.0, None)
+    assert event.states == {"device_busy": 1.0}
+    assert [line["line"] for line in event.lines] == [1]

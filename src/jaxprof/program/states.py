@@ -19,6 +19,9 @@ from jaxprof.program.stack import Stack
 _SEEN_AT_MOST: Final = 1_000
 _SITES_AT_MOST: Final = 4_000
 
+WORTH_COPYING_BYTES: Final = 65_536
+"""An array that is there and smaller than this takes no time to copy: the thread is only just waking up."""
+
 HOST, DISPATCH, COMPILED, SYNC, TRANSFER, DATA, IMPORT = (
     "host",
     "dispatch",
@@ -136,7 +139,7 @@ class Classifier:
                 self._seen.clear()
             known = self._seen[key] = (stack.codes, self._understand(stack))  # code that lives keeps its id
         seen = known[1]
-        if seen.kind == SYNC and stack.ready:
+        if seen.kind == SYNC and stack.ready and (stack.array_bytes or 0) >= WORTH_COPYING_BYTES:
             return Seen(TRANSFER, seen.line, seen.loop, seen.implicit)
         return seen
 

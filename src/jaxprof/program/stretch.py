@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from jaxprof.events import STAGES, ProgramSampled
-from jaxprof.program.states import Line, Seen
+from jaxprof.program.states import SYNC, Line, Seen
 
 MOST_LINES: Final = 12
 _WORTH_A_STATE: Final = 0.02
@@ -29,9 +29,13 @@ class Stretch:
     stage_lines: _Weights = field(default_factory=lambda: defaultdict(float))
     running: _Weights = field(default_factory=lambda: defaultdict(float))
     blocked: _Weights = field(default_factory=lambda: defaultdict(float))
+    if_running: _Weights = field(default_factory=lambda: defaultdict(float))
+    """The blocked samples once more: what CPU time would be there."""
     stages: dict[str, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     busy: float | None = 0.0
     """Seconds outside the stages for which the thread ran; None where there is no such clock."""
+    delay: float = 0.0
+    """Seconds outside the stages for which it was ready to run and the scheduler let others."""
 
     def add(
         self,
@@ -62,12 +66,14 @@ class Stretch:
             self.stage_lines[stage, seen.line] += in_stages
         elif rest > 0:
             (self.running if running else self.blocked)[seen.state(running), seen.line] += rest
+            if not running:
+                self.if_running[("host_busy", None) if seen.kind == SYNC else (seen.state(True), seen.line)] += rest
 
     def delayed(self, seconds: float, now: float) -> None:
         """The thread would have run for so much longer in this stretch, had the scheduler let it."""
         total = now - self.began
-        if self.busy is not None and total > 0:
-            self.busy += seconds * max(0.0, 1.0 - sum(self.stages.values()) / total)
+        if total > 0:
+            self.delay += seconds * max(0.0, 1.0 - sum(self.stages.values()) / total)
 
     def event(self, now: float, own_seconds: float | None, least: str = "host_busy") -> ProgramSampled:
         """The stretch until `now`. `least`: the state where no sample speaks for any."""
@@ -99,17 +105,17 @@ class Stretch:
             return {(least, None): rest}
         ran = rest * on / (on + off)
         if self.busy is not None:
-            ran = min(rest, self.busy)
+            # A thread that the scheduler keeps waiting looks blocked; only where it was seen running, too, is it told.
+            ran = min(rest, self.busy + (self.delay if on else 0.0))
             if not off:  # never seen blocked
                 ran = rest
             elif not on and ran < _WORTH_A_STATE * rest:
                 ran = 0.0
         shared: _Weights = defaultdict(float)
-        for weights, whole, seconds in ((self.running, on, ran), (self.blocked, off, rest - ran)):
+        for weights, seconds in ((self.running if on else self.if_running, ran), (self.blocked, rest - ran)):
+            whole = sum(weights.values())
             for key, weight in weights.items():
                 shared[key] += seconds * weight / whole
-        if not on and ran > 0:
-            shared["host_busy", None] += ran
         return shared
 
     def _stage_seconds_of_lines(self) -> _Weights:
