@@ -15,6 +15,7 @@ from __future__ import annotations
 import _thread
 import atexit
 import os
+import sys
 
 from jaxprof.program.jax_import import JaxFinder
 from jaxprof.program.pipe import Descriptor, ProgramPipe, hidden
@@ -135,7 +136,7 @@ class Launched:
             return
         self._finder.remove()
         if self._recorder is not None:
-            self._recorder.stop(notes=self._notes())
+            self._recorder.stop(notes=self._notes(), interrupted=_interrupted())
         else:
             self._pipe.send(b'{"type":"program_ended","exit_code":null,"wall_seconds":0}')
 
@@ -144,3 +145,9 @@ class Launched:
         if not lost:
             return []
         return [{"code": "pipe_full", "message": f"{lost} events were lost while jaxprof was stopped, or too slow"}]
+
+
+def _interrupted() -> bool:
+    """Whether Python has just printed the traceback of a KeyboardInterrupt that nobody took."""
+    last = getattr(sys, "last_type", None)
+    return isinstance(last, type) and issubclass(last, KeyboardInterrupt)

@@ -66,6 +66,7 @@ class Recorder:
         self._failed: set[str] = set()
         self._compiled = False
         self._environment_read = False
+        self._prepared = False
         self._window_due = options.wants_window
         self._ledger: Any = None
         self._sampler: Any = None
@@ -88,20 +89,30 @@ class Recorder:
         else:
             self._finder.install()
 
-    def stop(self, exit_code: int | None = None, notes: Sequence[dict[str, Any]] = ()) -> None:
-        """Ends, with all that still waits; then measures the function that was asked for. Again: does nothing."""
+    def stop(
+        self, exit_code: int | None = None, notes: Sequence[dict[str, Any]] = (), *, interrupted: bool = False
+    ) -> None:
+        """Ends, with all that still waits; then measures the function that was asked for. Again: does nothing.
+
+        `interrupted`: an unhandled KeyboardInterrupt is ending the process. Python then ends itself by SIGINT, but
+        forgets to when code is compiled from text meanwhile (as a dataclass is, at its import): nothing that might do
+        so is begun any more.
+        """
         if self._over or os.getpid() != self._owner:
             return
         self._over = True
         self._finder.remove()
         told = list(notes)
         if self._watching:
-            for what, step in self._endings():
+            for what, step in self._endings(interrupted=interrupted):
                 self._safely(what, step)
         else:
             told.append({"code": "no_jax", "message": "the program did not import jax"})
         self._emit(ProgramEnded(exit_code=exit_code, wall_seconds=time.monotonic() - self._began, notes=told))
-        if self._tap is not None:
+        if self._tap is not None and interrupted:
+            message = f"{self._options.function} was not measured: the program was interrupted"
+            self._emit(WarningRaised(code="function_not_measured", message=message))
+        elif self._tap is not None:
             self._safely("measuring the function", self._tap.measure)
 
     def abandon(self) -> None:
@@ -109,7 +120,7 @@ class Recorder:
         if not self._over and os.getpid() == self._owner:
             self._over = True
             self._finder.remove()
-            for what, step in self._endings():
+            for what, step in self._endings(interrupted=True):
                 self._safely(what, step)
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
@@ -179,6 +190,7 @@ class Recorder:
             self._window.take(event)
 
     def _tick(self, now: float) -> None:
+        self._safely("the environment", self._prepare)
         self._safely("the environment", self._read_environment)
         self._safely("the capture window", lambda: self._tick_window(now))
         for listener in list(self.on_tick):
@@ -194,6 +206,14 @@ class Recorder:
             self._window.begin(*self._waiting.popleft())
         self._window.tick(now)
 
+    def _prepare(self) -> None:
+        """Imports, on the recorder's own thread, what would otherwise be imported at the program's end."""
+        if not self._prepared:
+            import jaxprof.measure.devices
+            import jaxprof.measure.environment  # noqa: F401
+
+            self._prepared = True
+
     def _read_environment(self) -> None:
         """Versions, devices and settings, once the program itself has brought up its backends."""
         if self._environment_read or not self._compiled:
@@ -206,9 +226,11 @@ class Recorder:
             read_environment([describe(device) for device in sys.modules["jax"].local_devices()], load_average())
         )
 
-    def _endings(self) -> list[tuple[str, Callable[[], object]]]:
+    def _endings(self, *, interrupted: bool) -> list[tuple[str, Callable[[], object]]]:
         """What is to be done at the end, in order: the samples stop before the ledger that they ask."""
-        steps: list[tuple[str, Callable[[], object]]] = [("the environment", self._read_environment)]
+        steps: list[tuple[str, Callable[[], object]]] = []
+        if self._prepared or not interrupted:
+            steps.append(("the environment", self._read_environment))
         if self._window is not None:
             steps.append(("the capture window", self._window.end))
         if self._sampler is not None:
