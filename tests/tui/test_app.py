@@ -203,7 +203,7 @@ async def test_a_session_that_another_process_writes_is_followed(shelf: Path) ->
     [
         (b"", "is empty"),
         (b"\x1f\x8b\x00", "gunzip"),
-        (b"hello\n", "neither a session nor a profile"),
+        (b"hello\n", ".xplane.pb"),
         (None, "there is no file"),
     ],
 )
