@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 import pytest
@@ -109,9 +110,8 @@ def test_the_kernels_of_a_real_run_add_up_to_its_time() -> None:
     # A call is a step, and what the steps hold of kernels is what the table of kernels holds.
     whole = sum(step["seconds"] for step in run.steps.steps)
     assert len(run.steps.steps) == capture.calls
-    assert sorted(step["seconds"] for step in run.steps.steps)[capture.calls // 2] == pytest.approx(
-        capture.seconds_with, rel=0.2
-    )
+    # Of an even number both are the mean of the two in the middle, which may be far apart on a busy machine.
+    assert median(step["seconds"] for step in run.steps.steps) == pytest.approx(capture.seconds_with, rel=0.2)
     in_steps = sum(step["parts"]["kernels"] for step in run.steps.steps)
     wall = sum(kernel.wall_seconds for kernel in found.kernels)
     assert in_steps == pytest.approx(wall, rel=0.05)
