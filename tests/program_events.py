@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jaxprof import events as e
-from jaxprof.results.program import ProgramResult, program_result
+from jaxprof.results.programs.derive import ProgramResult, program_result
 from jaxprof.session import Session, fold
 
 RUN = "r1"

@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxprof.program.ledger import Ledger
+from jaxprof.program.compiles.ledger import Ledger
 
 CASES: dict[str, Callable[[], None]] = {}
 FOUR, THREE = np.ones(4, np.float32), np.ones(3, np.float32)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from jaxprof.program.arrays import EVERY_SECONDS, MOST_SHARE, ArrayCounter
+from jaxprof.program.samples.arrays import EVERY_SECONDS, MOST_SHARE, ArrayCounter
 
 
 class _Clock:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jaxprof.program.call_text import compiled_by, describe, look_up, spot_of
+from jaxprof.program.samples.call_text import compiled_by, describe, look_up, spot_of
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from jaxprof.program.cpu_clock import CpuClock, RunningTest, own_switches, run_delay_seconds
+from jaxprof.program.samples.cpu_clock import CpuClock, RunningTest, own_switches, run_delay_seconds
 
 
 class _Cpu:

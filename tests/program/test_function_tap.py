@@ -23,9 +23,9 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.measure import inprocess
-from jaxprof.program.function_tap import FunctionTap
-from jaxprof.program.kept_arguments import KeptArguments
-from jaxprof.program.written_call import jitted_of, write_call
+from jaxprof.program.calls.function_tap import FunctionTap
+from jaxprof.program.calls.kept_arguments import KeptArguments
+from jaxprof.program.calls.written_call import jitted_of, write_call
 from jaxprof.workloads.find import find
 
 calls: list[Any] = []

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from jaxprof import events as e
-from jaxprof.program import monitoring, places, rows
-from jaxprof.program.functions import Identities, code_of, name_matches, unwrapped
-from jaxprof.program.history import LEAVES_A_FUNCTION, SIGNATURES_A_FUNCTION, FunctionKey, History
-from jaxprof.program.ledger import Ledger
-from jaxprof.program.reasons import explain, nearest
-from jaxprof.program.signature import LEAVES_SHOWN, Leaf, Signature
-from jaxprof.program.stages import ExclusiveClock, OpenStage, ThreadStages
-from jaxprof.program.values import static_text
+from jaxprof.program import places
+from jaxprof.program.compiles import monitoring, rows
+from jaxprof.program.compiles.functions import Identities, code_of, name_matches, unwrapped
+from jaxprof.program.compiles.history import LEAVES_A_FUNCTION, SIGNATURES_A_FUNCTION, FunctionKey, History
+from jaxprof.program.compiles.ledger import Ledger
+from jaxprof.program.compiles.reasons import explain, nearest
+from jaxprof.program.compiles.signature import LEAVES_SHOWN, Leaf, Signature
+from jaxprof.program.compiles.stages import ExclusiveClock, OpenStage, ThreadStages
+from jaxprof.program.compiles.values import static_text
 
 HERE = {"file": "/home/u/train.py", "line": 88, "function": "main"}
 THERE = {"file": "/home/u/train.py", "line": 80}

@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import pytest
 
 from jaxprof import events as e
-from jaxprof.program import sampler as sampler_module
-from jaxprof.program.lock_wait import judge_wait
-from jaxprof.program.sampler import Sampler
+from jaxprof.program.samples import sampler as sampler_module
+from jaxprof.program.samples.lock_wait import judge_wait
+from jaxprof.program.samples.sampler import Sampler
 
 
 class Ledger:

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxprof.program.stack import Stack, read_stack
-from jaxprof.program.states import COMPILED, DATA, DISPATCH, HOST, IMPORT, SYNC, TRANSFER, Classifier, Seen
+from jaxprof.program.samples.stack import Stack, read_stack
+from jaxprof.program.samples.states import COMPILED, DATA, DISPATCH, HOST, IMPORT, SYNC, TRANSFER, Classifier, Seen
 
 
 def _stack() -> Stack:

@@ -9,9 +9,9 @@ from types import CodeType
 import pytest
 
 from jaxprof.events import StepsCounted
-from jaxprof.program import steps
-from jaxprof.program.loops import Loop, loop_at, loops_of
-from jaxprof.program.steps import StepCounter
+from jaxprof.program.samples import steps
+from jaxprof.program.samples.loops import Loop, loop_at, loops_of
+from jaxprof.program.samples.steps import StepCounter
 
 
 def _train(count: int) -> int:

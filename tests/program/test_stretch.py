@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.events import PROGRAM_STATES
-from jaxprof.program.states import COMPILED, HOST, STATES, SYNC, Line, Seen
-from jaxprof.program.stretch import MOST_LINES, Stretch
+from jaxprof.program.samples.states import COMPILED, HOST, STATES, SYNC, Line, Seen
+from jaxprof.program.samples.stretch import MOST_LINES, Stretch
 
 NO_STAGES = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
 

@@ -14,8 +14,8 @@ import program_events
 from jaxprof.report.csv import to_csv
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
-from jaxprof.report.program import program_view_text, summary_lines
-from jaxprof.report.program_json import program_view_csv
+from jaxprof.report.recording.json import program_view_csv
+from jaxprof.report.recording.text import program_view_text, summary_lines
 from jaxprof.report.text import WIDTH, to_text
 from jaxprof.safe_text import columns
 from jaxprof.session import Session

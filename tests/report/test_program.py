@@ -13,11 +13,11 @@ from jaxprof import events as e
 from jaxprof.report.csv import to_csv
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
-from jaxprof.report.program import program_view_text, summary_lines
-from jaxprof.report.program_bar import LETTERS, letters, rounded
-from jaxprof.report.program_json import PROGRAM_VIEWS, program_view_csv, program_view_json
+from jaxprof.report.recording.bar import LETTERS, letters, rounded
+from jaxprof.report.recording.json import PROGRAM_VIEWS, program_view_csv, program_view_json
+from jaxprof.report.recording.text import program_view_text, summary_lines
 from jaxprof.report.text import WIDTH, to_text
-from jaxprof.results.program import NOT_SEEN
+from jaxprof.results.programs.derive import NOT_SEEN
 from jaxprof.safe_text import columns
 from jaxprof.session import Session, fold
 from report import sessions

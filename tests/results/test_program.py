@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import program_events as made
 from jaxprof import events as e
-from jaxprof.results.program import NOT_SEEN, is_program, program_result, programs
+from jaxprof.results.programs.derive import NOT_SEEN, is_program, program_result, programs
 from jaxprof.session import fold
 
 DURATIONS = st.floats(0, 1e4, allow_nan=False)

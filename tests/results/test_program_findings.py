@@ -8,8 +8,8 @@ import pytest
 
 import program_events as made
 from jaxprof import events as e
-from jaxprof.results.program import Finding
-from jaxprof.results.program_findings import CODES
+from jaxprof.results.programs.derive import Finding
+from jaxprof.results.programs.findings import CODES
 
 
 def codes(*inside: e.Event, wall: float = 10.0) -> list[str]:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import program_events as made
-from jaxprof.results.program_signatures import Padding, Signatures, array_type
+from jaxprof.results.programs.signatures import Padding, Signatures, array_type
 
 
 def taken(*rows: list[dict[str, object]]) -> Signatures:

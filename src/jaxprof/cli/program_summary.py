@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jaxprof.results.program import ProgramResult, program_result
+from jaxprof.results.programs.derive import ProgramResult, program_result
 from jaxprof.session import Session
 from jaxprof.units import percent, seconds
 

@@ -148,7 +148,7 @@ class Recorder:
             self._safely(what, step)
 
     def _start_ledger(self) -> None:
-        from jaxprof.program.ledger import Ledger
+        from jaxprof.program.compiles.ledger import Ledger
 
         self._ledger = Ledger(self._take, main_thread=threading.main_thread().ident)
         self._ledger.attach()
@@ -160,7 +160,7 @@ class Recorder:
 
     def _start_tap(self) -> None:
         if self._options.function:
-            from jaxprof.program.function_tap import FunctionTap
+            from jaxprof.program.calls.function_tap import FunctionTap
 
             self._tap = FunctionTap(
                 self._options.function,
@@ -171,7 +171,7 @@ class Recorder:
             self._ledger.on_call = self._tap.offer
 
     def _start_sampler(self) -> None:
-        from jaxprof.program.sampler import Sampler
+        from jaxprof.program.samples.sampler import Sampler
 
         self._sampler = Sampler(
             self._take, self._ledger, main_thread=threading.main_thread().ident or 0, began_seconds=self._began

@@ -13,7 +13,7 @@ from typing import Any
 from jaxprof.events import PHASES, STAGES
 from jaxprof.report.outcome import outcome
 from jaxprof.results import RunResult, results
-from jaxprof.results.program import ProgramResult, is_program, program_result
+from jaxprof.results.programs.derive import ProgramResult, is_program, program_result
 from jaxprof.session import Session
 
 COLUMNS = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jaxprof.errors import UsageError
 from jaxprof.events import EnvironmentRead, Scalar
 from jaxprof.results import RunResult, results
-from jaxprof.results.program import is_program
+from jaxprof.results.programs.derive import is_program
 from jaxprof.session import Run, Session
 from jaxprof.units import integer
 from jaxprof.workloads import built_in

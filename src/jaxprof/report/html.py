@@ -12,10 +12,10 @@ from typing import Final
 
 from jaxprof.report.groups import Group, environment, groups, parameters_text
 from jaxprof.report.outcome import outcome
-from jaxprof.report.program_words import ledger_title, remark, title, words
+from jaxprof.report.recording.words import ledger_title, remark, title, words
 from jaxprof.report.text import check_text, interval_text, speedup_text
 from jaxprof.results import RunResult
-from jaxprof.results.program import NOT_SEEN, ProgramResult, program_result, programs
+from jaxprof.results.programs.derive import NOT_SEEN, ProgramResult, program_result, programs
 from jaxprof.safe_text import safe
 from jaxprof.session import Session
 from jaxprof.units import UNKNOWN, integer, percent, seconds

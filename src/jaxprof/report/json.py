@@ -15,9 +15,9 @@ from jaxprof.report.groups import environment, published
 from jaxprof.report.kernels import kernels_json
 from jaxprof.report.memory import memory_json
 from jaxprof.report.outcome import outcome
-from jaxprof.report.program_json import program_keys
+from jaxprof.report.recording.json import program_keys
 from jaxprof.results import RunResult, result
-from jaxprof.results.program import is_program
+from jaxprof.results.programs.derive import is_program
 from jaxprof.session import Run, Session
 
 _PHASES_OF = {

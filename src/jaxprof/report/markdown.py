@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from jaxprof.report.escape import markdown
 from jaxprof.report.groups import Group, environment, groups, parameters_text
 from jaxprof.report.outcome import outcome
-from jaxprof.report.program_markdown import program_markdown
+from jaxprof.report.recording.markdown import program_markdown
 from jaxprof.report.text import break_even_text, check_text, interval_text, speedup_text
 from jaxprof.results import RunResult
-from jaxprof.results.program import programs
+from jaxprof.results.programs.derive import programs
 from jaxprof.session import Session
 from jaxprof.units import seconds
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from jaxprof.report.groups import Group, environment, groups, parameters_text, published
 from jaxprof.report.outcome import outcome
-from jaxprof.report.program import program_lines
+from jaxprof.report.recording.text import program_lines
 from jaxprof.report.sweep_text import sweep_lines
 from jaxprof.report.table import table, wrap
 from jaxprof.results import RunResult, SweepGroup, sweep_groups
-from jaxprof.results.program import programs
+from jaxprof.results.programs.derive import programs
 from jaxprof.safe_text import safe
 from jaxprof.session import Session
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds

@@ -79,14 +79,15 @@ def _print_session(session: Session, form: str, *, live: bool = False) -> None:
 def _print_view(session: Session, view: str, form: str) -> None:
     """One view of the captures, or of a program. Raises UsageError for a form that it does not have."""
     from jaxprof.errors import UsageError
-    from jaxprof.report import program, program_json, views
+    from jaxprof.report import views
+    from jaxprof.report.recording import json, text
 
-    of_program = view in program_json.PROGRAM_VIEWS
+    of_program = view in json.PROGRAM_VIEWS
     if form == "json":
-        print_json((program_json.program_view_json if of_program else views.view_json)(session, view))
+        print_json((json.program_view_json if of_program else views.view_json)(session, view))
     elif form == "csv":
-        click.echo((program_json.program_view_csv if of_program else views.view_csv)(session, view), nl=False)
+        click.echo((json.program_view_csv if of_program else views.view_csv)(session, view), nl=False)
     elif form == "text":
-        click.echo((program.program_view_text if of_program else views.view_text)(session, view))
+        click.echo((text.program_view_text if of_program else views.view_text)(session, view))
     else:
         raise UsageError(f"--{view} is not written as {form}", "It has --format text, json and csv.")

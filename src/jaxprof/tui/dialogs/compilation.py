@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 
-from jaxprof.results.program_places import Place, place
+from jaxprof.results.programs.places import Place, place
 from jaxprof.safe_text import columns, safe
 from jaxprof.tui.dialogs.base import Dialog
 from jaxprof.tui.widgets.drawing import cell, hang

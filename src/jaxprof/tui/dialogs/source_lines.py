@@ -19,7 +19,7 @@ from jaxprof.tui.widgets.python_source import highlighted
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.results.program_places import Place
+    from jaxprof.results.programs.places import Place
 
 AROUND = 200
 """Lines above and below that are there to be scrolled to."""

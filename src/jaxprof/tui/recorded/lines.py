@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxprof.results.program_parts import LineTime
-    from jaxprof.results.program_places import Place
+    from jaxprof.results.programs.parts import LineTime
+    from jaxprof.results.programs.places import Place
 
 
 @dataclass(frozen=True, slots=True)

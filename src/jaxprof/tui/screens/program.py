@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
-from jaxprof.results.program import ProgramResult, is_program, program_result, programs
+from jaxprof.results.programs.derive import ProgramResult, is_program, program_result, programs
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.views import last_window

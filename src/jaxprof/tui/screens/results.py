@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 
-from jaxprof.results.program import is_program, program_result
+from jaxprof.results.programs.derive import is_program, program_result
 from jaxprof.safe_text import safe, shorten
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size

@@ -14,7 +14,7 @@ from textual.content import Content
 from textual.timer import Timer
 
 from jaxprof.results import RunResult, result
-from jaxprof.results.program import is_program, program_result
+from jaxprof.results.programs.derive import is_program, program_result
 from jaxprof.safe_text import safe_lines, shorten
 from jaxprof.tui.again import planned_again, to_be_looked_at
 from jaxprof.tui.screens.base import SessionScreen

@@ -17,7 +17,7 @@ from jaxprof.tui.widgets.row_list import RowList
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from jaxprof.results.program import Finding
+    from jaxprof.results.programs.derive import Finding
 
 COST = 9
 

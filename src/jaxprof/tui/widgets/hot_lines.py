@@ -17,7 +17,7 @@ from jaxprof.tui.widgets.row_list import RowList
 from jaxprof.units import UNKNOWN, percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.results.program_places import Place
+    from jaxprof.results.programs.places import Place
     from jaxprof.tui.recorded.lines import HotLine
 
 TIME, SHARE, STATE = 9, 7, 16

@@ -14,8 +14,8 @@ from textual.content import Content
 from textual.message import Message
 
 from jaxprof.events import STAGES
-from jaxprof.results.program_functions import row_seconds
-from jaxprof.results.program_places import place
+from jaxprof.results.programs.functions import row_seconds
+from jaxprof.results.programs.places import place
 from jaxprof.safe_text import columns, safe
 from jaxprof.tui.widgets.drawing import bar, cell
 from jaxprof.tui.widgets.place_text import place_in_full, place_text
@@ -24,7 +24,7 @@ from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.events import Compiled
-    from jaxprof.results.program import FunctionCompiles
+    from jaxprof.results.programs.derive import FunctionCompiles
 
 REASON_WORDS = {
     "first": "first time",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jaxprof.safe_text import safe
 
 if TYPE_CHECKING:
-    from jaxprof.results.program_places import Place
+    from jaxprof.results.programs.places import Place
 
 
 def place_text(where: Place | None, directory: str = "") -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from textual.content import Content
 
-from jaxprof.results.program_parts import NOT_SEEN
+from jaxprof.results.programs.parts import NOT_SEEN
 from jaxprof.safe_text import columns, shorten
 from jaxprof.tui.widgets.drawing import SPARKS, cell
 from jaxprof.tui.widgets.phase_bars import plain_bar

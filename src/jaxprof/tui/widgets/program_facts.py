@@ -12,7 +12,7 @@ from jaxprof.tui.widgets.place_text import place_text
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.results.program import ProgramResult
+    from jaxprof.results.programs.derive import ProgramResult
 
 _DIRECTIONS = {
     "host_to_device": "host to device",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.results.program_places import place
+from jaxprof.results.programs.places import place
 from jaxprof.safe_text import safe
 from jaxprof.tui.widgets.place_text import place_text
 from jaxprof.tui.widgets.program_bar import in_order, state_title

@@ -20,7 +20,7 @@ from jaxprof.units import integer, percent, seconds
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.results.program import ProgramResult
+    from jaxprof.results.programs.derive import ProgramResult
     from jaxprof.session import Session
 
 VIEWS = {"ledger": "Ledger", "findings": "Findings", "lines": "Lines", "time": "Time", "output": "Output"}

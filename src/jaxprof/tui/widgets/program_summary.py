@@ -14,7 +14,7 @@ from jaxprof.tui.widgets.program_now import doing
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.results.program import ProgramResult
+    from jaxprof.results.programs.derive import ProgramResult
     from jaxprof.session import Run, Session
 
 Figure = tuple[str, str]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.content import Content
 
 from jaxprof.results import RunResult, SweepGroup, result, sweep_groups
-from jaxprof.results.program import is_program, program_result
+from jaxprof.results.programs.derive import is_program, program_result
 from jaxprof.safe_text import columns
 from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.line_plot import count_tick

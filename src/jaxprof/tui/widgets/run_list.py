@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.geometry import Region
 
 from jaxprof.results import RunResult, result
-from jaxprof.results.program import is_program, program_result
+from jaxprof.results.programs.derive import is_program, program_result
 from jaxprof.safe_text import columns, shorten
 from jaxprof.tui.widgets.drawing import bar, cell
 from jaxprof.tui.widgets.program_summary import in_a_line

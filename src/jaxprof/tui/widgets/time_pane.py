@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.events import ArraysCounted, DeviceReading, ProgramSampled
-    from jaxprof.results.program import ProgramResult
+    from jaxprof.results.programs.derive import ProgramResult
 
 LABEL, FIGURE = 12, 11
 HIGH, LOW = 6, 3

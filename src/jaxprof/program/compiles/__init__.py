@@ -1,0 +1,1 @@
+"""The compile ledger: what JAX compiles, from which call, with which arguments, and why again."""

@@ -1,0 +1,1 @@
+"""The recording of a program as text, JSON, CSV and Markdown."""

@@ -1,0 +1,195 @@
+"""The compile ledger grouped by function: how often each was compiled, what that cost, and why."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from jaxprof.events import Compiled
+from jaxprof.results.programs.places import Place, place
+from jaxprof.results.programs.signatures import Padding, Signatures, Variation
+from jaxprof.safe_text import safe
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonCount:
+    """Compilations of one function that have one kind of reason."""
+
+    code: str
+    """One of `events.REASONS`."""
+    count: int
+    seconds: float
+    text: str
+    """In words for all of them: `argument x: shape varies (f32[1..412])`; of a single one its own words."""
+    called_from: Place | None
+    """The line that most of them came from."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCompiles:
+    """All compilations of one function."""
+
+    function: str
+    defined_at: Place | None
+    called_from: Place | None
+    """The line that most of its compilations came from."""
+    count: int
+    seconds: float
+    """Of all stages together."""
+    rows: tuple[Compiled, ...]
+    reasons: tuple[ReasonCount, ...]
+    """The most frequent first."""
+    varying: tuple[Variation, ...]
+    """The arguments that were not the same in all of them."""
+    padding: Padding | None
+    """What padding would leave, where it is sizes that vary."""
+    op_by_op: bool
+    library: bool
+
+    def reason(self, code: str) -> ReasonCount | None:
+        """Its compilations for that reason; None where there are none."""
+        return next((reason for reason in self.reasons if reason.code == code), None)
+
+
+def row_seconds(row: Compiled) -> float:
+    """What a row cost: the stages that happened, together."""
+    return (row.trace_seconds or 0.0) + (row.lower_seconds or 0.0) + (row.compile_seconds or 0.0)
+
+
+def most_frequent(places: Iterable[Place | None]) -> Place | None:
+    """The place that occurs most often; the earlier one of two that tie."""
+    counted = Counter(one for one in places if one is not None)
+    return counted.most_common(1)[0][0] if counted else None
+
+
+class FunctionLedger:
+    """The rows of a ledger by function. Takes each row once, so that a row more costs what is new.
+
+    Functions of one name are kept apart by where they are defined. Function objects that were made anew at one line
+    are one function here: that is what the reader has to change.
+    """
+
+    __slots__ = ("_changed", "_found", "_groups", "consumed")
+
+    def __init__(self) -> None:
+        self.consumed = 0
+        self._groups: dict[tuple[str, Place | None], _Group] = {}
+        self._changed: dict[tuple[str, Place | None], None] = {}
+        self._found: dict[tuple[str, Place | None], FunctionCompiles] = {}
+
+    def take(self, rows: Sequence[Compiled]) -> None:
+        """Adds the rows that have come since."""
+        for row in rows[self.consumed :]:
+            key = (row.function, place(row.defined_at))
+            group = self._groups.get(key)
+            if group is None:
+                group = self._groups[key] = _Group()
+            group.take(row)
+            self._changed[key] = None
+        self.consumed = len(rows)
+
+    def functions(self) -> tuple[FunctionCompiles, ...]:
+        """The functions, the one that cost most first."""
+        for key in self._changed:
+            self._found[key] = self._groups[key].result()
+        self._changed.clear()
+        return tuple(sorted(self._found.values(), key=lambda one: -one.seconds))
+
+
+@dataclass(slots=True)
+class _Reason:
+    """The rows of one reason so far."""
+
+    rows: list[Compiled] = field(default_factory=list)
+    count: int = 0
+    seconds: float = 0.0
+    callers: Counter[Place | None] = field(default_factory=Counter)
+    said: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class _Group:
+    """The rows of one function so far."""
+
+    rows: list[Compiled] = field(default_factory=list)
+    reasons: dict[str, _Reason] = field(default_factory=dict)
+    signatures: Signatures = field(default_factory=Signatures)
+
+    def take(self, row: Compiled) -> None:
+        self.rows.append(row)
+        self.signatures.take(row)
+        reason = self.reasons.get(row.reason_code)
+        if reason is None:
+            reason = self.reasons[row.reason_code] = _Reason()
+        reason.rows.append(row)
+        reason.count += row.count
+        reason.seconds += row_seconds(row)
+        reason.callers[place(row.called_from)] += row.count
+        if row.reason:
+            reason.said[row.reason] += row.count
+
+    def result(self) -> FunctionCompiles:
+        first, varying = self.rows[0], self.signatures.variations()
+        callers: Counter[Place | None] = Counter()
+        for reason in self.reasons.values():
+            callers.update(reason.callers)
+        counted = [
+            ReasonCount(code, one.count, one.seconds, _in_words(code, one, varying), _most(one.callers))
+            for code, one in self.reasons.items()
+        ]
+        return FunctionCompiles(
+            function=first.function,
+            defined_at=place(first.defined_at),
+            called_from=_most(callers),
+            count=sum(one.count for one in counted),
+            seconds=sum(one.seconds for one in counted),
+            rows=tuple(self.rows),
+            reasons=tuple(sorted(counted, key=lambda one: -one.count)),
+            varying=varying,
+            padding=self.signatures.padding() if "shape" in self.reasons else None,
+            op_by_op=first.op_by_op,
+            library=first.library,
+        )
+
+
+def _most(callers: Counter[Place | None]) -> Place | None:
+    return callers.most_common(1)[0][0]
+
+
+_PLAIN = {
+    "first": "first time",
+    "weak_type": "weak type comes and goes",
+    "structure": "structure of the arguments varies",
+    "new_function": "new function object each time",
+    "sharding": "sharding varies",
+    "config": "JAX's settings changed",
+}
+_VARIES = {"shape": "shape varies", "dtype": "dtype varies"}
+_NAMED = 3
+"""Arguments that are named in one reason; of more, their number."""
+
+
+def _in_words(code: str, reason: _Reason, varying: Sequence[Variation]) -> str:
+    """The reason of several rows in one phrase; what varies is told from all compilations of the function."""
+    if code == "first":
+        return _PLAIN[code]
+    if reason.count == 1 and reason.said:
+        return safe(next(iter(reason.said)))
+    if code in _VARIES:
+        return (
+            _of_arguments([one for one in varying if not one.static], "argument {}: " + _VARIES[code] + " ({})")
+            or (_VARIES[code])
+        )
+    if code == "static_argument":
+        return _of_arguments([one for one in varying if one.static], "static argument {}: {}") or (
+            "static argument varies"
+        )
+    if len(reason.said) == 1:
+        return safe(next(iter(reason.said)))
+    return _PLAIN.get(code) or (safe(reason.said.most_common(1)[0][0]) if reason.said else "reason unknown")
+
+
+def _of_arguments(varying: Sequence[Variation], form: str) -> str:
+    more = f" and {len(varying) - _NAMED} more" if len(varying) > _NAMED else ""
+    return safe("; ".join(form.format(one.name, one.summary) for one in varying[:_NAMED]) + more)
