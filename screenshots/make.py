@@ -1,4 +1,4 @@
-"""Pictures of every screen, from real runs on this machine: `python screenshots/make.py` (about three minutes).
+"""Pictures of every screen, from real runs on this machine: `python screenshots/make.py` (about four minutes).
 
 A session is recorded first, through the same queue that the app uses; then the app is opened on it without a
 terminal, at two sizes, and each screen is written as SVG beside this script. The Run screen is taken from a run that
@@ -24,6 +24,40 @@ HERE = Path(__file__).resolve().parent
 SIZES = {"": (120, 40), "-80x24": (80, 24)}
 WORKLOADS = ("selu", "batch-matmul-mean", "mlp-train-step")
 PATIENCE_SECONDS = 120.0
+PROGRAM = """\
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def batches(count):
+    random = np.random.default_rng(0)
+    for number in range(count):
+        size = 256 if number % 5 else 160 + number
+        x = np.sort(random.standard_normal((size, 256), dtype=np.float32), axis=1)
+        yield x, x[:, :1] * 0.5
+
+
+def loss(weights, x, y):
+    return jnp.mean((jnp.tanh(x @ weights["in"]) @ weights["out"] - y) ** 2)
+
+
+@jax.jit
+def train_step(weights, x, y):
+    value, gradient = jax.value_and_grad(loss)(weights, x, y)
+    return jax.tree.map(lambda w, g: w - 0.1 * g, weights, gradient), value
+
+
+weights = {"in": jnp.full((256, 512), 0.01), "out": jnp.full((512, 1), 0.01)}
+history = []
+for step, (x, y) in enumerate(batches(120)):
+    weights, value = train_step(weights, x, y)
+    history.append(float(value))
+    if step % 20 == 0:
+        scaled = jax.jit(lambda w: jnp.abs(w).max() * step)(weights["in"])
+        print(f"step {step}  loss {history[-1]:.4f}  largest {scaled:.3f}")
+"""
+"""A training loop with what people plant in one: ragged batches, a lambda that is jitted anew, a loss read each step."""
 
 
 def record(folder: Path) -> Path:
@@ -59,6 +93,24 @@ def record_sweep(folder: Path) -> Path:
     return path
 
 
+def record_program(folder: Path) -> Path:
+    """The finished recording of a program."""
+    from jaxprof.store import Library, LogWriter, new_header
+    from jaxprof.worker import find_interpreter
+    from jaxprof.worker.program import Program
+    from jaxprof.worker.program_run import ProgramConductor
+
+    (folder / "train.py").write_text(PROGRAM)
+    header = new_header(command=["jaxprof", "script", "train.py"])
+    path = Library(folder / "sessions").new_path(header)
+    program = Program(path="train.py", directory=str(folder))
+    conductor = ProgramConductor(LogWriter(header, path), find_interpreter(), lambda batch: None, program)
+    conductor.start()
+    conductor.run()
+    conductor.close()
+    return path
+
+
 class Camera:
     """One app without a terminal, at one size, whose screens are written beside this script."""
 
@@ -79,7 +131,7 @@ class Camera:
         print(f"{name}{self.suffix}.svg")
 
 
-async def take_finished(camera: Camera, sweep: Path) -> None:
+async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     """Every screen on finished sessions."""
     app = camera.app
     await camera.until(lambda: len(app.session.runs) > 0 and app.devices.asked)
@@ -98,6 +150,10 @@ async def take_finished(camera: Camera, sweep: Path) -> None:
     app.open_session(sweep)
     await camera.until(lambda: app.session_path == sweep)
     await camera.shoot("sweep", "3", settle=2.0)
+    app.open_session(program)
+    await camera.until(lambda: app.session_path == program)
+    await camera.shoot("program", "7", "down", "down", "enter", settle=2.0)
+    await camera.shoot("findings", "f", settle=2.0)
 
 
 async def take_running(camera: Camera) -> None:
@@ -112,14 +168,14 @@ async def take_running(camera: Camera) -> None:
     app.live.close()
 
 
-async def take(path: Path, sweep: Path) -> None:
+async def take(path: Path, sweep: Path, program: Path) -> None:
     """All pictures, at all sizes."""
     from jaxprof.tui.app import JaxprofApp
 
     for suffix, size in SIZES.items():
         app = JaxprofApp(path)
         async with app.run_test(size=size) as pilot:
-            await take_finished(Camera(app, pilot, suffix), sweep)
+            await take_finished(Camera(app, pilot, suffix), sweep, program)
         app = JaxprofApp()
         async with app.run_test(size=size) as pilot:
             await take_running(Camera(app, pilot, suffix))
@@ -129,8 +185,8 @@ def main() -> None:
     """Everything, in a state folder of its own."""
     with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
         os.environ["JAXPROF_HOME"] = folder
-        path, sweep = record(Path(folder)), record_sweep(Path(folder))
-        asyncio.run(take(path, sweep))
+        path, sweep, program = record(Path(folder)), record_sweep(Path(folder)), record_program(Path(folder))
+        asyncio.run(take(path, sweep, program))
 
 
 if __name__ == "__main__":
