@@ -54,10 +54,10 @@ for step, (x, y) in enumerate(batches(120)):
     weights, value = train_step(weights, x, y)
     history.append(float(value))
     if step % 20 == 0:
-        scaled = jax.jit(lambda w: jnp.abs(w).max() * step)(weights["in"])
-        print(f"step {step}  loss {history[-1]:.4f}  largest {scaled:.3f}")
+        largest = jax.jit(lambda w: jnp.abs(w).max() + step)(weights["in"])
+        print(f"step {step}  loss {history[-1]:.4f}  largest {largest:.2f}")
 """
-"""A training loop with what people plant in one: ragged batches, a lambda that is jitted anew, a loss read each step."""
+"""A training loop with what people plant in one: ragged batches, a lambda jitted anew, a loss read at each step."""
 
 
 def record(folder: Path) -> Path:
