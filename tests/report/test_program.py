@@ -173,3 +173,22 @@ class TestCsv:
     def test_the_columns_are_there_without_a_row(self, view: str) -> None:
         heading = program_view_csv(sessions.whole(), view)
         assert heading == program_view_csv(made.training(), view).partition("\n")[0] + "\n"
+
+
+def test_the_kernels_of_a_capture_window_are_one_table_and_no_empty_groups() -> None:
+    session = made.session(made.sampled(0, 5.0, {"host_busy": 5.0}))
+    for number, module in enumerate(("jit_init", "jit_step"), start=2):
+        run = f"r{number}"
+        row = {"module": module, "name": f"fusion.{number}", "device": "cuda:0", "count": 3, "self_seconds": number}
+        session.extend(
+            [
+                e.RunPlanned(run=run, workload=module, variant="profile", how="imported", device="cuda:0"),
+                e.KernelsMeasured(run=run, kind="imported", rows=[row | {"total_seconds": number}]),
+                e.RunFinished(run=run, status="ok"),
+            ]
+        )
+    text = to_text(session)
+    table = text[text.index("capture window") :].splitlines()
+    assert [row.split()[-2:] for row in table[3:]] == [["fusion.3", "jit_step"], ["fusion.2", "jit_init"]]
+    assert "jit_step  ·" not in text
+    assert all(columns(line) <= WIDTH for line in table)

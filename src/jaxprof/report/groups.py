@@ -35,10 +35,10 @@ class Group:
 
 
 def groups(session: Session) -> list[Group]:
-    """All runs of a session that can be compared, in the order of the plan: every run but the programs."""
+    """All runs of a session that can be compared, in the order of the plan: those that measured something."""
     found: dict[tuple[str, tuple[tuple[str, Scalar], ...]], list[RunResult]] = {}
     for one in results(session):
-        if is_program(one.run):
+        if is_program(one.run) or one.run.plan.how == "imported":
             continue
         plan = one.run.plan
         found.setdefault((plan.workload, tuple(sorted(plan.parameters.items()))), []).append(one)

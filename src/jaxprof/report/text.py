@@ -10,6 +10,7 @@ from jaxprof.report.recording.text import program_lines
 from jaxprof.report.sweep_text import sweep_lines
 from jaxprof.report.table import table, wrap
 from jaxprof.results import RunResult, SweepGroup, sweep_groups
+from jaxprof.results.measured import whole_profile
 from jaxprof.results.programs.derive import programs
 from jaxprof.safe_text import safe
 from jaxprof.session import Session
@@ -17,6 +18,8 @@ from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seco
 from jaxprof.workloads.model import Published
 
 WIDTH = 80
+KERNELS_SHOWN = 10
+"""Of a capture window."""
 Notes = dict[str, dict[str, list[str]]]
 """Advice → message → the runs that it is about."""
 _PHASE_TITLES = (
@@ -41,6 +44,7 @@ def to_text(session: Session, *, live: bool = False) -> str:
             lines += ["", *_group(session, group, live)]
     for sweep in sweeps.values():
         lines += ["", *_sweep(session, sweep, live)]
+    lines += _captured(session)
     if not session.runs:
         lines += ["", "No run was recorded."]
     return "\n".join(lines)
@@ -109,6 +113,31 @@ def _heading(session: Session, live: bool) -> Iterator[str]:
             yield safe("  ·  ".join(devices))
     for notice in session.notices:
         yield from wrap(notice, width=WIDTH, indent="  ", first="note: ")
+
+
+def _captured(session: Session) -> Iterator[str]:
+    """The kernels that took most in the capture windows of a program, all their programs together."""
+    kernels = whole_profile(session)
+    if not kernels:
+        return
+    title = "capture window: what the device ran"
+    yield from ("", title, "─" * len(title))
+    rows = [("share", "self", "times", "median", "kernel", "program")]
+    rows += [
+        (
+            percent(kernel.share),
+            seconds(kernel.self_seconds),
+            integer(kernel.count),
+            seconds(kernel.median_seconds),
+            kernel.name + (" (?)" if kernel.uncertain else ""),
+            kernel.module,
+        )
+        for kernel in kernels[:KERNELS_SHOWN]
+    ]
+    yield from table(rows, right=(0, 1, 2, 3), widest=(0, 0, 0, 0, 30, 20))
+    rest = len(kernels) - KERNELS_SHOWN
+    if rest > 0:
+        yield f"  and {integer(rest)} more: show --kernels lists them all"
 
 
 def _group(session: Session, group: Group, live: bool) -> Iterator[str]:

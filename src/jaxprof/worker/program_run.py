@@ -260,6 +260,8 @@ class ProgramConductor:
 
     def _finish(self, process: ProgramProcess) -> None:
         wall = time.monotonic() - process.began_seconds
+        if self._said is not None and self.program.options.function:
+            wall = self._said.wall_seconds  # the function was measured after the program's own end
         self._complete_notes(process)
         notes = [*(self._said.notes if self._said is not None else ()), *self._notes]
         self._emit(ProgramEnded(exit_code=process.exit_code, wall_seconds=wall, notes=notes))
