@@ -6,42 +6,42 @@ knows where it came from, and leads to the lines of the other stages that came f
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static
 
 from jaxprof.errors import JaxprofError
 from jaxprof.results.measured import seconds_per_call
 from jaxprof.safe_text import safe
-from jaxprof.tui.dialogs.choose import Choose, Option
 from jaxprof.tui.messages import Failed
 from jaxprof.tui.programs.ceilings import device_of
-from jaxprof.tui.programs.opened import Opened, open_program
-from jaxprof.tui.programs.program import STAGES, Program, programs_in, programs_of
+from jaxprof.tui.programs.opened import Opened
+from jaxprof.tui.programs.program import Program, programs_in, programs_of
 from jaxprof.tui.programs.ranking import rank
+from jaxprof.tui.programs.reading import Reading
+from jaxprof.tui.programs.shelf import Shelf
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.screens.hlo_export import ask_and_write, exports
+from jaxprof.tui.screens.hlo_keys import KEYS
+from jaxprof.tui.screens.hlo_questions import ask_device, ask_file, ask_match, ask_program, ask_user
+from jaxprof.tui.screens.hlo_tabs import available, tabs_of
 from jaxprof.tui.views import source_of
 from jaxprof.tui.widgets.code_view import CodeView
 from jaxprof.tui.widgets.fact_list import Target
-from jaxprof.tui.widgets.kernel_side import LISTS, KernelSide
+from jaxprof.tui.widgets.kernel_side import KernelSide
+from jaxprof.tui.widgets.no_program import NoProgram
 from jaxprof.tui.widgets.stage_side import TITLES, Match, StageSide
-from jaxprof.tui.widgets.stage_tabs import StageTabs, Tab
+from jaxprof.tui.widgets.stage_tabs import StageTabs
 from jaxprof.tui.widgets.trust_line import TrustLine
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.hlo.analysis import Device
-
-_TITLES = {"kernels": "Kernels", "findings": "Findings", "barriers": "Barriers", "roofline": "Roofline"}
 
 
 class PartReady(Message, bubble=False):
@@ -74,53 +74,25 @@ class HloScreen(SessionScreen):
 
     MODE: ClassVar[str] = "hlo"
     AUTO_FOCUS = "#kernels"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "filter", "Filter", key_display="/",
-                tooltip="Only rows with these words; kind: scope: file: name: look in one place", id="hlo.filter"),
-        Binding("t", "next_tab(1)", "Next tab", tooltip="To the next tab", id="hlo.next_tab"),
-        Binding("T", "next_tab(-1)", "Tab before", show=False, tooltip="To the tab before", id="hlo.last_tab"),
-        Binding("x", "other_side", "Text/lists", tooltip="From the lists to the text and back", id="hlo.other_side"),
-        Binding("m", "match", "Other stages", tooltip="To the lines of other stages that came from the same place",
-                id="hlo.match"),
-        Binding("r", "choose_program", "Run", tooltip="Choose the run, or the module, to look at", id="hlo.program"),
-        Binding("d", "choose_device", "Device", show=False,
-                tooltip="The device whose ceilings the kernels are held against", id="hlo.device"),
-        Binding("p", "profile", "Timeline", show=False, tooltip="This kernel in the timeline of the run",
-                id="hlo.profile"),
-        Binding("u", "trust", "Trust", show=False, tooltip="All that was looked at to say whether the measured times "
-                "can be trusted", id="hlo.trust"),
-        Binding("e", "export", "Export", show=False,
-                tooltip="Write the table as CSV, or a kernel as a graph (DOT, SVG)", id="hlo.export"),
-        Binding("o", "open_file", "Open file", show=False,
-                tooltip="Open HLO text, an HLO proto, or a folder of XLA's dumps", id="hlo.open"),
-        Binding("tab", "app.focus_next", "Next pane", show=False, tooltip="To the next pane", id="hlo.next"),
-        Binding("shift+tab", "app.focus_previous", "Pane before", show=False, tooltip="To the pane before",
-                id="hlo.last"),
-        Binding("escape", "back", "Back", show=False,
-                tooltip="Clear the search or filter; from the text to the lists; then back", id="hlo.back"),
-        *(
-            Binding(f"f{number + 2}", f"tab('{name}')", f"Show {_TITLES.get(name) or TITLES[name]}", show=False,
-                    tooltip=f"To the tab {_TITLES.get(name) or TITLES[name]}", id=f"hlo.tab.{name}")
-            for number, name in enumerate((*LISTS, *(stage.name for stage in STAGES)))
-        ),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     def __init__(self) -> None:
         super().__init__()
-        self._programs: list[Program] = []
-        self._of_files: list[Program] = []
+        self._shelf = Shelf()
         self._opened: Opened | None = None
         self._tab = "kernels"
         self._device: Device | None = None
         """Chosen by hand; None for the program's own."""
         self._run_seen = ""
-        self._stop = threading.Event()
-        """Ends the thread that reads the program in view."""
+        self._reading = Reading(
+            lambda opened, part: self.post_message(PartReady(opened, part)),
+            lambda error: self.post_message(Failed(error)),
+        )
 
     def compose_body(self) -> ComposeResult:
         yield StageTabs(id="hlo-tabs")
         yield TrustLine(id="hlo-trust")
-        yield Static(id="hlo-empty", markup=False)
+        yield NoProgram(id="hlo-empty")
         with Horizontal(id="hlo-body"):
             yield KernelSide(id="hlo-lists")
             yield StageSide(id="hlo-texts")
@@ -148,14 +120,14 @@ class HloScreen(SessionScreen):
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Lists the programs of the session; the one in view stays, unless its texts changed."""
         before = self._opened.program if self._opened is not None else None
-        self._programs = programs_of(self.profiler.session)
+        self._shelf.of_session = programs_of(self.profiler.session)
         if replaced:
             self._device = None
-            self._choose(self._first())
+            self._choose(self._shelf.first(self.profiler.run_in_view))
         elif before is None:
-            self._choose(self._first())
+            self._choose(self._shelf.first(self.profiler.run_in_view))
         elif before.key in runs:
-            now = next((program for program in self._programs if program.key == before.key), None)
+            now = self._shelf.of_run(before.key)
             if now is not None and set(now.stages) != set(before.stages):
                 self._choose(now)
         self._show_empty()
@@ -165,7 +137,7 @@ class HloScreen(SessionScreen):
         wanted = self.profiler.run_in_view
         if wanted and wanted != self._run_seen:
             self._run_seen = wanted
-            program = next((program for program in self._programs if program.key == wanted), None)
+            program = self._shelf.of_run(wanted)
             if program is not None and (self._opened is None or self._opened.program.key != wanted):
                 self._choose(program)
         path, self.profiler.hlo_wanted = self.profiler.hlo_wanted, None
@@ -182,16 +154,9 @@ class HloScreen(SessionScreen):
             if not self._lists.select("", name):
                 self.notify(f"{safe(name)} is no kernel of this program.", markup=False)
 
-    def _first(self) -> Program | None:
-        """The run that the other screens show, else the first that was compiled, else the first of the files."""
-        wanted = self.profiler.run_in_view
-        with_hlo = [program for program in self._programs if "hlo" in program.stages]
-        named = [program for program in self._programs if program.key == wanted]
-        return next(iter([*named, *with_hlo, *self._programs, *self._of_files]), None)
-
     def _choose(self, program: Program | None) -> None:
         """Opens a program: what was known of the one before is forgotten, and its reading is stopped."""
-        self._stop.set()
+        self._reading.stop()
         self._opened = Opened(program) if program is not None else None
         self._trust.display = False
         self._lists.show_program(self._opened)
@@ -201,29 +166,12 @@ class HloScreen(SessionScreen):
         opened = self._opened
         if opened is None:
             return
-        if program in self._programs:
-            self.profiler.run_in_view = self._run_seen = program.key
-        self._stop = threading.Event()
-        # A thread of its own and no worker: the app waits for its workers at its end, and a large program takes long.
-        threading.Thread(target=self._read, args=(opened, self._stop), name="program", daemon=True).start()
-
-    def _read(self, opened: Opened, stop: threading.Event) -> None:
-        """In a thread. Whatever a program makes the analysis do, the app lives and says so."""
-
-        def tell(part: str) -> None:
-            if not stop.is_set():
-                self.post_message(PartReady(opened, part))
-
-        try:
-            open_program(opened, tell, stop.is_set)
-        except Exception as error:  # noqa: BLE001  the end of a thread: there is nobody else to tell it
-            if not stop.is_set():
-                what = f"{opened.program.label} could not be analysed: {type(error).__name__}: {error}"
-                mend = "This is a defect of jaxprof. Its text can be read; please report it, with the HLO."
-                self.post_message(Failed(JaxprofError(what, mend)))
+        if opened.program in self._shelf.of_session:
+            self.profiler.run_in_view = self._run_seen = opened.program.key
+        self._reading.begin(opened)
 
     def on_unmount(self) -> None:
-        self._stop.set()
+        self._reading.stop()
 
     def on_part_ready(self, message: PartReady) -> None:
         opened = message.opened
@@ -261,17 +209,8 @@ class HloScreen(SessionScreen):
     def _show_empty(self) -> None:
         nothing = self._opened is None
         self.set_class(nothing, "-empty")
-        if not nothing:
-            return
-        grows = self.profiler.session_grows
-        words = "No run has been compiled yet." if grows else "No compiled program in this session."
-        self.query_one("#hlo-empty", Static).update(
-            Content.assemble(
-                (words, "bold"), "\n\n", ("Variants that are compiled (jit) are shown here as soon as XLA is done "
-                "with them.\n", "$text-muted"), ("o", "bold $footer-key-foreground"),
-                (" opens HLO text, an HLO proto, or a folder of XLA's dumps.", "$text-muted"),
-            )
-        )  # fmt: skip
+        if nothing:
+            self.query_one(NoProgram).show(growing=self.profiler.session_grows)
 
     # -- tabs -------------------------------------------------------------------------------------------------
 
@@ -280,33 +219,13 @@ class HloScreen(SessionScreen):
         """Whether lists and text are side by side."""
         return self.has_class("-very-wide")
 
-    def _available(self) -> list[str]:
-        stages = self._opened.program.stages if self._opened is not None else {}
-        return [*LISTS, *(stage.name for stage in STAGES if stage.name in stages)]
-
     def _show_tabs(self) -> None:
-        opened = self._opened
-        counts = {
-            "kernels": opened.kernels if opened is not None else None,
-            "findings": opened.findings if opened is not None else None,
-            "barriers": opened.barriers if opened is not None else None,
-        }
-        available = self._available()
-        tabs = []
-        for name in LISTS:
-            found = counts.get(name)
-            tabs.append(Tab(name, _TITLES[name], _TITLES[name], str(len(found)) if found is not None else ""))
-        tabs += [
-            Tab(stage.name, stage.title, stage.short, enabled=stage.name in available, stage=True)
-            for stage in STAGES
-            if stage.name != "hlo_before" or stage.name in available
-        ]
         shown = {self._lists.tab, self._texts.stage} if self._both else {self._tab}
-        self.query_one(StageTabs).show(tabs, frozenset(shown))
+        self.query_one(StageTabs).show(tabs_of(self._opened), frozenset(shown))
 
     def action_tab(self, name: str) -> None:
         """To a tab."""
-        if name in self._available():
+        if name in available(self._opened):
             self._show_tab(name)
         elif name in TITLES:
             self.notify(f"{TITLES[name]} was not recorded for this program.", markup=False)
@@ -325,7 +244,7 @@ class HloScreen(SessionScreen):
 
     def action_next_tab(self, step: int) -> None:
         """To the next tab, or the one before."""
-        names = self._available()
+        names = available(self._opened)
         at = names.index(self._tab) if self._tab in names else 0
         self._show_tab(names[(at + step) % len(names)])
 
@@ -371,14 +290,7 @@ class HloScreen(SessionScreen):
 
     @on(CodeView.ManyUsers)
     def _choose_user(self, message: CodeView.ManyUsers) -> None:
-        view = message.view
-        options = [Option(str(line + 1), view.document.line(line).strip()[:400]) for line in message.lines]
-
-        def chosen(number: int | None) -> None:
-            if number is not None:
-                view.jump(message.lines[number])
-
-        self.app.push_screen(Choose(f"{len(options)} users of {message.name}", options), chosen)
+        ask_user(self.profiler, message)
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -415,79 +327,34 @@ class HloScreen(SessionScreen):
             )
             return
 
-        def chosen(number: int | None) -> None:
-            if number is not None:
-                self._texts.go(matches[number])
-                self._show_tab(matches[number][0])
-
         if len(matches) == 1:
-            chosen(0)
-            return
-        options = [
-            Option(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line).strip()[:400])
-            for name, line in matches
-            if name in opened.stages
-        ]
-        self.app.push_screen(Choose("The same place in other stages", options), chosen)
+            self._go_to_line(matches[0])
+        else:
+            ask_match(self.profiler, opened, matches, self._go_to_line)
+
+    def _go_to_line(self, match: Match) -> None:
+        self._texts.go(match)
+        self._show_tab(match[0])
 
     def action_choose_program(self) -> None:
         """Asks for the run, or the module of a file."""
-        programs = [*self._programs, *self._of_files]
-        if not programs:
+        if self._shelf.all:
+            ask_program(self.profiler, self._shelf.all, self._opened, self._choose)
+        else:
             self.action_open_file()
-            return
-        current = next((i for i, one in enumerate(programs) if self._is_open(one)), 0)
-        options = [
-            Option(program.label, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
-            for program in programs
-        ]
-
-        def chosen(number: int | None) -> None:
-            if number is not None and not self._is_open(programs[number]):
-                self._choose(programs[number])
-
-        self.app.push_screen(Choose("Which program?", options, current), chosen)
-
-    def _is_open(self, program: Program) -> bool:
-        return self._opened is not None and self._opened.program.key == program.key
 
     def action_choose_device(self) -> None:
         """Asks for the device whose ceilings the kernels are held against."""
-        from jaxprof.hlo.analysis import DEVICES
-        from jaxprof.units import scaled
+        if self._opened is not None:
+            ask_device(self.profiler, self._opened.program, self._hold_against)
 
-        opened = self._opened
-        if opened is None:
-            return
-        own = device_of(self.profiler.session, opened.program)
-        devices: list[Device | None] = [own, *DEVICES.values()]
-        options = [
-            Option("its own", own.title if own is not None else "not known: no ceilings"),
-            *(Option(one.name, f"{one.title}, {scaled(one.bandwidth, 'B/s')}") for one in DEVICES.values()),
-        ]
-
-        def chosen(number: int | None) -> None:
-            if number is not None:
-                self._device = devices[number] if number else None
-                self._rank()
-
-        self.app.push_screen(Choose("Hold the kernels against (an estimate)", options), chosen)
+    def _hold_against(self, device: Device | None) -> None:
+        self._device = device
+        self._rank()
 
     def action_open_file(self) -> None:
         """Asks for a path, and opens what is there."""
-        from jaxprof.tui.dialogs.ask_text import AskText
-        from jaxprof.tui.programs.program import holds_hlo
-        from jaxprof.worker import is_profile
-
-        def answered(text: str | None) -> None:
-            path = Path.cwd() / Path(text or "").expanduser()
-            if text and is_profile(path) and not holds_hlo(path):
-                self.profiler.open_session(path, go="hlo")
-            elif text:
-                self.open_file(path)
-
-        what = "HLO text, an HLO proto, a folder of dumps, or a profile."
-        self.app.push_screen(AskText("Open HLO", what, "", "Enter opens"), answered)
+        ask_file(self.profiler, self.open_file)
 
     def open_file(self, path: Path) -> None:
         """Opens an HLO file, or a folder that XLA dumped into, in a thread."""
@@ -501,8 +368,7 @@ class HloScreen(SessionScreen):
         self.run_worker(read, name="file", group="file", exclusive=True, thread=True)
 
     def on_file_read(self, message: FileRead) -> None:
-        keys = {program.key for program in message.programs}
-        self._of_files = [program for program in self._of_files if program.key not in keys] + message.programs
+        self._shelf.add_files(message.programs)
         self._choose(message.programs[0])
         if len(message.programs) > 1:
             self.action_choose_program()
