@@ -16,7 +16,6 @@ from textual.message import Message
 
 from jaxprof.errors import JaxprofError
 from jaxprof.results.measured import seconds_per_call
-from jaxprof.safe_text import safe
 from jaxprof.tui.messages import Failed
 from jaxprof.tui.programs.ceilings import device_of
 from jaxprof.tui.programs.opened import Opened
@@ -28,10 +27,9 @@ from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.screens.hlo_export import ask_and_write, exports
 from jaxprof.tui.screens.hlo_keys import KEYS
 from jaxprof.tui.screens.hlo_questions import ask_device, ask_file, ask_match, ask_program, ask_user
-from jaxprof.tui.screens.hlo_tabs import available, tabs_of
+from jaxprof.tui.screens.hlo_sides import Sides
 from jaxprof.tui.views import source_of
 from jaxprof.tui.widgets.code_view import CodeView
-from jaxprof.tui.widgets.fact_list import Target
 from jaxprof.tui.widgets.kernel_side import KernelSide
 from jaxprof.tui.widgets.no_program import NoProgram
 from jaxprof.tui.widgets.stage_side import TITLES, Match, StageSide
@@ -80,7 +78,7 @@ class HloScreen(SessionScreen):
         super().__init__()
         self._shelf = Shelf()
         self._opened: Opened | None = None
-        self._tab = "kernels"
+        self._sides = Sides(self)
         self._device: Device | None = None
         """Chosen by hand; None for the program's own."""
         self._run_seen = ""
@@ -99,21 +97,13 @@ class HloScreen(SessionScreen):
 
     def on_mount(self) -> None:
         self._trust.display = False
-        self._lists.show_tab("kernels")
-        self._show_tab("kernels", focus=False)
-
-    @property
-    def _lists(self) -> KernelSide:
-        return self.query_one(KernelSide)
+        self._sides.lists.show_tab("kernels")
+        self._sides.show_tab("kernels", focus=False)
 
     @property
     def _trust(self) -> TrustLine:
         """Whether what was measured can be believed; there only beside figures that were."""
         return self.query_one(TrustLine)
-
-    @property
-    def _texts(self) -> StageSide:
-        return self.query_one(StageSide)
 
     # -- which program ----------------------------------------------------------------------------------------
 
@@ -148,21 +138,17 @@ class HloScreen(SessionScreen):
     def _take_kernel(self) -> None:
         """To the kernel that another screen asked for, as soon as the kernels are known."""
         name = self.profiler.kernel_wanted
-        if name and self._lists.listed:
+        if name and self._sides.lists.listed:
             self.profiler.kernel_wanted = ""
-            self._show_tab("kernels")
-            if not self._lists.select("", name):
-                self.notify(f"{safe(name)} is no kernel of this program.", markup=False)
+            self._sides.to_kernel(name)
 
     def _choose(self, program: Program | None) -> None:
         """Opens a program: what was known of the one before is forgotten, and its reading is stopped."""
         self._reading.stop()
         self._opened = Opened(program) if program is not None else None
         self._trust.display = False
-        self._lists.show_program(self._opened)
-        self._texts.show_program(self._opened)
+        self._sides.show_program(self._opened)
         self._show_empty()
-        self._show_tabs()
         opened = self._opened
         if opened is None:
             return
@@ -177,20 +163,21 @@ class HloScreen(SessionScreen):
         opened = message.opened
         if opened is not self._opened:
             return
+        lists, texts = self._sides.lists, self._sides.texts
         if message.part in TITLES:
-            self._texts.stage_ready(message.part)
+            texts.stage_ready(message.part)
             error = opened.errors.get(message.part)
             if message.part == "hlo" and error is not None:
-                self._lists.fail(f"{error.what} {error.mend}".strip())
+                lists.fail(f"{error.what} {error.mend}".strip())
         elif message.part == "kernels":
             self._rank()
         elif message.part in ("findings", "barriers"):
-            self._lists.show_remarks()
+            lists.show_remarks()
         elif message.part == "over":
             if opened.kernels is None and "hlo" not in opened.errors:
-                self._lists.fail("The optimised HLO of this run was not recorded.")
-            self._texts.stage_ready(self._texts.stage)
-        self._show_tabs()
+                lists.fail("The optimised HLO of this run was not recorded.")
+            texts.stage_ready(texts.stage)
+        self._sides.show_tabs()
 
     def _rank(self) -> None:
         opened = self._opened
@@ -202,7 +189,7 @@ class HloScreen(SessionScreen):
         measured = seconds_per_call(run)
         self._trust.display = bool(measured)
         self._trust.show(source_of(session, run) if run is not None and measured else None)
-        self._lists.show_ranking(rank(opened.kernels, device, measured))
+        self._sides.lists.show_ranking(rank(opened.kernels, device, measured))
         self._take_kernel()
         self._follow()
 
@@ -212,81 +199,40 @@ class HloScreen(SessionScreen):
         if nothing:
             self.query_one(NoProgram).show(growing=self.profiler.session_grows)
 
-    # -- tabs -------------------------------------------------------------------------------------------------
-
-    @property
-    def _both(self) -> bool:
-        """Whether lists and text are side by side."""
-        return self.has_class("-very-wide")
-
-    def _show_tabs(self) -> None:
-        shown = {self._lists.tab, self._texts.stage} if self._both else {self._tab}
-        self.query_one(StageTabs).show(tabs_of(self._opened), frozenset(shown))
+    # -- lists and texts --------------------------------------------------------------------------------------------
 
     def action_tab(self, name: str) -> None:
         """To a tab."""
-        if name in available(self._opened):
-            self._show_tab(name)
-        elif name in TITLES:
-            self.notify(f"{TITLES[name]} was not recorded for this program.", markup=False)
-
-    def _show_tab(self, name: str, *, focus: bool = True) -> None:
-        self._tab = name
-        text = name in TITLES
-        self.set_class(text, "-text")
-        if text:
-            self._texts.show_stage(name)
-        else:
-            self._lists.show_tab(name)
-        self._show_tabs()
-        if focus:
-            (self._texts.view if text else self._lists.current_list).focus()
+        self._sides.go_to_tab(name)
 
     def action_next_tab(self, step: int) -> None:
         """To the next tab, or the one before."""
-        names = available(self._opened)
-        at = names.index(self._tab) if self._tab in names else 0
-        self._show_tab(names[(at + step) % len(names)])
+        self._sides.step(step)
 
     def action_other_side(self) -> None:
         """From the lists to the text of the kernel under the cursor, and back."""
-        if self._tab in TITLES:
-            self._to_lists()
-            return
-        ranked = self._lists.ranked
-        if ranked is not None and self._texts.stage == "hlo":
-            self._texts.go_to_kernel(*ranked.key)
-        self._show_tab(self._texts.stage)
+        self._sides.swap()
 
-    def _to_lists(self) -> None:
-        """Back to the lists, with the cursor on the kernel that the text was at."""
-        at = self._texts.kernel_at_cursor()
-        if at is not None:
-            self._lists.select(*at)
-        self._show_tab(self._lists.tab)
+    def action_filter(self) -> None:
+        """Opens the line for the filter; in a text, for the search."""
+        self._sides.open_filter()
+
+    async def action_back(self) -> None:
+        """Clears what hides or marks something; from the text to the lists; then back to where HLO was opened."""
+        if not self._sides.step_back():
+            self.profiler.leave_hlo()
 
     @on(StageSide.StageWanted)
     def _stage_wanted(self, message: StageSide.StageWanted) -> None:
-        self._tab = message.stage
-        self._show_tabs()
+        self._sides.stage_came(message.stage)
 
     @on(KernelSide.Wanted)
     def _text_wanted(self, message: KernelSide.Wanted) -> None:
-        self._go_to(message.target)
-
-    def _go_to(self, target: Target) -> None:
-        if self._texts.go_to_kernel(target.computation, target.name, remember=True):
-            self._show_tab("hlo")
-        else:
-            self.notify(f"{safe(target.name)} has no line of its own in this text.", markup=False)
+        self._sides.to_text_of(message.target)
 
     @on(KernelSide.Looked)
     def _follow(self) -> None:
-        """Where the text is beside the lists, it follows their cursor."""
-        ranked = self._lists.ranked
-        if ranked is not None and self._both and self._tab not in TITLES:
-            self._texts.go_to_kernel(*ranked.key)
-            self._show_tabs()
+        self._sides.follow()
 
     @on(CodeView.ManyUsers)
     def _choose_user(self, message: CodeView.ManyUsers) -> None:
@@ -294,25 +240,17 @@ class HloScreen(SessionScreen):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
-    def action_filter(self) -> None:
-        """Opens the line for the filter; in a text, for the search."""
-        if self._tab in TITLES:
-            self._texts.pane.action_search()
-        else:
-            self._lists.open_filter()
-
     def action_match(self) -> None:
         """To a line of another stage that came from the same place; asks which, if there are several."""
-        if self._tab not in TITLES:
-            ranked = self._lists.ranked
-            if ranked is None or not self._texts.go_to_kernel(*ranked.key):
-                return
-        if self._texts.small:
-            self.on_matches_found(MatchesFound(self._texts.matches()))
+        if not self._sides.bring_text_along():
+            return
+        texts = self._sides.texts
+        if texts.small:
+            self.on_matches_found(MatchesFound(texts.matches()))
             return
 
         def find() -> None:
-            self.post_message(MatchesFound(self._texts.matches()))
+            self.post_message(MatchesFound(texts.matches()))
 
         self.run_worker(find, name="matches", group="matches", exclusive=True, thread=True)
 
@@ -326,15 +264,10 @@ class HloScreen(SessionScreen):
                 timeout=3,
             )
             return
-
         if len(matches) == 1:
-            self._go_to_line(matches[0])
+            self._sides.to_line(matches[0])
         else:
-            ask_match(self.profiler, opened, matches, self._go_to_line)
-
-    def _go_to_line(self, match: Match) -> None:
-        self._texts.go(match)
-        self._show_tab(match[0])
+            ask_match(self.profiler, opened, matches, self._sides.to_line)
 
     def action_choose_program(self) -> None:
         """Asks for the run, or the module of a file."""
@@ -379,7 +312,7 @@ class HloScreen(SessionScreen):
 
     def action_profile(self) -> None:
         """To this kernel in what was recorded of the run."""
-        ranked, opened = self._lists.ranked, self._opened
+        ranked, opened = self._sides.lists.ranked, self._opened
         if opened is None or ranked is None:
             return
         run = self.profiler.session.runs.get(opened.program.key)
@@ -398,20 +331,7 @@ class HloScreen(SessionScreen):
 
     def action_export(self) -> None:
         """Asks what to write, and where."""
-        opened, ranked = self._opened, self._lists.ranked
+        opened, ranked = self._opened, self._sides.lists.ranked
         if opened is not None and opened.module is not None and opened.kernels is not None:
             kernel = ranked.kernel if ranked is not None else None
-            ask_and_write(self.profiler, exports(opened.module, kernel, self._lists.table.rows))
-
-    async def action_back(self) -> None:
-        """Clears what hides or marks something; from the text to the lists; then Home."""
-        if self._tab in TITLES:
-            if self._texts.pane.searching:
-                self._texts.pane.clear_search()
-                self._texts.view.focus()
-            else:
-                self._to_lists()
-        elif self._lists.clear_filter() or self.focused is not self._lists.current_list:
-            self._lists.current_list.focus()
-        else:
-            self.profiler.leave_hlo()
+            ask_and_write(self.profiler, exports(opened.module, kernel, self._sides.lists.table.rows))
