@@ -87,7 +87,8 @@ REASONS = {
         ("first", ""),
         (
             "unknown",
-            "the same function and signature again: the caches were cleared (jax.clear_caches) or evicted",
+            "the same function and signature again: the caches were cleared (jax.clear_caches) or evicted, or it was "
+            "called in another context of JAX's (under grad, say)",
         ),
     ],
     "traced_within": [("first", ""), ("first", "the first as a program of its own: it was traced in another before")],

@@ -259,3 +259,14 @@ def test_without_jax_there_is_nothing_to_attach_to(monkeypatch: pytest.MonkeyPat
     monkeypatch.delitem(sys.modules, "jax", raising=False)
     with pytest.raises(RuntimeError, match="not imported"):
         Ledger(lambda event: None).attach()
+
+
+def test_of_a_long_static_value_only_what_differs_is_told() -> None:
+    """As of equinox, which hands a whole model's static half to jit."""
+    parts = ["None"] * 20
+    before, now = (
+        f"(((step,), PyTreeDef), ({', '.join([*parts, middle, '<lambda>'])}))" for middle in ("relu", "tanh")
+    )
+    leaves = [Leaf(static=text) for text in (before, now)]
+    old, new = (Signature(function=1, names=("static",), leaves=(leaf,)) for leaf in leaves)
+    assert explain(new, old, {}, {}, {}).words == "static argument static: …relu… → …tanh…"

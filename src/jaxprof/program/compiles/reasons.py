@@ -7,6 +7,7 @@ the number of signatures of a function, and newer versions often have none.
 from __future__ import annotations
 
 import operator
+import os.path
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,6 +28,8 @@ TELLING: Final = (
 """Codes, the most telling first: it names a compilation with several differences."""
 
 _DIFFERENCES_NAMED = 8
+_WHOLE_AT_MOST = 48
+"""Columns of a static value that is shown whole; of longer ones only the part that differs."""
 _LEAVES_WEIGHED = 64
 _LEAVES_COMPARED = 20_000
 """Over all the earlier signatures that one is compared with, so that a large one costs no more than a small one."""
@@ -114,7 +117,9 @@ def explain(
     )  # fmt: skip
     if not differences:
         return Reason(
-            "unknown", "the same function and signature again: the caches were cleared (jax.clear_caches) or evicted"
+            "unknown",
+            "the same function and signature again: the caches were cleared (jax.clear_caches) or evicted, or it was "
+            "called in another context of JAX's (under grad, say)",
         )
     named = [difference.words for difference in differences[:_DIFFERENCES_NAMED]]
     if len(differences) > _DIFFERENCES_NAMED:
@@ -179,7 +184,8 @@ def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[Difference]:
             if same and "Jaxpr" in now.static:
                 yield Difference("new_function", f"new function object each time: {name} of a call outside any jit")
                 return
-            yield Difference("static_argument", f"static argument {name}: {before.type} → {same}{now.type}")
+            old, new = (before.type, now.type) if same else _apart(before.type, now.type)
+            yield Difference("static_argument", f"static argument {name}: {old} → {same}{new}")
         return
     changed = f"argument {name}: {_typed(before)} → {_typed(now)}"
     if now.shape != before.shape:
@@ -192,6 +198,21 @@ def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[Difference]:
         same = "another arrangement of " if now.sharding == before.sharding else ""
         where = f"{_placed(before)} → {same}{_placed(now)}"
         yield Difference("sharding", f"argument {name}: other sharding: {where}")
+
+
+def _apart(before: str, now: str) -> tuple[str, str]:
+    """Two long values without what they have in common, in whole parts: `… custom_jvp …`, `… PjitFunction …`."""
+    if max(len(before), len(now)) <= _WHOLE_AT_MOST:
+        return before, now
+    shared = len(os.path.commonprefix([before, now]))
+    begin = max(before.rfind(mark, 0, shared) + 1 for mark in "([{, =")
+    tail = os.path.commonprefix([before[shared:][::-1], now[shared:][::-1]])[::-1]
+    end = len(tail) - next((at for at, mark in enumerate(tail) if mark in ",)]}"), len(tail))
+    return _middle(before, begin, end), _middle(now, begin, end)
+
+
+def _middle(text: str, begin: int, end: int) -> str:
+    return f"{'…' if begin else ''}{text[begin : len(text) - end]}{'…' if end else ''}"
 
 
 def _typed(leaf: Leaf) -> str:

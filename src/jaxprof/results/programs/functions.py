@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from jaxprof.events import Compiled
+from jaxprof.results.programs.changes import changed_arguments, changed_names
 from jaxprof.results.programs.places import Place, place
 from jaxprof.results.programs.signatures import Padding, Signatures, Variation
 from jaxprof.safe_text import safe
@@ -24,6 +25,8 @@ class ReasonCount:
     """In words for all of them: `argument x: shape varies (f32[1..412])`; of a single one its own words."""
     called_from: Place | None
     """The line that most of them came from."""
+    varying: tuple[Variation, ...] = ()
+    """The arrays whose shape, or dtype, was the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +137,7 @@ class _Group:
         callers: Counter[Place | None] = Counter()
         for reason in self.reasons.values():
             callers.update(reason.callers)
-        counted = [
-            ReasonCount(code, one.count, one.seconds, _in_words(code, one, varying), _most(one.callers))
-            for code, one in self.reasons.items()
-        ]
+        counted = [_reason_count(code, one, _of_reason(code, one, varying)) for code, one in self.reasons.items()]
         return FunctionCompiles(
             function=first.function,
             defined_at=place(first.defined_at),
@@ -166,30 +166,53 @@ _PLAIN = {
     "config": "JAX's settings changed",
 }
 _VARIES = {"shape": "shape varies", "dtype": "dtype varies"}
+_NAMED_IN_WORDS = {
+    "sharding": "argument {}: sharding varies",
+    "weak_type": "argument {}: weak type comes and goes",
+    "config": "{} changed",
+}
 _NAMED = 3
 """Arguments that are named in one reason; of more, their number."""
 
 
+def _reason_count(code: str, reason: _Reason, varying: tuple[Variation, ...]) -> ReasonCount:
+    return ReasonCount(
+        code,
+        reason.count,
+        reason.seconds,
+        _in_words(code, reason, varying),
+        _most(reason.callers),
+        varying if code in _VARIES else (),
+    )
+
+
+def _of_reason(code: str, reason: _Reason, varying: Sequence[Variation]) -> tuple[Variation, ...]:
+    """What varied for that reason: of a shape, the arguments whose shape it was, and not all that ever changed."""
+    if code == "static_argument":
+        return tuple(one for one in varying if one.static)
+    if code not in _VARIES:
+        return ()
+    return changed_arguments(code, reason.said) or tuple(one for one in varying if not one.static)
+
+
 def _in_words(code: str, reason: _Reason, varying: Sequence[Variation]) -> str:
-    """The reason of several rows in one phrase; what varies is told from all compilations of the function."""
+    """The reason of several rows in one phrase."""
     if code == "first":
         return _PLAIN[code]
     if reason.count == 1 and reason.said:
         return safe(next(iter(reason.said)))
-    if code in _VARIES:
-        return (
-            _of_arguments([one for one in varying if not one.static], "argument {}: " + _VARIES[code] + " ({})")
-            or (_VARIES[code])
-        )
-    if code == "static_argument":
-        return _of_arguments([one for one in varying if one.static], "static argument {}: {}") or (
-            "static argument varies"
-        )
+    if varying:
+        form = "static argument {}: {}" if code == "static_argument" else "argument {}: " + _VARIES[code] + " ({})"
+        return _listed([form.format(one.name, one.summary) for one in varying], "; ")
     if len(reason.said) == 1:
         return safe(next(iter(reason.said)))
+    if names := changed_names(code, reason.said):
+        return safe(_NAMED_IN_WORDS[code].format(_listed(names, ", ")))
+    if code in _VARIES or code == "static_argument":
+        return _VARIES.get(code, "static argument varies")
     return _PLAIN.get(code) or (safe(reason.said.most_common(1)[0][0]) if reason.said else "reason unknown")
 
 
-def _of_arguments(varying: Sequence[Variation], form: str) -> str:
-    more = f" and {len(varying) - _NAMED} more" if len(varying) > _NAMED else ""
-    return safe("; ".join(form.format(one.name, one.summary) for one in varying[:_NAMED]) + more)
+def _listed(texts: Sequence[str], between: str) -> str:
+    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return safe(between.join(texts[:_NAMED]) + more)

@@ -47,7 +47,7 @@ def varying_shapes(result: ProgramResult) -> Iterator[Finding]:
     for one, reason in _again(result, "shape"):
         if reason.count < AGAIN or one.op_by_op:
             continue
-        named = "; ".join(f"{each.name} {each.summary}" for each in one.varying if not each.static) or "its arguments"
+        named = "; ".join(f"{each.name} {each.summary}" for each in reason.varying) or "its arguments"
         yield finding(
             "varying_shapes",
             f"{_name(one)} was compiled again for {integer(reason.count)} other shapes: "
