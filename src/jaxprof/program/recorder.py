@@ -33,6 +33,8 @@ class RecorderOptions:
     values: bool = False
     """Whether the arguments of that call are kept with their values, and not only their shapes."""
     keep_constants: bool = False
+    transfers: bool = False
+    """Whether JAX's transfer guard is set to log: only where somebody reads the process's stderr and counts."""
 
     @property
     def wants_window(self) -> bool:
@@ -140,12 +142,21 @@ class Recorder:
         version = str(getattr(sys.modules["jax"], "__version__", ""))
         self._emit(JaxImported(seconds=seconds, version=version))
         for what, step in (
+            ("the transfer guard", self._start_guard),
             ("the ledger", self._start_ledger),
             ("the capture window", self._start_window),
             ("the function", self._start_tap),
             ("the samples", self._start_sampler),
         ):
             self._safely(what, step)
+
+    def _start_guard(self) -> None:
+        if self._options.transfers:
+            from jaxprof.program.transfer_guard import log_transfers
+
+            if reason := log_transfers():
+                message = f"implicit copies are not counted: {reason}, which is left as it is"
+                self._emit(WarningRaised(code="transfers_not_counted", message=message))
 
     def _start_ledger(self) -> None:
         from jaxprof.program.compiles.ledger import Ledger

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+
 LOG_LINE_LIMIT = 8192
 """Characters of a line that are kept; also where a line that never ends is cut."""
 
@@ -34,3 +37,13 @@ def output_text(line: bytes) -> str:
     if b"\r" in shown:
         shown = shown.rsplit(b"\r", 1)[-1]
     return shown.decode("utf-8", "replace")[:LOG_LINE_LIMIT]
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """All of `data`, as soon as the descriptor takes it; it may be one that does not block. Raises OSError."""
+    rest = memoryview(data)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])

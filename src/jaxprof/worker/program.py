@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING
 
 from jaxprof.errors import WorkerError
 from jaxprof.worker.exits import Exit, explain, oom_kill_count
-from jaxprof.worker.lines import LOG_LINE_LIMIT, Lines, output_text
+from jaxprof.worker.lines import LOG_LINE_LIMIT, Lines, output_text, write_all
 
 if TYPE_CHECKING:
     from jaxprof.events import Event
+    from jaxprof.worker.guard import GuardFilter
 
 INJECT = Path(__file__).resolve().parent.parent / "program" / "inject"
 VARIABLE = "JAXPROF_PROGRAM"
@@ -35,6 +36,7 @@ PIPE_BYTES = 1 << 20
 """Wanted size of the event pipe: what the program may say while we are busy or stopped."""
 DRAIN_READS = 256
 """How often a pipe is read after the process has ended: a grandchild may go on writing for ever."""
+STDERR = 2
 _READ_BYTES = 1 << 18
 _LOOKS = 10
 _LOOK_SECONDS = 0.002
@@ -50,6 +52,8 @@ class ProgramOptions:
     function: str = ""
     values: bool = False
     keep_constants: bool = False
+    transfers: bool = False
+    """Whether implicit copies are counted: the program's stderr is then a pipe of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +86,8 @@ class ProgramProcess:
 
     def __init__(self, python: str, program: Program, *, inherit: bool) -> None:
         """Starts it. `inherit`: it has our stdin, stdout and stderr, and our process group; else stdin is empty and
-        the output comes as events. Raises WorkerError when it cannot be started."""
+        the output comes as events. With the option `transfers` stderr is a pipe in any case, and an inherited one is
+        passed on. Raises WorkerError when it cannot be started."""
         self.recorded = False
         """Whether it has given a sign: the recording inside has begun."""
         self._inherit = inherit
@@ -95,12 +100,13 @@ class ProgramProcess:
         inner = (events_write, events_read, control_read)
         facts = json.dumps({"began_seconds": self.began_seconds, "options": asdict(program.options)})
         stream = None if inherit else subprocess.PIPE
+        self._guard = _guard(program.options)
         try:
             self._process = subprocess.Popen(
                 [python, *program.argv],
                 stdin=None if inherit else subprocess.DEVNULL,
                 stdout=stream,
-                stderr=stream,
+                stderr=subprocess.PIPE if self._guard is not None else stream,
                 cwd=program.directory or None,
                 env=_environment(" ".join([*map(str, inner), facts]), unbuffered=not inherit),
                 pass_fds=inner,
@@ -120,6 +126,8 @@ class ProgramProcess:
         self._control = control_write
         os.set_blocking(control_write, False)
         self._lines = {"events": Lines(), "stdout": Lines(LOG_LINE_LIMIT), "stderr": Lines(LOG_LINE_LIMIT)}
+        if self._process.stderr is not None:
+            _enlarge(self._process.stderr.fileno())
         self._selector = selectors.DefaultSelector()
         self._watch("events", events_read)
         for name, stream_of in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
@@ -174,11 +182,11 @@ class ProgramProcess:
         """What came within `timeout_seconds`, or at once if something is there. Empty and not `alive`: it is over."""
         ended = not self.alive
         found: list[Event] = []
-        for key, _ in self._selector.select(0 if ended else timeout_seconds):
-            found += self._take(key.data, key.fd)
+        for key, _ in self._selector.select(0 if ended else self._wait_seconds(timeout_seconds)):
+            found += self._take(key.data, key.fd) or []
         if ended:
             found += self._drain()
-        return found
+        return found + self._counted(last=ended)
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Asks for a window in which JAX's profiler is on. A program that does not listen is not told."""
@@ -240,7 +248,8 @@ class ProgramProcess:
     def _watched(self) -> dict[str, int]:
         return {key.data: key.fd for key in self._selector.get_map().values()}
 
-    def _take(self, name: str, descriptor: int) -> list[Event]:
+    def _take(self, name: str, descriptor: int) -> list[Event] | None:
+        """What a descriptor has to tell; None where there is nothing to be read."""
         if name == "end":
             self._selector.unregister(descriptor)
             self._process.wait()
@@ -248,13 +257,21 @@ class ProgramProcess:
         try:
             data = os.read(descriptor, _READ_BYTES)
         except BlockingIOError:
-            return []
+            return None
         except OSError:
             data = b""
-        if not data:
+        over = not data
+        if over:
             self._selector.unregister(descriptor)
-            return self._parse(name, self._lines[name].end() if name != "events" else [])
-        return self._parse(name, self._lines[name].feed(data))
+        if self._guard is not None and name == "stderr":
+            data = self._guard.release() if over else self._guard.feed(data, time.monotonic())
+            if self._inherit:
+                self._pass_on(data)
+                return []
+        lines = self._lines[name].feed(data)
+        if over and name != "events":
+            lines += self._lines[name].end()
+        return self._parse(name, lines)
 
     def _drain(self) -> list[Event]:
         """What the pipes still hold. The program has ended, so that all it wrote is there: nothing is waited for."""
@@ -264,10 +281,41 @@ class ProgramProcess:
                 continue
             for _ in range(DRAIN_READS):
                 came = self._take(name, descriptor)
-                if not came:
+                if came is None or name not in self._watched():
+                    found += came or []
                     break
                 found += came
         return found
+
+    def _wait_seconds(self, at_most_seconds: float) -> float:
+        held = self._guard.wait_seconds(time.monotonic()) if self._guard is not None else None
+        return at_most_seconds if held is None else min(held, at_most_seconds)
+
+    def _counted(self, *, last: bool) -> list[Event]:
+        """Copies that the guard has told; and what was held back for it goes on, once it has waited long enough."""
+        if self._guard is None:
+            return []
+        found: list[Event] = []
+        now = time.monotonic()
+        if last or self._guard.wait_seconds(now) == 0:
+            held = self._guard.release()
+            if self._inherit:
+                self._pass_on(held)
+            else:
+                found += self._parse("stderr", self._lines["stderr"].feed(held))
+        counted = self._guard.collect(now, last=last)
+        return found if counted is None else [*found, counted]
+
+    def _pass_on(self, data: bytes) -> None:
+        """To our stderr, all of it. Where nobody reads that any more the program's is closed: it learns so itself."""
+        try:
+            write_all(STDERR, data)
+        except OSError:
+            stream = self._process.stderr
+            if stream is not None and not stream.closed:
+                if "stderr" in self._watched():
+                    self._selector.unregister(stream)
+                stream.close()
 
     def _parse(self, name: str, lines: list[bytes]) -> list[Event]:
         if name == "events":
@@ -294,6 +342,14 @@ class ProgramProcess:
             self.recorded = True
             return []
         return [event]
+
+
+def _guard(options: ProgramOptions) -> GuardFilter | None:
+    if not options.transfers:
+        return None
+    from jaxprof.worker.guard import GuardFilter
+
+    return GuardFilter()
 
 
 def _environment(plan: str, *, unbuffered: bool) -> dict[str, str]:

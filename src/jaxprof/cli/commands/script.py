@@ -41,6 +41,9 @@ def duration(value: str | float) -> float:
     "--function", default="", metavar="NAME", help="Measure this function, with the arguments of a real call."
 )
 @click.option("--values", is_flag=True, help="Keep the values of those arguments, not only their shapes.")
+@click.option(
+    "--transfers", is_flag=True, help="Count implicit copies exactly. The program's stderr is then no terminal."
+)
 @click.option("--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets).")
 @click.option("--keep-trace", is_flag=True, help="Keep the folder of the window's raw profile.")
 def command(
@@ -56,6 +59,7 @@ def command(
     capture_seconds: float | None,
     function: str,
     values: bool,
+    transfers: bool,
     keep_constants: bool,
     keep_trace: bool,
 ) -> int:
@@ -71,6 +75,7 @@ def command(
         capture_seconds=capture_seconds,
         function=function,
         values=values,
+        transfers=transfers,
         keep_constants=keep_constants,
     )
     from jaxprof.cli.plain import is_missing, run_missing, run_plain
