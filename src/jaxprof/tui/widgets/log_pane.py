@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 STREAM = 7
 _NOTHING = "this run has written nothing to its stdout or stderr"
+_NOTHING_OF_PROGRAM = "No output is here: the program wrote nothing, or (--plain) straight to its terminal."
 
 
 class LogPane(ScrollView, can_focus=True):
@@ -63,7 +64,7 @@ class LogPane(ScrollView, can_focus=True):
             line = self._lines[index]
             content = self._line(line, width)
         elif not self._lines and y == 0:
-            words = "The program has written nothing." if self._of_program else _NOTHING
+            words = _NOTHING_OF_PROGRAM if self._of_program else _NOTHING
             content = Content.styled(words, "$quiet")
         else:
             content = Content("")
