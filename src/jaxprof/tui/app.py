@@ -1,4 +1,4 @@
-"""The app: its modes, its keys, the open session, and the queue of runs. What a screen shows is the screen's business.
+"""The app: its modes and its keys, and what the screens have in common. What a screen shows is the screen's business.
 
 jax is never imported here, and numpy, psutil and the list of sessions only after the first frame, in threads.
 """
@@ -6,7 +6,6 @@ jax is never imported here, and numpy, psutil and the list of sessions only afte
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,6 +16,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.safe_text import safe, safe_lines
 from jaxprof.tui.commands import bound_commands
 from jaxprof.tui.devices import Devices, DeviceSource
+from jaxprof.tui.leaving import Leaving
 from jaxprof.tui.live import Live, Maker, ProgramMaker, make_conductor, make_program_conductor
 from jaxprof.tui.messages import (
     DevicesChanged,
@@ -26,14 +26,13 @@ from jaxprof.tui.messages import (
     Failed,
     LiveChanged,
     ReadingsTaken,
-    SessionChanged,
     SessionOpened,
     StorageFailed,
 )
 from jaxprof.tui.modes import PLACES
 from jaxprof.tui.monitor import Monitor
-from jaxprof.tui.opened import Opened, read
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.session_in_view import SessionInView
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.widgets.mode_bar import ModeBar
 
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from textual.message_pump import MessagePump
     from textual.screen import Screen
 
-    from jaxprof.events import Event, RunClosed
     from jaxprof.session import Session
     from jaxprof.store import Follower, Library
     from jaxprof.worker import Interpreter, Planned
@@ -51,9 +49,6 @@ FOLLOW_SECONDS = 0.25
 """How often a session that another process writes is read on."""
 LISTED = 40
 """Sessions that Home looks at for what was run last."""
-TWICE_SECONDS = 2.0
-"""Within this time a second ctrl+c quits."""
-
 
 WIDTHS: list[tuple[int, str]] | None = [(0, "-tiny"), (80, "-narrow"), (110, "-wide"), (160, "-very-wide")]
 HEIGHTS: list[tuple[int, str]] | None = [(0, "-low"), (24, "-short"), (34, "-tall")]
@@ -103,7 +98,8 @@ class JaxprofApp(App[None]):
         driver_class: Any = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
-        self._opened = Opened()
+        self._in_view = SessionInView(self)
+        self._leaving = Leaving(self)
         self.run_in_view = ""
         """The run that the screens have in common: chosen in one, shown in the next."""
         self.view_wanted = ""
@@ -120,11 +116,10 @@ class JaxprofApp(App[None]):
         """What the machine has, with live readings; filled by threads after the first frame."""
         self.library_folder: Path | None = None
         """Where sessions are kept; None for the user's own folder."""
-        self._monitor = Monitor(self, devices or _machine, self.live.interpreter)
+        self.monitor = Monitor(self, devices or _machine, self.live.interpreter)
+        """Reads the devices while the app is open."""
         self._open_first, self._follow_first = path, follow
         self._program_first = program
-        self._show_live = True
-        self._interrupted = float("-inf")
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         self.set_reactive(App.theme, DARK.name)  # before the stylesheet is read: a change would read it anew
@@ -132,20 +127,20 @@ class JaxprofApp(App[None]):
     @property
     def session(self) -> Session:
         """The open session: the one that this app writes, or one that was opened to be looked at; else an empty one."""
-        return self._opened.session
+        return self._in_view.session
 
     @property
     def session_path(self) -> Path | None:
         """Where the open session is kept."""
-        return self._opened.path
+        return self._in_view.opened.path
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         """The meanings that other themes than ours do not know."""
         return VARIABLES
 
     def on_mount(self) -> None:
-        self.set_interval(FOLLOW_SECONDS, self._follow)
-        self.call_after_refresh(self._monitor.start)
+        self.set_interval(FOLLOW_SECONDS, self._in_view.follow)
+        self.call_after_refresh(self.monitor.start)
         if self._open_first is not None:
             self.open_session(self._open_first, follow=self._follow_first)
         if self._program_first is not None:
@@ -153,18 +148,18 @@ class JaxprofApp(App[None]):
 
     def on_unmount(self) -> None:
         """Also when the app ends by an error: no child and no thread outlives it."""
-        self._monitor.stop()
+        self.monitor.stop()
         self.live.close()
 
     @property
     def clock_shift_seconds(self) -> float:
         """What the clock of the session's writer is ahead of ours; 0 where it is ours."""
-        return self._opened.clock_shift_seconds
+        return self._in_view.opened.clock_shift_seconds
 
     @property
     def silent_since(self) -> str:
         """Since when nobody is heard of who wrote the session, in words; empty while somebody is."""
-        return self._opened.silent_since
+        return self._in_view.opened.silent_since
 
     # -- devices ----------------------------------------------------------------------------------------------
 
@@ -182,7 +177,7 @@ class JaxprofApp(App[None]):
         self._tell_devices()
 
     def _tell_devices(self) -> None:
-        for screen in self._in_view():
+        for screen in self.screens_in_view():
             screen.post_message(DevicesChanged())
 
     # -- where to go ------------------------------------------------------------------------------------------
@@ -255,57 +250,44 @@ class JaxprofApp(App[None]):
 
     def start_runs(self, planned: Sequence[Planned]) -> None:
         """Adds runs to the queue of the session that this app writes, and goes to the Run screen."""
-        self._show_live = True
+        self._in_view.show_live()
         self.live.start(planned)
         self.switch_mode("run")
 
     def start_program(self, program: Program) -> None:
         """Starts a program of the user's, and goes to its screen."""
-        self._show_live = True
+        self._in_view.show_live()
         self.live.start_program(program)
         self.switch_mode("program")
 
     @property
     def session_grows(self) -> bool:
         """Whether the open session is still being written: by this app, or by another process that is followed."""
-        return self._opened.followed or (self.live.busy and self.session is self.live.session)
+        return self._in_view.grows
 
     def set_session(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
         """Shows another session in every screen."""
-        self._opened.show(session, path, follower)
-        self.run_in_view = ""
-        self._tell(frozenset(session.runs), replaced=True)
+        self._in_view.show(session, path, follower)
 
     def open_session(self, path: Path, go: str = "", *, follow: bool = False) -> None:
-        """Opens a session file: read in a thread, then followed if somebody still writes it, or `follow` says so. Or
-        HLO, or its dumps. Without a mode to `go` to, that which shows what is in the session."""
+        """Opens a session file, which is followed if somebody still writes it, or `follow` says so. Or HLO, or its
+        dumps. Without a mode to `go` to, that which shows what is in the session."""
         from jaxprof.tui.programs.program import holds_hlo
 
         if holds_hlo(path):
             self.open_hlo(path)
             return
-        self._show_live = self.live.session is not None and path == self.live.path
-        if self._show_live and self.live.session is not None:
-            self.set_session(self.live.session, path)
-            self.switch_mode(go or _place_of(self.live.session))
-        else:
-            work = partial(read, path, go, self.post_message, follow=follow)
-            self.run_worker(work, name="open", group="open", exclusive=True, thread=True)
+        self._in_view.open(path, go, follow=follow)
 
     def on_session_opened(self, message: SessionOpened) -> None:
-        session = message.follower.session
-        self.set_session(session, message.path, message.follower if message.written else None)
-        for notice in session.notices:
-            self.notify(safe(notice), title=safe(message.path.name), severity="warning", markup=False)
-        self.switch_mode(message.go or _place_of(session))
+        self._in_view.was_read(message)
+
+    def on_events_arrived(self, message: EventsArrived) -> None:
+        self._in_view.fold(message)
 
     def session_moved(self, before: Path, after: Path) -> None:
         """The file of a session has another name or place now."""
-        if self.live.path == before:
-            self.live.path = after
-        if self._opened.path == before:
-            self._opened.path = after
-        self._show_state()
+        self._in_view.file_moved(before, after)
 
     def library(self) -> Library:
         """The folder of sessions."""
@@ -318,73 +300,15 @@ class JaxprofApp(App[None]):
         library = self.library()
         screen.post_message(EntriesRead(list(library.entries(limit)), library.size_bytes(), library.folder))
 
-    def _follow(self) -> None:
-        runs, changed = self._opened.poll()
-        if changed:
-            if self.silent_since:
-                self.notify(f"There is {self.silent_since}.", severity="warning", markup=False)
-            runs = frozenset(self.session.runs)
-        if runs:
-            self._tell(runs)
-
-    def on_events_arrived(self, message: EventsArrived) -> None:
-        """Folds what was written."""
-        session = message.session
-        if session is None:
-            return
-        session.extend(message.events)
-        self._tell_troubles(message.events)
-        runs = frozenset(event.run for event in message.events if event.run)
-        if self.session is session:
-            self._tell(runs)
-        elif self._show_live and session is self.live.session:
-            self.set_session(session, self.live.path)
-
-    def _tell_troubles(self, events: Iterable[Event]) -> None:
-        """A run that failed or a worker that died or hangs is told wherever one is; the queue goes on."""
-        from jaxprof.events import RunClosed, WarningRaised
-
-        for event in events:
-            if isinstance(event, RunClosed) and event.status in ("failed", "crashed") and not self._seen(event):
-                what = event.error or f"the run has {event.status}"
-                self.tell(JaxprofError(what, event.advice), f"{event.workload} {event.variant}: {event.status}")
-            elif isinstance(event, WarningRaised) and event.code == "worker_silent":
-                self.tell(JaxprofError(event.message, event.advice), f"run {event.run}")
-
-    def _seen(self, closed: RunClosed) -> bool:
-        """Whether one is looking at it: the end of a program stands in the head of its screen."""
-        return closed.variant == "program" and self.current_mode == "program"
-
-    def _tell(self, runs: frozenset[str], *, replaced: bool = False) -> None:
-        """Tells the screens in view of a change; the others note it for later."""
-        for screen in self.session_screens:
-            if self.current_mode == screen.MODE:
-                screen.post_message(SessionChanged(runs, replaced=replaced))
-            else:
-                screen.miss(runs, replaced=replaced)
-        self._show_state()
-
-    def _show_state(self) -> None:
-        for screen in self._in_view():
+    def show_state(self) -> None:
+        """Draws what runs now and which session is open."""
+        for screen in self.screens_in_view():
             for bar in screen.query(ModeBar):
                 bar.show_state()
 
-    def _in_view(self) -> list[SessionScreen]:
+    def screens_in_view(self) -> list[SessionScreen]:
         """The screen of the mode that one is in, also beneath a dialog."""
         return [screen for screen in self.session_screens if self.current_mode == screen.MODE and screen.is_attached]
-
-    def state_in_words(self) -> tuple[str, str]:
-        """What runs now, and which session is open; for the line of modes."""
-        state = ""
-        if self.live.busy and self.live.session is not None:
-            waiting = sum(not run.over for run in self.live.session.runs.values())
-            state = f"{waiting} run{'s' if waiting != 1 else ''} to go"
-            if self.live.program is not None:
-                state = "program runs"
-        if self.silent_since:
-            state = self.silent_since
-        name = self.session_path.name.removesuffix(".jaxprof") if self.session_path is not None else ""
-        return state, name
 
     # -- what can go wrong, and the end -----------------------------------------------------------------------
 
@@ -397,80 +321,26 @@ class JaxprofApp(App[None]):
         self.tell(message.error)
 
     def on_live_changed(self, message: LiveChanged) -> None:
-        self._show_state()
-        for screen in self._in_view():
+        self.show_state()
+        for screen in self.screens_in_view():
             screen.post_message(LiveChanged(message.busy))
 
     def on_storage_failed(self, message: StorageFailed) -> None:
-        """Tells it at once, and offers another place; the runs go on."""
-        from jaxprof.tui.dialogs.save_as import SaveAs
-
-        name = self.live.path.name if self.live.path is not None else "session.jaxprof"
-
-        def chosen(path: Path | None) -> None:
-            if path is not None:
-                place = path / name if path.is_dir() else path
-                self.live.move_to(place, lambda: self._moved(place))
-
-        error = message.error
-        self.push_screen(SaveAs("The session is not being saved", error.what, error.mend, Path.home() / name), chosen)
-
-    def _moved(self, path: Path) -> None:
-        if self.session is self.live.session:
-            self._opened.path = path
-        self._show_state()
-        self.notify(safe(str(path)), title="The session is saved in", markup=False)
+        self._in_view.ask_for_another_place(message.error)
 
     def action_interrupt(self) -> None:
         """Cancels the run that goes on; a second time within two seconds, quits."""
-        from time import monotonic
-
-        now = monotonic()
-        if now - self._interrupted < TWICE_SECONDS:
-            self._leave()
-            return
-        self._interrupted = now
-        if self.live.busy:
-            self.live.cancel_current()
-            self.notify("ctrl+c again quits.", title="Cancelling the run", severity="warning", markup=False)
-        else:
-            self.notify("ctrl+c again quits.", title="Nothing is running", markup=False)
+        self._leaving.interrupt()
 
     async def action_quit(self) -> None:
         """Leaves; asks first when a run is going on."""
-        if not self.live.busy:
-            self._leave()
-            return
-        from jaxprof.tui.dialogs.confirm import Confirm
-
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._leave()
-
-        question = "A run is going on. What it has measured so far is kept in the session."
-        self.push_screen(Confirm("Quit jaxprof?", question, "Cancel it and quit"), answered)
-
-    def _leave(self, return_code: int = 0, reason: str = "finished") -> None:
-        """Ends the children and the log in a thread, then the app."""
-
-        self._monitor.stop()
-
-        def close() -> None:
-            self.live.close(reason)
-            self.call_from_thread(self.exit, return_code=return_code)
-
-        self.run_worker(close, name="leave", group="leave", exclusive=True, thread=True)
+        self._leaving.ask()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Every action that can be done here and now, for the command palette."""
         yield from bound_commands(self, screen)
         yield SystemCommand("Theme", "Choose other colours", self.action_change_theme)
         yield SystemCommand("Screenshot", "Write this screen to an SVG file", self.deliver_screenshot)
-
-
-def _place_of(session: Session) -> str:
-    """The mode that shows what is in a session."""
-    return "program" if any(run.plan.how == "program" for run in session.runs.values()) else "results"
 
 
 def _machine() -> DeviceSource:

@@ -31,7 +31,7 @@ class ModeBar(Widget):
 
     def show_state(self) -> None:
         """Draws the line again if what it says of the session or of the runs has changed."""
-        right = cast("JaxprofApp", self.app).state_in_words()
+        right = _state(cast("JaxprofApp", self.app))
         if right != self._right:
             self._right = right
             self.refresh()
@@ -59,3 +59,17 @@ class ModeBar(Widget):
             name = Content.styled(f"{mode.title} ", "bold $foreground on $panel" if here else "$text-muted")
             parts.append((tab + name).stylize(click))
         return Content.assemble(*parts)
+
+
+def _state(app: JaxprofApp) -> tuple[str, str]:
+    """What runs now, and which session is open."""
+    state = ""
+    if app.live.busy and app.live.session is not None:
+        waiting = sum(not run.over for run in app.live.session.runs.values())
+        state = f"{waiting} run{'s' if waiting != 1 else ''} to go"
+        if app.live.program is not None:
+            state = "program runs"
+    if app.silent_since:
+        state = app.silent_since
+    name = app.session_path.name.removesuffix(".jaxprof") if app.session_path is not None else ""
+    return state, name
