@@ -14,6 +14,11 @@ _MOST_PROCESSES = 4
 """Each imports the app, and some import jax; and tests of measuring want a core that is not taken by other tests."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Lets the children keep compiled bytecode: the tests start hundreds, and reading jax anew takes each two seconds."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """How many processes `-n auto` starts: none for tests that were named, which start sooner without."""
     named = any("::" in word or word.endswith(".py") for word in config.args)
