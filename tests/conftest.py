@@ -15,7 +15,7 @@ _MOST_PROCESSES = 4
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Lets the children keep compiled bytecode: the tests start hundreds, and reading jax anew takes each two seconds."""
+    """Lets children keep compiled bytecode: the tests start hundreds, and jax from its source takes each two seconds."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
