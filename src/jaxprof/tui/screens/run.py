@@ -13,30 +13,27 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
 
-from jaxprof.results import RunResult, result
+from jaxprof.results import result
 from jaxprof.results.programs.derive import is_program, program_result
-from jaxprof.safe_text import safe_lines, shorten
-from jaxprof.tui.again import planned_again, to_be_looked_at
+from jaxprof.safe_text import shorten
+from jaxprof.tui.again import run_again
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.views import views_of
 from jaxprof.tui.widgets.distribution import WAITING, distribution
-from jaxprof.tui.widgets.drawing import cell
 from jaxprof.tui.widgets.log_pane import LogPane
 from jaxprof.tui.widgets.phase_strip import PhaseStrip, steps
 from jaxprof.tui.widgets.picture import Lines, Picture
 from jaxprof.tui.widgets.program_summary import summary_lines
+from jaxprof.tui.widgets.run_figures import failure, figures, why_no_samples
 from jaxprof.tui.widgets.run_list import RunList
 from jaxprof.tui.widgets.tightening import Tightening
 from jaxprof.tui.widgets.trend import trend
-from jaxprof.tui.widgets.wording import half_width, interval, pays_off, speedup_style, speedup_text, verdict_text
-from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.session import Run
-    from jaxprof.worker import Planned
 
 TICK_SECONDS = 0.1
 
@@ -159,7 +156,7 @@ class RunScreen(SessionScreen):
         self.query_one("#samples").display = not broken and not program
         self._show_program(run if program else None)
         key = (run.id, len(samples))
-        empty = _why_no_samples(run)
+        empty = why_no_samples(run)
         shown = (key, empty)
         self.query_one("#distribution", Picture).show(
             shown, lambda w, h: distribution(samples, one.summary, w, h, empty)
@@ -171,10 +168,10 @@ class RunScreen(SessionScreen):
         theirs = len(baseline.samples("run")) if baseline is not None else 0
         name = baseline.plan.variant if baseline is not None else ""
         self.query_one("#figures", Lines).show(
-            (key, theirs, run.status, run.check is None), lambda width: _figures(one, name, so_far, width)
+            (key, theirs, run.status, run.check is None), lambda width: figures(one, name, so_far, width)
         )
         self.query_one("#failure", Lines).show(
-            (run.id, run.status, run.error), lambda width: _failure(run, width) if broken else ()
+            (run.id, run.status, run.error), lambda width: failure(run, width) if broken else ()
         )
         self.query_one(LogPane).show(run.id, run.log)
 
@@ -278,40 +275,9 @@ class RunScreen(SessionScreen):
 
     def action_again(self) -> None:
         """Puts this run, and its baseline, into the queue once more."""
-        from jaxprof.errors import JaxprofError
-
         run = self._run()
-        if run is None:
-            return
-        if is_program(run):
-            from jaxprof.tui.program_again import run_again
-
+        if run is not None:
             run_again(self.profiler, run)
-            return
-        try:
-            known = self.profiler.live.planned if self._ours else {}
-            planned = planned_again(self.profiler.session, run.id, known)
-        except JaxprofError as error:
-            self.profiler.tell(error)
-            return
-        shown = "" if run.id in known else to_be_looked_at(planned)
-        if shown:
-            from jaxprof.tui.dialogs.confirm import Confirm
-
-            question = f"As the session has it. It runs the code of that file:\n{shown}"
-            self.app.push_screen(
-                Confirm("Run again", question, "Run"), lambda yes: self._start(planned) if yes else None
-            )
-        else:
-            self._start(planned)
-
-    def _start(self, planned: list[Planned]) -> None:
-        from jaxprof.errors import JaxprofError
-
-        try:
-            self.profiler.start_runs(planned)
-        except JaxprofError as error:
-            self.profiler.tell(error)
 
     def action_log(self) -> None:
         """The log in place of the samples, or larger; and back."""
@@ -329,50 +295,3 @@ class RunScreen(SessionScreen):
         run = self._run()
         if run is not None:
             self.profiler.show_profile(run.id, view)
-
-
-def _why_no_samples(run: Run) -> str:
-    """What is said where the samples would be."""
-    if run.plan.how == "compile":
-        return "compiled, and not run" if run.over else "this is compiled, and not run"
-    if run.plan.how == "imported":
-        return "a profile that was opened: its kernels have times, and no call was timed"
-    return "no samples were taken" if run.over else WAITING
-
-
-def _figures(one: RunResult, baseline: str, so_far: str, width: int) -> list[Content]:
-    """The median with its interval, how the interval got narrower, and what it means beside the baseline."""
-    summary = one.summary
-    if summary is None:
-        return []
-    calls = one.run.series["run"].calls_per_sample
-    each = f" of {calls} calls" if calls > 1 else ""
-    lines = [
-        Content.assemble(
-            ("median ", "$text-muted"),
-            (seconds(summary.median), "bold"),
-            f" {half_width(summary)}  ",
-            (interval(summary), "$text-muted"),
-            (f"   {summary.count} samples{each}", "$text-muted"),
-        ).truncate(width, ellipsis=True)
-    ]
-    if one.versus is not None:
-        found = one.versus.speedup
-        lines.append(
-            Content.assemble(
-                (speedup_text(found), speedup_style(found)),
-                (f"  {shorten(verdict_text(found, baseline), 44)}", "$text-muted"),
-                ("   pays off after ", "$text-muted") if one.versus.break_even_calls else "",
-                pays_off(one) if one.versus.break_even_calls else "",
-            ).truncate(width, ellipsis=True)
-        )
-    if so_far:
-        lines.append(Content.styled(shorten(so_far, width), "$quiet"))
-    return lines
-
-
-def _failure(run: Run, width: int) -> list[Content]:
-    """What went wrong, and what mends it."""
-    lines = [cell(line, width, "$error") for line in safe_lines(run.error) if line] if run.error else []
-    lines += [cell(line, width, "$text-muted") for line in safe_lines(run.advice) if line]
-    return lines[:8]
