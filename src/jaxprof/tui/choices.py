@@ -13,7 +13,7 @@ from jaxprof.errors import JaxprofError, UsageError
 
 if TYPE_CHECKING:
     from jaxprof.worker import Planned
-    from jaxprof.workloads.model import WorkloadCard
+    from jaxprof.workloads.model import Estimate, WorkloadCard
 
 PRESETS = ("quick", "published")
 
@@ -74,6 +74,14 @@ class Choices:
     def parameters(self, card: WorkloadCard) -> dict[str, object]:
         """What the workload would be run with, without its sweep."""
         return dict(card.resolve(self.preset, self.of(card.name).settings))
+
+    def estimate(self, card: WorkloadCard) -> Estimate | None:
+        """What a workload of the catalogue would need with these parameters; None for a user's own."""
+        if card.origin != "built in":
+            return None
+        from jaxprof.workloads import built_in
+
+        return built_in(card.name).estimate(card.resolve(self.preset, self.of(card.name).settings))
 
     def plan(self, cards: Sequence[WorkloadCard]) -> list[Planned]:
         """The runs of `cards`. Raises UsageError naming the workload whose choices do not hold."""

@@ -6,22 +6,23 @@ The first frame has the names of the workloads and nothing else; descriptions, d
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
-from textual.widgets import Static
 
-from jaxprof import units
 from jaxprof.errors import JaxprofError
 from jaxprof.safe_text import safe
 from jaxprof.tui.choices import Choices
+from jaxprof.tui.last_medians import last_medians
 from jaxprof.tui.messages import CardsLoaded, EntriesRead, Failed
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.screens.home_keys import KEYS
+from jaxprof.tui.screens.home_questions import ask_own, ask_parameters
 from jaxprof.tui.widgets.device_list import DeviceList
+from jaxprof.tui.widgets.plan_line import PlanLine
 from jaxprof.tui.widgets.session_list import SessionList
 from jaxprof.tui.widgets.workload_detail import SourcePane, WorkloadDetail
 from jaxprof.tui.widgets.workload_list import WorkloadList
@@ -31,9 +32,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.store import Entry
-    from jaxprof.tui.dialogs.parameters import Answer
     from jaxprof.tui.widgets.filter_line import FilterLine
-    from jaxprof.workloads.model import Estimate, WorkloadCard
+    from jaxprof.workloads.model import WorkloadCard
 
 RECENT = 12
 
@@ -44,33 +44,7 @@ class HomeScreen(SessionScreen):
     CSS_PATH = None  # its layout is in the app's own, for the first frame
     MODE: ClassVar[str] = "home"
     AUTO_FOCUS = "#workloads"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "slash", "filter", "Filter", key_display="/", tooltip="Only workloads with these words", id="home.filter"
-        ),
-        Binding("e", "edit", "Parameters", tooltip="Sizes, sweep and time budget of this workload", id="home.edit"),
-        Binding("p", "preset", "Preset", tooltip="Quick sizes, or those that were published", id="home.preset"),
-        Binding("d", "devices", "Devices", tooltip="Choose the devices to run on", id="home.devices"),
-        Binding("v", "variants", "Variants", tooltip="Choose variants, see their source", id="home.variants"),
-        Binding(
-            "plus,o", "own", "Own", key_display="+", tooltip="Add a workload of yours: file.py:function", id="home.own"
-        ),
-        Binding("x", "program", "Program", tooltip="Run a program of yours and record it: train.py", id="home.program"),
-        Binding(
-            "c",
-            "compile_for",
-            "Compile for",
-            tooltip="The kernels of this workload on a device that is not here: an estimate",
-            id="home.compile_for",
-        ),
-        Binding("r", "run", "Run", show=False, tooltip="Run the marked workloads, or this one", id="home.run"),
-        Binding("s", "recent", "Recent sessions", show=False, tooltip="To the recent sessions", id="home.recent"),
-        Binding("escape", "back", "Back", show=False, tooltip="Clear the filter, or back to the list", id="home.back"),
-        Binding("tab", "app.focus_next", "Next pane", show=False, tooltip="To the next pane", id="home.next"),
-        Binding(
-            "shift+tab", "app.focus_previous", "Pane before", show=False, tooltip="To the pane before", id="home.last"
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +73,7 @@ class HomeScreen(SessionScreen):
             with Horizontal(id="detail-box", classes="box"):
                 yield WorkloadDetail(self.choices, source)
                 yield source
-        yield Static(id="plan", markup=False)
+        yield PlanLine(id="plan")
 
     def on_mount(self) -> None:
         self.query_one(DeviceList).show_devices()
@@ -179,14 +153,7 @@ class HomeScreen(SessionScreen):
         box = self.query_one("#detail-box")
         box.border_title = Content(safe(card.name) if card is not None else "")
         last = last_medians(card.name, self._entries) if card is not None else {}
-        self.query_one(WorkloadDetail).show_card(card, last, self._estimate(card))
-
-    def _estimate(self, card: WorkloadCard | None) -> Estimate | None:
-        if card is None or card.origin != "built in":
-            return None
-        from jaxprof.workloads import built_in
-
-        return built_in(card.name).estimate(card.resolve(self.choices.preset, self.choices.of(card.name).settings))
+        self.query_one(WorkloadDetail).show_card(card, last, self.choices.estimate(card) if card is not None else None)
 
     def _chosen(self) -> list[WorkloadCard]:
         """The marked workloads, or the one under the cursor."""
@@ -195,25 +162,7 @@ class HomeScreen(SessionScreen):
 
     def _show_plan(self) -> None:
         """What Enter will do, in one line."""
-        chosen = self._chosen()
-        if not chosen:
-            return
-        from jaxprof.worker import expected_seconds
-
-        try:
-            planned = self.choices.plan(chosen)
-        except JaxprofError as error:
-            self.query_one("#plan", Static).update(Content.styled(f" {safe(error.what)}", "$error"), layout=False)
-            return
-        what = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} workloads"
-        runs = f"{len(planned)} run{'s' if len(planned) != 1 else ''}"
-        text = Content.assemble(
-            (" ⏎ ", "bold $footer-key-foreground"),
-            (safe(what), "bold"),
-            (f" · {runs} · {self.choices.preset} sizes · on {', '.join(self.choices.devices)} · ", "$text-muted"),
-            (f"about {units.seconds(expected_seconds(planned), 2)} or more", "$text-muted"),
-        )
-        self.query_one("#plan", Static).update(text, layout=False)
+        self.query_one(PlanLine).show(self._chosen(), self.choices)
 
     def _show_marks(self) -> None:
         listed = self.query_one(WorkloadList)
@@ -331,21 +280,12 @@ class HomeScreen(SessionScreen):
 
     def action_edit(self) -> None:
         """Asks for the parameters of the workload in view."""
-        card = self.card
-        if card is None:
-            return
-        from jaxprof.tui.dialogs.parameters import ParametersDialog
+        if self.card is not None:
+            ask_parameters(self.profiler, self.card, self.choices, self._card_changed)
 
-        def answered(answer: Answer | None) -> None:
-            if answer is None:
-                return
-            chosen = self.choices.of(card.name)
-            chosen.settings, chosen.sweep = answer.settings, answer.sweep
-            self.choices.budget_seconds = answer.budget_seconds
-            self._show_detail()
-            self._refresh_row()
-
-        self.app.push_screen(ParametersDialog(card, self.choices), answered)
+    def _card_changed(self) -> None:
+        self._show_detail()
+        self._refresh_row()
 
     def action_compile_for(self) -> None:
         """Asks for a device that is not here, and compiles the workload in view for it."""
@@ -362,31 +302,13 @@ class HomeScreen(SessionScreen):
 
     def action_own(self) -> None:
         """Asks for a workload of the user's."""
-        from jaxprof.tui.dialogs.own_workload import OwnWorkload
+        ask_own(self.profiler, self.choices, self._take_own)
 
-        def answered(added: tuple[list[WorkloadCard], tuple[str, ...]] | None) -> None:
-            if added is None:
-                return
-            cards, arguments = added
-            for card in cards:
-                self.choices.of(card.name).arguments = arguments
-            self.on_cards_loaded(CardsLoaded(cards))
-            if cards:
-                self.query_one(WorkloadList).move_to_key(cards[0].name)
-
-        self.app.push_screen(OwnWorkload(self.profiler.live.interpreter, Path.cwd()), answered)
+    def _take_own(self, cards: list[WorkloadCard]) -> None:
+        self.on_cards_loaded(CardsLoaded(cards))
+        if cards:
+            self.query_one(WorkloadList).move_to_key(cards[0].name)
 
     def on_failed(self, message: Failed) -> None:
         self.profiler.tell(message.error)
         message.stop()
-
-
-def last_medians(workload: str, entries: list[Entry]) -> dict[str, str]:
-    """What each variant took in the newest session that has it, in words. From the listing alone: nothing is folded."""
-    found: dict[str, str] = {}
-    for entry in entries:
-        for closed in entry.closed:
-            if closed.workload == workload and closed.median_seconds is not None and closed.variant not in found:
-                where = "" if closed.device == "cpu:0" else f" {closed.device}"
-                found[closed.variant] = f"last {units.seconds(closed.median_seconds)}{where}"
-    return found
