@@ -7,7 +7,6 @@ the number of signatures of a function, and newer versions often have none.
 from __future__ import annotations
 
 import operator
-import os.path
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -204,11 +203,17 @@ def _apart(before: str, now: str) -> tuple[str, str]:
     """Two long values without what they have in common, in whole parts: `… custom_jvp …`, `… PjitFunction …`."""
     if max(len(before), len(now)) <= _WHOLE_AT_MOST:
         return before, now
-    shared = len(os.path.commonprefix([before, now]))
+    shared = _in_common(before, now)
     begin = max(before.rfind(mark, 0, shared) + 1 for mark in "([{, =")
-    tail = os.path.commonprefix([before[shared:][::-1], now[shared:][::-1]])[::-1]
+    tail = before[len(before) - _in_common(before[:begin:-1], now[:begin:-1]) :]
     end = len(tail) - next((at for at, mark in enumerate(tail) if mark in ",)]}"), len(tail))
     return _middle(before, begin, end), _middle(now, begin, end)
+
+
+def _in_common(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    return next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
+                min(len(one), len(other)))  # fmt: skip
 
 
 def _middle(text: str, begin: int, end: int) -> str:
