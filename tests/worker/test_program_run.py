@@ -126,8 +126,35 @@ def test_closing_ends_the_program_with_its_children(stage: Callable[..., Stage])
     parent.conductor.close("interrupted")
     run = parent.end()
     assert run.closed is not None
-    assert run.closed.error == "the session interrupted"
+    assert (run.status, run.closed.error) == ("cancelled", "interrupted")
     assert isinstance(parent.events[-1], SessionClosed)
+
+
+def test_a_program_may_clean_up_when_the_app_is_left(stage: Callable[..., Stage]) -> None:
+    saving = stage(
+        "import time\ntry:\n    print('ready')\n    time.sleep(60)\nfinally:\n    print('checkpoint written')\n",
+    )
+    saving.begin()
+    saving.until(lambda: ("stdout", "ready") in saving.lines)
+    saving.conductor.close()
+    run = saving.end()
+    assert ("stdout", "checkpoint written") in saving.lines
+    assert (run.status, saving.conductor.exit_code) == ("cancelled", 130)
+
+
+def test_a_program_that_will_not_end_is_killed_when_the_app_is_left(
+    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jaxprof.worker.program_run.PATIENCE_SECONDS", 0.2)
+    stubborn = stage(
+        "import signal, time\nfor number in (signal.SIGINT, signal.SIGTERM):\n"
+        "    signal.signal(number, lambda *_: None)\nprint('ready')\nwhile True:\n    time.sleep(0.05)\n"
+    )
+    stubborn.begin()
+    stubborn.until(lambda: ("stdout", "ready") in stubborn.lines)
+    stubborn.conductor.close()
+    assert stubborn.end().status == "cancelled"
+    assert stubborn.conductor.exit_code == 137
 
 
 def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(stage: Callable[..., Stage]) -> None:

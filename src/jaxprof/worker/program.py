@@ -211,11 +211,24 @@ class ProgramProcess:
 
     def kill(self) -> None:
         """Ends it at once; with all its children where it has a group of its own."""
+        self._signal_all(signal.SIGKILL)
+
+    def end(self, patience_seconds: float) -> None:
+        """Ends it with all its children, as ctrl+c and then SIGTERM would, each with half of the patience; what is
+        left after that is killed."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._signal_all(number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience_seconds / 2)
+                break
+        self._signal_all(signal.SIGKILL)
+
+    def _signal_all(self, number: int) -> None:
         if self._inherit:
-            self.signal(signal.SIGKILL)
-        else:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
+            self.signal(number)
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
 
     def close(self) -> None:
         """Ends it if it is there, and frees everything. What it left behind on purpose stays. May be called twice."""

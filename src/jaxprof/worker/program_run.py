@@ -41,6 +41,8 @@ WAIT_SECONDS = 0.25
 """How long one wait for the program is at most; its events and its end come at once."""
 OUTPUT_BYTES_KEPT = 32 << 20
 """How much of the program's captured output goes into the session's file."""
+PATIENCE_SECONDS = 2.0
+"""How long a program has to end by itself when the app is left: to write its checkpoint, to say how far it came."""
 HOST = "host"
 """The device of a run that may use several, or none."""
 
@@ -74,6 +76,8 @@ class ProgramConductor:
         self._windows: list[threading.Thread] = []
         self._closed = False
         self._working = False
+        self._follower: threading.Thread | None = None
+        self._over = threading.Event()
 
     @property
     def session(self) -> Session:
@@ -132,6 +136,7 @@ class ProgramConductor:
         if process is None:
             return
         readings: Readings | None = None
+        self._follower = threading.current_thread()
         try:
             while True:
                 events = process.read(WAIT_SECONDS)
@@ -151,6 +156,7 @@ class ProgramConductor:
             if not self._closed:
                 self._finish(process)
             self._working = False
+            self._over.set()
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Asks the program for a window in which JAX's profiler is on."""
@@ -184,14 +190,23 @@ class ProgramConductor:
             self.writer.move_to(path)
 
     def close(self, reason: str = "finished") -> None:
-        """Ends the program if it runs, and closes the log in good order."""
+        """Ends the program if it runs, and closes the log in good order. It may take `PATIENCE_SECONDS` to clean up,
+        and what it says meanwhile is kept."""
+        if not self._closed:
+            self._end_program()
         with self._journal.lock:
             if self._closed:
                 return
             self._closed = True
-            if self._process is not None:
-                self._process.kill()
             self._journal.close(reason)
+
+    def _end_program(self) -> None:
+        if self._process is None or not self._process.alive:
+            return
+        self._asked += 1
+        self._process.end(PATIENCE_SECONDS)
+        if self._follower not in (None, threading.current_thread()):
+            self._over.wait(PATIENCE_SECONDS / 4)
 
     def _emit(self, event: Event) -> None:
         self._journal.emit(replace(event, run=self._run))
