@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from jaxprof.worker.interpreter import Interpreter
     from jaxprof.worker.program import Program, ProgramProcess
 
+SUMMARY_WIDTH = 200
+"""Columns of a line on stderr, which may go to a log file: a finding that the terminal wraps is better than half a
+one."""
 _FROM_THE_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -52,7 +55,7 @@ def run_plain(program: Program, interpreter: Interpreter, out: Path | None, *, f
         # From here on the program runs. What is needed to follow it is imported while its own Python starts.
         process = ProgramProcess(interpreter.path, program, inherit=True)
         pass_to(process)
-        from jaxprof.cli import program_summary
+        from jaxprof.report.recording.text import summary_lines
         from jaxprof.worker.program_run import ProgramConductor
 
         conductor = ProgramConductor(writer or _new_writer(out, force), interpreter, _nobody, program, process=process)
@@ -60,7 +63,7 @@ def run_plain(program: Program, interpreter: Interpreter, out: Path | None, *, f
         conductor.run()
         code = conductor.exit_code
         conductor.close()
-    for line in program_summary.summary_lines(conductor.session, run):
+    for line in summary_lines(conductor.session, run, SUMMARY_WIDTH):
         note(line)
     tell_where(conductor.writer, note)
     return ExitCode.FAILED if code is None else code
