@@ -92,6 +92,10 @@ PAIRS: dict[str, tuple[list[e.Event], list[e.Event]]] = {
         [*eager(), *stretches(made.line(55, 0.5, "host_busy", "prepare()"))],
     ),
     "host_sync": (stretches(SYNC), stretches(made.line(91, 0.4, "device_busy", "step"))),
+    "data_waits": (
+        stretches(made.line(30, 0.4, "data", "np.sort()")),
+        [made.sampled(0, 10.0, {"data": 4.0, "device_busy": 6.0}, [made.line(30, 4.0, "data", "np.load()")])],
+    ),
     "implicit_transfers": (
         [made.copies("host_to_device", 100, bytes=400)],
         [made.copies("host_to_device", 99, bytes=400)],
@@ -249,6 +253,16 @@ class TestHost:
         assert found.where is not None
         assert found.where.line == 88
         assert not found.estimate
+
+    def test_copies_of_which_no_size_is_known_are_not_hidden_in_a_sum(self) -> None:
+        found = only(
+            "implicit_transfers",
+            made.copies("host_to_device", 2, bytes=32, type="f32[4]"),
+            made.copies("host_to_device", 998),
+        )
+        assert found.message.startswith(
+            "1\u202f000 implicit copies from host to device, 32 B without 998 of which JAX tells no size"
+        )
 
 
 class TestArrays:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.results.programs.findings import arrays, cost, host, recompiles
+from jaxprof.results.programs.findings import arrays, cost, data, host, recompiles
 from jaxprof.results.programs.findings.finding import Finding
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ _LOOKS: Final[dict[str, Callable[[ProgramResult], Iterator[Finding]]]] = {
     "captured_constants": cost.captured_constants,
     "op_by_op_loop": host.op_by_op_loop,
     "host_sync": host.host_sync,
+    "data_waits": data.data_waits,
     "implicit_transfers": host.implicit_transfers,
     "arrays_grow": arrays.arrays_grow,
 }

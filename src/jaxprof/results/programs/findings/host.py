@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.results.programs.copies import size_text
 from jaxprof.results.programs.findings.finding import Finding, finding, is_single
 from jaxprof.results.programs.places import Place, place
 from jaxprof.safe_text import safe
-from jaxprof.units import bytes_, integer, percent, seconds
+from jaxprof.units import integer, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -141,8 +142,11 @@ def implicit_transfers(result: ProgramResult) -> Iterator[Finding]:
         exact = count >= GUARD_COUNT or moved >= GUARD_BYTES
         if not exact and (result.of_wall(took) or 0.0) < TRANSFER_SHARE:
             continue
-        size = f", {bytes_(moved)}" if any(row.bytes is not None for row in counted) else ""
-        said = f"{integer(count)} implicit copies from {words}{size}" if count else f"implicit copies from {words}"
+        said = (
+            f"{integer(count)} implicit copies from {words}{size_text(counted)}"
+            if count
+            else f"implicit copies from {words}"
+        )
         at = f"; by samples about {seconds(took, 2)}{_transfer_lines(result, sampled)}" if took else ""
         yield finding(
             "implicit_transfers",
