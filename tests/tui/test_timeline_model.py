@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from jaxprof.results.timeline import Timeline, TimelineLane, read_timeline
 from jaxprof.tui.programs.search import compiled
-from jaxprof.tui.timeline.frame import Window, busy_share, columns_of
+from jaxprof.tui.timeline.frame import busy_share, columns_of, edges
 from jaxprof.tui.timeline.kinds import KINDS, kind_of
 from jaxprof.tui.timeline.lanes import DEEPEST, Busy, Lanes, lanes_of
 from jaxprof.tui.timeline.search import search
+from jaxprof.tui.timeline.window import Window
 from tui import profiles
 
 FRAME_SECONDS = 0.020
@@ -69,8 +70,8 @@ def test_columns_are_what_counting_nanoseconds_gives(
     for begin, end in zip(row.starts.tolist(), row.ends.tolist(), strict=True):
         covered[begin:end] = True
     found = columns_of(lane, row, window, width)
-    edges = window.edges(width).tolist()
-    for column, (left, right) in enumerate(pairwise(edges)):
+    borders = edges(window, width).tolist()
+    for column, (left, right) in enumerate(pairwise(borders)):
         inside = covered[left:right]
         assert found.height[column] == pytest.approx(inside.mean() if len(inside) else 0.0)
         assert (found.kind[column] >= 0) == bool(inside.any())

@@ -13,57 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.tui.timeline.lanes import Busy, Ints, Lane, Row
+from jaxprof.tui.timeline.window import Window
 
 NAMED_COLUMNS = 4
 """An interval of fewer columns does not have its name written on it."""
 _NOTHING = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """The time that is in view: nanoseconds, the end exclusive."""
-
-    start: int
-    end: int
-
-    @property
-    def span(self) -> int:
-        """Its length."""
-        return self.end - self.start
-
-    def edges(self, width: int) -> Ints:
-        """The borders of `width` columns."""
-        return self.start + (np.arange(width + 1, dtype=np.int64) * self.span) // width
-
-    def time_at(self, column: float, width: int) -> int:
-        """The time in the middle of a column."""
-        return self.start + int((column + 0.5) * self.span / width)
-
-    def column_of(self, time: int, width: int) -> int:
-        """The column that a time lies in; may lie outside of the window."""
-        return (time - self.start) * width // self.span
-
-    def zoomed(self, factor: float, around: int, whole: Window, least: int) -> Window:
-        """`factor` times as long, with `around` in the same column; at least `least` long, and within `whole`."""
-        span = min(whole.span, max(min(least, whole.span), round(self.span * factor)))
-        start = around - round((around - self.start) * span / self.span)
-        return Window(start, start + span).within(whole)
-
-    def moved(self, by: int, whole: Window) -> Window:
-        """Later by so much, and within `whole`."""
-        return Window(self.start + by, self.end + by).within(whole)
-
-    def within(self, whole: Window) -> Window:
-        """As long as it is, moved into `whole`."""
-        span = min(self.span, whole.span)
-        start = min(max(self.start, whole.start), whole.end - span)
-        return Window(start, start + span)
-
-    def showing(self, time: int, whole: Window) -> Window:
-        """Moved so that a time is in view."""
-        if self.start <= time < self.end:
-            return self
-        return Window(time - self.span // 2, time - self.span // 2 + self.span).within(whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +47,21 @@ class Columns:
     named: Sequence[Named]
 
 
+def edges(window: Window, width: int) -> Ints:
+    """The borders of `width` columns."""
+    return window.start + (np.arange(width + 1, dtype=np.int64) * window.span) // width
+
+
 def columns_of(lane: Lane, row: Row, window: Window, width: int, hits: Busy | None = None) -> Columns:
     """What of `row` is in `window`, in `width` columns."""
-    edges = window.edges(width)
+    borders = edges(window, width)
     kinds = list(row.busy)
-    busy = np.stack([np.diff(row.busy[kind].until(edges)) for kind in kinds]) if kinds else np.zeros((1, width))
+    busy = np.stack([np.diff(row.busy[kind].until(borders)) for kind in kinds]) if kinds else np.zeros((1, width))
     total = busy.sum(axis=0)
-    length = np.maximum(np.diff(edges), 1) * row.capacity
+    length = np.maximum(np.diff(borders), 1) * row.capacity
     kind = np.where(total > 0, np.array(kinds or [0])[busy.argmax(axis=0)], _NOTHING)
-    inside = (edges[1:] > row.starts[0]) & (edges[:-1] < row.ends[-1]) if len(row.starts) else total > 0
-    found = np.diff(hits.until(edges)) > 0 if hits is not None else np.zeros(width, np.bool_)
+    inside = (borders[1:] > row.starts[0]) & (borders[:-1] < row.ends[-1]) if len(row.starts) else total > 0
+    found = np.diff(hits.until(borders)) > 0 if hits is not None else np.zeros(width, np.bool_)
     return Columns(
         kind=kind,
         height=np.minimum(total / length, 1.0),
@@ -130,6 +89,6 @@ def _named(lane: Lane, row: Row, window: Window, width: int) -> list[Named]:
 
 def busy_share(row: Row, window: Window) -> float:
     """Share of the window in which the row was busy; of several threads their mean."""
-    edges = np.array([window.start, window.end], np.int64)
-    busy = sum(int(np.diff(one.until(edges))[0]) for one in row.busy.values())
+    borders = np.array([window.start, window.end], np.int64)
+    busy = sum(int(np.diff(one.until(borders))[0]) for one in row.busy.values())
     return busy / max(1, window.span * row.capacity)

@@ -15,11 +15,13 @@ from textual.worker import get_current_worker
 from jaxprof.errors import JaxprofError
 from jaxprof.safe_text import safe, shorten
 from jaxprof.tui.programs.search import compiled
+from jaxprof.tui.timeline.browse import Place, extent
 from jaxprof.tui.timeline.kinds import KINDS, WORDS
+from jaxprof.tui.timeline.window import Window
 from jaxprof.tui.widgets.filter_line import FilterLine
 from jaxprof.tui.widgets.picture import Lines
 from jaxprof.tui.widgets.step_parts import step_lines
-from jaxprof.tui.widgets.timeline_view import Place, TimelineView, extent
+from jaxprof.tui.widgets.timeline_view import TimelineView
 from jaxprof.units import integer, percent, seconds
 
 if TYPE_CHECKING:
@@ -300,7 +302,7 @@ STYLES: Mapping[str, str] = {
 
 
 def _cursor_lines(view: TimelineView, lanes: Lanes, lane: Lane, row: Row, at: int | None, width: int) -> list[Content]:
-    from jaxprof.tui.timeline.frame import Window, busy_share
+    from jaxprof.tui.timeline.frame import busy_share
 
     assert view.window is not None
     whole = Window(lanes.begin, lanes.end)
