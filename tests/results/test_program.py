@@ -116,15 +116,19 @@ class TestParts:
         assert steps.where is not None
         assert steps.where.line == 88
 
-    def test_copies_are_added_up_by_direction_and_source(self) -> None:
+    def test_copies_are_added_up_by_direction_source_and_type(self) -> None:
         found = made.result(
-            made.copies("host_to_device", 3, bytes=100), made.copies("host_to_device", 2, bytes=None),
+            made.copies("host_to_device", 3, bytes=96, type="f32[8]"), made.copies("host_to_device", 2, type=""),
+            made.copies("host_to_device", 2, bytes=64, type="f32[8]"), made.copies("host_to_device", 9, type=""),
             made.copies("host_to_device", 7, "samples", seconds=0.1, **made.at(88)),
+            made.copies("host_to_device", 1, "samples", seconds=0.1, bytes=4, **made.at(88)),
         )  # fmt: skip
-        assert [(one.source, one.count, one.bytes, one.seconds) for one in found.transfers] == [
-            ("guard", 5, 100, None),
-            ("samples", 7, None, 0.1),
+        assert [(one.source, one.type, one.count, one.bytes) for one in found.transfers] == [
+            ("guard", "", 11, None),
+            ("guard", "f32[8]", 5, 160),
+            ("samples", "", 8, 4),
         ]
+        assert found.transfers[-1].seconds == pytest.approx(0.2)
 
     def test_arrays_have_their_first_last_and_most(self) -> None:
         arrays = made.result(*made.arrays([10, 50, 30])).arrays

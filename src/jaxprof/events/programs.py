@@ -190,7 +190,8 @@ class TransfersSeen(Event):
     rows: list[dict[str, Any]] = field(default_factory=list)
     """direction (`host_to_device`, `device_to_host`, `device_to_device`), count, bytes (None: unknown), seconds (None:
     unknown), file, line, source (`guard`: JAX's transfer guard said it, exact but without a line; `samples`: seen in
-    stack samples, the count is of samples)."""
+    stack samples, the count is of samples), type (`f32[4]`, of a `guard`; empty where it did not tell, as on the fast
+    path of jitted calls). Rows of one kind add up from event to event."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

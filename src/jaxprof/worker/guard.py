@@ -28,8 +28,8 @@ _LINE: Final = re.compile(
     rb"(?P<direction>(?:host|device)-to-(?:host|device)) transfer:(?P<said>[^\n]*)\n"
 )
 _BEGINNING: Final = re.compile(
-    rb"[IWEF](?:\d{0,4}|\d{4} [\d:]{0,20}|\d{4} \d\d:\d\d:\d+\.[\d ]{0,30}(?:\w+(?:\.(?:c(?:c(?::\d*\]?)?)?)?)?)?"
-    rb"|\d{4} \d\d:\d\d:\d+\.\d+ +\d+ \w+\.cc:\d+\] [hd][^\n]{0,%d})\Z" % _LONGEST
+    rb"[IWEF](?:\d{0,4}|\d{4} [\d:]{0,20}|\d{4} \d\d:\d\d:\d+\.[\d ]{0,40}"
+    rb"(?:\w+(?:\.(?:c(?:c(?::\d*(?:\](?: (?:[hd][^\n]{0,%d})?)?)?)?)?)?)?)?)\Z" % _LONGEST
 )
 """The beginning of a line of the guard, at the end of what has come so far."""
 

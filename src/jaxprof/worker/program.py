@@ -180,10 +180,10 @@ class ProgramProcess:
 
     def read(self, timeout_seconds: float) -> list[Event]:
         """What came within `timeout_seconds`, or at once if something is there. Empty and not `alive`: it is over."""
-        ended = not self.alive
         found: list[Event] = []
-        for key, _ in self._selector.select(0 if ended else self._wait_seconds(timeout_seconds)):
+        for key, _ in self._selector.select(self._wait_seconds(timeout_seconds) if self.alive else 0):
             found += self._take(key.data, key.fd) or []
+        ended = not self.alive  # asked after what was read, which may have been nothing but its end
         if ended:
             found += self._drain()
         return found + self._counted(last=ended)

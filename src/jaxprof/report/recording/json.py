@@ -142,6 +142,7 @@ def _finding(one: Finding) -> dict[str, Any]:
 def _transfer(one: Transfer) -> dict[str, Any]:
     return {
         "direction": one.direction,
+        "type": one.type or None,
         "count": one.count,
         "bytes": one.bytes,
         "seconds": one.seconds,

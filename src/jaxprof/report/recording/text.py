@@ -14,6 +14,7 @@ from jaxprof.report.recording.bar import LETTERS, letters, rounded
 from jaxprof.report.recording.ledger import functions_lines, rows_lines
 from jaxprof.report.recording.words import ARGV_WIDTH, WIDTH, command, compilations, loop, remark, title, words
 from jaxprof.report.table import table, wrap
+from jaxprof.results.programs.copies import copies_remark
 from jaxprof.results.programs.derive import NOT_SEEN, ProgramResult, program_result, programs
 from jaxprof.results.programs.places import place
 from jaxprof.safe_text import columns, safe, shorten
@@ -47,7 +48,7 @@ def program_lines(session: Session, run: Run, *, live: bool = False) -> Iterator
 def program_view_text(session: Session, view: str) -> str:
     """One of `PROGRAM_VIEWS` of every program of the session, for people."""
     parts = [
-        "\n".join([title(found), "", *(list(_VIEWS[view](found)) or [f"  {_NOTHING[view]}"])])
+        "\n".join([title(found), "", *(list(_VIEWS[view](found)) or [f"  {_NOTHING.get(view, '')}"])])
         for run in programs(session)
         for found in (program_result(session, run.id),)
     ]
@@ -168,10 +169,11 @@ def _transfer_list(found: ProgramResult) -> Iterator[str]:
     if not found.transfers:
         return
     yield "implicit copies between host and device"
-    rows = [("direction", "times", "bytes", "time", "line", "seen by")]
+    rows = [("direction", "type", "times", "bytes", "time", "line", "seen by")]
     rows += [
         (
             words(one.direction),
+            one.type or (UNKNOWN if one.source == "guard" else ""),
             integer(one.count),
             bytes_(one.bytes),
             seconds(one.seconds, 2),
@@ -180,9 +182,19 @@ def _transfer_list(found: ProgramResult) -> Iterator[str]:
         )
         for one in found.transfers[:_TRANSFERS_SHOWN]
     ]
-    yield from table(rows, right=(1, 2, 3), width=WIDTH, gives_way=4)
+    yield from table(rows, right=(2, 3, 4), widest=(0, 18), width=WIDTH, gives_way=5)
     if len(found.transfers) > _TRANSFERS_SHOWN:
         yield f"  and {len(found.transfers) - _TRANSFERS_SHOWN} more"
+    yield from wrap(copies_remark(found.run, found.transfers), width=WIDTH, indent="  ")
+
+
+def _transfers(found: ProgramResult) -> Iterator[str]:
+    """Also where there are none: by whom none was seen."""
+    if found.transfers:
+        yield from _transfer_list(found)
+    else:
+        yield "  No implicit copy was seen."
+        yield from wrap(copies_remark(found.run, ()), width=WIDTH, indent="  ")
 
 
 def _array_lines(found: ProgramResult) -> Iterator[str]:
@@ -219,12 +231,11 @@ def _compiles(found: ProgramResult) -> Iterator[str]:
 _VIEWS: Final[dict[str, Callable[[ProgramResult], Iterator[str]]]] = {
     "compiles": _compiles,
     "findings": _finding_list,
-    "transfers": _transfer_list,
+    "transfers": _transfers,
     "timeline": _time_line,
 }
 _NOTHING: Final = {
     "compiles": "Nothing was compiled.",
     "findings": "Nothing to remark.",
-    "transfers": "No implicit copy was seen.",
     "timeline": "Nothing was recorded.",
 }

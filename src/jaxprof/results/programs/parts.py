@@ -91,7 +91,7 @@ class ArrayFigures:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Copies of one direction that were seen in one way at one place."""
+    """Copies of one direction that were seen in one way: at one place, or of one type."""
 
     direction: str
     """`host_to_device`, `device_to_host` or `device_to_device`."""
@@ -100,7 +100,11 @@ class Transfer:
     where: Place | None
     count: int
     bytes: int | None
+    """Of all of them; None where that is not known of each: those that the guard counts without their type have none,
+    and a row of their own."""
     seconds: float | None
+    type: str = ""
+    """`f32[4]`, where the guard told it."""
 
 
 class Totals:
@@ -216,11 +220,14 @@ def array_figures(counted: Sequence[ArraysCounted], began_seconds: float) -> Arr
 
 
 def transfers(seen: Sequence[TransfersSeen]) -> tuple[Transfer, ...]:
-    """The copies, added up by direction, source and place: those that JAX counted first, then by bytes and count."""
-    grouped: dict[tuple[str, str, Place | None], list[Mapping[str, Any]]] = {}
+    """The copies, added up by direction, source, place and type: those that JAX counted first, then by bytes
+    and count. Counts of the guard whose bytes are not known stay apart from those whose are."""
+    grouped: dict[tuple[str, str, Place | None, str, bool], list[Mapping[str, Any]]] = {}
     for event in seen:
         for row in event.rows:
-            key = (str(row.get("direction") or "unknown"), str(row.get("source") or ""), place(row))
+            source, kind = str(row.get("source") or ""), str(row.get("type") or "")
+            unknown = source == "guard" and row.get("bytes") is None
+            key = (str(row.get("direction") or "unknown"), source, place(row), kind, unknown)
             grouped.setdefault(key, []).append(row)
     found = [
         Transfer(
@@ -230,10 +237,17 @@ def transfers(seen: Sequence[TransfersSeen]) -> tuple[Transfer, ...]:
             count=sum(int(row.get("count") or 0) for row in rows),
             bytes=None if (moved := _total(rows, "bytes")) is None else int(moved),
             seconds=_total(rows, "seconds"),
+            type=kind,
         )
-        for (direction, source, where), rows in grouped.items()
+        for (direction, source, where, kind, _), rows in grouped.items()
     ]
-    return tuple(sorted(found, key=lambda one: (one.source != "guard", -(one.bytes or 0), -one.count)))
+    return tuple(sorted(found, key=_order))
+
+
+def _order(one: Transfer) -> tuple[bool, bool, int, int]:
+    """Those of unknown size first: they may be the most."""
+    counted = one.source == "guard"
+    return (not counted, counted and one.bytes is not None, -(one.bytes or 0), -one.count)
 
 
 def _total(rows: Sequence[Mapping[str, Any]], name: str) -> float | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from jaxprof.results.programs.copies import copies_remark
 from jaxprof.safe_text import safe
 from jaxprof.tui.widgets.drawing import cell, hang
 from jaxprof.tui.widgets.place_text import place_text
@@ -72,16 +73,14 @@ def _transfers(found: ProgramResult, width: int) -> list[Content]:
             cell(_DIRECTIONS.get(one.direction, one.direction), 17),
             cell(f"{integer(one.count)}{'×' if one.source == 'guard' else ' samples'}", 13, right=True),
             cell(bytes_(one.bytes), 11, "bold", right=True), cell(seconds(one.seconds), 10, right=True), "  ",
-            cell(place_text(one.where, found.directory) or UNKNOWN, max(8, width - 53), "$primary"),
+            cell(safe(one.type) or place_text(one.where, found.directory) or UNKNOWN, max(8, width - 53), "$primary"),
         )
         for one in found.transfers[:MOST]
     ]  # fmt: skip
     if len(found.transfers) > MOST:
         rows.append(Content.styled(f"and {integer(len(found.transfers) - MOST)} more", "$quiet"))
-    if any(one.source == "samples" for one in found.transfers):
-        rows += Content.styled(
-            "samples: seen in the stack, which tells the line and not how many there were", "$quiet"
-        ).wrap(max(12, width))
+    if rows:
+        rows += Content.styled(copies_remark(found.run, found.transfers), "$quiet").wrap(max(12, width))
     return rows
 
 
