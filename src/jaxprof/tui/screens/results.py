@@ -8,27 +8,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.containers import Vertical
 from textual.content import Content
 
-from jaxprof.results.programs.derive import is_program, program_result
-from jaxprof.safe_text import safe, shorten
+from jaxprof.results.programs.derive import is_program
+from jaxprof.safe_text import safe
 from jaxprof.tui.screens.base import SessionScreen
 from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.views import views_of
-from jaxprof.tui.widgets.facts import failure_lines, figure_lines, published_lines, warning_lines
-from jaxprof.tui.widgets.phase_bars import PhaseRow, phase_bars
-from jaxprof.tui.widgets.picture import Lines, Picture
-from jaxprof.tui.widgets.program_summary import summary_lines
 from jaxprof.tui.widgets.result_list import ORDERS, ResultList
-from jaxprof.tui.widgets.sweep_plot import crossover_lines, speedup_plot, sweep_table, time_plot
+from jaxprof.tui.widgets.result_panel import ResultPanel
+from jaxprof.tui.widgets.sweep_plot import crossover_lines, sweep_table
 from jaxprof.tui.widgets.wording import half_width, interval, parameters_text, pays_off, speedup_text
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.report.groups import Group
     from jaxprof.results import RunResult, SweepGroup
 
 
@@ -71,7 +67,6 @@ class ResultsScreen(SessionScreen):
     def __init__(self) -> None:
         super().__init__()
         self._summary = ""
-        self._panel_title = ""
 
     def compose_body(self) -> ComposeResult:
         wear_size(self)
@@ -79,21 +74,7 @@ class ResultsScreen(SessionScreen):
             with Vertical(id="results-box", classes="box") as box:
                 box.border_title = "Results"
                 yield ResultList(id="results")
-            with VerticalScroll(id="panel", classes="box"):
-                yield Lines(id="failure")
-                yield Lines(id="program-summary")
-                yield Lines(id="crossovers")
-                with Horizontal(id="sweep-plots"):
-                    yield Picture(id="sweep-time")
-                    yield Picture(id="sweep-speedup")
-                yield Lines(id="sweep-table")
-                yield Lines(id="phases")
-                with Horizontal(id="panel-columns"):
-                    with Vertical(classes="column"):
-                        yield Lines(id="figures")
-                        yield Lines(id="warnings")
-                    with Vertical(classes="column"):
-                        yield Lines(id="published")
+            yield ResultPanel(id="panel", classes="box")
 
     # -- showing ----------------------------------------------------------------------------------------------
 
@@ -129,7 +110,7 @@ class ResultsScreen(SessionScreen):
         if one is not None:
             self.profiler.run_in_view = one.run.id
         self._show_panel()
-        self.query_one("#panel").scroll_home(animate=False)
+        self.query_one(ResultPanel).scroll_home(animate=False)
 
     def on_row_list_chosen(self, message: ResultList.Chosen) -> None:
         """Opens a row that was clicked twice."""
@@ -144,61 +125,11 @@ class ResultsScreen(SessionScreen):
         return rows.sweeps.get(str(rows.current[1])) if isinstance(rows.current, tuple) else None
 
     def _show_panel(self) -> None:
-        one, sweep = self._result(), self._sweep()
-        panel = self.query_one("#panel")
-        panel.display = one is not None or sweep is not None
-        self.set_class(sweep is not None, "-sweep")
-        self.refresh_bindings()
-        title = ""
-        if sweep is not None:
-            title = f"{shorten(sweep.workload, 40)} over {safe(sweep.parameter)}"
-        elif one is not None:
-            title = shorten(one.run.label, 60)
-        if title != self._panel_title:
-            self._panel_title = title
-            panel.border_title = Content(title)
-        self._show_sweep(sweep)
-        self._show_run(one)
-
-    def _show_sweep(self, sweep: SweepGroup | None) -> None:
-        self.query_one("#sweep-plots").display = sweep is not None
-        if sweep is None:
-            for name in ("crossovers", "sweep-table"):
-                self.query_one(f"#{name}", Lines).show(None, lambda width: ())
-            return
-        key = tuple((line.label, line.sizes, tuple(one.summary for one in line.results)) for line in sweep.lines)
-        self.query_one("#sweep-time", Picture).show(key, lambda w, h: time_plot(sweep, w, h))
-        self.query_one("#sweep-speedup", Picture).show(key, lambda w, h: speedup_plot(sweep, w, h))
-        self.query_one("#crossovers", Lines).show(key, lambda width: crossover_lines(sweep))
-        self.query_one("#sweep-table", Lines).show(key, lambda width: [Content(""), *sweep_table(sweep, width)])
-
-    def _show_run(self, one: RunResult | None) -> None:
-        rows = self.query_one(ResultList)
+        rows, one, sweep = self.query_one(ResultList), self._result(), self._sweep()
         group = rows.group_of(one.run.id) if one is not None else None
-        self._show_program(one)
-        if one is None or group is None:
-            for name in ("failure", "phases", "figures", "warnings", "published"):
-                self.query_one(f"#{name}", Lines).show(None, lambda width: ())
-            return
-        measured = tuple((other.run.id, tuple(other.phase_seconds.items())) for other in group.runs)
-        key = (one.run.id, measured, one.summary, one.run.status, len(one.warnings), one.run.check is None)
-        baseline = self.profiler.session.runs.get(one.run.plan.baseline)
-        name = baseline.plan.variant if baseline is not None else ""
-        self.query_one("#failure", Lines).show(key, lambda width: failure_lines(one, width, traceback=False))
-        self.query_one("#phases", Lines).show(key, lambda width: _phases(group, one, width))
-        self.query_one("#figures", Lines).show(key, lambda width: _under("figures", figure_lines(one, name, width)))
-        self.query_one("#warnings", Lines).show(key, lambda width: _under("warnings", warning_lines(one, width)))
-        self.query_one("#published", Lines).show(key, lambda width: _published(group, width))
-
-    def _show_program(self, one: RunResult | None) -> None:
-        """A program of the user's has a screen for itself; here stands the most important of it."""
-        lines = self.query_one("#program-summary", Lines)
-        if one is None or not is_program(one.run):
-            lines.show(None, lambda width: ())
-            return
-        session, found = self.profiler.session, program_result(self.profiler.session, one.run.id)
-        key = (one.run.id, one.run.status, len(found.stretches), len(found.compiles))
-        lines.show(key, lambda width: summary_lines(session, found, width))
+        self.set_class(sweep is not None, "-sweep")
+        self.query_one(ResultPanel).show(self.profiler.session, one, group, sweep)
+        self.refresh_bindings()
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -293,25 +224,3 @@ def row_text(one: RunResult, baseline: str) -> str:
         if one.versus.break_even_calls is not None:
             text += f", pays off after {pays_off(one)}"
     return text.replace("\u202f", " ")
-
-
-def _under(name: str, lines: list[Content]) -> list[Content]:
-    """Lines below a heading and a blank line; nothing where there are none."""
-    return [Content(""), Content.styled(name, "bold $primary"), *lines] if lines else []
-
-
-def _phases(group: Group, one: RunResult, width: int) -> list[Content]:
-    rows = [
-        PhaseRow(group.label(other.run), other.phase_seconds, current=other.run.id == one.run.id)
-        for other in group.runs
-        if other.phase_seconds
-    ]
-    return phase_bars(rows, width) if rows else []
-
-
-def _published(group: Group, width: int) -> list[Content]:
-    from jaxprof.report.groups import published
-
-    variants = [one.run.plan.variant for one in group.runs]
-    figures = published(group.workload, variants)
-    return _under("published by others", published_lines(figures, group.runs, group.parameters, width))
