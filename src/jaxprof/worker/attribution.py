@@ -2,21 +2,36 @@
 
 XLA runs most of a program on a GPU as command buffers (CUDA graphs), in which a profiler sees kernels without the HLO
 op that they belong to. The headline stays what it is by default; this capture says which op took which share. Whether
-it is needed, and how the two compare, are pure functions over the events of the two captures.
+it is needed, and how the two compare, are pure functions over the events of the two captures; `capture` takes it.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.engine.request import RunRequest
-from jaxprof.events import CaptureTaken, Event, KernelsMeasured, RunFinished, TrustReported
+from jaxprof.errors import JaxprofError
+from jaxprof.events import (
+    CaptureTaken,
+    Event,
+    KernelsMeasured,
+    PhaseEnded,
+    PhaseStarted,
+    RunFinished,
+    TrustReported,
+)
 from jaxprof.units import percent, seconds
+from jaxprof.worker.journal import BATCH_SECONDS
 from jaxprof.worker.process import EngineProcess
+
+if TYPE_CHECKING:
+    from jaxprof.session import Run
+    from jaxprof.worker.interpreter import Interpreter
+    from jaxprof.worker.journal import Journal
 
 KIND: Final = "attribution"
 FLAG: Final = "--xla_gpu_enable_command_buffer="
@@ -115,6 +130,44 @@ def follow(process: EngineProcess, asked: RunRequest, poll_seconds: float) -> It
             return
         if time.monotonic() > deadline and not process.cancelled:
             process.cancel()
+
+
+def capture(
+    journal: Journal,
+    known: Run,
+    asked: RunRequest,
+    interpreter: Interpreter,
+    placed: Mapping[str, str],
+    hold: Callable[[EngineProcess | None], object],
+) -> None:
+    """Takes the second capture of the run `known`, as a phase of it; why there is none is told in its place.
+
+    `asked` and `placed` are the request and the environment of the first child; `hold` is told of the child that goes
+    on, so that it can be cancelled, and of its end.
+    """
+    began = time.monotonic()
+    journal.emit(PhaseStarted(run=asked.run, phase="capture_attribution"))
+    try:
+        process = EngineProcess(interpreter, environment(placed))
+    except JaxprofError as error:
+        journal.emit(untaken(asked.run, error.what))
+        return
+    hold(process)
+    kernels = known.measured.get("run")
+    try:
+        for event in follow(process, request(asked), BATCH_SECONDS):
+            compared = comparison(kernels, known.measured.get(KIND))
+            if isinstance(event, TrustReported) and compared is not None:
+                event = replace(event, rows=[*event.rows, compared])
+            journal.emit(event)
+            journal.flush_when_due()
+    except JaxprofError as error:
+        journal.emit(untaken(asked.run, error.what))
+    finally:
+        hold(None)
+        process.close()
+        took = time.monotonic() - began
+        journal.emit(PhaseEnded(run=asked.run, phase="capture_attribution", seconds=took))
 
 
 def untaken(run: str, why: str) -> TrustReported:

@@ -19,10 +19,7 @@ from jaxprof.events import (
     DeviceReading,
     Event,
     Heartbeat,
-    PhaseEnded,
-    PhaseStarted,
     RunFinished,
-    TrustReported,
     WarningRaised,
     WorkerStarted,
 )
@@ -185,16 +182,14 @@ class Conductor:
             self._journal.emit(WorkerStarted(run=run, pid=process.pid, python=self.interpreter.path))
             for text in placement.notes:
                 self._journal.emit(WarningRaised(run=run, code="placement", message=text))
-            with self._lock:
-                self._process = process
+            self._hold(process)
             finished = self._follow(
                 run, planned, process, run_request(run, planned, placement.device, self.writer.path), watch
             )
         except JaxprofError as error:
             finished = RunFinished(run=run, status="crashed", error=error.what, advice=error.mend)
         finally:
-            with self._lock:
-                self._process = None
+            self._hold(None)
             process.close()
             self._tell_readings(run, watch.take())
             watch.close()
@@ -210,35 +205,16 @@ class Conductor:
         """Where the run's kernels told no names: a capture of a second child, which makes them tell."""
         known, flags = self.session.runs[run], attribution.xla_flags(placement.environment)
         captured, kernels = known.captures.get("run"), known.measured.get("run")
-        request = run_request(run, planned, placement.device, None)
-        if not isinstance(request, RunRequest) or not attribution.is_needed(
+        asked = run_request(run, planned, placement.device, None)
+        if isinstance(asked, RunRequest) and attribution.is_needed(
             planned.device, flags, captured, kernels, how=planned.how
         ):
-            return
-        began = time.monotonic()
-        self._journal.emit(PhaseStarted(run=run, phase="capture_attribution"))
-        try:
-            process = EngineProcess(self.interpreter, attribution.environment(placement.environment))
-        except JaxprofError as error:
-            self._journal.emit(attribution.untaken(run, error.what))
-            return
+            attribution.capture(self._journal, known, asked, self.interpreter, placement.environment, self._hold)
+
+    def _hold(self, process: EngineProcess | None) -> None:
+        """The child that goes on, which is the one to cancel; None where none does."""
         with self._lock:
             self._process = process
-        try:
-            for event in attribution.follow(process, attribution.request(request), BATCH_SECONDS):
-                compared = attribution.comparison(kernels, known.measured.get(attribution.KIND))
-                if isinstance(event, TrustReported) and compared is not None:
-                    event = replace(event, rows=[*event.rows, compared])
-                self._journal.emit(event)
-                self._journal.flush_when_due()
-        except JaxprofError as error:
-            self._journal.emit(attribution.untaken(run, error.what))
-        finally:
-            with self._lock:
-                self._process = None
-            process.close()
-            took = time.monotonic() - began
-            self._journal.emit(PhaseEnded(run=run, phase="capture_attribution", seconds=took))
 
     def _start(self, planned: Planned, placement: WorkerEnvironment) -> EngineProcess:
         with self._lock:
