@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import queue
 import sys
+import time
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from jaxprof.program.samples.call_text import compiled_by, describe, look_up, spot_of
+from jaxprof.program.samples.call_text import compiled_by, describe, is_foreign, look_up, spot_of
 
 
 @pytest.mark.parametrize(
@@ -89,3 +92,28 @@ def test_compiled_functions_are_told_from_those_of_jax() -> None:
     assert compiled_by(jax.numpy.sin) == "jax"
     assert compiled_by(jax.numpy.ones(3)) == ""
     assert compiled_by(len) == ""
+
+
+def _names() -> dict[str, object]:
+    jax = pytest.importorskip("jax")
+    numpy = pytest.importorskip("numpy")
+    jitted = jax.jit(lambda x: x)
+    return {
+        "time": time, "batches": queue.Queue(), "rng": numpy.random.default_rng(0), "np": numpy,
+        "step": jitted, "part": functools.partial(jitted), "model": Model(),
+    }  # fmt: skip
+
+
+class Model:
+    def step(self) -> None:
+        """Not called: only its name is looked up."""
+
+
+@pytest.mark.parametrize("call", ["time.sleep", "batches.get", "rng.normal", "np.dot", "np.exp", "len", "dict"])
+def test_calls_beside_a_compiled_one_that_are_none_of_jax_s(call: str) -> None:
+    assert is_foreign(tuple(call.split(".")), compile("", "x.py", "exec"), _names())
+
+
+@pytest.mark.parametrize("call", ["step", "part", "model.step", "unknown", "unknown.step", "jax.jit"])
+def test_calls_that_may_be_compiled(call: str) -> None:
+    assert not is_foreign(tuple(call.split(".")), compile("", "x.py", "exec"), _names())

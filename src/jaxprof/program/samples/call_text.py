@@ -16,7 +16,7 @@ import time
 import tokenize
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType, ModuleType
+from types import BuiltinFunctionType, CodeType, ModuleType
 from typing import Any, Final
 
 LONGEST_TEXT: Final = 48
@@ -137,6 +137,22 @@ def look_up(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -> A
             return None
         value = vars(value).get(part)
     return value
+
+
+def is_foreign(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -> bool:
+    """Whether what is called is known to be none of JAX's: a function in C, such as `time.sleep`, or a method of an
+    object of NumPy's or of the standard library, such as a queue. False where that cannot be known without asking."""
+    value = look_up(callee, code, names)
+    if value is not None:
+        return isinstance(value, (BuiltinFunctionType, type)) or _is_of_a_library(value)
+    owner = look_up(callee[:1], code, names) if len(callee) > 1 else None
+    return owner is not None and not isinstance(owner, (ModuleType, type)) and _is_of_a_library(owner)
+
+
+def _is_of_a_library(value: Any) -> bool:
+    """`functools.partial` is left out: what it holds may be compiled."""
+    root = type(value).__module__.partition(".")[0]
+    return root == "numpy" or (root in sys.stdlib_module_names and root not in ("builtins", "functools", "types"))
 
 
 def compiled_by(value: Any) -> str:

@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, CodeType
 from typing import Any, Final
 
 from jaxprof.program.places import JAX, USER
-from jaxprof.program.samples.call_text import Spot, compiled_by, look_up, spot_of
+from jaxprof.program.samples.call_text import Spot, compiled_by, is_foreign, look_up, spot_of
 from jaxprof.program.samples.loops import Loop, loop_at
 from jaxprof.program.samples.stack import Stack
 
@@ -196,7 +196,9 @@ class Classifier:
         code = stack.codes[at]
         if (id(code), stack.offsets[at]) in self._sites:
             return True
-        return spot.is_call and (code.co_filename, spot.line) in self._compiled_lines and not _is_builtin(spot)
+        if not spot.is_call or (code.co_filename, spot.line) not in self._compiled_lines:
+            return False
+        return not _is_builtin(spot) and not is_foreign(spot.callee, code, stack.globals[at])
 
     def _is_import(self, stack: Stack) -> bool:
         end = stack.kinds.index(USER) if USER in stack.kinds else len(stack.kinds)
