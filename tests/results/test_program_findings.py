@@ -151,6 +151,12 @@ class TestRecompiles:
     def test_a_static_argument_is_named_with_its_values(self) -> None:
         assert "n = 0, 1, 2, … (6 values)" in only("static_argument_varies", *statics(6)).message
 
+    def test_an_object_that_is_another_each_time_has_its_own_advice(self) -> None:
+        words = "static argument self: Model → another Model"
+        found = only("static_argument_varies", *again("static_argument", 3, reason=words))
+        assert words in found.message
+        assert "__eq__" in found.advice
+
     def test_many_cheap_weak_types_are_told_too(self) -> None:
         assert "weak_type_flips" in codes(*again("weak_type", 3))
 

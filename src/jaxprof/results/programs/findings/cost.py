@@ -77,7 +77,7 @@ def compile_dominates(result: ProgramResult) -> Iterator[Finding]:
         return
     most = result.functions[0]
     operations = max((row.operations for row in most.rows if row.operations is not None), default=None)
-    size = f" ({integer(operations)} operations)" if operations is not None else ""
+    size = f" ({integer(operations)} operation{'' if operations == 1 else 's'})" if operations is not None else ""
     unrolled = operations is not None and operations > UNROLLED_OPERATIONS
     yield finding(
         "compile_dominates",

@@ -18,6 +18,17 @@ AGAIN: Final = 3
 """So many compilations for one reason, the first one not counted: a last short batch and an evaluation make two."""
 WEAK_TYPE_SECONDS: Final = 0.25
 """A single compilation for a weak type is told from here: it is one that a cast would have saved, every time."""
+_ANOTHER: Final = " → another "
+"""In the words of a reason: an object that reads as the one before, and is not equal to it."""
+_OTHER_VALUE: Final = (
+    "Take it out of static_argnums and pass it as an array where it is only computed with; where it steers control "
+    "flow use lax.cond, lax.switch or fori_loop; where it sets a shape, keep to a few values."
+)
+_OTHER_OBJECT: Final = (
+    "JAX compares static arguments with == and hash, which tell every new object from the last one: make the object "
+    "once, give its class __eq__ and __hash__ over what the program depends on (a frozen dataclass has them), or make "
+    "it a pytree and pass it as an argument."
+)
 _NAMED_WIDTH: Final = 100
 """Columns for the arguments that vary: a function of many arrays has as many."""
 
@@ -63,13 +74,12 @@ def static_argument_varies(result: ProgramResult) -> Iterator[Finding]:
     for one, reason in _again(result, "static_argument"):
         if reason.count < AGAIN or one.op_by_op:
             continue
-        named = "; ".join(f"{each.name} = {each.summary}" for each in one.varying if each.static) or "its value"
+        named = "; ".join(f"{each.name} = {each.summary}" for each in one.varying if each.static) or reason.text
         yield finding(
             "static_argument_varies",
             f"{_name(one)} was compiled again for {integer(reason.count)} other values of a static argument: "
             f"{shorten(named, _NAMED_WIDTH)}{_cost(result, reason)}",
-            "Take it out of static_argnums and pass it as an array where it is only computed with; where it steers "
-            "control flow use lax.cond, lax.switch or fori_loop; where it sets a shape, keep to a few values.",
+            _OTHER_OBJECT if _ANOTHER in reason.text else _OTHER_VALUE,
             (reason.called_from, one.defined_at),
             seconds=reason.seconds,
         )
