@@ -80,10 +80,15 @@ def test_where_output_is_captured_no_line_of_the_guard_is_in_the_log(tmp_path: P
     assert sum(count for count, _ in counts(conductor.session.runs[run]).values()) == 2 * CALLS
 
 
-def test_a_guard_of_the_users_stays_and_that_is_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "value", "guard"), [("JAX_TRANSFER_GUARD", "allow", "allow"), ("TF_CPP_MIN_LOG_LEVEL", "3", "log")]
+)
+def test_what_the_user_has_set_stays_and_what_it_hides_is_said(
+    name: str, value: str, guard: str, tmp_path: Path
+) -> None:
     (tmp_path / "x.py").write_text("import jax, numpy as np\nprint(jax.config.jax_transfer_guard)\n")
-    recorded = run_recorded(tmp_path, "x.py", options=("--transfers",), JAX_TRANSFER_GUARD="allow")
-    assert (recorded.code, recorded.out, recorded.err) == (0, "allow\n", "")
+    recorded = run_recorded(tmp_path, "x.py", options=("--transfers",), **{name: value})
+    assert (recorded.code, recorded.out, recorded.err) == (0, f"{guard}\n", "")
     run = program_in(tmp_path)
     assert [warning.code for warning in run.warnings] == ["transfers_not_counted"]
     assert not counted(run)

@@ -20,12 +20,13 @@ MOST_KINDS: Final = 256
 """Types that are told apart; the rest is counted together."""
 OTHER_TYPES: Final = "other types"
 COLLECT_SECONDS: Final = 1.0
-_LONGEST: Final = 16384
+_LONGEST: Final = 4096
+"""Bytes of a line of the guard: so much goes to a pipe in one piece."""
 _MOST_READ: Final = 1024
 """Different lines whose meaning is remembered."""
 _LINE: Final = re.compile(
     rb"[IWEF]\d{4} \d\d:\d\d:\d+\.\d+ +\d+ \w+\.cc:\d+\] "
-    rb"(?P<direction>(?:host|device)-to-(?:host|device)) transfer:(?P<said>[^\n]*)\n"
+    rb"(?P<direction>(?:host|device)-to-(?:host|device)) transfer:(?P<said>[^\n]{0,%d})\n" % _LONGEST
 )
 _BEGINNING: Final = re.compile(
     rb"[IWEF](?:\d{0,4}|\d{4} [\d:]{0,20}|\d{4} \d\d:\d\d:\d+\.[\d ]{0,40}"
@@ -54,7 +55,7 @@ class GuardFilter:
     def feed(self, data: bytes, now: float) -> bytes:
         """What of `data`, and of what was held back, is the program's own."""
         rest = _LINE.sub(self._take, self._held + data)
-        beginning = _BEGINNING.search(rest, rest.rfind(b"\n") + 1)
+        beginning = _BEGINNING.search(rest, max(rest.rfind(b"\n") + 1, len(rest) - 2 * _LONGEST))
         if beginning is None:
             self._held = b""
             return rest
