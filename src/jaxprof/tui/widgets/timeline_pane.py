@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -15,24 +14,21 @@ from textual.worker import get_current_worker
 from jaxprof.errors import JaxprofError
 from jaxprof.safe_text import safe, shorten
 from jaxprof.tui.programs.search import compiled
-from jaxprof.tui.timeline.browse import Place, extent
-from jaxprof.tui.timeline.kinds import KINDS, WORDS
-from jaxprof.tui.timeline.window import Window
+from jaxprof.tui.timeline.browse import Place
 from jaxprof.tui.widgets.filter_line import FilterLine
 from jaxprof.tui.widgets.picture import Lines
 from jaxprof.tui.widgets.step_parts import step_lines
 from jaxprof.tui.widgets.timeline_view import TimelineView
-from jaxprof.units import integer, percent, seconds
+from jaxprof.tui.widgets.timeline_words import NS, cursor_lines, legend
+from jaxprof.units import integer, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Session
-    from jaxprof.tui.timeline.lanes import Lane, Lanes, Row
+    from jaxprof.tui.timeline.lanes import Lanes
     from jaxprof.tui.timeline.search import Found
-
-NS = 1e-9
 
 
 class TimelinePane(Vertical):
@@ -149,17 +145,18 @@ class TimelinePane(Vertical):
         left_out = f" · {integer(lanes.left_out)} shortest left out" if lanes.left_out else ""
         shown = f"{seconds(window.span * NS)} of {seconds(whole * NS)}" if window.span < whole else seconds(whole * NS)
         box.border_subtitle = Content(self._said or f"{shown} · {integer(lanes.intervals)} events{left_out}")
-        box.border_title = Content.assemble("Timeline  ", _legend(lanes, self.size.width - 46))
+        box.border_title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 46))
         found = view.under_cursor
         if found is not None:
             lane, row, at = found
-            key = (self._of, id(lanes), lane.title, row.name, row.level, at, view.time, window)
+            time = view.time
+            key = (self._of, id(lanes), lane.title, row.name, row.level, at, time, window)
             facts = self.query_one("#cursor-facts", Lines)
-            facts.show(key, lambda width: _cursor_lines(view, lanes, lane, row, at, width))
+            facts.show(key, lambda width: cursor_lines(lanes, window, time, found, width))
             steps = self._steps
             facts = self.query_one("#step-facts", Lines)
-            facts.show((*key[:2], view.time, lane.device, id(steps)),
-                       lambda width: step_lines(steps, view.time * NS, lane.device, width))  # fmt: skip
+            facts.show((*key[:2], time, lane.device, id(steps)),
+                       lambda width: step_lines(steps, time * NS, lane.device, width))  # fmt: skip
         self.refresh_bindings()
 
     # -- keys -------------------------------------------------------------------------------------------------
@@ -280,56 +277,3 @@ def kernel_kinds(session: Session, run: str) -> dict[str, str]:
     from jaxprof.results.kernels import kernels_of
 
     return {kernel.name: kernel.kind for kernel in kernels_of(session, run) or ()}
-
-
-def _legend(lanes: Lanes, width: int) -> Content:
-    """Which colour is which kind, of those that occur."""
-    legend = Content("")
-    for kind in lanes.kinds:
-        item = Content.assemble(("■", STYLES[KINDS[kind]]), f" {WORDS.get(KINDS[kind], KINDS[kind])}  ")
-        if legend.cell_length + item.cell_length > width:
-            break
-        legend = legend.append(item)
-    return legend
-
-
-STYLES: Mapping[str, str] = {
-    "matmul": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "move": "$phase-transfer",
-    "collective": "$phase-first", "kernel": "$better", "program": "$baseline", "dispatch": "$phase-trace",
-    "wait": "$text-disabled", "host": "$quiet",
-}  # fmt: skip
-"""As in the stylesheet's section of the timeline."""
-
-
-def _cursor_lines(view: TimelineView, lanes: Lanes, lane: Lane, row: Row, at: int | None, width: int) -> list[Content]:
-    from jaxprof.tui.timeline.frame import busy_share
-
-    assert view.window is not None
-    whole = Window(lanes.begin, lanes.end)
-    begin, end = extent(row, view.time, whole)
-    times = f"{seconds((end - begin) * NS)}  at {seconds((begin - lanes.begin) * NS, 5)}"
-    where = safe(f"{lane.device} {row.name}" if lane.on_device else row.name)
-    share = f"{percent(busy_share(row, view.window))} of the view busy"
-    if at is None:
-        before, after = row.near(view.time, -1), row.near(view.time, 1)
-        names = [lane.labels[int(row.label[n])][0] if n is not None else "" for n in (before, after)]
-        between = " · ".join(
-            f"{word} {shorten(name, max(8, width // 3))}"
-            for word, name in zip(("after", "before"), names, strict=True)
-            if name
-        )
-        head = Content.assemble(("gap" if lane.on_device else "nothing", "bold $warning"), f"  {times}")
-        around = Content.styled(f"{between} · {where} · {share}", "$text-muted")
-        return [head.truncate(width, ellipsis=True), around.truncate(width, ellipsis=True)]
-    label = int(row.label[at])
-    name, op = lane.labels[label]
-    kind = KINDS[lane.kind_of_label[label]]
-    room = max(12, width - len(times) - len(kind) - 8)
-    said = f"{WORDS.get(kind, kind)}  {times}"
-    head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), said)
-    parts = [where, share]
-    if op is not None:
-        found = lanes.ops[op]
-        parts.insert(0, safe(f"op {found.name}" if found.name != name else "op") + safe(f" of {found.module or '-'}"))
-    return [head.truncate(width, ellipsis=True),
-            Content.styled(" · ".join(parts), "$text-muted").truncate(width, ellipsis=True)]  # fmt: skip
