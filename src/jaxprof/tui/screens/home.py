@@ -51,7 +51,6 @@ class HomeScreen(SessionScreen):
         self.choices = Choices()
         self._cards: dict[str, WorkloadCard] = {}
         self._names = names()
-        self._own: list[str] = []
         self._entries: list[Entry] = []
         self._only = ""
         self._device_proposed = False
@@ -100,7 +99,6 @@ class HomeScreen(SessionScreen):
             self._cards[card.name] = card
             if card.name not in self._names:
                 self._names.append(card.name)
-                self._own.append(card.name)
         self.query_one(WorkloadList).show_names(self._names, self._only)
         self._show_detail()
         self._show_plan()
