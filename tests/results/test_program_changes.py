@@ -28,6 +28,11 @@ def test_other_words_change_no_array(words: str) -> None:
             "argument p['w']: shape varies (f32[2..4])",
         ),
         (
+            "dtype",
+            ["argument a: f32[1] → bf16[1]; argument b: f32[1] → bf16[1]; and 110 more differences"] * 2,
+            "argument a: dtype varies (f32[1], bf16[1]); argument b: dtype varies (f32[1], bf16[1]) and more",
+        ),
+        (
             "sharding",
             ["argument x: other sharding: not committed → one device cpu:1", "argument x: other sharding: A → B"],
             "argument x: sharding varies",

@@ -26,7 +26,8 @@ TELLING: Final = (
 )
 """Codes, the most telling first: it names a compilation with several differences."""
 
-_DIFFERENCES_NAMED = 8
+_DIFFERENCES_NAMED = 4
+"""Of a tree of parameters that was cast as a whole, a hundred lines would say no more."""
 _WHOLE_AT_MOST = 48
 """Columns of a static value that is shown whole; of longer ones only the part that differs."""
 _LEAVES_WEIGHED = 64
@@ -121,8 +122,9 @@ def explain(
             "called in another context of JAX's (under grad, say)",
         )
     named = [difference.words for difference in differences[:_DIFFERENCES_NAMED]]
-    if len(differences) > _DIFFERENCES_NAMED:
-        named.append(f"and {len(differences) - _DIFFERENCES_NAMED} more differences")
+    more = len(differences) - _DIFFERENCES_NAMED
+    if more > 0:
+        named.append(f"and {more} more difference{'' if more == 1 else 's'}")
     return Reason(differences[0].code, "; ".join(named))
 
 

@@ -203,16 +203,21 @@ def _in_words(code: str, reason: _Reason, varying: Sequence[Variation]) -> str:
         return safe(next(iter(reason.said)))
     if varying:
         form = "static argument {}: {}" if code == "static_argument" else "argument {}: " + _VARIES[code] + " ({})"
-        return _listed([form.format(one.name, one.summary) for one in varying], "; ")
+        return _listed([form.format(one.name, one.summary) for one in varying], "; ", cut=_is_cut(reason.said))
     if len(reason.said) == 1:
         return safe(next(iter(reason.said)))
     if names := changed_names(code, reason.said):
-        return safe(_NAMED_IN_WORDS[code].format(_listed(names, ", ")))
+        return safe(_NAMED_IN_WORDS[code].format(_listed(names, ", ", cut=_is_cut(reason.said))))
     if code in _VARIES or code == "static_argument":
         return _VARIES.get(code, "static argument varies")
     return _PLAIN.get(code) or (safe(reason.said.most_common(1)[0][0]) if reason.said else "reason unknown")
 
 
-def _listed(texts: Sequence[str], between: str) -> str:
+def _is_cut(said: Iterable[str]) -> bool:
+    """Whether the words of a reason do not name all that changed: how many there are is not known then."""
+    return any(words.endswith((" more difference", " more differences")) for words in said)
+
+
+def _listed(texts: Sequence[str], between: str, *, cut: bool) -> str:
     more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    return safe(between.join(texts[:_NAMED]) + more)
+    return safe(between.join(texts[:_NAMED]) + (" and more" if cut else more))
