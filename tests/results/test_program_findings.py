@@ -227,6 +227,10 @@ class TestHost:
     def test_calls_that_do_not(self, call: str) -> None:
         assert "host_sync" not in codes(*stretches({**SYNC, "call": call}))
 
+    @pytest.mark.parametrize(("call", "found"), [("q.get()", True), ("time.sleep()", False), ("lock.acquire()", False)])
+    def test_an_empty_queue_is_a_wait_for_data(self, call: str, found: bool) -> None:
+        assert ("data_waits" in codes(*stretches(made.line(12, 0.8, "waiting", call)))) == found
+
     def test_a_value_that_is_fetched_once_at_the_end_is_no_loop(self) -> None:
         inside = [*made.steady(9, {"host_busy": 1.0}), made.sampled(9, 1.0, {"device_busy": 1.0}, [SYNC])]
         assert "host_sync" not in codes(*inside)

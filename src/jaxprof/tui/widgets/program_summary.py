@@ -115,7 +115,7 @@ def _figures(session: Session, found: ProgramResult) -> list[Figure]:
         figures.append((f"{count} finding{'s' if count != 1 else ''}", "$warning"))
     if found.arrays is not None:
         number, size = found.arrays.last
-        figures.append((f"{integer(number)} arrays, {bytes_(size)}", ""))
+        figures.append((f"{integer(number)} array{'' if number == 1 else 's'}, {bytes_(size)}", ""))
         figures += [(f"{device} {bytes_(used)}", "") for device, used in _memory(found)]
     if found.own_seconds is not None and found.wall_seconds:
         figures.append((f"recording {percent(found.of_wall(found.own_seconds))}", "$quiet"))
