@@ -18,6 +18,7 @@ from jaxprof.tui.script_form import (
     read_form,
     read_function,
     read_program,
+    read_transfers,
 )
 from jaxprof.tui.widgets.file_suggester import suggestion
 from jaxprof.worker.program import Program, ProgramOptions
@@ -36,15 +37,15 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_form_becomes_a_program_and_back(folder: Path) -> None:
-    form = Form("train.py", "--name 'a b' -n 3", str(folder), "5 steps after 10 s", "train_step")
+    form = Form("train.py", "--name 'a b' -n 3", str(folder), "5 steps after 10 s", "train_step", "exact")
     program = read_form(form)
     assert program == Program(
         path="train.py",
         arguments=("--name", "a b", "-n", "3"),
         directory=str(folder),
-        options=ProgramOptions(capture_steps=5, capture_after_seconds=10.0, function="train_step"),
+        options=ProgramOptions(capture_steps=5, capture_after_seconds=10.0, function="train_step", transfers=True),
     )
-    options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train_step"}
+    options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train_step", "transfers": True}
     assert form_of_argv(tuple(program.argv), str(folder), options) == form
     module = read_form(Form("-m package.module", directory=str(folder)))
     assert (module.path, module.module) == ("package.module", True)
@@ -86,6 +87,9 @@ def test_arguments_and_functions_that_cannot_be_read_are_refused() -> None:
     with pytest.raises(UsageError, match="no name of a function"):
         read_function("train step")
     assert read_function("Model.step") == "Model.step"
+    with pytest.raises(UsageError, match="no way to count"):
+        read_transfers("yes")
+    assert (read_transfers(" exact "), read_transfers("")) == (True, False)
 
 
 def test_files_are_completed(folder: Path) -> None:
@@ -114,9 +118,10 @@ async def test_a_program_is_started_from_home(folder: Path, monkeypatch: pytest.
         await until(pilot, lambda: "train.py" in screen_text(stage.app))
         await pilot.press("right")
         await until(pilot, lambda: field.value == "train.py")
-        await pilot.press("down", *"--n", "space", "3", "enter")
+        await pilot.press("down", *"--n", "space", "3", *["down"] * 4, *"exact", "enter")
         await until(pilot, lambda: stage.programs and stage.app.current_mode == "program")
         program = stage.programs[0].program
         assert (program.path, program.arguments) == ("train.py", ("--n", "3"))
+        assert program.options == ProgramOptions(transfers=True)
         await until(pilot, lambda: "train.py --n 3" in screen_text(stage.app))
         stage.programs[0].finish()

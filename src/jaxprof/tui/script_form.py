@@ -19,6 +19,8 @@ _WINDOW = re.compile(
     r"(?:(?P<steps>\d+)\s*steps?|(?P<seconds>\d+(?:\.\d+)?)\s*s)?\s*(?:after\s+(?P<after>\d+(?:\.\d+)?)\s*s)?\Z"
 )
 
+EXACT = "exact"
+
 
 @dataclass(frozen=True, slots=True)
 class Form:
@@ -33,6 +35,8 @@ class Form:
     capture: str = ""
     """`5 steps`, `2 s`, `2 s after 10 s`; empty: no window."""
     function: str = ""
+    transfers: str = ""
+    """`exact`: every implicit copy is counted; empty: lines by samples."""
 
 
 def read_program(text: str, directory: Path) -> tuple[str, bool]:
@@ -92,13 +96,21 @@ def read_function(text: str) -> str:
     return name
 
 
+def read_transfers(text: str) -> bool:
+    """Whether implicit copies are counted. Raises UsageError."""
+    if text.strip() not in ("", EXACT):
+        raise UsageError(f"{text.strip()!r} is no way to count copies", f"{EXACT}, or empty.")
+    return bool(text.strip())
+
+
 def read_form(form: Form) -> Program:
     """What is to be started. Raises UsageError."""
     from jaxprof.worker.program import Program, ProgramOptions
 
     directory = read_directory(form.directory)
     path, module = read_program(form.program, directory)
-    options = ProgramOptions(function=read_function(form.function), **read_capture(form.capture))
+    function, transfers = read_function(form.function), read_transfers(form.transfers)
+    options = ProgramOptions(function=function, transfers=transfers, **read_capture(form.capture))
     arguments = read_arguments(form.arguments)
     return Program(path=path, module=module, arguments=arguments, directory=str(directory), options=options)
 
@@ -109,7 +121,8 @@ def form_of_argv(argv: tuple[str, ...], directory: str, options: Mapping[str, An
         return Form()
     module = argv[0] == "-m" and len(argv) > 1
     program, rest = (f"-m {argv[1]}", argv[2:]) if module else (argv[0], argv[1:])
-    return Form(program, shlex.join(rest), directory, capture_text(options), str(options.get("function") or ""))
+    function, transfers = str(options.get("function") or ""), EXACT if options.get("transfers") is True else ""
+    return Form(program, shlex.join(rest), directory, capture_text(options), function, transfers)
 
 
 def capture_text(options: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from jaxprof.tui.script_form import (
     read_directory,
     read_function,
     read_program,
+    read_transfers,
 )
 from jaxprof.tui.widgets.file_suggester import FileSuggester
 
@@ -36,6 +37,7 @@ _FIELDS = (
     ("directory", "", "where it runs; empty: where jaxprof was started"),
     ("capture", "", "5 steps, 2 s, or 2 s after 10 s; empty: only when w is pressed"),
     ("function", "", "one that is measured at the end, with the arguments of one of its calls"),
+    ("transfers", "", "exact: implicit copies are counted, some 15 µs for each"),
 )
 
 
@@ -121,6 +123,7 @@ class ScriptDialog(Dialog[Form | None]):
             "directory": read_directory,
             "capture": read_capture,
             "function": read_function,
+            "transfers": read_transfers,
         }
         hint = self.query_one(f"#{name}-hint", Static)
         try:
