@@ -37,7 +37,7 @@ _FIELDS = (
     ("directory", "", "where it runs; empty: where jaxprof was started"),
     ("capture", "", "5 steps, 2 s, or 2 s after 10 s; empty: only when w is pressed"),
     ("function", "", "one that is measured at the end, with the arguments of one of its calls"),
-    ("transfers", "", "exact: implicit copies are counted, some 15 µs for each"),
+    ("transfers", "", "exact counts implicit copies (some 15 µs each)"),
 )
 
 
@@ -46,8 +46,9 @@ class ScriptDialog(Dialog[Form | None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Leave", tooltip="Start nothing", id="script.leave"),
-        Binding("down", "app.focus_next", "Next", show=False, id="script.next"),
-        Binding("up", "app.focus_previous", "Before", show=False, id="script.before"),
+        # Before the box, which would scroll where it does not fit.
+        Binding("down", "app.focus_next", "Next", show=False, priority=True, id="script.next"),
+        Binding("up", "app.focus_previous", "Before", show=False, priority=True, id="script.before"),
     ]
 
     def __init__(self, form: Form | None = None, *, question: str = "") -> None:
