@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from jaxprof.program.places import JAX, USER
 from jaxprof.program.samples.stack import Stack, read_stack
 from jaxprof.program.samples.states import COMPILED, DATA, DISPATCH, HOST, IMPORT, SYNC, TRANSFER, Classifier, Seen
 
@@ -220,3 +221,15 @@ def test_before_a_call_is_python_on_the_same_line() -> None:
     assert earlier.line is not None
     assert earlier.line.call == ""
     assert Seen(TRANSFER).before().kind == TRANSFER
+
+
+def test_a_copy_over_the_host_that_device_put_makes_was_asked_for() -> None:
+    """From one sharding to another on a CPU, the shards are read and put together again."""
+
+    def of(outermost: str) -> Seen:
+        codes = [compile("", "j.py", "exec").replace(co_name=name) for name in ("_value", outermost)]
+        user = compile("x", "u.py", "exec")
+        return Classifier().classify(Stack([*codes, user], [0, 0, 0], [JAX, JAX, USER], [{}, {}, {}]))
+
+    assert of("__array__").implicit == "device_to_host"
+    assert of("device_put").implicit == ""

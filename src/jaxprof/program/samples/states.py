@@ -270,9 +270,11 @@ def _inside_a_loader(stack: Stack, index: int) -> bool:
 
 
 def _implicit(kind: str, spot: Spot, names: list[str]) -> str:
-    if kind == SYNC and names and not _IN_SO_MANY_WORDS & set(names) and spot.method not in _IN_SO_MANY_WORDS:
+    # device_put to another sharding may go over the host: that was asked for as well
+    put = bool(names) and any(part in names[-1] for part in _TRANSFER_NAMES)
+    if kind == SYNC and names and not put and not _IN_SO_MANY_WORDS & {*names, spot.method}:
         return "device_to_host"
-    asked = bool(names) and (names[-1] in _ARRAY_MAKERS or any(part in names[-1] for part in _TRANSFER_NAMES))
+    asked = put or (bool(names) and names[-1] in _ARRAY_MAKERS)
     if kind == TRANSFER and not asked and any("device_put" in name for name in names):
         return "host_to_device"
     return ""
