@@ -271,7 +271,7 @@ class TestHost:
             made.copies("host_to_device", 998),
         )
         assert found.message.startswith(
-            "1\u202f000 implicit copies from host to device, 32 B without 998 of which JAX tells no size"
+            "1\u202f000 implicit copies from host to device, 32 B; of 998 JAX tells no size"
         )
 
 

@@ -20,13 +20,13 @@ def counted(run: Run) -> bool:
 
 
 def size_text(rows: Sequence[Transfer]) -> str:
-    """`, 9.38 MiB` of copies that the guard counted; where it does not tell the size of some, how many these are."""
+    """`, 9.38 MiB` of copies that the guard counted; and of how many it does not tell the size."""
     known = [row.bytes for row in rows if row.bytes is not None]
     if not known:
         return ""
     silent = sum(row.count for row in rows if row.bytes is None)
     size = bytes_(sum(known))
-    return f", {size} without {integer(silent)} of which JAX tells no size" if silent else f", {size}"
+    return f", {size}; of {integer(silent)} JAX tells no size" if silent else f", {size}"
 
 
 def copies_remark(run: Run, rows: Sequence[Transfer]) -> str:
