@@ -227,6 +227,11 @@ class TestHost:
     def test_calls_that_do_not(self, call: str) -> None:
         assert "host_sync" not in codes(*stretches({**SYNC, "call": call}))
 
+    def test_a_line_that_calls_two_things_is_named_once(self) -> None:
+        lines = [made.line(30, 0.3, "data", "np.sort()"), made.line(30, 0.2, "data", "np.load()")]
+        found = only("data_waits", *made.steady(10, {"data": 1.0}, [*lines, made.line(31, 0.1, "data")]))
+        assert found.message.count(":30 (5.0 s)") == found.message.count(":30") == 1
+
     @pytest.mark.parametrize(("call", "found"), [("q.get()", True), ("time.sleep()", False), ("lock.acquire()", False)])
     def test_an_empty_queue_is_a_wait_for_data(self, call: str, found: bool) -> None:
         assert ("data_waits" in codes(*stretches(made.line(12, 0.8, "waiting", call)))) == found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.results.programs.findings.finding import TINY_OPERATIONS, Finding, finding, is_single
+from jaxprof.results.programs.findings.finding import TINY_OPERATIONS, Finding, finding, is_single, seconds_by_place
 from jaxprof.results.programs.functions import most_frequent, row_seconds
 from jaxprof.results.programs.places import place
 from jaxprof.safe_text import safe
@@ -98,8 +98,8 @@ def slow_tracing(result: ProgramResult) -> Iterator[Finding]:
     share = result.of_wall(took)
     if share is None or share < TRACING or took < TRACING_SECONDS:
         return
-    lines = [line for line in result.lines if line.state == "trace"][:_LINES_NAMED]
-    named = ", ".join(f"{line.place.short(result.directory)} {seconds(line.seconds, 2)}" for line in lines)
+    lines = list(seconds_by_place(line for line in result.lines if line.state == "trace").items())[:_LINES_NAMED]
+    named = ", ".join(f"{where.short(result.directory)} {seconds(spent, 2)}" for where, spent in lines)
     slowest = max(result.functions, key=lambda one: sum(row.trace_seconds or 0.0 for row in one.rows), default=None)
     most = f", the most for `{safe(slowest.function)}`" if slowest is not None else ""
     yield finding(
@@ -108,7 +108,7 @@ def slow_tracing(result: ProgramResult) -> Iterator[Finding]:
         f"{f'; by samples: {named}' if named else ''}",
         "Tracing runs the Python code: use lax.scan or vmap instead of Python loops over layers, steps or examples, "
         "and compute what does not depend on the arguments before, with NumPy.",
-        (*(line.place for line in lines), slowest.defined_at if slowest is not None else None),
+        (*(where for where, _ in lines), slowest.defined_at if slowest is not None else None),
         seconds=took,
     )
 

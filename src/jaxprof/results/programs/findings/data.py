@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.results.programs.findings.finding import Finding, finding
+from jaxprof.results.programs.findings.finding import Finding, finding, seconds_by_place
 from jaxprof.safe_text import safe
 from jaxprof.units import percent, seconds
 
@@ -36,12 +36,10 @@ def data_waits(result: ProgramResult) -> Iterator[Finding]:
     took = sum(line.seconds for line in lines)
     if took < DATA_SECONDS or took < DATA_SHARE * result.active_seconds:
         return
-    places = tuple(dict.fromkeys(line.place for line in lines))
-    named = ", ".join(
-        f"{line.place.short(result.directory)} ({seconds(line.seconds, 2)})" for line in lines[:_LINES_NAMED]
-    )
-    more = f" and {len(lines) - _LINES_NAMED} more lines" if len(lines) > _LINES_NAMED else ""
-    at = f": {safe(named)}{more}" if len(places) > 1 else ""
+    places = seconds_by_place(lines)
+    named = [f"{where.short(result.directory)} ({seconds(spent, 2)})" for where, spent in places.items()]
+    more = f" and {len(named) - _LINES_NAMED} more lines" if len(named) > _LINES_NAMED else ""
+    at = f": {safe(', '.join(named[:_LINES_NAMED]))}{more}" if len(named) > 1 else ""
     yield finding(
         "data_waits",
         f"the loop waits for its data: about {seconds(took, 2)}, {percent(result.of_wall(took))} of the wall time{at}",
@@ -49,7 +47,7 @@ def data_waits(result: ProgramResult) -> Iterator[Finding]:
         if lines[0].state != "data"
         else "Make the next batch while the device works: in a thread or in processes (a queue, grain, a DataLoader "
         "with workers), or once and for all before the loop where it fits into memory.",
-        places,
+        tuple(places),
         seconds=took,
         estimate=True,
     )

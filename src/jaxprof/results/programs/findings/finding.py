@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from jaxprof.events import Compiled
+from jaxprof.results.programs.parts import LineTime
 from jaxprof.results.programs.places import Place
 
 TINY_OPERATIONS: Final = 10
@@ -48,3 +50,11 @@ def is_single(row: Compiled) -> bool:
     """Whether it is an operation that was called outside any jit: a primitive, or a small function of a library, such
     as `jnp.where`, which is jitted on its own."""
     return row.op_by_op or (row.library and row.operations is not None and row.operations <= TINY_OPERATIONS)
+
+
+def seconds_by_place(lines: Iterable[LineTime]) -> dict[Place, float]:
+    """The time at each line of the source, whatever it called there; the longest first."""
+    found: dict[Place, float] = {}
+    for line in lines:
+        found[line.place] = found.get(line.place, 0.0) + line.seconds
+    return dict(sorted(found.items(), key=lambda one: -one[1]))
