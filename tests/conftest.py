@@ -15,13 +15,13 @@ _MOST_PROCESSES = 4
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Lets children keep compiled bytecode: the tests start hundreds, and jax from its source takes each two seconds."""
+    """Lets children keep compiled bytecode: there are hundreds, and jax from its source takes each two seconds."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """How many processes `-n auto` starts: one more than cores, because half is waiting; none for tests that were named,
-    which start sooner without."""
+    """How many processes `-n auto` starts: one more than cores, because half is waiting; none for tests that were
+    named, which start sooner without."""
     named = any("::" in word or word.endswith(".py") for word in config.args)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return 0 if named else min(cores + 1, _MOST_PROCESSES)
