@@ -14,59 +14,125 @@ History of the schema (a minor version adds types or optional fields, a major on
 
 from __future__ import annotations
 
-from jaxprof.events.base import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, SERIES, STARTUP_PHASES, STATUSES, Event, Scalar
-from jaxprof.events.captures import (
-    BuffersReported,
-    CaptureTaken,
-    CompilePasses,
-    KernelsMeasured,
-    StepsMeasured,
-    TrustReported,
-)
-from jaxprof.events.programs import (
-    CACHE_STATES,
-    PROGRAM_STATES,
-    REASONS,
-    STAGES,
-    ArraysCounted,
-    CaptureWindow,
-    Compiled,
-    JaxImported,
-    ProgramEnded,
-    ProgramSampled,
-    ProgramStarted,
-    StageRunning,
-    StepsCounted,
-    TransfersSeen,
-)
-from jaxprof.events.runs import (
-    CheckReported,
-    CompileObserved,
-    CostReported,
-    DeviceReading,
-    EnvironmentRead,
-    Heartbeat,
-    LogLine,
-    MemoryReported,
-    PhaseEnded,
-    PhaseStarted,
-    ProgressMade,
-    RunClosed,
-    RunFinished,
-    RunPlanned,
-    SamplesTaken,
-    SessionClosed,
-    TextChunk,
-    TextRecorded,
-    WarningRaised,
-    WorkerStarted,
-)
-from jaxprof.events.wire import Header, encode, finite, run_number
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-EVENT_TYPES: dict[str, type[Event]] = {
-    cls.type: cls for cls in list(globals().values()) if isinstance(cls, type) and issubclass(cls, Event) and cls.type
+from jaxprof.events.base import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, SERIES, STARTUP_PHASES, STATUSES, Event, Scalar
+
+if TYPE_CHECKING:
+    from jaxprof.events.captures import (
+        BuffersReported,
+        CaptureTaken,
+        CompilePasses,
+        KernelsMeasured,
+        StepsMeasured,
+        TrustReported,
+    )
+    from jaxprof.events.common import EnvironmentRead, Heartbeat, LogLine, WarningRaised
+    from jaxprof.events.programs import (
+        CACHE_STATES,
+        PROGRAM_STATES,
+        REASONS,
+        STAGES,
+        ArraysCounted,
+        CaptureWindow,
+        Compiled,
+        JaxImported,
+        ProgramEnded,
+        ProgramSampled,
+        ProgramStarted,
+        StageRunning,
+        StepsCounted,
+        TransfersSeen,
+    )
+    from jaxprof.events.runs import (
+        CheckReported,
+        CompileObserved,
+        CostReported,
+        DeviceReading,
+        MemoryReported,
+        PhaseEnded,
+        PhaseStarted,
+        ProgressMade,
+        RunClosed,
+        RunFinished,
+        RunPlanned,
+        SamplesTaken,
+        SessionClosed,
+        TextChunk,
+        TextRecorded,
+        WorkerStarted,
+    )
+    from jaxprof.events.wire import Header, encode, finite, run_number
+
+    EVENT_TYPES: dict[str, type[Event]]
+    """Every event type of this version, by its name in the log."""
+
+_HOME = {
+    **dict.fromkeys(
+        ("BuffersReported", "CaptureTaken", "CompilePasses", "KernelsMeasured", "StepsMeasured", "TrustReported"),
+        "captures",
+    ),
+    **dict.fromkeys(("EnvironmentRead", "Heartbeat", "LogLine", "WarningRaised"), "common"),
+    **dict.fromkeys(
+        (
+            "CACHE_STATES",
+            "PROGRAM_STATES",
+            "REASONS",
+            "STAGES",
+            "ArraysCounted",
+            "CaptureWindow",
+            "Compiled",
+            "JaxImported",
+            "ProgramEnded",
+            "ProgramSampled",
+            "ProgramStarted",
+            "StageRunning",
+            "StepsCounted",
+            "TransfersSeen",
+        ),
+        "programs",
+    ),
+    **dict.fromkeys(
+        (
+            "CheckReported",
+            "CompileObserved",
+            "CostReported",
+            "DeviceReading",
+            "MemoryReported",
+            "PhaseEnded",
+            "PhaseStarted",
+            "ProgressMade",
+            "RunClosed",
+            "RunFinished",
+            "RunPlanned",
+            "SamplesTaken",
+            "SessionClosed",
+            "TextChunk",
+            "TextRecorded",
+            "WorkerStarted",
+        ),
+        "runs",
+    ),
+    **dict.fromkeys(
+        ("Header", "encode", "finite", "run_number"),
+        "wire",
+    ),
 }
-"""Every event type of this version, by its name in the log."""
+"""Name → its module. A dataclass takes a millisecond to be made: a recorded program loads those that it needs."""
+
+
+def __getattr__(name: str) -> Any:
+    """Loads a name on its first use."""
+    if name == "EVENT_TYPES":
+        found: list[Any] = [__getattr__(one) for one in _HOME]
+        value: Any = {item.type: item for item in found if isinstance(item, type) and issubclass(item, Event)}
+    elif name in _HOME:
+        value = getattr(import_module(f"jaxprof.events.{_HOME[name]}"), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 __all__ = [

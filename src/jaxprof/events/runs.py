@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from jaxprof.events.base import Event, Scalar
 
@@ -45,22 +45,6 @@ class WorkerStarted(Event):
     pid: int
     python: str
     """Path of the interpreter."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EnvironmentRead(Event):
-    """What the engine's process found around it: versions, devices, settings. An allow-list, never `os.environ`."""
-
-    type: ClassVar[str] = "environment_read"
-
-    python: str
-    numpy: str
-    jax: str | None = None
-    jaxlib: str | None = None
-    devices: list[dict[str, Any]] = field(default_factory=list)
-    """One for each device that JAX sees: id, platform, kind, process, memory_limit_bytes, core_count, ..."""
-    settings: dict[str, Scalar | None] = field(default_factory=dict)
-    """Settings that change a measurement: x64, matmul precision, XLA_FLAGS, BLAS and its threads, preallocation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,34 +178,6 @@ class CompileObserved(Event):
     stage: str
     """`trace`, `lower` or `compile`."""
     seconds: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WarningRaised(Event):
-    """Something that makes the numbers mean less, or something else, than they seem to; with what to do about it."""
-
-    type: ClassVar[str] = "warning_raised"
-
-    code: str
-    message: str
-    advice: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogLine(Event):
-    """A line that the engine's process wrote to its stdout or stderr."""
-
-    type: ClassVar[str] = "log_line"
-
-    stream: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat(Event):
-    """The engine's process is alive, also in the middle of a long compile. Not written to the log."""
-
-    type: ClassVar[str] = "heartbeat"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
