@@ -45,7 +45,7 @@ def loss(weights, x, y):
 @jax.jit
 def train_step(weights, x, y):
     value, gradient = jax.value_and_grad(loss)(weights, x, y)
-    return jax.tree.map(lambda w, g: w - 0.1 * g, weights, gradient), value
+    return jax.tree.map(lambda w, g: w - 0.001 * g, weights, gradient), value
 
 
 weights = {"in": jnp.full((256, 512), 0.01), "out": jnp.full((512, 1), 0.01)}

@@ -167,7 +167,8 @@ def test_following_a_file_as_it_grows(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
-    """A child of its own, whose files may not grow past 4 KiB: the kernel then refuses as a full disk does."""
+    """A child of its own, whose files may not grow past 4 KiB: the kernel then refuses as a full disk does. It keeps no
+    bytecode (-B): that would be cut off as well."""
     script = """
 import resource, signal, sys
 from pathlib import Path
@@ -191,7 +192,7 @@ session = load(folder / "saved.jaxprof", Session)
 assert session.last_seq == 201 and session.complete, session.last_seq
 """
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path)],
+        [sys.executable, "-B", "-c", script, str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=60,
