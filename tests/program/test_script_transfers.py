@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from jaxprof.engine.recording import RecordingOptions
 from jaxprof.events import LogLine
 from jaxprof.results.programs.copies import counted
 from jaxprof.results.programs.derive import program_result
 from jaxprof.session import Run
 from jaxprof.store import LogWriter, new_header
 from jaxprof.worker.opening import own_interpreter
-from jaxprof.worker.program import Program, ProgramOptions
+from jaxprof.worker.program import Program
 from jaxprof.worker.program_run import ProgramConductor
 from program.running import client, environment, program_in, run_recorded, session_in
 from program.test_script_jax import PYTHONS
@@ -70,7 +71,7 @@ def test_every_copy_is_counted_and_stderr_is_the_same_to_the_byte(python: str, t
 
 def test_where_output_is_captured_no_line_of_the_guard_is_in_the_log(tmp_path: Path) -> None:
     (tmp_path / "x.py").write_text(COPIES)
-    program = Program(path="x.py", directory=str(tmp_path), options=ProgramOptions(transfers=True))
+    program = Program(path="x.py", directory=str(tmp_path), options=RecordingOptions(transfers=True))
     seen: list[object] = []
     conductor = ProgramConductor(LogWriter(new_header(), None), own_interpreter(), seen.extend, program)
     run = conductor.start()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
+from jaxprof.engine.recording import RecordingOptions
 from jaxprof.errors import UsageError
 from jaxprof.tui.dialogs.script import ScriptDialog
 from jaxprof.tui.script_form import (
@@ -21,7 +22,7 @@ from jaxprof.tui.script_form import (
     read_transfers,
 )
 from jaxprof.tui.widgets.file_suggester import suggestion
-from jaxprof.worker.program import Program, ProgramOptions
+from jaxprof.worker.program import Program
 from tui.fakes import HOSTILE, Stage, screen_text, until
 
 
@@ -43,7 +44,7 @@ def test_a_form_becomes_a_program_and_back(folder: Path) -> None:
         path="train.py",
         arguments=("--name", "a b", "-n", "3"),
         directory=str(folder),
-        options=ProgramOptions(capture_steps=5, capture_after_seconds=10.0, function="train_step", transfers=True),
+        options=RecordingOptions(capture_steps=5, capture_after_seconds=10.0, function="train_step", transfers=True),
     )
     options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train_step", "transfers": True}
     assert form_of_argv(tuple(program.argv), str(folder), options) == form
@@ -122,6 +123,6 @@ async def test_a_program_is_started_from_home(folder: Path, monkeypatch: pytest.
         await until(pilot, lambda: stage.programs and stage.app.current_mode == "program")
         program = stage.programs[0].program
         assert (program.path, program.arguments) == ("train.py", ("--n", "3"))
-        assert program.options == ProgramOptions(transfers=True)
+        assert program.options == RecordingOptions(transfers=True)
         await until(pilot, lambda: "train.py --n 3" in screen_text(stage.app))
         stage.programs[0].finish()

@@ -45,7 +45,8 @@ from jaxprof.store.library import is_live
 
 if TYPE_CHECKING:
     from jaxprof.api.session import Session
-    from jaxprof.program.recorder import Recorder, RecorderOptions
+    from jaxprof.engine.recording import RecordingOptions
+    from jaxprof.program.recorder import Recorder
 
 _LAUNCHER = "jaxprof.program.launch"
 """Is imported in programs that `jaxprof script` has started, and nowhere else."""
@@ -82,9 +83,9 @@ def record(
     (unless `replace`) or cannot be written. Nothing is recorded, and `recording.note` says so, where the line runs
     again in a child of `multiprocessing`, and where the program was started with `jaxprof script`.
     """
-    from jaxprof.program.recorder import RecorderOptions
+    from jaxprof.engine.recording import RecordingOptions
 
-    options = RecorderOptions(
+    options = RecordingOptions(
         capture_after_seconds=capture_after_seconds,
         capture_steps=capture_steps,
         capture_seconds=capture_seconds,
@@ -107,12 +108,14 @@ def record(
 
 def record_cell(path: Path | None) -> Recording:
     """As `record`, for a cell of a notebook."""
-    from jaxprof.program.recorder import RecorderOptions
+    from jaxprof.engine.recording import RecordingOptions
 
-    return _started(path, "cell", RecorderOptions(), job_process(), replace=False)
+    return _started(path, "cell", RecordingOptions(), job_process(), replace=False)
 
 
-def _started(path: Path | None, how: str, options: RecorderOptions, process: JobProcess, *, replace: bool) -> Recording:
+def _started(
+    path: Path | None, how: str, options: RecordingOptions, process: JobProcess, *, replace: bool
+) -> Recording:
     with _lock:
         if _current:
             raise UsageError(
@@ -125,7 +128,7 @@ def _started(path: Path | None, how: str, options: RecorderOptions, process: Job
     return recording
 
 
-def _begin(path: Path | None, how: str, options: RecorderOptions, process: JobProcess, *, replace: bool) -> Recording:
+def _begin(path: Path | None, how: str, options: RecordingOptions, process: JobProcess, *, replace: bool) -> Recording:
     if _LAUNCHER in sys.modules:
         note = "not recorded: jaxprof script records this program already"
         return Recording(path or Path(), None, how, options, note=note)
@@ -156,7 +159,7 @@ def _with_process(header: Any, process: JobProcess) -> Any:
 class Recording:
     """A recording that goes on, or is over. `record` makes it."""
 
-    def __init__(self, path: Path, log: ProgramLog | None, how: str, options: RecorderOptions, note: str = "") -> None:
+    def __init__(self, path: Path, log: ProgramLog | None, how: str, options: RecordingOptions, note: str = "") -> None:
         self.path = path
         """The session's file."""
         self.note = note
@@ -217,7 +220,7 @@ class Recording:
         state = "recording" if self.active else (self.note or "recorded")
         return f"<jaxprof.Recording {self.path} [{state}]>"
 
-    def _start(self, log: ProgramLog, how: str, options: RecorderOptions) -> None:
+    def _start(self, log: ProgramLog, how: str, options: RecordingOptions) -> None:
         from jaxprof.program.recorder import Recorder
 
         name = "cell" if how == "cell" else _program_name()

@@ -14,10 +14,10 @@ History of the schema (a minor version adds types or optional fields, a major on
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.events.base import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, SERIES, STARTUP_PHASES, STATUSES, Event, Scalar
+from jaxprof.lazy import lazy_names
 
 if TYPE_CHECKING:
     from jaxprof.events.captures import (
@@ -122,15 +122,16 @@ _HOME = {
 """Name → its module. A dataclass takes a millisecond to be made: a recorded program loads those that it needs."""
 
 
+_load = lazy_names("jaxprof.events", _HOME)
+
+
 def __getattr__(name: str) -> Any:
-    """Loads a name on its first use."""
+    """Loads a name on its first use, and keeps it: these are used at every event."""
     if name == "EVENT_TYPES":
-        found: list[Any] = [__getattr__(one) for one in _HOME]
+        found: list[Any] = [_load(one) for one in _HOME]
         value: Any = {item.type: item for item in found if isinstance(item, type) and issubclass(item, Event)}
-    elif name in _HOME:
-        value = getattr(import_module(f"jaxprof.events.{_HOME[name]}"), name)
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = _load(name)
     globals()[name] = value
     return value
 

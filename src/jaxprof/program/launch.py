@@ -70,11 +70,12 @@ class Launched:
     def _record(self, seconds: float) -> None:
         import json
 
-        from jaxprof.program.recorder import Recorder, RecorderOptions
+        from jaxprof.engine.recording import RecordingOptions
+        from jaxprof.program.recorder import Recorder
 
         facts = json.loads(self._facts)
         recorder = Recorder(
-            self._send, RecorderOptions(**facts["options"]), began_seconds=facts["began_seconds"], how=""
+            self._send, RecordingOptions(**facts["options"]), began_seconds=facts["began_seconds"], how=""
         )
         recorder.on_tick.append(self._take_requests)
         self._recorder = recorder

@@ -12,36 +12,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
+from jaxprof.engine.recording import RecordingOptions
 from jaxprof.events import Compiled, Event, JaxImported, ProgramEnded, ProgramStarted, WarningRaised
 from jaxprof.program.jax_import import JaxFinder
-
-
-@dataclass(frozen=True, slots=True)
-class RecorderOptions:
-    """What is wanted besides the ledger and the time line."""
-
-    capture_after_seconds: float | None = None
-    """From the program's start to the window in which JAX's profiler is on. A window without this begins at once."""
-    capture_steps: int | None = None
-    capture_seconds: float | None = None
-    """How long the window is; no window where all three are None."""
-    function: str = ""
-    """Name of a function of which one call is kept, to be measured at the end."""
-    values: bool = False
-    """Whether the arguments of that call are kept with their values, and not only their shapes."""
-    keep_constants: bool = False
-    transfers: bool = False
-    """Whether JAX's transfer guard is set to log: only where somebody reads the process's stderr and counts."""
-
-    @property
-    def wants_window(self) -> bool:
-        """Whether a capture window was asked for before the start."""
-        return any(
-            value is not None for value in (self.capture_after_seconds, self.capture_steps, self.capture_seconds)
-        )
 
 
 class Recorder:
@@ -50,7 +26,7 @@ class Recorder:
     def __init__(
         self,
         emit: Callable[[Event], None],
-        options: RecorderOptions,
+        options: RecordingOptions,
         *,
         began_seconds: float | None = None,
         how: str = "record",

@@ -5,7 +5,9 @@ The names are loaded when they are first used: what is derived from a program ne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from jaxprof.lazy import lazy_names
 
 if TYPE_CHECKING:
     from jaxprof.results.derive import RunResult, Versus, result, results
@@ -33,10 +35,4 @@ _HOME = {
     "sweep_groups": "sweeps",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        from importlib import import_module
-
-        return getattr(import_module(f"jaxprof.results.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'jaxprof.results' has no attribute {name!r}")
+__getattr__ = lazy_names("jaxprof.results", _HOME)

@@ -105,12 +105,13 @@ def read_transfers(text: str) -> bool:
 
 def read_form(form: Form) -> Program:
     """What is to be started. Raises UsageError."""
-    from jaxprof.worker.program import Program, ProgramOptions
+    from jaxprof.engine.recording import RecordingOptions
+    from jaxprof.worker.program import Program
 
     directory = read_directory(form.directory)
     path, module = read_program(form.program, directory)
     function, transfers = read_function(form.function), read_transfers(form.transfers)
-    options = ProgramOptions(function=function, transfers=transfers, **read_capture(form.capture))
+    options = RecordingOptions(function=function, transfers=transfers, **read_capture(form.capture))
     arguments = read_arguments(form.arguments)
     return Program(path=path, module=module, arguments=arguments, directory=str(directory), options=options)
 

@@ -5,7 +5,9 @@ The names are loaded when they are first used: a program to be recorded is start
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from jaxprof.lazy import lazy_names
 
 if TYPE_CHECKING:
     from jaxprof.worker.conductor import Conductor
@@ -58,10 +60,4 @@ _HOME = {
     "jax_devices": "queries",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        from importlib import import_module
-
-        return getattr(import_module(f"jaxprof.worker.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'jaxprof.worker' has no attribute {name!r}")
+__getattr__ = lazy_names("jaxprof.worker", _HOME)

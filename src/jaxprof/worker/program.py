@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxprof.engine.recording import RecordingOptions
 from jaxprof.errors import WorkerError
 from jaxprof.worker.exits import Exit, explain, oom_kill_count
 from jaxprof.worker.lines import LOG_LINE_LIMIT, Lines, output_text, write_all
@@ -43,20 +44,6 @@ _LOOK_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProgramOptions:
-    """What is recorded besides the ledger and the time line; the fields are those of `program.RecorderOptions`."""
-
-    capture_after_seconds: float | None = None
-    capture_steps: int | None = None
-    capture_seconds: float | None = None
-    function: str = ""
-    values: bool = False
-    keep_constants: bool = False
-    transfers: bool = False
-    """Whether implicit copies are counted: the program's stderr is then a pipe of ours."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
     """What is to be run, as somebody would type it after `python`."""
 
@@ -66,7 +53,7 @@ class Program:
     module: bool = False
     directory: str = ""
     """Where it is run; empty for here."""
-    options: ProgramOptions = field(default_factory=ProgramOptions)
+    options: RecordingOptions = field(default_factory=RecordingOptions)
     keep_trace: bool = False
     """Whether the folders with the raw profiles of its capture windows stay."""
 
@@ -357,7 +344,7 @@ class ProgramProcess:
         return [event]
 
 
-def _guard(options: ProgramOptions) -> GuardFilter | None:
+def _guard(options: RecordingOptions) -> GuardFilter | None:
     if not options.transfers:
         return None
     from jaxprof.worker.guard import GuardFilter

@@ -19,7 +19,8 @@ from jaxprof.cli.output import format_option, print_json
 if TYPE_CHECKING:
     from jaxprof.cli.conduct import Conducting
     from jaxprof.session import Session
-    from jaxprof.worker import Choice
+    from jaxprof.store import LogWriter
+    from jaxprof.worker import Choice, Interpreter, Planned
 
 
 def positive_seconds(value: str | float) -> float:
@@ -138,17 +139,24 @@ def command(
     else:
         chosen = plan(find_cards([*names, *(workloads.names() if everything else ())], interpreter, arguments), choice)
     writer = new_writer(out, replace_existing=force)
+    notes = list(chosen.notes)
+    if not devices and (idle := idle_accelerators(interpreter)):
+        notes.append(f"this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
+    return _work(chosen.planned, notes, interpreter, writer, form)
 
+
+def _work(
+    planned: Sequence[Planned], notes: Sequence[str], interpreter: Interpreter, writer: LogWriter, form: str
+) -> int:
+    """Works the plan to its end, with `notes` said before; prints the session. Gives the exit code."""
     from jaxprof.cli.conduct import Conducting
     from jaxprof.cli.progress import Progress
 
     progress = Progress(sys.stderr)
-    for note in chosen.notes:
+    for note in notes:
         progress.note(f"note: {note}")
-    if not devices and (idle := idle_accelerators(interpreter)):
-        progress.note(f"note: this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
     conducting = Conducting(writer, interpreter, progress)
-    conducting.work(chosen.planned)
+    conducting.work(planned)
     kept = tell_where(writer, progress.note)
     return _finish(conducting, kept=kept, form=form)
 

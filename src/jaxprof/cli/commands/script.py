@@ -67,9 +67,10 @@ def command(
 
     Everything after FILE.py (or after -m MODULE) belongs to the program. The exit code is the program's.
     """
-    from jaxprof.worker.program import Program, ProgramOptions
+    from jaxprof.engine.recording import RecordingOptions
+    from jaxprof.worker.program import Program
 
-    options = ProgramOptions(
+    options = RecordingOptions(
         capture_after_seconds=capture_after,
         capture_steps=capture_steps,
         capture_seconds=capture_seconds,

@@ -14,6 +14,7 @@ from textual.content import Content
 from jaxprof.results.programs.derive import is_program
 from jaxprof.safe_text import safe
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.screens.view_keys import view_keys
 from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.views import views_of
 from jaxprof.tui.widgets.result_list import ORDERS, ResultList
@@ -37,26 +38,7 @@ class ResultsScreen(SessionScreen):
         Binding(
             "enter", "open", "Details", tooltip="All phases, samples, break-even and environment", id="results.open"
         ),
-        Binding("h", "hlo", "HLO", tooltip="What XLA made of this run", id="results.hlo"),
-        Binding(
-            "t", "profile('timeline')", "Timeline", tooltip="When the kernels of this run ran", id="results.timeline"
-        ),
-        Binding(
-            "p",
-            "profile('compile')",
-            "Compile",
-            show=False,
-            tooltip="Where the time of this compile went",
-            id="results.compile",
-        ),
-        Binding(
-            "m",
-            "profile('memory')",
-            "Memory",
-            show=False,
-            tooltip="What the peak of this run's memory is made of",
-            id="results.memory",
-        ),
+        *view_keys("results"),
         Binding("s", "sort", "Sort", tooltip="Sort by the next column", id="results.sort"),
         Binding("S", "reverse", "Reverse", show=False, tooltip="Sort the other way round", id="results.reverse"),
         Binding("y", "copy", "Copy", tooltip="Copy this row as text", id="results.copy"),

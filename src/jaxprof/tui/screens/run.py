@@ -18,6 +18,7 @@ from jaxprof.results.programs.derive import is_program, program_result
 from jaxprof.safe_text import shorten
 from jaxprof.tui.again import run_again
 from jaxprof.tui.screens.base import SessionScreen
+from jaxprof.tui.screens.view_keys import view_keys
 from jaxprof.tui.size_class import wear_size
 from jaxprof.tui.views import views_of
 from jaxprof.tui.widgets.distribution import WAITING, distribution
@@ -49,24 +50,7 @@ class RunScreen(SessionScreen):
         Binding("C", "cancel_all", "Cancel all", tooltip="Cancel this run and all that wait", id="run.cancel_all"),
         Binding("r", "again", "Run again", tooltip="Run this again, beside its baseline", id="run.again"),
         Binding("l", "log", "Log", tooltip="What the worker wrote to its stdout and stderr", id="run.log"),
-        Binding("h", "hlo", "HLO", tooltip="What XLA made of this run", id="run.hlo"),
-        Binding("t", "profile('timeline')", "Timeline", tooltip="When the kernels of this run ran", id="run.timeline"),
-        Binding(
-            "p",
-            "profile('compile')",
-            "Compile",
-            show=False,
-            tooltip="Where the time of this compile went",
-            id="run.compile",
-        ),
-        Binding(
-            "m",
-            "profile('memory')",
-            "Memory",
-            show=False,
-            tooltip="What the peak of this run's memory is made of",
-            id="run.memory",
-        ),
+        *view_keys("run"),
     ]
 
     def __init__(self) -> None:
