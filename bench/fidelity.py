@@ -126,15 +126,28 @@ class Outcome:
 
 def run_engine(target: str) -> float:
     """jaxprof's median of `target`, by the engine's process as the client drives it."""
-    from jaxprof.engine.request import RunRequest
-    from jaxprof.events import RunFinished, SamplesTaken
-    from jaxprof.worker.interpreter import find_interpreter
-    from jaxprof.worker.process import EngineProcess
+    from jaxprof.engine.protocol.request import RunRequest
+    from jaxprof.events import RunFinished, RunSpec, SamplesTaken
+    from jaxprof.runner.engine_process import EngineProcess
+    from jaxprof.runner.interpreter import find_interpreter
 
     process = EngineProcess(find_interpreter(Path(sys.executable)), {"JAX_PLATFORMS": "cpu"})
     samples: list[float] = []
     try:
-        process.send(RunRequest(run="r1", workload=target, variant="jit", budget_seconds=BUDGET_SECONDS, check=False))
+        process.send(
+            RunRequest(
+                run="r1",
+                spec=RunSpec(
+                    target=target,
+                    workload=target,
+                    variant="jit",
+                    budget_seconds=BUDGET_SECONDS,
+                    check=False,
+                    how="jit",
+                    device="cpu:0",
+                ),
+            )
+        )
         while True:
             events = process.read(0.1)
             for event in events:

@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 120.0
 
 def run_in_app(target: str) -> float:
     """jaxprof's median of `target` in seconds, measured from the app while it draws. Raises SystemExit."""
-    from jaxprof.store import Library
+    from jaxprof.session.log import Library
     from terminal import Terminal
 
     with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
@@ -42,10 +42,11 @@ def run_in_app(target: str) -> float:
 
 def main(target: str) -> None:
     """The app, with one run of `target` started at once."""
+    from jaxprof.events import RunSpec
+    from jaxprof.runner import PlannedRun
     from jaxprof.tui.app import JaxprofApp
-    from jaxprof.worker import Planned
 
-    planned = Planned(
+    spec = RunSpec(
         target=target,
         workload="bench",
         variant="jit",
@@ -62,7 +63,7 @@ def main(target: str) -> None:
 
     async def start(pilot: Any) -> None:
         await pilot.pause()
-        app.start_runs([planned])
+        app.start_runs([PlannedRun(spec=spec)])
 
     app.run(auto_pilot=start)
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from jaxprof import events as e
 from jaxprof.session import Session
-from jaxprof.store import LogWriter, load, new_header
+from jaxprof.session.log import LogWriter, load, new_header
 
 FEWEST_FOLDED_A_SECOND = 200_000
 EVENTS_A_RUN = 500
@@ -32,7 +32,10 @@ EVENTS_A_RUN = 500
 def one_run(run: str) -> Iterator[e.Event]:
     """The events of one run, about `EVENTS_A_RUN` of them."""
     yield e.RunPlanned(
-        run=run, workload="selu", variant="jit", how="jit", device="cpu:0", parameters={"n": 1_000_000}, preset="quick"
+        run=run,
+        spec=e.RunSpec(
+            workload="selu", variant="jit", how="jit", device="cpu:0", parameters={"n": 1_000_000}, preset="quick"
+        ),
     )
     yield e.WorkerStarted(run=run, pid=4711, python="/usr/bin/python3")
     yield e.EnvironmentRead(run=run, python="3.11.7", numpy="2.4.6", jax="0.10.2", jaxlib="0.10.2")

@@ -26,7 +26,7 @@ CPU_LIMIT = 0.05
 APP = "import sys; from jaxprof.tui.launch import launch; sys.exit(launch())"
 STILL = """
 import sys
-from jaxprof.telemetry.monitor import Monitor
+from jaxprof.devices.live.monitor import Monitor
 read = Monitor.read
 kept = []
 def still(self):

@@ -1,13 +1,14 @@
 """How fast a profile becomes a table of kernels, and how much memory that takes: against xprof's `hlo_stats`.
 
-    python bench/xplane.py [--events 500000] [--rounds 5] [--peer PYTHON] [--file PROFILE]
+    python bench/xplane.py [--rounds 5] [--peer PYTHON] [--file PROFILE] [--only scan,train,made] [--events 500000]
 
-The profile is written here: a CPU trace of a loop on two threads, half of its events the marks that the profiler writes
-for itself (a CPU's is the form with the most events; xprof makes an empty table of it). Every reading is
-a process of its own that has imported what it needs first; seconds are CPU seconds of that process from the file to the
-table, bytes its peak beyond what the imports took; a figure is the median over the rounds, and the two take turns.
-`--peer` names an interpreter that has xprof, by default this one. Exits 1 where the table is not 3 times as fast as
-`hlo_stats`, or takes more than half its memory; without xprof where it takes more than 3 seconds.
+Three profiles: two that JAX records here, with its own defaults, so with the Python tracer on (a scan, whose events are
+mostly ops; a training loop in Python with its compile, whose events are mostly Python's calls), and one that is written
+here: a CPU trace of a loop on two threads, half of its events the marks that the profiler writes for itself. Every
+reading is a process of its own that has imported what it needs first; seconds are CPU seconds of that process from the
+file to the table, bytes its peak beyond what the imports took; a figure is the median over the rounds, and the two take
+turns. `--peer` names an interpreter that has xprof, by default this one. Exits 1 where a table is not 3 times as fast
+as `hlo_stats`, or takes more than half its memory; without xprof where it takes more than 3 seconds.
 """
 
 from __future__ import annotations
@@ -40,6 +41,42 @@ from xprof.convert import raw_to_tool_data
 def work(path):
     data, _ = raw_to_tool_data.xspace_to_tool_data([path], "hlo_stats", {})
     return len(data)
+"""
+_RECORD = """
+import sys
+import jax, jax.numpy as jnp
+kind, folder, calls = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def layer(carry, weights):
+    carry = jnp.tanh(carry @ weights) + 0.1 * carry
+    return carry / (1e-3 + jnp.linalg.norm(carry)), carry.sum()
+def loss(weights, x):
+    return jax.lax.scan(layer, x, weights)[0].mean()
+class Loader:
+    def __init__(self, rows):
+        self.rows = rows
+    def row(self, index):
+        return [float(value % 7) for value in self.cells(index)]
+    def cells(self, index):
+        for column in range(self.rows):
+            yield self.cell(index, column)
+    def cell(self, index, column):
+        return index * self.rows + column
+if kind == "scan":
+    step = jax.jit(lambda weights, x: jax.lax.scan(layer, x, weights))
+    weights, x = jnp.ones((800, 32, 32)) * 0.01, jnp.ones((32, 32))
+    jax.block_until_ready(step(weights, x))
+else:
+    step = jax.jit(lambda weights, x: weights - 1e-3 * jax.grad(loss)(weights, x))
+    weights, x = jnp.ones((12, 64, 64)) * 0.01, jnp.ones((64, 64))
+loader = Loader(64)
+jax.profiler.start_trace(folder)
+for number in range(calls):
+    with jax.profiler.StepTraceAnnotation("train", step_num=number):
+        if kind == "train":
+            x = jnp.asarray([loader.row(index) for index in range(64)])
+            weights = step(weights, x)
+        jax.block_until_ready(weights if kind == "train" else step(weights, x))
+jax.profiler.stop_trace()
 """
 _MEASURE = """
 import json, sys, time
@@ -118,6 +155,18 @@ def _op(at: int, start: int, duration: int, ops: list[str], id_of: dict[str, int
     return nested(4, content)
 
 
+def record(kind: str, folder: Path) -> Path:
+    """A profile that JAX records now with its defaults, of a `scan` or a `train`ing loop: some tens of megabytes."""
+    calls = {"scan": 40, "train": 20}[kind]
+    done = subprocess.run(
+        [sys.executable, "-c", _RECORD, kind, str(folder), str(calls)], capture_output=True, text=True, check=False
+    )
+    found = sorted(folder.rglob("*.xplane.pb"))
+    if done.returncode or not found:
+        raise RuntimeError(f"no profile of {kind}: {done.stderr.strip().splitlines()[-1:]}")
+    return found[0]
+
+
 def reading(python: str, program: str, profile: Path) -> dict[str, float]:
     """One reading in a process of its own, of a copy in a folder of its own: xprof writes caches beside a profile."""
     with tempfile.TemporaryDirectory() as folder:
@@ -144,41 +193,57 @@ def main() -> int:
     parser.add_argument("--events", type=int, default=500_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peer", default=sys.executable, help="an interpreter with xprof")
-    parser.add_argument("--file", type=Path, help="a profile to read instead of one that is made here")
+    parser.add_argument("--file", type=Path, help="a profile to read instead of those that are made here")
+    parser.add_argument("--only", default="scan,train,made", help="which of them, with commas")
     options = parser.parse_args()
     peer = options.peer if has_xprof(options.peer) else None
+    if peer is None:
+        print(f"no xprof in {options.peer}: nothing to compare with (--peer PYTHON names one that has it)")
+    failed = False
+    with tempfile.TemporaryDirectory() as folder:
+        if options.file is not None:
+            failed = compare("file", options.file, peer, options.rounds)
+        for kind in options.only.split(",") if options.file is None else ():
+            place = Path(folder) / kind
+            place.mkdir()
+            if kind == "made":
+                profile = place / "made.xplane.pb"
+                write_profile(profile, options.events)
+            else:
+                profile = record(kind, place)
+            failed |= compare(kind, profile, peer, options.rounds)
+    return int(failed)
+
+
+def compare(kind: str, profile: Path, peer: str | None, rounds: int) -> bool:
+    """Prints the figures for one profile; whether it is past a limit."""
     programs = {"jaxprof": (sys.executable, _OURS.format(source=str(ROOT / "src")))}
     if peer is not None:
         programs["xprof hlo_stats"] = (peer, _PEER)
     figures: dict[str, list[dict[str, float]]] = {name: [] for name in programs}
-    with tempfile.TemporaryDirectory() as folder:
-        profile = options.file or Path(folder) / "made.xplane.pb"
-        if options.file is None:
-            write_profile(profile, options.events)
-        print(f"{profile.stat().st_size / 1e6:.1f} MB, {options.rounds} rounds")
-        for _ in range(options.rounds):
-            for name, (python, program) in programs.items():
-                figures[name].append(reading(python, program, profile))
+    print(f"{kind}: {profile.stat().st_size / 1e6:.1f} MB, {rounds} rounds")
+    for _ in range(rounds):
+        for name, (python, program) in programs.items():
+            figures[name].append(reading(python, program, profile))
     medians = {}
     for name, found in figures.items():
         seconds, size = ([one[key] for one in found] for key in ("seconds", "bytes"))
         medians[name] = (statistics.median(seconds), statistics.median(size))
         print(
-            f"{name:<16} {medians[name][0]:6.3f} s ({min(seconds):.3f}-{max(seconds):.3f})"
+            f"  {name:<16} {medians[name][0]:6.3f} s ({min(seconds):.3f}-{max(seconds):.3f})"
             f"  {medians[name][1] / 1e6:6.0f} MB beyond imports  {found[0]['found']:g}"
             f" {'ops' if name == 'jaxprof' else 'bytes of answer'}"
         )
     ours = medians["jaxprof"]
     if peer is None:
-        print(f"no xprof in {options.peer}: nothing to compare with (--peer PYTHON names one that has it)")
-        return int(ours[0] > SLOWEST_SECONDS)
+        return ours[0] > SLOWEST_SECONDS
     theirs = medians["xprof hlo_stats"]
     faster, memory = theirs[0] / ours[0], ours[1] / theirs[1]
     print(
-        f"{faster:.1f} times as fast (at least {FASTER_AT_LEAST:g}), "
+        f"  {faster:.1f} times as fast (at least {FASTER_AT_LEAST:g}), "
         f"{memory:.2f} of its memory (at most {MEMORY_AT_MOST:g})"
     )
-    return int(faster < FASTER_AT_LEAST or memory > MEMORY_AT_MOST)
+    return faster < FASTER_AT_LEAST or memory > MEMORY_AT_MOST
 
 
 if __name__ == "__main__":

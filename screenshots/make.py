@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from jaxprof.tui.app import JaxprofApp
 
 HERE = Path(__file__).resolve().parent
+ROOT = str(HERE.parent)
+HOME = f"/home/me/{'jaxprof':_<{max(0, len(ROOT) - len('/home/me/'))}}"
+"""Stands in the pictures for the folder of this checkout, as long as that: each text of a picture has a width."""
 SIZES = {"": (120, 40), "-80x24": (80, 24)}
 WORKLOADS = ("selu", "batch-matmul-mean", "mlp-train-step")
 PATIENCE_SECONDS = 120.0
@@ -62,52 +65,52 @@ for step, (x, y) in enumerate(batches(120)):
 
 def record(folder: Path) -> Path:
     """A finished session of several workloads, and of one sweep, in `folder`."""
-    from jaxprof.store import Library, LogWriter, new_header
-    from jaxprof.worker import Choice, Conductor, find_interpreter, plan_runs
+    from jaxprof.runner import PlanOptions, Scheduler, find_interpreter, plan_runs
+    from jaxprof.session.log import Library, LogWriter, new_header
     from jaxprof.workloads import built_in
-    from jaxprof.workloads.model import card
+    from jaxprof.workloads.model import workload_info
 
     header = new_header(command=["jaxprof", "run", *WORKLOADS])
     path = Library(folder / "sessions").new_path(header)
-    conductor = Conductor(LogWriter(header, path), find_interpreter(), lambda batch: None)
-    conductor.add(plan_runs([card(built_in(name)) for name in WORKLOADS], Choice(budget_seconds=1.0)))
-    conductor.run()
-    conductor.close()
+    scheduler = Scheduler(LogWriter(header, path), find_interpreter(), lambda batch: None)
+    scheduler.add(plan_runs([workload_info(built_in(name)) for name in WORKLOADS], PlanOptions(budget_seconds=1.0)))
+    scheduler.run()
+    scheduler.close()
     return path
 
 
 def record_sweep(folder: Path) -> Path:
     """A finished session of selu over a range of sizes."""
-    from jaxprof.store import Library, LogWriter, new_header
-    from jaxprof.worker import Choice, Conductor, find_interpreter, plan_runs
+    from jaxprof.runner import PlanOptions, Scheduler, find_interpreter, plan_runs
+    from jaxprof.session.log import Library, LogWriter, new_header
     from jaxprof.workloads import built_in
-    from jaxprof.workloads.model import card
+    from jaxprof.workloads.model import workload_info
 
     header = new_header(command=["jaxprof", "run", "selu", "--sweep", "n=1e2..1e7"])
     path = Library(folder / "sessions").new_path(header)
-    conductor = Conductor(LogWriter(header, path), find_interpreter(), lambda batch: None)
-    choice = Choice(sweep="n=1e2..1e7:6", variants=["jit"], budget_seconds=0.5, capture=False)
-    conductor.add(plan_runs([card(built_in("selu"))], choice))
-    conductor.run()
-    conductor.close()
+    scheduler = Scheduler(LogWriter(header, path), find_interpreter(), lambda batch: None)
+    choice = PlanOptions(sweep="n=1e2..1e7:6", variants=["jit"], budget_seconds=0.5, capture=False)
+    scheduler.add(plan_runs([workload_info(built_in("selu"))], choice))
+    scheduler.run()
+    scheduler.close()
     return path
 
 
 def record_program(folder: Path) -> Path:
     """The finished recording of a program."""
-    from jaxprof.store import Library, LogWriter, new_header
-    from jaxprof.worker import find_interpreter
-    from jaxprof.worker.program import Program
-    from jaxprof.worker.program_run import ProgramConductor
+    from jaxprof.runner import find_interpreter
+    from jaxprof.runner.program import ProgramCommand
+    from jaxprof.runner.program_run import ProgramScheduler
+    from jaxprof.session.log import Library, LogWriter, new_header
 
     (folder / "train.py").write_text(PROGRAM)
     header = new_header(command=["jaxprof", "script", "train.py"])
     path = Library(folder / "sessions").new_path(header)
-    program = Program(path="train.py", directory=str(folder))
-    conductor = ProgramConductor(LogWriter(header, path), find_interpreter(), lambda batch: None, program)
-    conductor.start()
-    conductor.run()
-    conductor.close()
+    program = ProgramCommand(path="train.py", directory=str(folder))
+    scheduler = ProgramScheduler(LogWriter(header, path), find_interpreter(), lambda batch: None, program)
+    scheduler.start()
+    scheduler.run()
+    scheduler.close()
     return path
 
 
@@ -127,7 +130,7 @@ class Camera:
         """Presses `keys`, lets the screen settle, and writes its picture."""
         await self.pilot.press(*keys)
         await self.pilot.pause(settle)
-        (HERE / f"{name}{self.suffix}.svg").write_text(self.app.export_screenshot(title="jaxprof"))
+        (HERE / f"{name}{self.suffix}.svg").write_text(self.app.export_screenshot(title="jaxprof").replace(ROOT, HOME))
         print(f"{name}{self.suffix}.svg")
 
 
@@ -138,6 +141,8 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     await camera.shoot("home", "1", settle=3.0)  # a few readings, so that the sparklines have a shape
     await camera.shoot("results", "3")
     await camera.shoot("detail", "down", "down", "enter")
+    await camera.pilot.press("escape", "g", "space", "down", "space")
+    await camera.shoot("compare", "c", settle=3.0)
     await camera.pilot.press("escape")
     await camera.shoot("hlo", "4", settle=3.0)
     await camera.shoot("hlo-text", "enter", settle=2.0)

@@ -6,9 +6,11 @@ And how many processes share the tests: half of what a test of an engine takes i
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 _MOST_PROCESSES = 4
 """Each imports the app, and some import jax; and tests of measuring want a core that is not taken by other tests."""
@@ -17,6 +19,15 @@ _MOST_PROCESSES = 4
 def pytest_configure(config: pytest.Config) -> None:
     """Lets children keep compiled bytecode: there are hundreds, and jax from its source takes each two seconds."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # Under nohup, or in the background of a script, signals are ignored, and what the tests start would inherit it.
+    for name in ("SIGINT", "SIGHUP", "SIGQUIT"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
+    # No example has to be quick on a machine that others use; and a test that is run once more is another object.
+    checks = [HealthCheck.differing_executors, HealthCheck.too_slow]
+    settings.register_profile("shared", deadline=None, suppress_health_check=checks)
+    settings.load_profile("shared")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
+from folding import fold
 from jaxprof import events as e
-from jaxprof.results.programs.derive import ProgramResult, program_result
-from jaxprof.session import Session, fold
+from jaxprof.analysis.programs.derive import ProgramResult, program_result
+from jaxprof.session import Session
 
 RUN = "r1"
 FOLDER = "/home/me/work"
@@ -23,14 +25,14 @@ HEADER = e.Header(
 )
 
 
-def at(line: int, function: str = "main", file: str = "train.py") -> dict[str, Any]:
+def at(line: int, function: str = "main", file: str = "train.py") -> e.SourceLocation:
     """A place in the program."""
-    return {"file": f"{FOLDER}/{file}", "line": line, "function": function}
+    return e.SourceLocation(f"{FOLDER}/{file}", line, function)
 
 
-def leaf(name: str, type_: str, **more: Any) -> dict[str, Any]:
+def leaf(name: str, type_: str, **more: Any) -> e.SignatureLeaf:
     """One argument of a signature."""
-    return {"name": name, "type": type_, "static": False, "weak_type": False, "sharding": "", **more}
+    return e.SignatureLeaf(name=name, type=type_, **more)
 
 
 def compiled(function: str = "step", reason_code: str = "first", *, line: int = 88, **more: Any) -> e.Compiled:
@@ -65,22 +67,59 @@ def shaped(count: int, function: str = "step", name: str = "x", **more: Any) -> 
     return rows
 
 
-def line(number: int, seconds: float, state: str, call: str = "", function: str = "main") -> dict[str, Any]:
-    """A line of the source in a stretch."""
-    return {**at(number, function), "seconds": seconds, "state": state, "call": call}
+_KINDS = {"device_busy": "compiled", "host_busy": "host", "waiting": "host"}
+
+
+def line(
+    number: int,
+    seconds: float,
+    state: str,
+    call: str = "",
+    function: str = "main",
+    *,
+    kind: str = "",
+    loop: int | None = 85,
+    under: int | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """A line of the source in a stretch: in a loop that begins at line `loop` and, where it is in a function that is
+    called there, `under` another line of it."""
+    place = asdict(at(under or number))
+    sites = [] if loop is None else [{**place, "call": call, "loop_line": loop, "last_line": 99}]
+    kind = kind or _KINDS.get(state, state)
+    return {
+        **asdict(at(number, function)),
+        "seconds": seconds,
+        "state": state,
+        "call": call,
+        "kind": kind,
+        **more,
+        "at": sites,
+    }
 
 
 def sampled(
     began: float, seconds: float, states: dict[str, float], lines: list[dict[str, Any]] | None = None
 ) -> e.ProgramSampled:
     """A stretch that begins `began` seconds after the program."""
+    told: list[e.SampledLine] = []
+    sites: list[e.LoopSite | None] = []
+    for one in lines or []:
+        around = [e.LoopSite(**site) for site in one.get("at", [])]
+        sites += [site for site in around if site not in sites]
+        told.append(
+            e.SampledLine(
+                **{name: value for name, value in one.items() if name != "at"}, sites=list(map(sites.index, around))
+            )
+        )
     return e.ProgramSampled(
         run=RUN,
         began_seconds=BEGAN + began,
         monotonic_seconds=BEGAN + began + seconds,
         samples=round(100 * seconds),
         states=states,
-        lines=lines or [],
+        lines=told,
+        sites=sites,
         own_seconds=0.004 * seconds,
     )
 
@@ -90,8 +129,10 @@ def steady(count: int, states: dict[str, float], lines: list[dict[str, Any]] | N
     return [sampled(second, 1.0, states, lines) for second in range(count)]
 
 
-def steps(count: int, each: float, number: int = 88, function: str = "main") -> e.StepsCounted:
-    """`count` steps of a loop, a few per cent apart."""
+def steps(
+    count: int, each: float, number: int = 85, function: str = "main", lines: dict[int, float] | None = None
+) -> e.StepsCounted:
+    """`count` steps of a loop, a few per cent apart; `lines`: the share of its seconds that a line of it takes."""
     intervals = [each * (1 + 0.02 * (index % 5 - 2)) for index in range(min(count, 100))]
     return e.StepsCounted(
         run=RUN,
@@ -100,6 +141,9 @@ def steps(count: int, each: float, number: int = 88, function: str = "main") -> 
         count=count,
         seconds=count * each,
         intervals_seconds=intervals,
+        lines=[
+            e.TimedLine(line=line, seconds=share * count * each, hits=count) for line, share in (lines or {}).items()
+        ],
     )
 
 
@@ -113,8 +157,7 @@ def arrays(counts: list[int], size: int = 1024) -> list[e.Event]:
 
 def copies(direction: str, count: int, source: str = "guard", **more: Any) -> e.TransfersSeen:
     """Copies in one direction."""
-    row = {"direction": direction, "count": count, "bytes": None, "seconds": None, "source": source, **more}
-    return e.TransfersSeen(run=RUN, rows=[row])
+    return e.TransfersSeen(run=RUN, rows=[e.CopiesSeen(direction=direction, count=count, source=source, **more)])
 
 
 def program(
@@ -126,7 +169,7 @@ def program(
 ) -> list[e.Event]:
     """A whole program around what was seen `inside`; with `wall` None it was cut off."""
     made: list[e.Event] = [
-        e.RunPlanned(run=RUN, workload=argv[0], variant="program", how="program", device="host"),
+        e.RunPlanned(run=RUN, spec=e.RunSpec(workload=argv[0], variant="program", how="program", device="host")),
         e.WorkerStarted(run=RUN, pid=100, python="/usr/bin/python3", monotonic_seconds=BEGAN),
         e.ProgramStarted(run=RUN, argv=list(argv), how="script", directory=FOLDER, monotonic_seconds=BEGAN + 0.05),
         *inside,
@@ -175,7 +218,7 @@ def cut_off() -> Session:
 def without_jax() -> Session:
     """A program that ended with an exception before it imported jax."""
     message = "the program never imported jax: nothing of it was recorded"
-    return session(argv=("hello.py",), wall=0.2, exit_code=1, notes=[{"code": "no_jax", "message": message}])
+    return session(argv=("hello.py",), wall=0.2, exit_code=1, notes=[e.Note("no_jax", message)])
 
 
 def training() -> Session:
@@ -184,7 +227,7 @@ def training() -> Session:
     compiling = {"trace": 0.15, "lower": 0.08, "compile": 0.6, "device_busy": 0.12, "data": 0.05}
     training = {"compile": 0.1, "device_busy": 0.62, "host_busy": 0.1, "data": 0.08, "waiting": 0.1}
     lines = [
-        line(91, 0.4, "device_busy", "float()"),
+        line(91, 0.4, "device_busy", "float()", kind="sync"),
         line(88, 0.22, "device_busy", "step"),
         line(86, 0.08, "data", "next()"),
     ]
@@ -195,12 +238,12 @@ def training() -> Session:
         *(sampled(5.1 + second, 1.0, training, lines) for second in range(15)),
         *shaped(33, cache="off", compile_seconds=0.1),
         compiled("init", line=70, cache="off", compile_seconds=0.4, defined_at=at(9, "")),
-        *(compiled(name, line=72, op_by_op=True, cache="off", operations=1, defined_at={}, library=True,
+        *(compiled(name, line=72, op_by_op=True, cache="off", operations=1, defined_at=e.NOWHERE, library=True,
                    compile_seconds=0.01, lower_seconds=0.002, trace_seconds=None) for name in ("add", "mul", "sin")),
-        steps(2400, 6.2e-3),
+        steps(2400, 6.2e-3, 85, lines={91: 0.5, 88: 0.4, 86: 0.1}),
         *arrays([40, 60, 61, 61, 60, 61]),
         copies("host_to_device", 2400, bytes=9_830_400),
-        copies("host_to_device", 14, "samples", seconds=0.14, **at(88)),
+        copies("host_to_device", 14, "samples", seconds=0.14, **asdict(at(88))),
         wall=20.4,
-        notes=[{"code": "threads", "message": "2 other threads ran: the time line is that of the main thread."}],
+        notes=[e.Note("threads", "2 other threads ran: the time line is that of the main thread.")],
     )  # fmt: skip

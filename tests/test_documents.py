@@ -53,6 +53,7 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert (document.parent / target).exists(), target
 
 
+@pytest.mark.skipif(not (ROOT / ".ci").is_dir(), reason="the checks are not part of a source distribution")
 def test_the_readmes_test_command_is_what_ci_runs() -> None:
     (command,) = re.findall(r"^python3 -m venv .*pytest$", (ROOT / "README.md").read_text(), re.MULTILINE)
     assert command in (ROOT / ".ci" / "run").read_text()
@@ -72,3 +73,51 @@ def test_every_key_of_the_json_is_documented() -> None:
         for phase in run["phases"].values():
             keys |= set(phase)
     assert keys - known == set()
+
+
+def test_every_page_is_in_the_sites_navigation() -> None:
+    """mkdocs says the same, where it is installed (`.ci/package`); so do the tests without it."""
+    pages = set(re.findall(r"([\w-]+\.md)", (ROOT / "mkdocs.yml").read_text().partition("\nnav:")[2]))
+    assert pages == {path.name for path in (ROOT / "docs").glob("*.md")}
+
+
+def test_the_pages_link_only_to_pages() -> None:
+    """Links out of the folder lead somewhere in the repository, and nowhere on the site."""
+    for page in (ROOT / "docs").glob("*.md"):
+        outside = [target for target in _LINK.findall(page.read_text()) if target.startswith("..")]
+        assert outside == [], page.name
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda path: path.name)
+def test_anchors_are_headings(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", page.read_text()):
+        headings = re.findall(r"^#+ (.+)$", (page.parent / (target or page.name)).read_text(), re.MULTILINE)
+        known = {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+        assert anchor in known, f"{page.name}: {target}#{anchor}"
+
+
+def test_the_files_that_contributing_names_are_there() -> None:
+    folders = ("src", "tests", "docs")
+    files = {path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*.*")}
+    files |= {Path("CHANGELOG.md")}
+    names = {path.name for path in files}
+    for named in re.findall(r"`([\w/]+\.(?:py|md))`", (ROOT / "CONTRIBUTING.md").read_text()):
+        if "/" not in named:
+            assert named in names, named
+        else:
+            assert {Path(named), Path("src/jaxprof", named)} & files, named
+
+
+def test_a_way_through_the_code_names_as_many_files_as_it_counts() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    ways = re.findall(r"^- \*\*.+\*\* \((\d+) files\)\.((?:.|\n(?!- |\n))*)", text, re.MULTILINE)
+    assert len(ways) == 3
+    for count, way in ways:
+        assert len(set(re.findall(r"`([\w/]+\.py)`", way))) == int(count) <= 16
+
+
+def test_pictures_show_no_path_of_the_machine_that_made_them() -> None:
+    pictures = sorted((ROOT / "screenshots").glob("*.svg"))
+    checkouts = {path for picture in pictures for path in re.findall(r">(/[^<>]*)/src/jaxprof/", picture.read_text())}
+    assert checkouts, "the HLO screen shows where an instruction comes from"
+    assert {path for path in checkouts if not path.startswith("/home/me/")} == set()

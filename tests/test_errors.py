@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from jaxprof.errors import JaxprofError, unknown_name
+from pathlib import Path
+
+from jaxprof.errors import JaxprofError, missing_file, unknown_name
 
 
 def test_both_halves_are_in_the_text() -> None:
@@ -9,9 +11,17 @@ def test_both_halves_are_in_the_text() -> None:
 
 
 def test_unknown_name_names_the_near_ones() -> None:
-    assert "matmul" in unknown_name("workload", "matmull", ["matmul", "selu"]).mend
+    assert "matmul" in unknown_name("workload", "matmull", ["matmul", "selu"]).hint
 
 
 def test_unknown_name_lists_all_when_none_is_near() -> None:
-    assert unknown_name("workload", "zzz", ["matmul", "selu"]).mend == "Known: matmul, selu."
-    assert "no workload" in unknown_name("workload", "zzz", []).mend
+    assert unknown_name("workload", "zzz", ["matmul", "selu"]).hint == "Known: matmul, selu."
+    assert "no workload" in unknown_name("workload", "zzz", []).hint
+
+
+def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "train.py").touch()
+    assert missing_file(tmp_path / "trian.py").hint == "In that folder there is: train.py."
+    assert missing_file(tmp_path / "zzzzzzzz").hint == f"The folder is {tmp_path}."
+    assert missing_file(tmp_path / "models" / "train.py").hint == f"There is no folder {tmp_path / 'models'} either."
+    assert missing_file("with\0nul").what == "there is no file with\0nul"

@@ -6,15 +6,20 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jaxprof.store import LogWriter
+import program_events
+from jaxprof.session.log import LogWriter
 from report import sessions
 
 SOURCE = Path(__file__).parents[1] / "src"
 WATCHED = ("jax", "jaxlib", "scipy", "textual", "numpy", "msgspec", "psutil", "pynvml")
 HEAVY = {"jax", "jaxlib", "scipy", "textual"}
+
+OTHERS = ("engine", "runner", "recorder", "devices", "tui", "trace.xspace", "trace.imported")
+"""Packages and files of ours that looking at a file has no use for."""
 
 PROBE = """
 import json, os, sys
@@ -24,11 +29,24 @@ try:
     main(sys.argv[1:])
 except SystemExit as ended:
     code = ended.code
-print(json.dumps({"code": int(code), "modules": sorted({name.split(".")[0] for name in sys.modules})}), file=out)
+own = sorted(name for name in sys.modules if name.startswith("jaxprof."))
+packages = sorted({name.split(".")[0] for name in sys.modules})
+print(json.dumps({"code": int(code), "modules": packages, "own": own}), file=out)
 """
 
 
 def modules_after(script: str, *words: str) -> set[str]:
+    """Which of the packages of others that are watched were imported."""
+    return set(_said(script, *words)["modules"]) & set(WATCHED)
+
+
+def own_modules_after(*words: str) -> list[str]:
+    """Which of our modules a command has imported."""
+    found: list[str] = _said(PROBE, *words)["own"]
+    return found
+
+
+def _said(script: str, *words: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", script, *words],
         capture_output=True,
@@ -37,9 +55,9 @@ def modules_after(script: str, *words: str) -> set[str]:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    said: dict[str, Any] = json.loads(done.stdout)
     assert said["code"] == 0, done.stderr
-    return set(said["modules"]) & set(WATCHED)
+    return said
 
 
 @pytest.fixture
@@ -79,6 +97,65 @@ def test_looking_at_a_file_imports_no_jax_and_no_textual(words: tuple[str, ...],
     assert not found & HEAVY
 
 
+@pytest.fixture
+def hlo_file(tmp_path: Path) -> Path:
+    path = tmp_path / "m.hlo"
+    path.write_text(sessions.HLO)
+    return path
+
+
+@pytest.fixture
+def program_file(tmp_path: Path) -> Path:
+    path = tmp_path / "program.jaxprof"
+    writer = LogWriter(program_events.HEADER, path)
+    for event in program_events.program():
+        writer.append(event)
+    writer.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [
+        (("sessions",), 32),
+        (("show", "FILE"), 105),
+        (("show", "FILE", "--format", "json"), 160),
+        (("show", "FILE", "--kernels"), 95),
+        (("show", "PROGRAM"), 105),
+        (("hlo", "FILE"), 105),
+        (("hlo", "FILE", "--kernels"), 115),
+        (("hlo", "HLO"), 90),
+        (("hlo", "HLO", "--kernels"), 90),
+        (("hlo", "HLO", "--format", "json"), 95),
+    ],
+)
+def test_looking_at_a_file_loads_what_it_needs(
+    words: tuple[str, ...], most: int, session_file: Path, hlo_file: Path, program_file: Path
+) -> None:
+    """Neither what runs, measures, draws or compiles, nor the readers of other files. `most` is what is loaded today
+    with some room: whoever needs more of it sees here what a command begins to load."""
+    files = {"FILE": session_file, "HLO": hlo_file, "PROGRAM": program_file}
+    found = own_modules_after(*(str(files.get(word, word)) for word in words))
+    unwanted = [name for name in found for other in OTHERS if f"{name}.".startswith(f"jaxprof.{other}.")]
+    assert unwanted == []
+    assert len(found) <= most, found
+
+
+def test_a_session_without_hlo_needs_no_reader_of_it_and_one_without_samples_no_numpy(program_file: Path) -> None:
+    assert not [name for name in own_modules_after("show", str(program_file)) if name.startswith("jaxprof.hlo.read.")]
+    assert modules_after(PROBE, "show", str(program_file)) == {"msgspec"}
+
+
+def test_a_list_of_sessions_folds_none_and_makes_only_the_events_that_it_shows(session_file: Path) -> None:
+    found = own_modules_after("sessions")
+    assert not {"jaxprof.session.fold", "jaxprof.events.captures", "jaxprof.events.programs"} & set(found)
+
+
+def test_hlo_in_a_file_needs_neither_sessions_nor_numpy(hlo_file: Path) -> None:
+    assert modules_after(PROBE, "hlo", str(hlo_file), "--kernels") == set()
+    assert not [name for name in own_modules_after("hlo", str(hlo_file)) if name.startswith("jaxprof.session")]
+
+
 IMPORTS = """
 import json, sys
 from importlib import import_module
@@ -93,7 +170,7 @@ def test_the_package_itself_costs_nothing() -> None:
 
 
 def test_the_process_that_draws_never_has_jax() -> None:
-    assert not modules_after(IMPORTS, "jaxprof.tui.app", "jaxprof.worker") & {"jax", "jaxlib", "scipy"}
+    assert not modules_after(IMPORTS, "jaxprof.tui.app", "jaxprof.runner") & {"jax", "jaxlib", "scipy"}
 
 
 def test_the_first_frame_does_not_wait_for_numpy() -> None:
@@ -101,12 +178,12 @@ def test_the_first_frame_does_not_wait_for_numpy() -> None:
 
 
 def test_the_engine_has_the_standard_library_numpy_and_jax_only() -> None:
-    own = {"jaxprof.engine.main", "jaxprof.measure"}
+    own = {"jaxprof.engine.main", "jaxprof.engine.measure"}
     assert not modules_after(IMPORTS, *sorted(own)) & {"msgspec", "textual", "scipy", "psutil", "pynvml"}
 
 
 def test_the_client_does_not_load_jax() -> None:
-    assert not modules_after(IMPORTS, "jaxprof.worker", "jaxprof.api", "jaxprof.results.kernels") & HEAVY
+    assert not modules_after(IMPORTS, "jaxprof.runner", "jaxprof.api", "jaxprof.analysis.measured") & HEAVY
 
 
 def test_recording_a_short_program_imports_no_numpy_and_no_textual(tmp_path: Path) -> None:

@@ -34,6 +34,20 @@ def test_bytes(value: float | None, text: str) -> None:
     assert units.bytes_(value) == text
 
 
+@pytest.mark.parametrize(
+    ("figures", "text"),
+    [
+        ((6.9, 6.8, 7.0), "6.9× (6.8-7.0)"),
+        ((6.884, 6.861, 6.931), "6.88× (6.86-6.93)"),
+        ((6.9, None, 7.0), "6.9×"),
+        ((2.0, 2.0, 2.0), "2.00× (2.00-2.00)"),
+        ((1 / 31_000, 1 / 32_000, 1 / 30_000), "1/31k× (1/32k-1/30k)"),
+    ],
+)
+def test_a_ratio_with_its_interval(figures: tuple[float, float | None, float | None], text: str) -> None:
+    assert units.ratio_interval(*figures) == text
+
+
 def test_scaled_rates_and_counts() -> None:
     assert units.scaled(812e9, "B/s") == "812 GB/s"
     assert units.scaled(42) == "42"

@@ -6,24 +6,51 @@ The public names are loaded when they are first used, so that `import jaxprof` c
 from __future__ import annotations
 
 from jaxprof.lazy import lazy_names
+from jaxprof.version import __version__
 
-TYPE_CHECKING = False  # `typing` itself would be half of what it costs to begin recording a program
+TYPE_CHECKING = False  # importing `typing` would take half of the time that starting a recording takes
 if TYPE_CHECKING:
-    from jaxprof.api import Recording, Session, load, profile, record
-    from jaxprof.workloads.user import workload
+    from jaxprof.api.hlo import load_hlo
+    from jaxprof.api.profiling import profile
+    from jaxprof.api.recording import Recording, record
+    from jaxprof.api.session import Session, load
+    from jaxprof.errors import FileRefusedError, JaxprofError, StorageError, UsageError
+    from jaxprof.workloads.decorator import workload
 
-__version__ = "0.1.0"
-
-__all__ = ["Recording", "Session", "__version__", "load", "profile", "record", "workload"]
+__all__ = [
+    "FileRefusedError",
+    "JaxprofError",
+    "Recording",
+    "Session",
+    "StorageError",
+    "UsageError",
+    "__version__",
+    "load",
+    "load_hlo",
+    "profile",
+    "record",
+    "workload",
+]
 
 _HOME = {
+    "FileRefusedError": "errors",
+    "JaxprofError": "errors",
     "Recording": "api.recording",
     "Session": "api.session",
+    "StorageError": "errors",
+    "UsageError": "errors",
     "load": "api.session",
+    "load_hlo": "api.hlo",
     "load_ipython_extension": "api.magics",
     "profile": "api.profiling",
     "record": "api.recording",
-    "workload": "workloads.user",
+    "workload": "workloads.decorator",
 }
 
-__getattr__ = lazy_names("jaxprof", _HOME)
+if not TYPE_CHECKING:  # a wrong name is an error for a type checker
+    __getattr__ = lazy_names("jaxprof", _HOME)
+
+
+def __dir__() -> list[str]:
+    """Only the public names, so that completion and `help` show just those."""
+    return sorted(__all__)

@@ -1,51 +1,99 @@
-"""The one error base: what failed, and what mends it.
+"""The one error base: what failed, and what to do about it.
 
-Every error that a user can meet derives from `JaxprofError`, so that one boundary (the command line, or the app)
+Every error that a user can see derives from `JaxprofError`, so that one boundary (the command line, or the app)
 can catch it and show both halves. Nothing here prints or exits.
 """
 
 from __future__ import annotations
 
+import os
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+_FILE_ENDINGS: Final = (
+    ".jaxprof", ".py", ".hlo", ".txt", ".mlir", ".pb", ".pbtxt", ".json", ".gz", ".csv", ".md",
+)  # fmt: skip
+"""Endings that no workload, module or kept session is called by."""
+_MOST_COMPARED: Final = 2000
+"""How many files of a folder are compared with a misspelt name: 20 ms."""
 
 
 class JaxprofError(Exception):
     """Something that the user can act on.
 
-    `what` says what failed and on what; `mend` says what to do about it, and may be empty.
+    `what` says what failed and on what; `hint` says what to do about it, and may be empty.
     """
 
-    def __init__(self, what: str, mend: str = "") -> None:
-        super().__init__(what, mend)
+    def __init__(self, what: str, hint: str = "") -> None:
+        super().__init__(what, hint)
         self.what = what
-        self.mend = mend
+        self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.what}\n{self.mend}" if self.mend else self.what
+        return f"{self.what}\n{self.hint}" if self.hint else self.what
 
 
 class UsageError(JaxprofError):
-    """The request itself is wrong: an unknown name, a value that cannot be read. Exit code 2."""
+    """The request itself is wrong: an unknown name, an unreadable value. Exit code 2."""
 
 
 class FileRefusedError(JaxprofError):
     """A file that is not what it should be: another format, a newer major version, empty. Exit code 2."""
 
 
+class HloError(FileRefusedError):
+    """The input is not HLO, or none of it can be read. The error names what it seems to be."""
+
+
+class MissingFileError(FileRefusedError, UsageError):
+    """There is nothing at a path: the request names a wrong file, and the file is refused. Exit code 2."""
+
+
 class StorageError(JaxprofError):
-    """A session could not be written: disk full, a read-only folder. The measuring goes on in memory."""
+    """A session could not be written: disk full, a read-only folder. Measuring continues in memory."""
 
 
 class WorkerError(JaxprofError):
-    """The engine's process could not be started, or ended otherwise than by finishing its run."""
+    """The engine's process did not start, or ended before its run was finished."""
+
+
+class DoesNotFitError(JaxprofError):
+    """What was asked for needs more memory than is free."""
+
+
+def is_path(word: str) -> bool:
+    """Whether `word`, at which there is no file, was meant as a path: it has a folder or a file's ending."""
+    return "/" in word or os.sep in word or word.startswith("~") or word.endswith(_FILE_ENDINGS)
+
+
+def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
+    """The error for a path at which there is nothing. Its hint names similar files, or the folder that was searched."""
+    place = os.path.abspath(os.path.expanduser(path))
+    folder, name = os.path.split(place)
+    what = f"there is no file {os.fspath(path)}"
+    try:
+        names = list(islice(os.listdir(folder), _MOST_COMPARED))
+    except (OSError, ValueError):
+        return MissingFileError(what, f"There is no folder {folder} either.")
+    near = get_close_matches(name, names, n=3, cutoff=0.5)
+    return MissingFileError(
+        what, f"In that folder there is: {', '.join(near)}." if near else f"The folder is {folder}."
+    )
+
+
+def not_found(kind: str, word: str, known: Iterable[str]) -> UsageError:
+    """The error for a `word` that can be a path or the name of a `kind`: a missing file if it was meant as a path, else
+    an unknown name. Every command decides this here."""
+    return missing_file(word) if is_path(word) else unknown_name(kind, word, known)
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
-    """The error for a `name` that no `kind` (workload, variant, device...) has, naming the near ones, or all."""
+    """The error for an unknown `name` of a `kind` (workload, variant, device...). Its hint lists similar names, or all
+    names."""
     choices = sorted(set(known))
     near = get_close_matches(name.lower(), choices, n=3, cutoff=0.5)
     if near:

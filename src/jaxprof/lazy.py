@@ -1,6 +1,6 @@
-"""Names of a package that are loaded when they are first used: what is not used costs its start nothing.
+"""Load a package's names on first use, so that unused names cost nothing at start-up.
 
-Nothing is imported here, `typing` neither: a user's program that is recorded waits for it.
+This module imports nothing, not even `typing`: a recorded program waits for its import.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def lazy_names(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package whose names are those of `home`, each in the module that stands there."""
+    """A package's `__getattr__`. `home` maps each name to the module that defines it."""
 
     def load(name: str) -> Any:
         if name not in home:

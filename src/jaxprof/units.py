@@ -1,7 +1,7 @@
 """Quantities as text: one way to write a time, a size, a rate and a ratio, for every screen and report.
 
 Unknown is `None`, and shown as a dash, never as 0. Scales change at 1000 (times, rates, counts) or at 1024 (bytes),
-and four significant digits are the most that a noisy machine deserves.
+and no more than four significant digits are shown, because timings on real machines are noisy.
 """
 
 from __future__ import annotations
@@ -83,12 +83,26 @@ def percent(fraction: float | None, significant: int = 2) -> str:
 
 
 def ratio(value: float | None, significant: int = 2) -> str:
-    """A speed-up: `6.9×`, `28×`, `0.46×`; a thousandth and less as a fraction: `1/31k×`."""
+    """A speed-up: `6.9×`, `28×`, `0.46×`; below a thousandth, as a fraction: `1/31k×`."""
     if value is None or math.isnan(value):
         return UNKNOWN
     if 0 < value < 0.001:
         return f"1/{scaled(1 / value, significant=significant).replace(' ', '')}×"
     return f"{_digits(value, max(significant, len(str(int(abs(value))))))}×"
+
+
+def ratio_interval(value: float, low: float | None, high: float | None) -> str:
+    """A ratio with its interval: `6.9× (6.8-7.0)`; a third digit where the bounds look equal at two.
+
+    Without bounds, the ratio alone.
+    """
+    if low is None or high is None:
+        return ratio(value)
+    for significant in (2, 3):
+        lowest, highest = (ratio(bound, significant).removesuffix("×") for bound in (low, high))
+        if lowest != highest:
+            break
+    return f"{ratio(value, significant)} ({lowest}-{highest})"
 
 
 def integer(value: float | None) -> str:

@@ -11,8 +11,8 @@ import pytest
 
 import jaxprof
 from jaxprof.api.magics import call_of
+from jaxprof.engine.measure import inprocess
 from jaxprof.errors import UsageError
-from jaxprof.measure import inprocess
 
 IPython = pytest.importorskip("IPython")
 
@@ -22,7 +22,7 @@ def shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
     from IPython.core.interactiveshell import InteractiveShell
 
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
-    monkeypatch.setattr(inprocess, "RunRequest", functools.partial(inprocess.RunRequest, capture=False))
+    monkeypatch.setattr(inprocess, "RunSpec", functools.partial(inprocess.RunSpec, capture=False))
     made = InteractiveShell()
     made.run_line_magic("load_ext", "jaxprof")
     made.run_cell("import jax, jax.numpy as jnp\ndef step(x, n=2):\n    return jnp.tanh(x) * n\nx = jnp.ones(8)")
@@ -53,6 +53,7 @@ def test_the_session_of_a_line_is_shown_as_text_and_as_html(shell: Any) -> None:
 def test_a_cell_is_recorded_and_stays_as_it_is(shell: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "cell.jaxprof"
     cell = "jitted = jax.jit(step)\nfor size in (3, 4):\n    last = jitted(jnp.ones(size))\nprint('done')\nlast.shape"
+    shell.execution_count = 2  # as in a notebook, which counts the cells
     assert shell.run_cell(f"%%jaxprof {path}\n{cell}").success
     shown = capsys.readouterr().out
     assert "done" in shown
@@ -62,6 +63,10 @@ def test_a_cell_is_recorded_and_stays_as_it_is(shell: Any, tmp_path: Path, capsy
     assert program is not None
     assert program.started is not None
     assert program.started.how == "cell"
+    assert program.started.argv == ["In [2]"]
+    steps = [row for row in program.compiled if row.function == "step"]
+    assert {(row.called_from.file, row.called_from.line) for row in steps} == {("In [2]", 4)}
+    assert {row.defined_at.file for row in steps} == {"In [1]"}
     assert sum(row.count for row in program.compiled if row.function == "step") == 2
     assert shell.user_ns["last"].shape == (4,)
 
@@ -108,4 +113,4 @@ def test_a_call_is_taken_apart(text: str, args: tuple[int, ...], name: str) -> N
 def test_what_is_no_call_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         call_of(text, {"f": len, "x": []})
-    assert "%jaxprof step" in refused.value.mend
+    assert "%jaxprof step" in refused.value.hint

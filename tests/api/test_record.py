@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import jaxprof
-from jaxprof.api.processes import JobProcess, file_for, job_process
+from jaxprof import events as e
+from jaxprof.api.program_log import JobProcess, file_for, job_process
+from jaxprof.api.recording import Cell
 from jaxprof.errors import StorageError, UsageError
+from jaxprof.report.json import to_dict
+from jaxprof.report.text import to_text
+from jaxprof.session.log.library import read_entry
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = """
@@ -95,7 +102,7 @@ def test_a_function_is_measured_before_jax_cleans_up(tmp_path: Path) -> None:
     session = jaxprof.load(tmp_path / "run.jaxprof")
     measured = session.runs["r2"]
     assert (measured.plan.workload, measured.status) == ("train.py:step", "ok"), measured.error
-    assert measured.plan.arguments == ["f32[3]"]
+    assert measured.plan.arguments == ("f32[3]",)
     assert measured.samples("run")
     assert the_program(session)["step"] == 2  # what measuring compiles is not the program's
 
@@ -116,7 +123,7 @@ def test_the_recording_refuses_no_program_a_child_and_a_fork(tmp_path: Path) -> 
     """
     done = run_program(tmp_path, text)
     assert done.returncode == 0, done.stderr
-    assert "written by the parent process" in done.stdout
+    assert "the parent process writes" in done.stdout
     assert [path.name for path in tmp_path.glob("*.jaxprof")] == ["run.jaxprof"]
     session = jaxprof.load(tmp_path / "run.jaxprof")
     assert (session.complete, session.runs["r1"].status, session.notices) == (True, "ok", [])
@@ -131,6 +138,46 @@ def test_each_process_of_a_job_writes_its_own_file(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.glob("*.jaxprof")) == ["run.process0.jaxprof", "run.process1.jaxprof"]
     header = jaxprof.load(tmp_path / "run.process1.jaxprof").header
     assert (header.process_index, header.process_count) == (1, 2)
+
+
+JOB = """
+    import sys
+    import jaxprof
+    recording = jaxprof.record("run.jaxprof")
+    import jax
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"127.0.0.1:{sys.argv[1]}", 2, int(sys.argv[2]))
+    jax.jit(lambda x: x + 1)(1.0)
+    print(recording.path)
+"""
+
+
+def test_a_job_that_jax_numbers_later_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(textwrap.dedent(JOB))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "JAX_PLATFORMS": "cpu"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "train.py", port, str(index)],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for index in range(2)
+    ]
+    said = [process.communicate(timeout=100) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    for index, (path, _) in enumerate(said):
+        session = jaxprof.load(tmp_path / path.strip())
+        assert (session.header.process_index, session.header.process_count) == (0, 1)  # nobody knew
+        assert (session.process_index, session.process_count) == (index, 2)
+        entry = read_entry(tmp_path / path.strip())
+        assert (entry.process_index, entry.process_count) == (index, 2)
+        assert to_dict(session)["session"]["process_index"] == index
+        assert f"process {index} of 2" in to_text(session)
 
 
 def test_two_processes_that_nobody_numbered_do_not_write_one_file(tmp_path: Path) -> None:
@@ -163,7 +210,7 @@ def test_a_file_has_its_process_in_its_name() -> None:
 def test_a_second_recording_is_refused_while_the_first_goes_on(tmp_path: Path) -> None:
     with jaxprof.record(tmp_path / "one.jaxprof") as recording:
         assert recording.active
-        with pytest.raises(UsageError, match=r"recorded already, into .*one\.jaxprof"):
+        with pytest.raises(UsageError, match=r"already being recorded, into .*one\.jaxprof"):
             jaxprof.record(tmp_path / "two.jaxprof")
     assert not (tmp_path / "two.jaxprof").exists()
     with jaxprof.record(tmp_path / "two.jaxprof"):
@@ -177,7 +224,7 @@ def test_an_existing_file_is_kept_unless_it_may_be_replaced(tmp_path: Path) -> N
     with jaxprof.record(path):
         pass
     before = path.read_bytes()
-    with pytest.raises(StorageError, match="there already"):
+    with pytest.raises(StorageError, match="already exists"):
         jaxprof.record(path)
     assert path.read_bytes() == before
     with jaxprof.record(path, replace=True):
@@ -223,10 +270,10 @@ def test_a_window_joins_the_session_and_leaves_no_folder(tmp_path: Path) -> None
 
 
 def test_under_jaxprof_script_the_line_does_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "jaxprof.program.launch", sys)
+    monkeypatch.setitem(sys.modules, "jaxprof.recorder.launch", sys)
     with jaxprof.record(tmp_path / "run.jaxprof") as recording:
         assert not recording.active
-        assert "jaxprof script records this program already" in recording.note
+        assert "jaxprof script is already recording this program" in recording.note
     assert not list(tmp_path.iterdir())
 
 
@@ -236,3 +283,11 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> No
         jaxprof.record(tmp_path / "file" / "run.jaxprof")
     with jaxprof.record(tmp_path / "run.jaxprof") as recording:
         assert recording.active
+
+
+def test_places_in_a_cell_have_its_name() -> None:
+    cell = Cell("In [2]", {"/tmp/17.py": "In [1]"}.__getitem__)
+    place, known = e.SourceLocation("/tmp/17.py", 3, "f"), e.SourceLocation("In [1]", 3, "f")
+    assert cell.named(e.Compiled(function="f", called_from=place)) == e.Compiled(function="f", called_from=known)
+    copied = e.CopiesSeen(direction="host_to_device", file="/tmp/17.py", line=3)
+    assert cell.named(e.TransfersSeen(rows=[copied])) == e.TransfersSeen(rows=[replace(copied, file="In [1]")])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
-from jaxprof.store import LogWriter
+from jaxprof.session.log import LogWriter
 from report import sessions
 
 

@@ -5,16 +5,16 @@ import json
 import pytest
 
 from cli.calling import Caller
-from jaxprof.cli import devices
+from jaxprof.cli import device_selection as devices
+from jaxprof.devices.inventory.machine import Device
 from jaxprof.errors import UsageError, WorkerError
-from jaxprof.telemetry.devices import Device
-from jaxprof.worker import Interpreter, find_interpreter
+from jaxprof.runner import Interpreter, find_interpreter
 
 WITHOUT_JAX = Interpreter("/usr/bin/python3", None, "a test")
 GPUS = (
     Device(id="cuda:0", platform="cuda", kind="NVIDIA H100", uuid="GPU-1", used_by_jax=True),
     Device(id="cpu:0", platform="cpu", used_by_jax=True),
-    Device(id="nvidia:1", platform="cuda", used_by_jax=False, reason="no CUDA plugin", mend="pip install jax[cuda12]"),
+    Device(id="nvidia:1", platform="cuda", used_by_jax=False, reason="no CUDA plugin", hint="pip install jax[cuda12]"),
 )
 
 
@@ -28,7 +28,7 @@ def test_the_cpu_is_listed_with_its_readings(call: Caller) -> None:
 
 
 def test_without_jax_the_machine_is_listed_all_the_same(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxprof.worker.find_interpreter", lambda path: WITHOUT_JAX)
+    monkeypatch.setattr("jaxprof.runner.find_interpreter", lambda path: WITHOUT_JAX)
     said = call("devices")
     assert said.code == 0
     assert "has no jax" in said.err
@@ -56,4 +56,21 @@ def test_gpu_means_cuda_and_an_unused_device_says_why(monkeypatch: pytest.Monkey
     with pytest.raises(UsageError, match="no CUDA plugin"):
         devices.choose(["nvidia:1"], WITHOUT_JAX)
     with pytest.raises(UsageError, match="unknown device"):
-        devices.choose(["tpu:0"], WITHOUT_JAX)
+        devices.choose(["cuda:7"], WITHOUT_JAX)
+
+
+def test_a_kind_of_device_that_is_not_there_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = Device(id="cpu:0", platform="cpu", used_by_jax=True)
+    unused = [device for device in GPUS if device.used_by_jax is not True]
+    monkeypatch.setattr(devices, "find_all", lambda interpreter: ((cpu, *unused), ""))
+    with pytest.raises(UsageError) as raised:
+        devices.choose(["gpu:0"], WITHOUT_JAX)
+    assert "no gpu that JAX uses: nvidia:1 (cuda): no CUDA plugin" in raised.value.what
+    assert raised.value.hint == "pip install jax[cuda12]"
+    with pytest.raises(UsageError, match="no tpu: the PCI bus shows none, and the jax of /usr/bin/python3 sees cpu:0"):
+        devices.choose(["tpu"], WITHOUT_JAX)
+    monkeypatch.setattr(devices, "find_all", lambda interpreter: ((cpu,), "/usr/bin/python3 has no jax"))
+    with pytest.raises(UsageError, match=r"this machine has no gpu: .* and /usr/bin/python3 has no jax"):
+        devices.choose(["gpu:1"], WITHOUT_JAX)
+    with pytest.raises(UsageError, match="unknown device 'banana'"):
+        devices.choose(["banana"], WITHOUT_JAX)

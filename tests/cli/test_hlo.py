@@ -7,8 +7,13 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
+from jaxprof.cli.commands import hlo as hlo_command
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.store import LogWriter
+from jaxprof.cli.hlo_target import TargetModule
+from jaxprof.errors import UsageError
+from jaxprof.hlo.open.stages import ModuleStages
+from jaxprof.report.kernel_list import KernelOptions
+from jaxprof.session.log import LogWriter
 from report import sessions
 
 
@@ -71,8 +76,52 @@ def test_a_device_that_is_not_known_is_refused_with_the_near_ones(call: Caller) 
     assert "h100" in said.err
 
 
+def test_a_program_without_optimised_hlo_is_no_empty_page() -> None:
+    with pytest.raises(UsageError, match="no optimised HLO"):
+        hlo_command._view(
+            [TargetModule(ModuleStages("r1", "r1", {"jaxpr": lambda: "{ lambda ; . let in () }"}))],
+            "kernels",
+            KernelOptions(),
+        )
+
+
+@pytest.mark.parametrize("name", ["mi300x", "mi355x", "gb200"])
+def test_a_device_that_is_known_and_cannot_be_compiled_for_says_why(call: Caller, name: str) -> None:
+    said = call("hlo", "selu", "--for", f"{name}:8")
+    assert said.code == ExitCode.USAGE
+    assert "cannot be compiled for" in said.err
+    assert ("ROCm" if name.startswith("mi") else "figures") in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--mesh", "data=8"], "--for h100:8"),
+        (["--shard", "x=data"], "--for h100:8"),
+        (["--for", "h100:8", "--mesh", "data"], "cannot read the mesh"),
+        (["--for", "h100:8", "--shard", "data"], "cannot read --shard 'data'"),
+        (["--for", "h100:4", "--mesh", "data=4,model=2"], "has 8 devices, but h100:4 has 4"),
+    ],
+)
+def test_a_mesh_that_does_not_fit_is_refused(call: Caller, words: list[str], said: str) -> None:
+    found = call("hlo", "selu", *words)
+    assert found.code == ExitCode.USAGE
+    assert said in found.err
+
+
+def test_a_file_whose_mesh_needs_more_devices_says_how_many_it_sees(call: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "wide.py"
+    file.write_text(
+        "import jax, numpy as np\nMESH = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ('a', 'b'))\n"
+        "def f(x):\n    return x\n"
+    )
+    found = call("hlo", f"{file}:f", "--arg", "f32[8]", "--for", "h100:4")
+    assert found.code == ExitCode.USAGE
+    assert "It sees 4 devices, as --for h100:4 says." in found.err
+
+
 def test_what_is_compiled_already_is_not_compiled_for_another_device(call: Caller, kept: Path) -> None:
-    assert "compiled already" in call("hlo", kept, "--for", "h100").err
+    assert "already compiled" in call("hlo", kept, "--for", "h100").err
 
 
 def test_without_the_compiler_the_command_that_installs_it_is_told(
@@ -132,7 +181,7 @@ def test_a_dump(call: Caller, dump: Path) -> None:
 
 
 def test_a_dump_has_no_runs_and_no_stages(call: Caller, dump: Path) -> None:
-    assert "no session" in call("hlo", dump, "--run", "r1").err
+    assert "not a session" in call("hlo", dump, "--run", "r1").err
     assert "takes 1 to 1" in call("hlo", dump, "--module", "2").err
 
 
@@ -149,3 +198,142 @@ def test_other_files_are_refused(call: Caller, tmp_path: Path) -> None:
         path = tmp_path / name
         path.write_bytes(content)
         assert call("hlo", path).code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("view", ["--kernels", "--findings", "--barriers"])
+def test_a_module_that_is_cut_off_is_told_before_the_answer_and_by_the_exit_code(
+    call: Caller, dump: Path, view: str
+) -> None:
+    assert call("hlo", dump, view).code == ExitCode.OK
+    dump.write_text(sessions.HLO[: sessions.HLO.index("ROOT %fusion")])
+    said = call("hlo", dump, view)
+    assert said.code == ExitCode.NOT_WHOLE
+    assert said.out.startswith("cut off: the text ends inside the computation 'main'")
+    assert said.out.splitlines()[-1].endswith("in what was read")
+    text = call("hlo", dump)
+    assert (text.code, "cut off: " in text.err) == (ExitCode.NOT_WHOLE, True)
+    data = call("hlo", dump, "--format", "json")
+    assert data.code == ExitCode.NOT_WHOLE
+    assert [notice["code"] for notice in json.loads(data.out)["notices"]] == ["cut-off"]
+
+
+def test_a_module_before_the_passes_has_operations_and_no_conclusions(call: Caller, dump: Path) -> None:
+    dump.write_text("HloModule m\n\nENTRY e {\n  p = f32[8]{0} parameter(0)\n  ROOT r = f32[8]{0} add(p, p)\n}\n")
+    shown = call("hlo", dump, "--kernels")
+    assert shown.code == ExitCode.NOT_WHOLE
+    assert shown.out.startswith("not optimised: XLA's passes have not run")
+    assert "operation " in shown.out
+    assert "kernel " not in shown.out
+    assert "no findings among the few" in call("hlo", dump, "--findings").out
+    assert "not known" in call("hlo", dump, "--barriers").out
+    assert call("hlo", dump).code == ExitCode.OK, "the text is what was asked for"
+
+
+def test_all_source_lines_of_a_kernel_in_text_json_csv_and_its_tree(call: Caller, dump: Path) -> None:
+    line = 'metadata={op_name="jit(selu)/exp" source_file="/home/me/other.py" source_line=7}'
+    dump.write_text(sessions.HLO.replace("exponential(%p)", f"exponential(%p), {line}"))
+    assert "selu.py:28 other.py:7" in call("hlo", dump, "--kernels").out
+    (kernel,) = json.loads(call("hlo", dump, "--format", "json").out)["kernels"]
+    assert [(place["file"], place["line"], place["own"]) for place in kernel["sources"]] == [
+        ("/home/me/selu.py", 28, True),
+        ("/home/me/other.py", 7, True),
+    ]
+    assert kernel["source"] == {"file": "/home/me/selu.py", "line": 28}
+    (row,) = csv.DictReader(call("hlo", dump, "--kernels", "--format", "csv").out.splitlines())
+    assert row["sources"] == "/home/me/selu.py:28;/home/me/other.py:7"
+    assert call("hlo", dump, "--tree", "fusion").out.splitlines()[-3:] == [
+        "from", "/home/me/selu.py:28", "/home/me/other.py:7",
+    ]  # fmt: skip
+
+
+def test_the_first_kernels_by_what_they_cost(call: Caller, tmp_path: Path) -> None:
+    path = tmp_path / "three.hlo"
+    path.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  x = f32[8] parameter(0)\n  y = f32[512] parameter(1)\n"
+        "  small = f32[8] sine(x)\n  large = f32[512] add(y, y)\n  heavy = f32[512] divide(large, y)\n"
+        '  lib = f32[512] custom-call(heavy), custom_call_target="opaque"\n'
+        "  ROOT t = (f32[8], f32[512]) tuple(small, lib)\n}\n"
+    )
+
+    def names(*words: object) -> list[str]:
+        rows = csv.DictReader(call("hlo", path, "--kernels", "--format", "csv", *words).out.splitlines())
+        return [row["name"] for row in rows]
+
+    assert names() == ["small", "large", "heavy", "lib"]
+    assert names("--top", 2) == ["heavy", "large"]
+    assert names("--sort", "flops") == ["large", "heavy", "small", "lib"], "what is not known comes last"
+    assert names("--sort", "order", "--top", 1) == ["small"]
+    text = call("hlo", path, "--kernels", "--top", 1).out
+    assert text.splitlines()[-1] == "1 of 4 kernels, with 43 % of the bytes"
+    data = json.loads(call("hlo", path, "--kernels", "--top", 1, "--format", "json").out)
+    assert [kernel["name"] for kernel in data["kernels"]] == ["heavy"]
+    assert data.keys() == {"module", "platform", "kernels", "notices", "problems"}
+    for words in (("--top", 1), ("--barriers", "--sort", "bytes")):
+        assert "--kernels" in call("hlo", path, *words).err
+    assert call("hlo", path, "--kernels", "--top", 0).code == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("view", ["barriers", "findings"])
+def test_a_view_as_json_is_that_view(call: Caller, dump: Path, view: str) -> None:
+    data = json.loads(call("hlo", dump, f"--{view}", "--format", "json").out)
+    assert data.keys() == {"module", "platform", view, "notices", "problems"}
+
+
+def test_a_long_table_is_printed_page_by_page_with_every_row(call: Caller, tmp_path: Path) -> None:
+    path = tmp_path / "long.hlo"
+    lines = [f"  v{n + 1} = f32[8] sine(v{n})" for n in range(1200)]
+    path.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY e {\n  v0 = f32[8] parameter(0)\n" + "\n".join(lines) + "\n}\n"
+    )
+    shown = call("hlo", path, "--kernels").out.splitlines()
+    assert len(shown) == 1201
+    assert [line.split()[0] for line in shown[1:]] == [f"v{n + 1}" for n in range(1200)]
+    assert shown[1].index("elementwise") == shown[0].index("kind")
+
+
+def test_diff_of_two_files(call: Caller, tmp_path: Path) -> None:
+    one, two, three = (tmp_path / f"{name}.hlo" for name in ("one", "two", "three"))
+    one.write_text(sessions.HLO)
+    two.write_text(sessions.HLO.replace("fused_computation", "fused_computation.9"))
+    three.write_text(sessions.HLO.replace("f32", "f16"))
+    said = call("hlo", one, "--diff", two)
+    assert (said.code, said.out.partition(":")[0]) == (0, "no difference")
+    said = call("hlo", one, "--diff", three)
+    assert said.code == 0
+    assert "kernels: 1 changed" in said.out
+    assert any(line.startswith("- ") and "f32" in line for line in said.out.splitlines())
+    assert any(line.startswith("+ ") and "f16" in line for line in said.out.splitlines())
+    data = json.loads(call("hlo", one, "--diff", three, "--format", "json").out)
+    assert data["differs"] is True
+    assert {line["status"] for computation in data["computations"] for line in computation["lines"]} <= {
+        "changed",
+        "new",
+        "gone",
+    }
+    assert json.loads(call("hlo", one, "--diff", two, "--format", "json").out)["computations"] == []
+
+
+def test_diff_refuses_what_has_no_effect_and_says_what_is_missing(call: Caller, kept: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one.hlo"
+    one.write_text(sessions.HLO)
+    for words in (
+        ("--diff", one, "--kernels"),
+        ("--diff", one, "--format", "csv"),
+        ("--diff", tmp_path / "none.hlo"),
+        ("--diff", one, "--variant", "jit"),
+        ("--diff", one, "--top", "3"),
+    ):
+        said = call("hlo", one, *words)
+        assert said.code == 2, words
+        assert said.err.startswith("jaxprof: "), words
+    assert call("hlo", kept, "--diff", one).out.startswith("no difference")
+
+
+def test_diff_of_a_program_that_is_compiled_now_with_a_file(call: Caller, tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text("import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x)\n")
+    saved = tmp_path / "saved.hlo"
+    target = f"{own}:step"
+    saved.write_text(call("hlo", target, "--arg", "f32[64]").out)
+    assert call("hlo", target, "--arg", "f32[64]", "--diff", saved).out.startswith("no difference")
+    assert "f32[65]" in call("hlo", target, "--arg", "f32[65]", "--diff", saved).out

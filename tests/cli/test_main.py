@@ -79,7 +79,7 @@ def test_an_interrupt_in_a_command_is_130(call: Caller, monkeypatch: pytest.Monk
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("jaxprof.store.Library.find", interrupted)
+    monkeypatch.setattr("jaxprof.session.log.Library.find", interrupted)
     assert call("show", "x").code == ExitCode.INTERRUPTED
 
 

@@ -27,6 +27,7 @@ def test_passes_of_a_dump_as_text_and_as_json(call: Caller, tmp_path: Path) -> N
 
 
 def test_what_is_no_dump_is_refused(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "x.txt").touch()
     assert "the folder of an XLA dump" in call("hlo", tmp_path / "x.txt", "--passes").err
     assert "no passes" in call("hlo", tmp_path, "--passes").err
     _write(tmp_path, 0, "pipeline-start", "negate")

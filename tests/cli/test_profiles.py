@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from cli.calling import Caller
+from hlo_sources import SOURCES
 from jaxprof.session import Session
-from jaxprof.store import load
+from jaxprof.session.log import load
 
 EVENTS = [
     {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
@@ -71,6 +72,17 @@ def test_import_keeps_a_session_and_export_gives_its_timeline(call: Caller, prof
     assert [(event["ts"], event["dur"]) for event in intervals] == [(0.0, 4.0), (10.0, 4.0), (20.0, 4.0)]
     assert profile.read_bytes() == before
     assert "fusion" in call("show", kept).out
+
+
+@pytest.mark.parametrize(
+    ("name", "said", "command"), [("text", "is HLO, not a profile", "hlo"), ("session", "is a session", "show")]
+)
+def test_what_is_no_profile_is_not_imported(call: Caller, tmp_path: Path, name: str, said: str, command: str) -> None:
+    path, out = SOURCES[name](tmp_path), tmp_path / "out.jaxprof"
+    found = call("import", path, "--out", out)
+    assert (found.code, out.exists()) == (2, False)
+    assert said in found.err
+    assert f"jaxprof {command} {path}" in found.err
 
 
 def test_what_cannot_be_read_is_refused_in_words(call: Caller, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import inspect
 import json
 import os
 import signal
@@ -14,9 +16,23 @@ import pytest
 
 from cli.calling import Caller, start
 from jaxprof import workloads
+from jaxprof.api.profiling import profile
+from jaxprof.cli.commands.run import command
 from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
+from jaxprof.runner.planning import PlanOptions
 from jaxprof.session import Session
-from jaxprof.store import Follower, load
+from jaxprof.session.log import Follower, load
+from jaxprof.tui.home.plan_options import HomeOptions
+
+
+def test_every_front_end_has_one_default_budget_and_number_of_launches() -> None:
+    """The command line and the API write it out, because importing the events would cost each `--help` their time."""
+    defaults = {option.name: option.default for option in command.params}
+    assert (defaults["budget_seconds"], defaults["launches"]) == (DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES)
+    assert inspect.signature(profile).parameters["budget_seconds"].default == DEFAULT_BUDGET_SECONDS
+    for options in (HomeOptions(), PlanOptions()):
+        assert (options.budget_seconds, options.launches) == (DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES)
 
 
 def test_without_a_name_it_lists_the_names(call: Caller) -> None:
@@ -36,7 +52,7 @@ def test_without_a_name_it_lists_the_names(call: Caller) -> None:
         (["selu", "--set", "n"], "--set n=4000"),
         (["selu", "--set", "n=many"], "wants a number"),
         (["selu", "--set", "n=0"], "out of bounds"),
-        (["selu", "--device", "what?"], "is no device"),
+        (["selu", "--device", "what?"], "is not a device"),
         (["selu", "--budget", "0"], "not above 0"),
         (["selu", "--budget", "nan"], "not above 0"),
         (["selu", "--max-seconds", "-1"], "not above 0"),
@@ -117,6 +133,26 @@ def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
     assert json.loads(call("show", out, "--format", "json").out) == data
 
 
+def test_a_transfer_that_moved_nothing_has_no_bandwidth_and_no_speed_up(call: Caller, tmp_path: Path) -> None:
+    out = tmp_path / "x.jaxprof"
+    words = ("--set", "bytes=4e6", "--budget", "0.05", "--no-capture", "--out", out, "--format", "json")
+    runs = {run["variant"]: run for run in json.loads(call("run", "transfer", *words).out)["runs"]}
+    for variant in ("host-to-device", "device-to-host"):
+        shared = runs[variant]
+        assert shared["phases"]["run"]["zero_copy"] is True
+        assert shared["bytes_per_second"] is None
+        assert shared["versus"]["speedup"] is None
+        assert "zero_copy" in [warning["code"] for warning in shared["warnings"]]
+    copied = runs["host-to-device-unaligned"]
+    assert copied["phases"]["run"]["zero_copy"] is False
+    assert copied["bytes_per_second"] > 0
+    assert copied["versus"]["speedup"] > 0
+    text = call("show", out).out
+    assert text.count("0-copy") >= 2
+    rows = list(csv.DictReader(call("show", out, "--format", "csv").out.splitlines()))
+    assert [bool(row["speedup"]) for row in rows] == [False, False, True, False]
+
+
 def test_several_workloads_take_the_variants_and_settings_that_they_know(call: Caller, tmp_path: Path) -> None:
     said = call(
         "run",
@@ -185,7 +221,7 @@ def test_a_signal_ends_the_runs_and_keeps_the_session(number: signal.Signals, tm
     assert session.closed is not None
     assert session.closed.reason == ("interrupted" if number == signal.SIGINT else number.name)
     assert [run.status for run in session.runs.values()] == ["cancelled", "cancelled"]
-    assert session.runs["r1"].samples("run")
+    assert any(run.samples("run") for run in session.runs.values())
     assert ("median" in stdout) is (number == signal.SIGINT)
     assert str(out) in stderr
     worker = session.runs["r1"].pid
@@ -221,15 +257,15 @@ def test_a_function_of_a_kept_session_is_run_again_from_anywhere(
     assert said.code == 0, said.err
     before, after = load(first, Session), load(second, Session)
     assert [run.label for run in after.runs.values()] == [run.label for run in before.runs.values()]
-    assert after.runs["r2"].plan.arguments == ["{'w': f32[8]}", "3"]
+    assert after.runs["r2"].plan.arguments == ("{'w': f32[8]}", "3")
     assert after.runs["r2"].plan.baseline == "r1"
 
 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--from", "FILE", "selu"], "--from runs what the session has"),
-        (["--from", "FILE", "--arg", "3"], "--from runs what the session has"),
+        (["--from", "FILE", "selu"], "--from repeats the runs of a session"),
+        (["--from", "FILE", "--arg", "3"], "--from repeats the runs of a session"),
         (["--from", "FILE:r9"], "unknown run 'r9'"),
         (["--from", "no-such-session"], "unknown session"),
         (["--from", "FILE", "--device", "cpu:0", "--device", "cpu:1"], "one --device"),
@@ -238,7 +274,7 @@ def test_a_function_of_a_kept_session_is_run_again_from_anywhere(
 def test_what_cannot_be_run_from_a_session_is_refused(
     call: Caller, tmp_path: Path, words: list[str], expected: str
 ) -> None:
-    from jaxprof.store import LogWriter
+    from jaxprof.session.log import LogWriter
     from report import sessions
 
     path = tmp_path / "kept.jaxprof"

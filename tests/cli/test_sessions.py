@@ -9,14 +9,15 @@ import pytest
 
 from cli.calling import Caller
 from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.units import bytes_
 
 
 def test_the_list_has_sizes_and_their_total(call: Caller, kept: Path) -> None:
     said = call("sessions")
     assert said.code == 0
     assert "selu" in said.out
-    assert "complete, 1 not well" in said.out
-    assert f"1 session, {kept.stat().st_size / 1024:.2f} KiB, in {kept.parent}" in said.out
+    assert "complete, 1 failed" in said.out
+    assert f"1 session, {bytes_(kept.stat().st_size)}, in {kept.parent}" in said.out
     assert call("sessions", "list").out == said.out
 
 

@@ -28,7 +28,7 @@ def test_json_is_read_by_json(call: Caller, kept: Path) -> None:
     assert [run["status"] for run in data["runs"]] == ["ok", "ok", "failed"]
     samples = data["runs"][1]["samples_seconds"]
     assert len(samples) == 21
-    assert samples == sorted(samples)
+    assert min(samples) > 0.0006
 
 
 def test_lists_of_numbers_stand_on_one_line(call: Caller, kept: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import program_events
 from cli.calling import Caller
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.store import LogWriter
+from jaxprof.session.log import LogWriter
 
 
 @pytest.mark.parametrize("view", ["compiles", "findings", "transfers", "timeline"])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from jaxprof.engine.request import Request, encode_request
+from jaxprof.engine.protocol.request import Request, encode_request
 
 ENGINE = Path(__file__).resolve().parents[2] / "src" / "jaxprof" / "engine" / "__main__.py"
 PATIENCE_SECONDS = 90.0

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from engine.child import Child, Line, is_phase, of_type, phases
-from jaxprof.engine.request import CancelRequest, RunRequest
+from jaxprof.engine.protocol.request import CancelRequest, RunRequest
+from jaxprof.events import RunSpec
 
 Start = Callable[..., Child]
 
@@ -26,8 +27,9 @@ def slow(x):
 
 
 def wanted(target: str, variant: str = "jit", **options: object) -> RunRequest:
-    values: dict[str, object] = {"run": "r1", "workload": target, "variant": variant, "budget_seconds": 0.1}
-    return RunRequest(**{**values, "capture": False, **options})  # type: ignore[arg-type]
+    values: dict[str, object] = {"workload": target, "target": target, "variant": variant}
+    more = {"budget_seconds": 0.1, "capture": False, "how": "jit", "device": "cpu:0", **options}
+    return RunRequest(run="r1", spec=RunSpec(**values, **more))  # type: ignore[arg-type]
 
 
 def ask(child: Child, target: str, variant: str = "jit", **options: object) -> list[Line]:
@@ -175,7 +177,7 @@ def test_a_call_that_does_not_come_back_meets_the_hard_cap(start: Start, tmp_pat
     child.send(wanted(f"{path}:stuck", "jax", arguments=["f32[8]"], max_seconds=1.0))
     finished = child.finished()
     assert finished["status"] == "failed"
-    assert "a single step of the run went on past the hard cap of 1 s" in finished["error"]
+    assert "a single step of the run exceeded the hard cap of 1 s" in finished["error"]
     assert child.process.wait(5) == 0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from engine.child import ENGINE, Child
-from jaxprof.engine.request import DescribeRequest, DevicesRequest
+from jaxprof.engine.protocol.request import DescribeRequest, DevicesRequest
 
 Start = Callable[..., Child]
 
@@ -34,9 +34,9 @@ def test_neither_jaxprofs_neighbours_nor_its_modules_become_importable(start: St
     child.send(DescribeRequest(targets=[f"{source}:fine"], arguments=["f32[8]"]))
     answer = child.answer()
     assert answer["error"] == "", answer
-    (card,) = answer["data"]
-    assert card["name"] == "mine.py:fine"
-    assert [variant["name"] for variant in card["variants"]] == ["jax", "jit"]
+    (info,) = answer["data"]
+    assert info["name"] == "mine.py:fine"
+    assert [variant["name"] for variant in info["variants"]] == ["jax", "jit"]
 
 
 def test_devices_are_answered_as_data(start: Start) -> None:
@@ -72,7 +72,7 @@ def test_a_forked_child_writes_nothing() -> None:
     """In a process of its own: a test process with threads must not fork."""
     program = (
         "import os\n"
-        "from jaxprof.engine.channel import EventPipe\n"
+        "from jaxprof.engine.main import EventPipe\n"
         "from jaxprof.events import Heartbeat\n"
         "reader, writer = os.pipe()\n"
         "pipe = EventPipe(writer)\n"

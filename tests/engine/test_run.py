@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
 import pytest
 
 from engine.child import Child, Line, of_type, phases, samples
-from jaxprof.engine.request import RunRequest
+from jaxprof.engine.protocol.request import RunRequest
+from jaxprof.events import RunSpec
+from pythons import FURTHER
 
 Start = Callable[..., Child]
-
-FURTHER_PYTHONS = list(filter(None, os.environ.get("JAXPROF_TEST_PYTHONS", "").split(os.pathsep)))
 
 
 def request(variant: str, **options: object) -> RunRequest:
     values: dict[str, object] = {
-        "run": "r1",
         "workload": "selu",
+        "target": "selu",
         "variant": variant,
+        "how": "jit",
+        "device": "cpu:0",
         "parameters": {"n": 100_000},
         "budget_seconds": 0.2,
         "capture": False,
         **options,
     }
-    return RunRequest(**values)  # type: ignore[arg-type]
+    return RunRequest(run="r1", spec=RunSpec(**values))  # type: ignore[arg-type]
 
 
 def completed(lines: list[Line]) -> list[Line]:
@@ -77,7 +79,7 @@ def test_a_compiled_variant_goes_through_every_phase(compiled: list[Line]) -> No
     check_compiled_run(compiled)
 
 
-@pytest.mark.parametrize("python", FURTHER_PYTHONS)
+@pytest.mark.parametrize("python", FURTHER)
 def test_other_interpreters_say_the_same(start: Start, python: str) -> None:
     check_compiled_run(completed(start(python=python).run(request("jit"))))
 
@@ -148,6 +150,6 @@ def test_the_passes_under_the_profiler_come_last_and_tell_kernels_and_disturbanc
 
 def test_a_profile_that_is_to_be_kept_is_kept(engine: Child, tmp_path: Path) -> None:
     path = tmp_path / "kept.xplane.pb"
-    lines = completed(engine.run(request("jit", capture=True, keep_trace=str(path))))
+    lines = completed(engine.run(replace(request("jit", capture=True), keep_trace=str(path))))
     assert path.stat().st_size > 0
     assert next(line for line in of_type(lines, "capture_taken") if line["kind"] == "run")["path"] == str(path)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jaxlib import _hlo
 
-from jaxprof.hlo.wire import Message
+from jaxprof.hlo.read.wire import Message
 
 LOCAL = (1 << 32) - 1
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxprof.hlo import files
-from jaxprof.hlo.errors import HloError
+from jaxprof.errors import HloError
 from jaxprof.hlo.model import Module
-from jaxprof.hlo.parse import modules
+from jaxprof.hlo.problems import problems
+from jaxprof.hlo.read import files
+from jaxprof.hlo.read.parse import modules
 
 from .broken import worst_texts
 
@@ -24,8 +25,8 @@ LONGEST_SECONDS = 2.0
 
 def look_at_everything(module: Module) -> None:
     _ = module.entry, module.aliases, module.entry_layout, module.callers, module.text
-    problems = module.problems
-    assert [problem.line for problem in problems] == sorted(problem.line for problem in problems)
+    lines = [problem.line for problem in problems(module)]
+    assert lines == sorted(lines)
     last_line = module.source.line_count
     for computation in module.computations.values():
         _ = computation.root, computation.parameters, computation.header, computation.execution_thread, computation.text
@@ -54,7 +55,7 @@ def check_octets(octets: bytes) -> None:
 
 @pytest.mark.parametrize("text", [PRINTED, WRITTEN], ids=["printed", "written"])
 def test_the_whole_texts_have_no_problem(text: str) -> None:
-    assert [module.problems for module in modules(text)] == [()] * len(modules(text))
+    assert [problems(module) for module in modules(text)] == [()] * len(modules(text))
 
 
 @pytest.mark.parametrize("text", [PRINTED, WRITTEN], ids=["printed", "written"])

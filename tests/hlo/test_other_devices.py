@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from jaxprof.devices.targets import wheels
+from jaxprof.devices.targets.chips import Vendor, chip, target_config
 from jaxprof.errors import JaxprofError
-from jaxprof.hlo import files
-from jaxprof.targets import wheels
-from jaxprof.targets.chips import Vendor, chip, target_config
+from jaxprof.hlo.read import files
 
 from .agreement import assert_agreement, assert_proto_is_the_text
 from .corpus import HERE, peer_has_reader

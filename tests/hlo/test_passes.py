@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.hlo.errors import HloError
+from jaxprof.errors import HloError
 from jaxprof.hlo.passes import AFTER, BEFORE, modules_with_passes, passes
 
 PROGRAM = """
@@ -95,6 +95,6 @@ def test_a_folder_without_passes_is_refused_with_the_flag_that_makes_some(tmp_pa
         (tmp_path / name).write_text(STATE.format(opcode="negate", more=""))
     with pytest.raises(HloError) as error:
         passes(tmp_path)
-    assert "xla_dump_hlo_pass_re" in error.value.mend
+    assert "xla_dump_hlo_pass_re" in error.value.hint
     with pytest.raises(HloError):
         passes(tmp_path / "nowhere")

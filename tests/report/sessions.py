@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from folding import fold
 from jaxprof import events as e
-from jaxprof.session import Session, fold
+from jaxprof.session import Session
 
 HLO = """HloModule jit_selu, is_scheduled=true, entry_computation_layout={(f32[1000000]{0})->f32[1000000]{0}}
 
@@ -38,6 +39,31 @@ def around(median: float, count: int = 21) -> list[float]:
     return [median * (1 + 0.02 * (index - half) / half) for index in range(count)]
 
 
+def turns(run: str, median: float, side: int, launch: int = 1, calls: int = 1) -> list[e.Event]:
+    """The blocks of one of three launches of a run; those of side 1 lie between those of side 0, the baseline."""
+    third = around(median * (1 + 0.002 * side * (launch - 2)))[launch - 1 :: 3]
+    if side:
+        third = third[3:] + third[:3]
+    return [
+        e.SamplesTaken(
+            run=run, series="run", seconds=[seconds], calls_per_sample=calls, block=100 * launch + 2 * index + side
+        )
+        for index, seconds in enumerate(third)
+    ]
+
+
+def later_launches(run: str, median: float, side: int, calls: int = 1) -> list[e.Event]:
+    """The second and the third launch: their processes and their blocks."""
+    return [
+        event
+        for launch in (2, 3)
+        for event in (
+            e.WorkerStarted(run=run, pid=100 * launch, python="/usr/bin/python3", launch=launch),
+            *turns(run, median, side, launch, calls),
+        )
+    ]
+
+
 def environment(run: str, jax: str | None = "0.10.2") -> e.EnvironmentRead:
     devices = [{"id": "cpu:0", "platform": "cpu", "kind": "cpu", "process": 0}] if jax else []
     return e.EnvironmentRead(
@@ -48,14 +74,17 @@ def environment(run: str, jax: str | None = "0.10.2") -> e.EnvironmentRead:
 def plan(run: str, variant: str, how: str, baseline: str = "", workload: str = "selu", n: int = 1_000_000) -> e.Event:
     return e.RunPlanned(
         run=run,
-        workload=workload,
-        variant=variant,
-        how=how,
-        device="cpu:0",
-        parameters={"n": n},
-        preset="quick",
-        baseline=baseline,
-        budget_seconds=2.0,
+        spec=e.RunSpec(
+            workload=workload,
+            variant=variant,
+            how=how,
+            device="cpu:0",
+            parameters={"n": n},
+            preset="quick",
+            baseline=baseline,
+            budget_seconds=2.0,
+            launches=3,
+        ),
     )
 
 
@@ -66,8 +95,9 @@ def numpy_run(run: str, median: float = 4.37e-3, n: int = 1_000_000) -> list[e.E
         environment(run, jax=None),
         e.PhaseEnded(run=run, phase="import", seconds=0.1),
         e.PhaseEnded(run=run, phase="first_run", seconds=6e-3),
-        e.SamplesTaken(run=run, series="run", seconds=around(median)),
+        *turns(run, median, side=0),
         e.PhaseEnded(run=run, phase="run", seconds=2.0),
+        *later_launches(run, median, side=0),
         e.RunFinished(run=run, status="ok", monotonic_seconds=14.0),
         e.RunClosed(run=run, workload="selu", variant="numpy", device="cpu:0", status="ok", monotonic_seconds=14.0),
     ]
@@ -83,7 +113,7 @@ def jit_run(run: str, baseline: str, median: float = 0.63e-3, n: int = 1_000_000
         e.SamplesTaken(run=run, series="transfer_in", seconds=around(0.4e-3, 9)),
         e.PhaseEnded(run=run, phase="transfer_in", seconds=0.01, bytes=4 * n, zero_copy=False),
         e.PhaseEnded(run=run, phase="first_run", seconds=0.9e-3),
-        e.SamplesTaken(run=run, series="run", seconds=around(median), calls_per_sample=4),
+        *turns(run, median, side=1, calls=4),
         e.PhaseEnded(run=run, phase="run", seconds=2.0),
         e.SamplesTaken(run=run, series="dispatch", seconds=around(20e-6)),
         e.SamplesTaken(run=run, series="pipelined", seconds=around(0.6e-3)),
@@ -93,13 +123,25 @@ def jit_run(run: str, baseline: str, median: float = 0.63e-3, n: int = 1_000_000
         e.TextRecorded(run=run, name="hlo", text=HLO),
         e.CostReported(run=run, flops=5e6, bytes_accessed=8e6),
         e.MemoryReported(run=run, argument_bytes=4 * n, output_bytes=4 * n, temporary_bytes=0, peak_bytes=8 * n),
-        e.CheckReported(run=run, passed=True, max_relative_error=1.2e-7, tolerance=1e-5, against="numpy twin"),
+        e.CheckReported(
+            run=run,
+            passed=True,
+            max_relative_error=1.2e-7,
+            tolerance=1e-5,
+            against="numpy twin",
+            elements=n,
+            wrong_elements=0,
+            worst_at="[437171]",
+            worst_got="-0.00022367835",
+            worst_expected="-0.00022392868",
+        ),
         e.WarningRaised(
             run=run,
             code="zero_copy",
             message="transfer out moved nothing: host and device share the buffer",
             advice="On an accelerator it will cost time; measure it there.",
         ),
+        *later_launches(run, median, side=1, calls=4),
         e.RunFinished(run=run, status="ok", monotonic_seconds=19.0),
         e.RunClosed(run=run, workload="selu", variant="jit", device="cpu:0", status="ok", monotonic_seconds=19.0),
     ]
@@ -129,6 +171,55 @@ def failed_run(run: str, baseline: str) -> list[e.Event]:
 def events() -> list[e.Event]:
     """NumPy, a compiled twin, a failed variant; ended in good order."""
     return [*numpy_run("r1"), *jit_run("r2", "r1"), *failed_run("r3", "r1"), e.SessionClosed()]
+
+
+def captures(run: str) -> list[e.Event]:
+    """What two captures of the run of `HLO` tell: kernels on two devices, steps, passes, buffers, checks."""
+    times = {"wall_seconds": 2e-3, "median_seconds": 1e-4, "minimum_seconds": 9e-5, "maximum_seconds": 3e-4}
+    launch = e.KernelLaunch(grid=(8, 1, 1), block=(128, 1, 1), registers=32, occupancy=0.5)
+    step = {"collectives_exposed": 1e-4, "launch_gaps": 5e-5, "idle": 5e-5}
+    return [
+        e.CaptureTaken(run=run, kind="run", platform="gpu", calls=10, seconds_with=7e-4, wall_seconds=8e-3, events=50),
+        e.KernelsMeasured(run=run, kind="run", calls=10, unattributed_seconds={"gpu:0": 1e-4}, rows=[
+            e.KernelTimes(name="fusion", device=f"gpu:{number}", module="jit_selu", count=10, total_seconds=2e-3,
+                          self_seconds=2e-3, kernels=("void fused<1, 2>",), launch=launch, **times)
+            for number in (0, 1)
+        ] + [e.KernelTimes(name="copy", device="gpu:0", module="jit_selu", count=10, total_seconds=1e-3,
+                           self_seconds=1e-3, uncertain=True, **times),
+             e.KernelTimes(name="tiny", device="gpu:0", module="jit_selu", count=1, total_seconds=1e-8,
+                           self_seconds=1e-8)],
+            transfers=[e.CopyTimes(direction="host to device", device="gpu:0", count=2, total_seconds=1e-3, bytes=9),
+                       e.CopyTimes(direction="fill", device="gpu:0", count=1, total_seconds=1e-6)],
+        ),
+        e.StepsMeasured(run=run, found_by="annotation", steps=[
+            e.StepTimes(name=f"call {number}", device="gpu:0", start_seconds=1e-3 * number, seconds=7e-4,
+                        complete=number < 5, collectives_overlapped_seconds=1e-5,
+                        parts=e.StepParts(kernels=4e-4, transfers=1e-4, **step))
+            for number in range(6)
+        ], devices=[e.StepsDevice(device="gpu:0", found_by="annotation", steps=6, span_seconds=8e-3, busy_seconds=6e-3,
+                                  idle_seconds=2e-3)]),
+        e.CompilePasses(run=run, tree=e.PassTimes(name="compile", stage="compile", seconds=0.04, children=(
+            e.PassTimes(name="fusion", stage="optimize", seconds=0.03, self_seconds=0.03, count=2),
+            e.PassTimes(name="LLVM", stage="code", seconds=0.01, self_seconds=0.01),
+            e.PassTimes(name="too short to show", seconds=1e-5),
+        ))),
+        e.BuffersReported(run=run, source="buffer assignment", peak_bytes=12, parts={"output": 8, "argument": 4},
+                          buffers=[
+            e.HeldBuffer(bytes=8, kind="output", instruction="fusion", shape="f32[2]{0}", op_name="jit(selu)/mul",
+                         file="/home/me/selu.py", line=28, shared_with=1),
+            e.HeldBuffer(bytes=4, kind="argument", instruction="x", shape="f32[1]{0}"),
+        ]),
+        e.TrustReported(run=run, kind="run", rows=[
+            e.TrustCheck(code="file", verdict="good", message="the whole file was read"),
+            e.TrustCheck(code="dropped", verdict="doubt", message="events were dropped", advice="Capture fewer calls."),
+        ]),
+    ]  # fmt: skip
+
+
+def captured() -> Session:
+    """A compiled run with captures."""
+    run = jit_run("r2", "r1")
+    return fold(HEADER, [*numpy_run("r1"), *run[:-2], *captures("r2"), *run[-2:], e.SessionClosed()])
 
 
 def whole() -> Session:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
+from folding import fold
 from jaxprof import events as e
 from jaxprof.report.html import to_html
-from jaxprof.session import Session, fold
+from jaxprof.session import Session
 from report import sessions
 
 
@@ -50,7 +51,7 @@ def program(functions: int = 1, name: str = "train_step") -> Session:
     return fold(
         sessions.HEADER,
         [
-            e.RunPlanned(workload="train.py", variant="program", how="program", device="host", **run),
+            e.RunPlanned(spec=e.RunSpec(workload="train.py", variant="program", how="program", device="host"), **run),
             e.WorkerStarted(pid=1, python="p", monotonic_seconds=1.0, **run),
             e.ProgramStarted(argv=["train.py"], how="script", monotonic_seconds=1.0, **run),
             *(
@@ -58,7 +59,7 @@ def program(functions: int = 1, name: str = "train_step") -> Session:
                     function=f"{name}{number or ''}",
                     began_seconds=2.0,
                     compile_seconds=1.5,
-                    called_from={"file": "train.py", "line": 88, "function": "main"},
+                    called_from=e.SourceLocation("train.py", 88, "main"),
                     reason_code="shape",
                     reason="argument x: f32[4] → f32[3]",
                     **run,
@@ -82,7 +83,7 @@ def test_measured_runs_are_a_table_with_their_warnings() -> None:
 
 def test_a_program_has_its_time_line_and_its_ledger() -> None:
     found = parsed(program())
-    for word in ("train.py", "exit code 0", "host busy", "train_step", "train.py:88", "1 × shape", "1.50 s"):
+    for word in ("train.py", "exit code 0", "host busy", "train_step", "train.py:88", "f32[4] → f32[3]", "1.50 s"):
         assert word in found.text
     assert "span" in found.names
 

@@ -5,15 +5,13 @@ import io
 
 import pytest
 
+from folding import fold
 from jaxprof import events as e
-from jaxprof.report.csv import to_csv
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
-from jaxprof.report.outcome import outcome
-from jaxprof.report.table import table, wrap
+from jaxprof.report.runs import outcome, to_csv
 from jaxprof.report.text import to_text
-from jaxprof.safe_text import columns
-from jaxprof.session import Session, fold
+from jaxprof.session import Session
 from report import sessions
 
 
@@ -104,21 +102,3 @@ def test_csv_is_read_back_and_starts_no_formula() -> None:
     assert row["workload"] == "'=1+1"
     assert float(row["run_seconds"]) == pytest.approx(1e-3)
     assert row["compile_seconds"] == ""
-
-
-class TestTable:
-    def test_columns_are_aligned_by_what_a_terminal_shows(self) -> None:
-        lines = table([("name", "n"), ("日本", "1"), ("ab", "22")], right=(1,), indent="")
-        assert [columns(line) for line in lines] == [8, 8, 8]
-
-    def test_a_column_that_says_nothing_is_left_out(self) -> None:
-        assert table([("a", "b", "c"), ("x", "-", "1"), ("y", "", "2")], indent="") == ["a  c", "x  1", "y  2"]
-
-    def test_one_column_gives_way_until_a_line_fits(self) -> None:
-        lines = table([("name", "value"), ("n" * 60, "v" * 10)], width=40)
-        assert max(map(columns, lines)) == 40
-        assert "…" in lines[1]
-        assert "v" * 10 in lines[1]
-
-    def test_wrapping_never_breaks_a_word(self) -> None:
-        assert wrap("a " + "b" * 30, width=10, indent="  ", first="- ") == ["- a", "  " + "b" * 30]

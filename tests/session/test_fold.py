@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
+from folding import fold
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
-from jaxprof.session import Session, fold
+from jaxprof.session import Session
 from jaxprof.session.texts import CHUNK_CHARACTERS, INLINE_BYTES, split
 
-PLAN = e.RunPlanned(run="r1", workload="selu", variant="jit", how="jit", device="cpu:0")
+PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
 
 
 def test_a_run_goes_through_its_states() -> None:

@@ -5,15 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.stats import (
-    break_even_calls,
-    histogram,
-    median_interval,
-    outliers,
-    speedup,
-    summarise,
-    total_seconds,
-)
+from jaxprof.stats import break_even_calls, histogram, median_interval, outliers, summarise, total_seconds
 from jaxprof.stats.bootstrap import bootstrap_medians
 
 
@@ -47,6 +39,16 @@ def test_under_five_samples_there_is_no_interval() -> None:
     assert summarise([]) is None
 
 
+def test_the_tail_is_told_where_there_are_samples_enough() -> None:
+    summary = summarise([*([1.0] * 95), *([9.0] * 5)])
+    assert summary is not None
+    assert (summary.mean, summary.minimum, summary.maximum) == (pytest.approx(1.4), 1.0, 9.0)
+    assert summary.p95 == pytest.approx(1.4)
+    few = summarise([1.0] * 19)
+    assert few is not None
+    assert few.p95 is None
+
+
 def test_the_same_samples_give_the_same_interval() -> None:
     samples = [1.0, 1.1, 1.2, 0.9, 1.05, 1.3]
     assert median_interval(samples) == median_interval(list(samples))
@@ -66,18 +68,6 @@ def test_a_histogram_counts_every_sample(samples: list[float], bins: int) -> Non
     assert sum(counts) + above + below == len(samples)
 
 
-def test_speedup_and_its_verdicts() -> None:
-    slow, fast = [2.0, 2.02, 1.98, 2.01, 1.99, 2.0], [1.0, 1.01, 0.99, 1.0, 1.02, 0.98]
-    found = speedup(slow, fast)
-    assert found is not None
-    assert found.ratio == pytest.approx(2.0)
-    assert found.verdict == "faster"
-    assert speedup(fast, slow).verdict == "slower"  # type: ignore[union-attr]
-    assert speedup(fast, fast).verdict == "cannot be told apart"  # type: ignore[union-attr]
-    assert speedup([1.0], [1.0]).verdict == "too few samples"  # type: ignore[union-attr]
-    assert speedup([], fast) is None
-
-
 @given(
     baseline=st.floats(1e-6, 1.0),
     once=st.floats(0.0, 10.0),
@@ -88,7 +78,7 @@ def test_break_even_agrees_with_a_simulated_total(baseline: float, once: float, 
     calls = break_even_calls(baseline, once, first, call)
     if calls is None:
         assert call >= baseline
-        assert total_seconds(1000, once, first, call) > 1000 * baseline
+        assert total_seconds(1000, once, first, call) > 1000 * baseline * (1 - 1e-9), "but for rounding, as below"
         return
     if calls > 20_000:
         return

@@ -14,7 +14,7 @@ from made_traces import cpu_plane, gpu_planes, host, op, tpu_plane
 from xplane_wire import Line, Plane, space_bytes
 
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.events import CaptureTaken, KernelsMeasured, TrustReported, encode
+from jaxprof.events import CaptureTaken, KernelsMeasured, TrustCheck, TrustReported, encode
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.summary import summarise
 
@@ -113,13 +113,67 @@ def test_files_of_other_tools_are_refused(tmp_path: Path, raw: bytes) -> None:
         read_profile(written(tmp_path, raw))
 
 
+def cut(planes: list[Plane], missing: int) -> bytes:
+    """A file of these planes without its last bytes."""
+    return space_bytes(planes)[:-missing]
+
+
+def said_of_file(path: Path) -> TrustCheck:
+    (trust,) = [event for event in summarise(path, "imported") if isinstance(event, TrustReported)]
+    return next(row for row in trust.rows if row.code == "file")
+
+
 def test_a_cut_off_file_gives_its_whole_planes_and_says_so(tmp_path: Path) -> None:
-    cut = space_bytes([cpu_plane()]) + space_bytes([tpu_plane()])[:-40]
-    events = list(summarise(written(tmp_path, cut), "imported"))
-    (measured,) = [event for event in events if isinstance(event, KernelsMeasured)]
-    (trust,) = [event for event in events if isinstance(event, TrustReported)]
-    assert {row["device"] for row in measured.rows} == {"cpu:0"}
-    assert next(row for row in trust.rows if row["code"] == "file")["verdict"] == "bad"
+    device, host_plane = gpu_planes()
+    path = written(tmp_path, cut([device, host_plane], 20))
+    (measured,) = [event for event in summarise(path, "imported") if isinstance(event, KernelsMeasured)]
+    assert {row.device for row in measured.rows} == {"gpu:0"}
+    assert said_of_file(path).verdict == "bad"
+
+
+def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path: Path) -> None:
+    lines = [Line("Stream #1", [host(f"k{n}", 10 * n, 5, correlation_id=n) for n in range(40)])]
+    whole = space_bytes([Plane("/device:GPU:0", lines)])
+    seen = []
+    for tenth in range(2, 11):
+        path = written(tmp_path, whole[: len(whole) * tenth // 10])
+        trace = read_profile(path)
+        found = trace.lanes[0] if trace.lanes else None
+        seen.append(0 if found is None else len(found))
+        if found is not None:
+            assert found.starts.tolist() == [10_000_000 * n for n in range(len(found))]
+        if tenth < 10:
+            assert "/device:GPU:0 is cut off or damaged: it lacks" in said_of_file(path).message
+    assert seen == sorted(seen)
+    assert seen[2] > 5
+    assert seen[-1] == 40
+
+
+def test_a_cut_behind_the_events_loses_names_and_no_times(tmp_path: Path) -> None:
+    path = written(tmp_path, cut([cpu_plane()], 60))
+    trace = read_profile(path)
+    assert sum(len(lane) for lane in trace.lanes) >= 5
+    assert trace.span_ps == (0, 60_000_000)
+
+
+def test_without_names_it_is_said_why_there_are_no_kernels(tmp_path: Path) -> None:
+    raw = space_bytes([cpu_plane()])
+    for path, lost in ((written(tmp_path, raw[: len(raw) // 3]), True), (written(tmp_path, raw, "whole.pb"), False)):
+        (trust,) = [event for event in summarise(path, "imported") if isinstance(event, TrustReported)]
+        rows = {row.code: row.message for row in trust.rows}
+        assert ("before the names of the events of /host:CPU" in rows.get("no_kernels", "")) is lost
+
+
+def test_a_damaged_event_costs_the_rest_of_its_line_and_nothing_else(tmp_path: Path) -> None:
+    lines = [Line("a", [host(f"f{n}", 10 * n, 5) for n in range(9)]), Line("b", [host("g", 0, 7)])]
+    raw = bytearray(space_bytes([Plane("/host:CPU", lines)]))
+    third = raw.index(b"\x22", raw.index(b"a\x18") + 24)
+    while raw[third + 2 : third + 4] != b"\x08\x03":
+        third = raw.index(b"\x22", third + 1)
+    raw[third + 1] = 0x7F  # it says that it is longer than the line
+    trace = read_profile(written(tmp_path, bytes(raw)))
+    assert {lane.name: len(lane) for lane in trace.lanes} == {"a": 2, "b": 1}
+    assert "the rest of a cannot be read" in trace.problems[0]
 
 
 def test_impossible_times_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -163,7 +217,7 @@ def test_an_event_of_another_form_is_left_out_and_counted(tmp_path: Path, event:
     raw = CHROME.replace(b'{"ph": "X"', event.encode() + b', {"ph": "X"', 1)
     trace = read_profile(written(tmp_path, raw, "x.trace.json"))
     assert trace.events == 2
-    assert trace.problems == ["1 events are not of the form of a Chrome trace, and are left out"]
+    assert trace.problems == ["1 events are not Chrome trace events, and are left out"]
 
 
 def test_a_chrome_trace(tmp_path: Path) -> None:
@@ -171,7 +225,13 @@ def test_a_chrome_trace(tmp_path: Path) -> None:
     assert isinstance(events[0], CaptureTaken)
     assert events[0].wall_seconds == pytest.approx(7.5e-6)
     (row,) = events[1].rows  # type: ignore[attr-defined]
-    assert (row["count"], row["total_seconds"], row["program"]) == (2, pytest.approx(6e-6), None)
+    assert (row.count, row.total_seconds, row.program) == (2, pytest.approx(6e-6), None)
+
+
+def test_a_chrome_trace_by_the_clock_of_a_machine_begins_at_its_first_event(tmp_path: Path) -> None:
+    raw = CHROME.replace(b'"ts": 1.5', b'"ts": 300000000001.5').replace(b'"ts": 5.0', b'"ts": 300000000005.0')
+    span = read_profile(written(tmp_path, raw, "x.trace.json")).span_ps
+    assert span == (0, pytest.approx(7_500_000, abs=100))  # a double has no more digits so far on
 
 
 def test_a_chrome_trace_of_another_tool_has_no_kernels(tmp_path: Path) -> None:
@@ -180,7 +240,7 @@ def test_a_chrome_trace_of_another_tool_has_no_kernels(tmp_path: Path) -> None:
         one for one in summarise(written(tmp_path, raw, "torch.json"), "imported") if isinstance(one, TrustReported)
     ]
     assert "recorded by another tool" in next(
-        row["message"] + row["advice"] for row in trust.rows if row["code"] == "no_kernels"
+        row.message + row.advice for row in trust.rows if row.code == "no_kernels"
     )
 
 

@@ -7,20 +7,28 @@ import json
 from pathlib import Path
 
 import pytest
-from made_traces import cpu_plane, gpu_planes, op, read, tpu_plane
-from xplane_wire import Line, Plane, nested, number, space_bytes
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_traces import cpu_plane, gpu_planes, host, op, read, tpu_plane
+from xplane_wire import Event, Line, Plane, nested, number, space_bytes
 
-from jaxprof.cli.programs import Wanted, find_programs
+from jaxprof.analysis.measured import measured, whole_profile
+from jaxprof.analysis.opener import Kind, kind_of
+from jaxprof.analysis.timeline import read_timeline
+from jaxprof.cli.hlo_target import CompileOptions, find_modules
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.report.perfetto import to_perfetto
+from jaxprof.events import ProgressMade
+from jaxprof.report.perfetto import ExportedHlo, to_perfetto
 from jaxprof.report.views import VIEWS, profile_text, view_csv, view_json, view_text
-from jaxprof.results.measured import measured, whole_profile
-from jaxprof.results.timeline import read_timeline
+from jaxprof.runner import Scheduler, own_interpreter, plan_profile
 from jaxprof.session import Session
-from jaxprof.store import LogWriter, load, new_header
-from jaxprof.trace.sources import read_profile
+from jaxprof.session.log import LogWriter, load, new_header
+from jaxprof.trace.imported import import_profile, text_of
+from jaxprof.trace.ops import op_times
+from jaxprof.trace.sources import read_file, read_profile
+from jaxprof.trace.steps import steps_of
 from jaxprof.trace.timeline import timeline_text
-from jaxprof.worker import Conductor, is_profile, own_interpreter, plan_profile
+from jaxprof.units import bytes_
 
 
 def write(folder: Path, *planes: Plane, name: str = "host.xplane.pb") -> Path:
@@ -31,11 +39,11 @@ def write(folder: Path, *planes: Plane, name: str = "host.xplane.pb") -> Path:
 
 def conducted(path: Path, target: Path) -> Session:
     writer = LogWriter(new_header({}), target)
-    conductor = Conductor(writer, own_interpreter(), lambda events: None)
-    conductor.add([plan_profile(path)])
-    conductor.run()
-    conductor.close()
-    return conductor.session
+    scheduler = Scheduler(writer, own_interpreter(), lambda events: None)
+    scheduler.add([plan_profile(path)])
+    scheduler.run()
+    scheduler.close()
+    return scheduler.session
 
 
 @pytest.fixture(scope="module")
@@ -82,24 +90,24 @@ def test_the_hlo_of_a_profile_is_listed_by_program(tmp_path: Path) -> None:
     metadata = Plane("/host:metadata", metadata={"jit_g(9)": {"Hlo Proto": hlo_proto()}})
     path = write(tmp_path, device, launches, metadata)
     for target in (path, tmp_path):  # a file, and the folder that it lies in
-        (program,) = find_programs(str(target), None, None, Wanted())
-        assert program.label == "r3 jit_g profile gpu:0"
-        assert [one.opcode for one in program.module.entry or ()] == ["parameter", "exponential"]
+        (module,) = find_modules(str(target), None, None, CompileOptions())
+        assert module.label == "r3 jit_g profile gpu:0"
+        assert [instruction.opcode for instruction in module.hlo.entry or ()] == ["parameter", "exponential"]
     with pytest.raises(UsageError, match="no compiled program"):
-        find_programs(str(path), "r2", None, Wanted())
+        find_modules(str(path), "r2", None, CompileOptions())
 
 
 def test_a_profile_without_hlo_says_so(tmp_path: Path) -> None:
     path = write(tmp_path, *gpu_planes())
-    with pytest.raises(UsageError, match="holds no HLO"):
-        find_programs(str(path), None, None, Wanted())
+    with pytest.raises(FileRefusedError, match="holds no HLO"):
+        find_modules(str(path), None, None, CompileOptions())
 
 
 def test_a_text_is_no_profile(tmp_path: Path) -> None:
     for content in (b"hostname\n", b"\x7fELF\x02", b""):
         path = tmp_path / "text"
         path.write_bytes(content)
-        assert not is_profile(path)
+        assert kind_of(path) is not Kind.PROFILE
 
 
 def test_measured_kernels_with_shares_of_program_and_profile(session: Session) -> None:
@@ -108,7 +116,8 @@ def test_measured_kernels_with_shares_of_program_and_profile(session: Session) -
     assert {kernel.name: round(kernel.share or 0, 4) for kernel in found.kernels} == {"fusion": 0.7857, "dot.1": 0.2143}
     assert sum(kernel.share or 0 for kernel in whole_profile(session)) == pytest.approx(1)
     assert found.kernels[0].uncertain
-    assert found.kernels[0].launch["registers"] == 32
+    assert found.kernels[0].launch is not None
+    assert found.kernels[0].launch.registers == 32
 
 
 def test_devices_are_kept_with_what_the_profile_says_of_them(session: Session) -> None:
@@ -175,6 +184,70 @@ class TestTimeline:
         assert {lane.device for lane in again.lanes} == {"tpu:0"}
         assert [len(lane) for lane in again.lanes if lane.kind == "ops"] == [4]
 
+    @settings(max_examples=80, deadline=None)
+    @given(st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 60_000)), min_size=1, max_size=30))
+    def test_rounding_keeps_nesting_and_what_is_apart(self, spans: list[tuple[int, int]]) -> None:
+        events = [Event(f"e{number}", start, length) for number, (start, length) in enumerate(spans)]
+        plane = Plane("/device:TPU:0", [Line("XLA Ops", events)])
+        (lane,) = read_timeline(timeline_text(read(plane))).lanes
+        columns = zip(lane.label_of, lane.starts, lane.durations, strict=True)
+        shown = [(lane.labels[label][0], start, start + duration) for label, start, duration in columns]
+        true = {f"e{number}": (start, start + length) for number, (start, length) in enumerate(spans)}
+        for first, begin, end in shown:
+            for second, other_begin, other_end in shown:
+                if true[first][1] <= true[second][0]:
+                    assert end <= other_begin
+                if true[first][0] <= true[second][0] and true[second][1] <= true[first][1]:
+                    assert begin <= other_begin
+                    assert other_end <= end
+
+    def test_a_long_recording_loses_no_digits(self) -> None:
+        plane = Plane("/device:TPU:0", [Line("XLA Ops", [Event("a", 40_000_000_000_000_501, 1_000)])])
+        (lane,) = read_timeline(timeline_text(read(plane))).lanes
+        assert (lane.starts, lane.durations) == ([40_000_000_000_001], [1])
+
+    def test_what_overlaps_gets_a_track_each_in_perfetto(self) -> None:
+        spans = [("outer", 0, 100), ("inner", 10, 20), ("across", 90, 40), ("late", 95, 3), ("apart", 140, 5)]
+        plane = Plane("/device:TPU:0", [Line("Async XLA Ops", [host(*span) for span in spans])])
+        exported = json.loads("".join(to_perfetto(read_timeline(timeline_text(read(plane))), "title")))
+        events = exported["traceEvents"]
+        names = {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"}
+        tracks = {event["name"]: names[event["tid"]] for event in events if event["ph"] == "X"}
+        first, second = "Async XLA Ops", "Async XLA Ops (2)"
+        assert tracks == {"outer": first, "inner": first, "across": second, "late": first, "apart": first}
+
+    def test_an_export_keeps_ops_executions_steps_launches_and_devices(self, tmp_path: Path) -> None:
+        steps = Line("python", [host("train", 0, 60, step_num=3), host("train", 100, 60, step_num=4)])
+        for planes in ((cpu_plane(),), gpu_planes(), (Plane("/host:CPU", [*cpu_plane().lines, steps]),)):
+            trace = read(*planes)
+            path = tmp_path / "out.json"
+            path.write_text("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")))
+            again = read_profile(path)
+            assert {row.op: (row.device, row.count, row.total_seconds) for row in op_times(again)} == {
+                row.op: (row.device, row.count, pytest.approx(row.total_seconds)) for row in op_times(trace)
+            }
+            before, after = steps_of(trace), steps_of(again)
+            assert (after.found_by, [row.name for row in after.rows]) == (
+                before.found_by,
+                [row.name for row in before.rows],
+            )
+            assert again.span_ps == trace.span_ps
+
+    def test_an_export_keeps_the_zero_of_the_profile(self, tmp_path: Path) -> None:
+        trace = read(Plane("/host:CPU", [Line("t", [op("a", 47_000, 5, run_id=1), op("a", 47_010, 5, run_id=2)])]))
+        path = tmp_path / "out.json"
+        path.write_text("".join(to_perfetto(read_timeline(timeline_text(trace)), "title")))
+        assert read_profile(path).span_ps == trace.span_ps == (47_000_000_000, 47_015_000_000)
+
+    def test_an_export_keeps_the_hlo(self, tmp_path: Path) -> None:
+        text = "HloModule jit_f, is_scheduled=true\n\nENTRY main {\n  ROOT dot = f32[] constant(1)\n}\n"
+        path = tmp_path / "out.json"
+        hlo = [ExportedHlo("jit_f", str((1 << 64) - 3), text), ExportedHlo("jit_g", None, text)]
+        path.write_text("".join(to_perfetto(read_timeline(timeline_text(read(cpu_plane()))), "title", hlo)))
+        again = read_profile(path)
+        assert [(one.name, one.program) for one in again.programs] == [("jit_f", (1 << 64) - 3), ("jit_g", None)]
+        assert text_of(again, ("jit_f", (1 << 64) - 3)) == (text, "")
+
 
 @pytest.mark.parametrize(
     ("name", "content", "expected"),
@@ -189,6 +262,41 @@ class TestTimeline:
 def test_profiles_and_sessions_are_told_apart(tmp_path: Path, name: str, content: bytes, expected: bool) -> None:
     path = tmp_path / name
     path.write_bytes(content)
-    assert is_profile(path) is expected
-    assert is_profile(tmp_path)
-    assert not is_profile(tmp_path / "missing")
+    assert (kind_of(path) is Kind.PROFILE) is expected
+    assert (kind_of(tmp_path) is Kind.PROFILE) is name.endswith(".xplane.pb")
+    assert kind_of(tmp_path / "missing") is None
+
+
+def test_it_is_said_how_many_bytes_are_read_and_then_what_is_derived(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jaxprof.trace.imported.SECONDS_BETWEEN_WORDS", 0.0)
+    path = tmp_path / "box.xplane.pb"
+    path.write_bytes(space_bytes([*gpu_planes(), *(Plane(f"/device:GPU:{number}") for number in range(1, 5))]))
+    said: list[ProgressMade] = []
+    import_profile(path, "r1", lambda event: said.append(event) if isinstance(event, ProgressMade) else None)
+    shares = [one.fraction or 0.0 for one in said]
+    assert shares == sorted(shares)
+    begin, size = "reading box.xplane.pb: ", bytes_(path.stat().st_size)
+    reading = [one.note for one in said if one.note.startswith(begin)]
+    assert (reading[0], reading[-1]) == (f"{begin}0 B of {size}", f"{begin}{size} of {size}")
+    assert len(set(reading)) > 4
+    rest = [note for one in said if (note := one.note) not in reading]
+    assert rest[0].endswith("reading the host's threads")
+    assert any("adding up" in note for note in rest)
+    assert "the HLO of " in rest[-1]
+
+
+def test_the_reading_stops_where_it_is_told_to(tmp_path: Path) -> None:
+    path = tmp_path / "box.xplane.pb"
+    path.write_bytes(space_bytes(gpu_planes()))
+    shares: list[float] = []
+
+    def advance(share: float) -> None:
+        shares.append(share)
+        if share > 0.5:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        read_file(path, advance)
+    assert len(shares) > 2

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from jaxprof.hlo.parse import module
+from jaxprof.hlo.read.parse import module
+from jaxprof.trace.imported import text_of
 from jaxprof.trace.ops import op_times
-from jaxprof.trace.programs import programs_with_ops, text_of
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.steps import steps_of
 from jaxprof.trace.summary import summarise
@@ -85,7 +85,7 @@ def test_self_times_add_up_to_the_time_in_which_ops_ran(recorded: Path) -> None:
 
 def test_the_hlo_in_the_file_has_the_ops_that_ran(recorded: Path) -> None:
     trace = read_profile(recorded)
-    (program,) = programs_with_ops(trace)
+    (program,) = {(row.op.module, row.op.program) for row in op_times(trace)}
     text, problem = text_of(trace, program)
     assert text is not None, problem
     names = {one.name for computation in module(text).computations.values() for one in computation.instructions}
@@ -94,7 +94,7 @@ def test_the_hlo_in_the_file_has_the_ops_that_ran(recorded: Path) -> None:
 
 def test_the_annotated_steps_hold_all_of_the_work(recorded: Path) -> None:
     steps = steps_of(read_profile(recorded))
-    assert (steps.found_by, [row["name"] for row in steps.rows]) == ("annotation", ["train 0", "train 1", "train 2"])
+    assert (steps.found_by, [row.name for row in steps.rows]) == ("annotation", ["train 0", "train 1", "train 2"])
     assert steps.outside_seconds == pytest.approx(0, abs=1e-9)
 
 
@@ -156,5 +156,5 @@ def agree(path: Path, answer: dict[str, Any]) -> None:
 
 
 def test_a_folder_can_be_summarised_by_who_recorded_it(recorded: Path) -> None:
-    kinds = [event.type for event in summarise(recorded, "run", "r7", CALLS, seconds_with=1e-3)]
+    kinds = [event.type for event in summarise(recorded, "run", "r7", CALLS, seconds_of_calls=[1e-3])]
     assert kinds == ["capture_taken", "kernels_measured", "steps_measured", "trust_reported", "text_recorded"]

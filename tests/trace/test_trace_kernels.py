@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from made_traces import cpu_plane, gpu_planes, host, op, read, tpu_plane
 from xplane_wire import Line, Plane
 
-from jaxprof.trace.coverage import Coverage
-from jaxprof.trace.intervals import distinct, medians_by_group, self_times, union, union_by_group
+from jaxprof.events import CopyTimes, KernelLaunch
+from jaxprof.trace.intervals import Coverage, distinct, medians_by_group, self_times, union, union_by_group
 from jaxprof.trace.launch import copy_details, launch_details, launches_of, transfers_of
 from jaxprof.trace.model import NO_OP, Trace
 from jaxprof.trace.ops import OpTime, op_times, unattributed_seconds
@@ -28,7 +30,8 @@ class TestCpu:
 
     def test_an_op_on_two_threads_has_cpu_time_wall_time_and_parallelism(self) -> None:
         row = table(read(cpu_plane()))["dot"]
-        assert (row.count, row.total_seconds, row.wall_seconds) == (2, pytest.approx(40 * US), pytest.approx(30 * US))
+        assert (row.count, row.total_seconds, row.wall_seconds) == (1, pytest.approx(40 * US), pytest.approx(30 * US))
+        assert row.median_seconds == row.minimum_seconds == row.maximum_seconds == pytest.approx(30 * US)
         assert row.parallelism == pytest.approx(40 / 30)
 
     def test_the_ends_of_arrows_and_pool_events_are_no_ops(self) -> None:
@@ -40,8 +43,8 @@ class TestCpu:
         steps = steps_of(read(cpu_plane()))
         assert steps.found_by == "annotation"
         (row,) = steps.rows
-        assert (row["name"], row["seconds"]) == ("train 3", pytest.approx(60 * US))
-        assert row["parts"] == pytest.approx(
+        assert (row.name, row.seconds) == ("train 3", pytest.approx(60 * US))
+        assert asdict(row.parts) == pytest.approx(
             {"kernels": 50 * US, "transfers": 0, "collectives_exposed": 0, "launch_gaps": 0, "idle": 10 * US}
         )
 
@@ -76,32 +79,32 @@ class TestGpu:
 
     def test_a_copy_has_direction_and_bytes(self) -> None:
         assert transfers_of(read(*gpu_planes())) == [
-            {
-                "direction": "host to device",
-                "device": "gpu:0",
-                "count": 1,
-                "total_seconds": pytest.approx(10 * US),
-                "bytes": 4000,
-            }
+            CopyTimes(
+                direction="host to device",
+                device="gpu:0",
+                count=1,
+                total_seconds=pytest.approx(10 * US),
+                bytes=4000,
+            )
         ]
 
     def test_the_launch_of_the_longest_kernel(self) -> None:
         trace = read(*gpu_planes())
-        assert launches_of(trace)["gpu:0", [one.name for one in trace.ops].index("fusion")] == {
-            "registers": 32,
-            "static_shared_bytes": 0,
-            "dynamic_shared_bytes": 1024,
-            "grid": [16, 2, 1],
-            "block": [128, 1, 1],
-            "occupancy": 0.5,
-        }
+        assert launches_of(trace)["gpu:0", [one.name for one in trace.ops].index("fusion")] == KernelLaunch(
+            registers=32,
+            static_shared_bytes=0,
+            dynamic_shared_bytes=1024,
+            grid=(16, 2, 1),
+            block=(128, 1, 1),
+            occupancy=0.5,
+        )
 
     def test_the_time_of_an_execution_without_a_kernel_is_a_gap(self) -> None:
         steps = steps_of(read(*gpu_planes()))
         assert steps.found_by == "modules"
         # 10 to 95 µs: kernels 20 + 5 + 30 + 15; nothing from 35 to 40 and from 70 to 80.
-        assert steps.rows[0]["parts"]["kernels"] == pytest.approx(70 * US)
-        assert steps.rows[0]["parts"]["launch_gaps"] == pytest.approx(15 * US)
+        assert steps.rows[0].parts.kernels == pytest.approx(70 * US)
+        assert steps.rows[0].parts.launch_gaps == pytest.approx(15 * US)
 
     def test_launches_alone_are_no_kernels(self) -> None:
         trace = read(gpu_planes()[1])
@@ -111,8 +114,8 @@ class TestGpu:
         line = Line("Stream #1(Kernel)", [op(name, start, 5) for start, name in enumerate(["a", "b", "a", "b"] * 1)])
         line.events = [op(name, start, 5) for name, start in (("a", 0), ("b", 6), ("a", 20), ("b", 26))]
         steps = steps_of(read(Plane("/device:GPU:0", [line])))
-        assert [round(row["seconds"] / US, 3) for row in steps.rows] == [20, 11]
-        assert steps.rows[0]["parts"]["idle"] == pytest.approx(9 * US)
+        assert [round(row.seconds / US, 3) for row in steps.rows] == [20, 11]
+        assert steps.rows[0].parts.idle == pytest.approx(9 * US)
 
 
 class TestTpu:
@@ -122,8 +125,8 @@ class TestTpu:
 
     def test_parts_of_a_step(self) -> None:
         first = steps_of(read(tpu_plane())).rows[0]
-        assert first["seconds"] == pytest.approx(100 * US)
-        assert first["parts"] == pytest.approx(
+        assert first.seconds == pytest.approx(100 * US)
+        assert asdict(first.parts) == pytest.approx(
             {
                 "kernels": 40 * US,
                 "collectives_exposed": 10 * US,
@@ -132,7 +135,7 @@ class TestTpu:
                 "idle": 20 * US,
             }
         )
-        assert first["collectives_overlapped_seconds"] == pytest.approx(20 * US)
+        assert first.collectives_overlapped_seconds == pytest.approx(20 * US)
 
     def test_the_device_says_what_it_is(self) -> None:
         assert read(tpu_plane()).devices["tpu:0"]["device_type_string"] == "TPU v6 Lite"
@@ -141,32 +144,29 @@ class TestTpu:
 @pytest.mark.parametrize("planes", [(cpu_plane(),), gpu_planes(), (tpu_plane(),)], ids=["cpu", "gpu", "tpu"])
 def test_the_parts_of_each_step_add_up_to_it(planes: tuple[Plane, ...]) -> None:
     for row in steps_of(read(*planes)).rows:
-        assert sum(row["parts"].values()) == pytest.approx(row["seconds"], rel=1e-12)
+        assert sum(asdict(row.parts).values()) == pytest.approx(row.seconds, rel=1e-12)
 
 
 def test_a_first_step_with_fewer_ops_than_the_others_is_incomplete() -> None:
     events = [op("b", 0, 1)] + [op(name, 10 * n + at, 1) for n in (1, 2, 3) for at, name in ((0, "a"), (3, "b"))]
     modules = [host("jit_f(7)", 10 * n, 5) for n in range(4)]
     plane = Plane("/device:GPU:0", [Line("Stream #1", events), Line("XLA Modules", modules, id=2)])
-    assert [row["complete"] for row in steps_of(read(plane)).rows] == [False, True, True, True]
+    assert [row.complete for row in steps_of(read(plane)).rows] == [False, True, True, True]
 
 
 class TestDetails:
     def test_amd(self) -> None:
         text = " grid:4096,1,1 block:256,1,1 private_mem:0 group_mem:16384 occ_pct:0"
-        assert launch_details(text) == {
-            "grid": [4096, 1, 1],
-            "block": [256, 1, 1],
-            "private_bytes": 0,
-            "group_bytes": 16384,
-        }
+        assert launch_details(text) == KernelLaunch(
+            grid=(4096, 1, 1), block=(256, 1, 1), private_bytes=0, group_bytes=16384
+        )
 
     @pytest.mark.parametrize(
         "text",
         ["", "garbage", "regs:-4 grid:1,2 block:0,0,0", "regs:99999999999999999999", "block:1024,1024,1 occ_pct:nan"],
     )
     def test_what_no_hardware_can_do_is_unknown(self, text: str) -> None:
-        assert launch_details(text) == {}
+        assert launch_details(text) is None
 
     @pytest.mark.parametrize(
         ("text", "expected"),

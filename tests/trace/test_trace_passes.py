@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from made_traces import host, read
 from xplane_wire import Line, Plane
 
-from jaxprof.trace.passes import compile_tree, stage_seconds
-from jaxprof.trace.stages import STAGES, stage_of
+from jaxprof.analysis.compile_passes import seconds_of_threads, stage_times
+from jaxprof.events import PassTimes
+from jaxprof.trace.passes import STAGES, compile_tree, stage_of
 
 US = 1e-6
 
 
-def tree() -> dict[str, Any]:
+def tree() -> PassTimes:
     python = Line("python", [host("PjitFunction(f)", 0, 120), host("backend_compile_and_load", 10, 100)])
     compiler = Line(
         "tf_PjRtCompilerThreadPool/1",
@@ -41,9 +40,9 @@ def tree() -> dict[str, Any]:
     return found
 
 
-def node(of: dict[str, Any], *names: str) -> dict[str, Any]:
+def node(of: PassTimes, *names: str) -> PassTimes:
     for name in names:
-        (of,) = [child for child in of["children"] if child["name"] == name]
+        (of,) = [child for child in of.children if child.name == name]
     return of
 
 
@@ -52,31 +51,35 @@ COMPILE = ("backend_compile_and_load", "PjRtCpuClient::Compile")
 
 def test_the_compilers_thread_hangs_below_the_call_that_waits_for_it() -> None:
     found = tree()
-    assert found["seconds"] == pytest.approx(100 * US)
-    assert node(found, *COMPILE)["seconds"] == pytest.approx(80 * US)
-    assert node(found, COMPILE[0])["self_seconds"] == pytest.approx(20 * US)
+    assert found.seconds == pytest.approx(100 * US)
+    assert node(found, *COMPILE).seconds == pytest.approx(80 * US)
+    assert node(found, COMPILE[0]).self_seconds == pytest.approx(20 * US)
 
 
 def test_passes_of_one_name_are_one_node_and_the_modules_name_is_left_out() -> None:
     passes = node(tree(), *COMPILE, "HLO passes through layout assignment")
-    assert passes["self_seconds"] == pytest.approx(16 * US)
-    assert (node(passes, "algsimp")["count"], node(passes, "algsimp")["seconds"]) == (2, pytest.approx(10 * US))
+    assert passes.self_seconds == pytest.approx(16 * US)
+    assert (node(passes, "algsimp").count, node(passes, "algsimp").seconds) == (2, pytest.approx(10 * US))
 
 
 def test_workers_side_by_side_add_up_to_more_than_what_waits_for_them() -> None:
     codegen = node(tree(), *COMPILE, "Codegen")
     workers = node(codegen, "FusionCompiler::Compile")
-    assert (workers["count"], workers["seconds"]) == (2, pytest.approx(40 * US))
-    assert codegen["self_seconds"] == pytest.approx(10 * US)
+    assert (workers.count, workers.seconds) == (2, pytest.approx(40 * US))
+    assert codegen.self_seconds == pytest.approx(10 * US)
 
 
 def test_an_unknown_pass_has_the_stage_of_its_pipeline() -> None:
-    assert node(tree(), *COMPILE, "HLO passes through layout assignment", "some-new-pass")["stage"] == "HLO passes"
+    assert node(tree(), *COMPILE, "HLO passes through layout assignment", "some-new-pass").stage == "HLO passes"
     assert stage_of("somethingWithoutAPlace") == "other"
 
 
 def test_stages_add_up_to_the_self_time_of_the_tree() -> None:
-    assert sum(stage_seconds(tree()).values()) == pytest.approx(120 * US)  # 100, and 20 by the second worker
+    stages = stage_times(tree())
+    assert sum(one.seconds for one in stages) == pytest.approx(120 * US)  # 100, and 20 by the second worker
+    assert seconds_of_threads(tree()) == pytest.approx(120 * US)
+    assert [one.seconds for one in stages] == sorted((one.seconds for one in stages), reverse=True)
+    assert {one.stage: one.passes for one in stages} == {"codegen": 3, "compile": 3, "HLO passes": 4, "MLIR": 2}
 
 
 def test_no_compile_is_none() -> None:

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.widgets import Input
 
-from jaxprof.tui.ago import ago
+from jaxprof.tui.kit.format import ago
 from tui.fakes import CARDS, NOW, Needs
+
+
+@pytest.fixture(autouse=True)
+async def tasks_as_in_a_terminal() -> None:
+    """Starts tasks as they start in a terminal.
+
+    From Python 3.12 on `App.run` sets the eager task factory: a widget that is mounted is composed and mounted at once,
+    before the line after that which mounts it. `App.run_test`, which Pilot works through, leaves the loop as it is, so
+    what leans on the order of mounting is not seen to fail. Python 3.11 has no eager tasks, neither here nor there.
+    """
+    if hasattr(asyncio, "eager_task_factory"):
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+
+
+@pytest.fixture(autouse=True)
+def cursors_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cursor that blinks is seen in a picture, or is not: on a loaded machine half a second passes."""
+    made = Input.__init__
+
+    def make(self: Input, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        self.set_reactive(Input.cursor_blink, False)
+
+    monkeypatch.setattr(Input, "__init__", make)
 
 
 @pytest.fixture
@@ -23,15 +50,15 @@ def shelf(state_home: Path) -> Path:
 @pytest.fixture
 def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three workloads, whatever the real catalogue has."""
-    monkeypatch.setattr("jaxprof.tui.screens.home.names", lambda: [card.name for card in CARDS])
-    monkeypatch.setattr("jaxprof.workloads.cards", lambda: list(CARDS))
+    monkeypatch.setattr("jaxprof.tui.home.screen.names", lambda: [info.name for info in CARDS])
+    monkeypatch.setattr("jaxprof.workloads.infos", lambda: list(CARDS))
     monkeypatch.setattr("jaxprof.workloads.built_in", lambda name: Needs())
 
 
 @pytest.fixture
 def one_moment(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The same time of day and time zone in every test."""
-    monkeypatch.setattr("jaxprof.tui.widgets.session_list.ago", lambda seconds, now=None: ago(seconds, NOW))
+    monkeypatch.setattr("jaxprof.tui.kit.session_list.ago", lambda seconds, now=None: ago(seconds, NOW))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield

@@ -16,14 +16,14 @@ from textual.pilot import Pilot
 
 from jaxprof import events as e
 from jaxprof.errors import StorageError
+from jaxprof.runner import Interpreter, PlannedRun
+from jaxprof.runner.program import ProgramCommand
 from jaxprof.session import Session
-from jaxprof.store import LogWriter
+from jaxprof.session.log import LogWriter
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.devices import DeviceFacts
-from jaxprof.tui.live import ConductorLike, Made, MadeForProgram
-from jaxprof.worker import Interpreter, Planned
-from jaxprof.worker.program import Program
-from jaxprof.workloads.model import Estimate, Parameter, Published, VariantCard, WorkloadCard
+from jaxprof.tui.device_monitor import DeviceFacts
+from jaxprof.tui.live import Made, MadeForProgram, SchedulerLike
+from jaxprof.workloads.model import Estimate, Parameter, Published, VariantInfo, WorkloadInfo
 
 NOW = 1_795_000_000.0
 """The time of day in every test: 2026-11-18 11:06:40 UTC."""
@@ -48,7 +48,7 @@ class StillDevices:
                 "NVIDIA T4",
                 usable=False,
                 reason="CUDA_VISIBLE_DEVICES hides it",
-                mend="unset CUDA_VISIBLE_DEVICES",
+                hint="unset CUDA_VISIBLE_DEVICES",
             ),
         ]
 
@@ -90,7 +90,7 @@ class FakeConductor:
     def __init__(self, header: e.Header, listen: Callable[[list[e.Event]], None]) -> None:
         self.header = header
         self.listen = listen
-        self.planned: list[Planned] = []
+        self.planned: list[PlannedRun] = []
         self.cancelled: list[str] = []
         self.closed = ""
         self.moved_to: list[Path] = []
@@ -102,7 +102,7 @@ class FakeConductor:
     def busy(self) -> bool:
         return bool(self._queue)
 
-    def add(self, planned: Sequence[Planned]) -> list[str]:
+    def add(self, planned: Sequence[PlannedRun]) -> list[str]:
         ids = []
         for plan in planned:
             self.planned.append(plan)
@@ -110,7 +110,10 @@ class FakeConductor:
             ids.append(run)
             self._queue.append(run)
             self.emit(
-                e.RunPlanned(run=run, workload=plan.workload, variant=plan.variant, how=plan.how, device=plan.device)
+                e.RunPlanned(
+                    run=run,
+                    spec=plan.spec,
+                )
             )
         return ids
 
@@ -147,7 +150,7 @@ class Stage:
     """An app with everything faked, and the conductor that it has made."""
 
     def __init__(self, path: Path | None = None, devices: Callable[[], Any] = StillDevices, **options: Any) -> None:
-        self.conductor: FakeConductor | None = None
+        self.scheduler: FakeConductor | None = None
         self.programs: list[FakeProgramConductor] = []
         """Of every program that was started."""
         self.app = JaxprofApp(
@@ -156,12 +159,12 @@ class Stage:
 
     def _make(self, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> Made:
         header = e.Header(session="feedfeedfeed", created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
-        self.conductor = FakeConductor(header, listen)
-        made: ConductorLike = self.conductor
+        self.scheduler = FakeConductor(header, listen)
+        made: SchedulerLike = self.scheduler
         return made, Session(header), Path("/state/2026-11-18T11-06-40-feed.jaxprof")
 
     def _make_program(
-        self, program: Program, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]
+        self, program: ProgramCommand, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]
     ) -> MadeForProgram:
         header = e.Header(session="cafecafecafe", created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)
         made = FakeProgramConductor(header, program, listen)
@@ -169,7 +172,7 @@ class Stage:
         return made, Session(header), Path(f"/state/2026-11-18T11-06-40-caf{len(self.programs)}.jaxprof")
 
 
-def card(name: str = "selu", **changes: Any) -> WorkloadCard:
+def info(name: str = "selu", **changes: Any) -> WorkloadInfo:
     """A workload with three variants."""
     given: dict[str, Any] = {
         "name": name,
@@ -178,11 +181,11 @@ def card(name: str = "selu", **changes: Any) -> WorkloadCard:
         "parameters": (Parameter(name="n", description="length of the vector", minimum=1, maximum=1e9),),
         "presets": {"quick": {"n": 1_000_000}, "published": {"n": 4_000_000}},
         "variants": (
-            VariantCard(
+            VariantInfo(
                 name="numpy", how="numpy", description="NumPy on the host", source="def numpy_selu(x):\n    return x\n"
             ),
-            VariantCard(name="jax", how="eager", description="op by op", source="def jax_selu(x):\n    return x\n"),
-            VariantCard(
+            VariantInfo(name="jax", how="eager", description="op by op", source="def jax_selu(x):\n    return x\n"),
+            VariantInfo(
                 name="jit",
                 how="jit",
                 description="one compiled program",
@@ -209,13 +212,13 @@ def card(name: str = "selu", **changes: Any) -> WorkloadCard:
             ),
         ),
     }
-    return WorkloadCard(**{**given, **changes})
+    return WorkloadInfo(**{**given, **changes})
 
 
 CARDS = [
-    card("matmul", title="dot(x, x.T)", published=()),
-    card("selu"),
-    card("hessian", title="jacfwd(jacrev(f))", parameters=(), presets={"quick": {}, "published": {}}, published=()),
+    info("matmul", title="dot(x, x.T)", published=()),
+    info("selu"),
+    info("hessian", title="jacfwd(jacrev(f))", parameters=(), presets={"quick": {}, "published": {}}, published=()),
 ]
 
 
@@ -241,10 +244,8 @@ def keep_session(
     for index, (workload, variant, status, median) in enumerate(runs, 1):
         run = f"r{index}"
         writer.append(
-            e.RunPlanned(
-                run=run, workload=workload, variant=variant, how="jit", device="cpu:0", parameters={"n": 1_000_000},
-                baseline="" if index == 1 else "r1",
-            )
+            e.RunPlanned(run=run, spec=e.RunSpec(workload=workload, variant=variant, how="jit", device="cpu:0",
+                                               parameters={"n": 1_000_000}, baseline="" if index == 1 else "r1"))
         )  # fmt: skip
         writer.append(
             e.RunClosed(
@@ -255,8 +256,20 @@ def keep_session(
     if complete:
         writer.append(e.SessionClosed())
     writer.close()
+    _pad(path, 1024 * (1 + len(runs)))
     os.utime(path, (NOW - age_seconds, NOW - age_seconds))
     return path
+
+
+def _pad(path: Path, size_bytes: int) -> None:
+    """Brings a session file to one size, which pictures show: what a schema adds to an event would change them."""
+    text = path.read_text()
+    empty, filled = '"environment":{}', '"environment":{"padding":"%s"}'
+    missing = size_bytes - len(text.encode()) - len(filled) + len("%s") + len(empty)
+    assert empty in text
+    assert missing >= 0, f"{path.name} has more than {size_bytes} bytes"
+    path.write_text(text.replace(empty, filled % ("x" * missing), 1))
+    assert path.stat().st_size == size_bytes
 
 
 async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "", *, tries: int = 400) -> None:
@@ -266,6 +279,23 @@ async def until(pilot: Pilot[Any], holds: Callable[[], object], what: str = "", 
             return
         await pilot.pause(0.01)
     raise AssertionError(f"it never held: {what}\n{screen_text(pilot.app)}")
+
+
+async def still(pilot: Pilot[Any], *, tries: int = 400) -> None:
+    """Waits until the picture stays the same for a few rounds of messages.
+
+    `pilot.pause()` waits until the process uses no processor time, which on a loaded machine also holds for a process
+    that waits for its turn: a layout may be due then.
+    """
+    before, same = "", 0
+    for _ in range(tries):
+        await pilot.pause(0.02)
+        picture = pilot.app.export_screenshot(title="")
+        same = same + 1 if picture == before else 0
+        if same == 3:
+            return
+        before = picture
+    raise AssertionError(f"the picture never stays the same\n{screen_text(pilot.app)}")
 
 
 def screen_text(app: Any) -> str:
@@ -289,7 +319,7 @@ _PICTURED = re.compile(r'<text[^>]*? x="([\d.]+)" y="([\d.]+)"[^>]* clip-path=[^
 class FakeProgramConductor:
     """A program that does what the test says, and ends when it says so."""
 
-    def __init__(self, header: e.Header, program: Program, listen: Callable[[list[e.Event]], None]) -> None:
+    def __init__(self, header: e.Header, program: ProgramCommand, listen: Callable[[list[e.Event]], None]) -> None:
         self.header = header
         self.program = program
         self.listen = listen
@@ -309,7 +339,7 @@ class FakeProgramConductor:
         self._busy = True
         began = monotonic()
         self.emit(
-            e.RunPlanned(workload=self.program.name, variant="program", how="program", device="host"),
+            e.RunPlanned(spec=e.RunSpec(workload=self.program.name, variant="program", how="program", device="host")),
             e.WorkerStarted(pid=4711, python="/venv/bin/python", monotonic_seconds=began),
             e.ProgramStarted(argv=self.program.argv, how="script", directory="/home/me", monotonic_seconds=began),
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxprof import events as e
 from jaxprof.session import Session
-from tui.sessions import Tape
+from tui.session_tapes import Tape
 
 FILE = "/src/model.py"
 

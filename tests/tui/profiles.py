@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from jaxprof import events as e
-from tui import sessions
-from tui.sessions import HLO, Tape
+from tui import session_tapes as sessions
+from tui.session_tapes import HLO, Tape
 
 MS = 1_000_000
 
@@ -58,25 +58,25 @@ def timeline(steps: int = 10, name: str = "loop_fusion") -> str:
     )
 
 
-def steps(count: int = 10) -> list[dict[str, Any]]:
+def steps(count: int = 10) -> list[e.StepTimes]:
     """As `StepsMeasured` has them."""
     return [
-        {
-            "name": f"call {number}", "device": "gpu:0", "start_seconds": number * 2e-3, "seconds": 2e-3,
-            "complete": True, "collectives_overlapped_seconds": 0.0,
-            "parts": {"kernels": 1.4e-3, "transfers": 0.2e-3, "collectives_exposed": 0.0, "launch_gaps": 0.1e-3,
-                      "idle": 0.3e-3},
-        }
+        e.StepTimes(
+            name=f"call {number}",
+            device="gpu:0",
+            start_seconds=number * 2e-3,
+            seconds=2e-3,
+            parts=e.StepParts(kernels=1.4e-3, transfers=0.2e-3, launch_gaps=0.1e-3, idle=0.3e-3),
+        )
         for number in range(count)
-    ]  # fmt: skip
+    ]
 
 
-def passes(name: str = "CpuCompiler::RunBackend") -> dict[str, Any]:
+def passes(name: str = "CpuCompiler::RunBackend") -> e.PassTimes:
     """A compile of 50 ms, of which 30 ms are LLVM's."""
 
-    def node(name: str, stage: str, seconds: float, own: float, *children: dict[str, Any]) -> dict[str, Any]:
-        return {"name": name, "stage": stage, "seconds": seconds, "self_seconds": own, "count": 1,
-                "children": list(children)}  # fmt: skip
+    def node(name: str, stage: str, seconds: float, own: float, *children: e.PassTimes) -> e.PassTimes:
+        return e.PassTimes(name=name, stage=stage, seconds=seconds, self_seconds=own, children=children)
 
     return node(
         "compile", "compile", 0.05, 0.0,
@@ -87,11 +87,15 @@ def passes(name: str = "CpuCompiler::RunBackend") -> dict[str, Any]:
 
 
 TRUST = [
-    {"code": "file", "verdict": "good", "message": "the whole file was read: 60 events", "advice": ""},
-    {"code": "unmatched", "verdict": "doubt", "message": "kernels with 12 % of the device's time name no HLO op",
-     "advice": "Library kernels are launched without a name; run with --no-command-buffers to have them."},
-    {"code": "steps", "verdict": "good", "message": "10 steps were found by their annotations", "advice": ""},
-]  # fmt: skip
+    e.TrustCheck(code="file", verdict="good", message="the whole file was read: 60 events"),
+    e.TrustCheck(
+        code="unmatched",
+        verdict="doubt",
+        message="kernels with 12 % of the device's time name no HLO op",
+        advice="Library kernels are launched without a name; run with --no-command-buffers to have them.",
+    ),
+    e.TrustCheck(code="steps", verdict="good", message="10 steps were found by their annotations"),
+]
 
 
 def captured(name: str = "loop_fusion", count: int = 10) -> Tape:
@@ -125,24 +129,47 @@ def record(tape: Tape, run: str, name: str = "loop_fusion", count: int = 10) -> 
         e.BuffersReported, run, source="buffer assignment", peak_bytes=12_000_000,
         parts={"argument": 4_000_000, "output": 4_000_000, "temporary": 4_000_000},
         buffers=[
-            {"bytes": 4_000_000, "kind": "argument", "instruction": "x", "shape": "f32[1000000]{0}", "op_name": "x"},
-            {"bytes": 4_000_000, "kind": "temporary", "instruction": name, "shape": "f32[1000000]{0}",
-             "op_name": "jit(selu)/exp", "file": "/home/me/selu.py", "line": 12, "shared_with": 2},
+            e.HeldBuffer(bytes=4_000_000, kind="argument", instruction="x", shape="f32[1000000]{0}", op_name="x"),
+            e.HeldBuffer(bytes=4_000_000, kind="temporary", instruction=name, shape="f32[1000000]{0}",
+                         op_name="jit(selu)/exp", file="/home/me/selu.py", line=12, shared_with=2),
         ],
         live_bytes=[4_000_000, 8_000_000, 12_000_000, 12_000_000, 8_000_000],
     )  # fmt: skip
 
 
-def imported() -> Tape:
+def imported(hostile: str = "") -> Tape:
     """A profile that was opened: the whole, and one program of it with its HLO."""
     tape = Tape()
     tape.plan("r1", "profile", "imported", workload="2026_11_20", device="gpu:0", parameters={})
     tape.plan("r2", "profile", "imported", workload="jit_selu", device="gpu:0", parameters={"program": "4"})
-    tape.add(e.CaptureTaken, "r1", kind="imported", platform="gpu", events=60)
+    tape.add(e.CaptureTaken, "r1", kind="imported", platform="gpu", events=60, wall_seconds=0.02, bytes=20_000)
     tape.add(e.TextRecorded, "r1", name="timeline", text=timeline())
-    tape.add(e.StepsMeasured, "r1", found_by="modules", steps=steps())
+    device = e.StepsDevice(
+        device="gpu:0", found_by="modules", steps=10, span_seconds=0.02, busy_seconds=0.016, idle_seconds=0.004
+    )
+    tape.add(e.StepsMeasured, "r1", found_by="modules", steps=steps(), devices=[device])
     tape.add(e.TrustReported, "r1", kind="imported", rows=TRUST)
-    tape.add(e.TextRecorded, "r2", name="hlo", text=HLO)
+    scheduled = HLO.replace("HloModule jit_selu,", "HloModule jit_selu, is_scheduled=true,", 1)
+    tape.add(e.TextRecorded, "r2", name="hlo", text=scheduled)
+    tape.add(e.CaptureTaken, "r2", kind="imported", platform="gpu", calls=10)
+    rows = [
+        e.KernelTimes(
+            module="jit_selu",
+            program="4",
+            name=name,
+            device="gpu:0",
+            count=10,
+            total_seconds=seconds,
+            self_seconds=seconds,
+            wall_seconds=seconds,
+            median_seconds=seconds / 10,
+            minimum_seconds=seconds / 10,
+            maximum_seconds=seconds / 10,
+            kernels=(name,),
+        )
+        for name, seconds in (("dot.1", 9e-3), (hostile or "loop_fusion", 5e-3))
+    ]
+    tape.add(e.KernelsMeasured, "r2", kind="imported", calls=10, rows=rows)
     tape.finish("r1")
     tape.finish("r2")
     return tape

@@ -9,15 +9,14 @@ from textual.widgets import Input
 
 from jaxprof import events as e
 from jaxprof.errors import StorageError
-from jaxprof.store import LogWriter, new_header
+from jaxprof.session.log import LogWriter, new_header
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.dialogs.confirm import Confirm
-from jaxprof.tui.dialogs.save_as import SaveAs
+from jaxprof.tui.help import HelpScreen
+from jaxprof.tui.home.screen import HomeScreen
+from jaxprof.tui.kit.dialogs import Confirm, SaveAs
+from jaxprof.tui.kit.screen import KeyBar
+from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.messages import LiveChanged
-from jaxprof.tui.screens.help import HelpScreen
-from jaxprof.tui.screens.home import HomeScreen
-from jaxprof.tui.widgets.key_bar import KeyBar
-from jaxprof.tui.widgets.mode_bar import ModeBar
 from tui.fakes import HOSTILE, Stage, keep_session, screen_text, until
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -26,7 +25,7 @@ SIZE = (100, 32)
 
 async def started(stage: Stage, pilot: object) -> None:
     """A queue that is going on."""
-    await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.card)  # type: ignore[arg-type]
+    await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info)  # type: ignore[arg-type]
     await pilot.press("enter")  # type: ignore[attr-defined]
     await until(pilot, lambda: stage.app.live.busy and stage.app.session.runs)  # type: ignore[arg-type]
 
@@ -81,7 +80,7 @@ async def test_the_palette_has_every_action_of_the_screen() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True):
         titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert {"Run", "Mark", "Filter", "Parameters", "Preset", "Own", "Quit", "Help", "Sessions"} <= titles
+        assert {"Run", "Mark", "Filter", "Parameters", "Preset", "Add", "Quit", "Help", "Sessions"} <= titles
 
 
 async def test_quit_asks_while_a_run_is_going_on_and_ends_the_queue() -> None:
@@ -92,38 +91,38 @@ async def test_quit_asks_while_a_run_is_going_on_and_ends_the_queue() -> None:
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         await pilot.press("n")
         await until(pilot, lambda: not isinstance(stage.app.screen, Confirm))
-        assert stage.conductor is not None
-        assert stage.conductor.closed == ""
+        assert stage.scheduler is not None
+        assert stage.scheduler.closed == ""
         await pilot.press("q")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         await pilot.press("y")
-        await until(pilot, lambda: stage.conductor is not None and stage.conductor.closed == "finished")
+        await until(pilot, lambda: stage.scheduler is not None and stage.scheduler.closed == "finished")
 
 
 async def test_ctrl_c_cancels_the_run_and_a_second_one_quits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("jaxprof.tui.leaving.TWICE_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.navigation.TWICE_SECONDS", 60.0)
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await started(stage, pilot)
-        conductor = stage.conductor
-        assert conductor is not None
-        conductor.emit(e.WorkerStarted(run="r1", pid=1, python="python"))
+        scheduler = stage.scheduler
+        assert scheduler is not None
+        scheduler.emit(e.WorkerStarted(run="r1", pid=1, python="python"))
         await until(pilot, lambda: stage.app.session.runs["r1"].status == "running")
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: conductor.cancelled == ["r1"])
-        assert conductor.closed == ""
+        await until(pilot, lambda: scheduler.cancelled == ["r1"])
+        assert scheduler.closed == ""
         await pilot.press("ctrl+c")
-        await until(pilot, lambda: conductor.closed == "finished")
+        await until(pilot, lambda: scheduler.closed == "finished")
 
 
 async def test_a_worker_that_died_is_told_and_the_app_lives() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await started(stage, pilot)
-        conductor = stage.conductor
-        assert conductor is not None
+        scheduler = stage.scheduler
+        assert scheduler is not None
         await pilot.press("1")
-        conductor.emit(
+        scheduler.emit(
             e.RunClosed(
                 run="r1", workload="matmul", variant=HOSTILE, device="cpu:0", status="crashed",
                 error="the worker was killed by SIGKILL", advice="probably out of memory",
@@ -134,7 +133,7 @@ async def test_a_worker_that_died_is_told_and_the_app_lives() -> None:
         assert "probably out of memory" in text
         assert "\x1b" not in text
         assert stage.app.session.runs["r1"].status == "crashed"
-        conductor.finish()
+        scheduler.finish()
         await until(pilot, lambda: not stage.app.live.busy)
 
 
@@ -142,16 +141,16 @@ async def test_a_full_disk_is_told_at_once_and_another_place_is_taken(tmp_path: 
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await started(stage, pilot)
-        conductor = stage.conductor
-        assert conductor is not None
-        conductor.storage_failure = StorageError("the disk is full", "Save it somewhere else.")
-        conductor.emit(e.ProgressMade(run="r1", fraction=0.5))
+        scheduler = stage.scheduler
+        assert scheduler is not None
+        scheduler.storage_failure = StorageError("the disk is full", "Save it somewhere else.")
+        scheduler.emit(e.ProgressMade(run="r1", fraction=0.5))
         await until(pilot, lambda: isinstance(stage.app.screen, SaveAs))
         assert "the disk is full" in screen_text(stage.app)
         stage.app.screen.query_one(Input).value = str(tmp_path)
         await pilot.press("enter")
         await until(pilot, lambda: stage.app.session_path == tmp_path / "2026-11-18T11-06-40-feed.jaxprof")
-        assert conductor.moved_to == [stage.app.session_path]
+        assert scheduler.moved_to == [stage.app.session_path]
         assert stage.app.live.busy, "the runs go on"
 
 
@@ -159,12 +158,12 @@ async def test_runs_that_are_started_later_join_the_same_session() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await started(stage, pilot)
-        first = stage.conductor
+        first = stage.scheduler
         await pilot.press("1")
         await until(pilot, lambda: stage.app.current_mode == "home")
         await pilot.press("down", "enter")
         await until(pilot, lambda: len(stage.app.session.runs) == 6)
-        assert stage.conductor is first
+        assert stage.scheduler is first
         assert first is not None
         first.finish()
         await until(pilot, lambda: not stage.app.live.busy)
@@ -178,7 +177,7 @@ async def test_a_session_is_opened_from_the_start_and_a_run_goes_to_a_new_one(sh
         assert list(stage.app.session.runs) == ["r1"]
         await until(pilot, lambda: "before" in screen_text(stage.app).partition("\n")[0])
         await pilot.press("1")
-        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.card)
+        await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info)
         await pilot.press("enter")
         await until(pilot, lambda: len(stage.app.session.runs) == 3)
         assert stage.app.session_path != path
@@ -191,7 +190,7 @@ async def test_a_session_that_another_process_writes_is_followed(shelf: Path) ->
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await until(pilot, lambda: stage.app.session_path == path)
         assert stage.app.session_grows
-        writer.append(e.RunPlanned(run="r1", workload="selu", variant="jit", how="jit", device="cpu:0"))
+        writer.append(e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")))
         await until(pilot, lambda: "r1" in stage.app.session.runs, "the run that was written meanwhile")
         writer.append(e.SessionClosed())
         writer.close()
@@ -220,7 +219,7 @@ async def test_a_wrong_file_is_refused_with_what_mends_it(tmp_path: Path, conten
 async def test_below_80_by_24_there_is_a_note_and_above_the_screen_again() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(70, 24), notifications=True) as pilot:
-        await until(pilot, lambda: "wants a terminal of 80×24" in screen_text(stage.app))
+        await until(pilot, lambda: "needs a terminal of 80×24" in screen_text(stage.app))
         assert "Workloads" not in screen_text(stage.app)
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: "Workloads" in screen_text(stage.app))

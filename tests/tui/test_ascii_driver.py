@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxprof.safe_text import columns
+from jaxprof.text import columns
 from jaxprof.tui.ascii_driver import TO_ASCII, driver_for_this_terminal, wants_ascii
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from jaxprof.events import RunSpec
+from jaxprof.runner import PlannedRun, find_interpreter
 from jaxprof.tui.app import JaxprofApp
-from jaxprof.tui.screens.run import RunScreen
-from jaxprof.worker import Planned, find_interpreter
+from jaxprof.tui.run.screen import RunScreen
 from tui.fakes import StillDevices, screen_text, until
 
 PROGRAM = """
@@ -29,7 +30,7 @@ async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path: Pa
     pytest.importorskip("jax")
     file = tmp_path / "program.py"
     file.write_text(PROGRAM)
-    planned = Planned(
+    spec = RunSpec(
         target=f"{file}:slow_to_compile",
         workload="slow_to_compile",
         variant="jit",
@@ -41,7 +42,7 @@ async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path: Pa
     )
     app = JaxprofApp(interpreter=find_interpreter(Path(sys.executable)), devices=StillDevices)
     async with app.run_test(size=(80, 24)) as pilot:
-        app.start_runs([planned])
+        app.start_runs([PlannedRun(spec=spec)])
         clock = re.compile(r"▶ jit +cpu:0 +compile +(\d+\.\d) s")
 
         def seconds() -> float:

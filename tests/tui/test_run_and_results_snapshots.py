@@ -9,9 +9,9 @@ import pytest
 from textual.pilot import Pilot
 
 from jaxprof.tui.app import JaxprofApp
-from tui import sessions
-from tui.fakes import Stage, until
-from tui.sessions import Tape
+from tui import session_tapes as sessions
+from tui.fakes import Stage, still, until
+from tui.session_tapes import Tape
 
 SIZES = [(80, 24), (120, 40)]
 RunBefore = Callable[[Pilot[Any]], Awaitable[None]]
@@ -24,10 +24,10 @@ def showing(stage: Stage, tape: Tape, mode: str, *keys: str) -> RunBefore:
         stage.app.set_session(tape.session(), None)
         stage.app.action_go(mode)
         await until(pilot, lambda: stage.app.current_mode == mode and stage.app.focused is not None)
-        await pilot.pause()
+        await still(pilot)
         for key in keys:
             await pilot.press(key)
-        await pilot.pause()
+        await still(pilot)
 
     return before
 
@@ -36,8 +36,8 @@ def showing(stage: Stage, tape: Tape, mode: str, *keys: str) -> RunBefore:
 def test_run_while_it_samples(snap_compare: Any, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
     tape, stage = sessions.sampling(), Stage()
     monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
-    for module in ("run_list", "phase_strip"):
-        monkeypatch.setattr(f"jaxprof.tui.widgets.{module}.monotonic", lambda: tape.now)
+    for module in ("kit.run_list", "run.current_run"):
+        monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: tape.now)
     assert snap_compare(stage.app, terminal_size=size, run_before=showing(stage, tape, "run"))
 
 
@@ -55,6 +55,13 @@ def test_results(snap_compare: Any, size: tuple[int, int]) -> None:
     assert snap_compare(
         stage.app, terminal_size=size, run_before=showing(stage, sessions.finished(), "results", "down", "down")
     )
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_two_runs_compared(snap_compare: Any, size: tuple[int, int]) -> None:
+    stage = Stage()
+    keys = ("down", "space", "space", "c")
+    assert snap_compare(stage.app, terminal_size=size, run_before=showing(stage, sessions.finished(), "results", *keys))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from jaxprof.tui.screens.home import HomeScreen
-from jaxprof.tui.screens.sessions import SessionsScreen
-from jaxprof.tui.widgets.session_list import SessionList, SessionTable
-from tui.fakes import Stage, keep_session, until
+from jaxprof.tui.home.screen import HomeScreen
+from jaxprof.tui.kit.session_list import SessionList, SessionTable
+from jaxprof.tui.sessions.screen import SessionsScreen
+from tui.fakes import Stage, keep_session, still, until
 
 pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
 SIZES = [(80, 24), (120, 40)]
@@ -25,8 +25,8 @@ def stage(shelf: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     keep_session(shelf, "matmul-oom", ("matmul", "jit", "failed", None), complete=False, age_seconds=7200)
     keep_session(shelf, "first", ("hessian", "jit", "ok", 9.2e-6), age_seconds=200_000)
     monkeypatch.setenv("HOME", str(shelf))
-    monkeypatch.setattr("jaxprof.tui.widgets.session_summary.safe", lambda text: str(text).replace(str(shelf), "~"))
-    monkeypatch.setattr("jaxprof.tui.monitor.PERIOD_SECONDS", 60.0)
+    monkeypatch.setattr("jaxprof.tui.sessions.screen.safe", lambda text: str(text).replace(str(shelf), "~"))
+    monkeypatch.setattr("jaxprof.tui.device_monitor.PERIOD_SECONDS", 60.0)
     return Stage()
 
 
@@ -38,7 +38,7 @@ async def home(pilot: Pilot[Any]) -> None:
         screen = app.screen
         return (
             isinstance(screen, HomeScreen)
-            and screen.card is not None
+            and screen.info is not None
             and len(screen.query_one("#recent", SessionList).keys) == 3
             and app.devices.asked  # type: ignore[attr-defined]
             and bool(app.devices.get("cuda:0").history)  # type: ignore[attr-defined]
@@ -51,7 +51,7 @@ async def home(pilot: Pilot[Any]) -> None:
     await until(pilot, there)
     app.screen.query_one("#devices").show_devices()  # type: ignore[attr-defined]
     await pilot.press("down")
-    await pilot.pause()
+    await still(pilot)
 
 
 async def sessions(pilot: Pilot[Any]) -> None:
@@ -61,7 +61,7 @@ async def sessions(pilot: Pilot[Any]) -> None:
     await until(pilot, lambda: isinstance(pilot.app.screen, SessionsScreen))
     await until(pilot, lambda: len(pilot.app.screen.query_one(SessionTable).keys) == 3)
     await pilot.press("down")
-    await pilot.pause()
+    await still(pilot)
 
 
 def then(place: Callable[[Pilot[Any]], Awaitable[None]], *keys: str) -> Callable[[Pilot[Any]], Awaitable[None]]:
@@ -70,7 +70,7 @@ def then(place: Callable[[Pilot[Any]], Awaitable[None]], *keys: str) -> Callable
     async def go(pilot: Pilot[Any]) -> None:
         await place(pilot)
         await pilot.press(*keys)
-        await pilot.pause()
+        await still(pilot)
 
     return go
 

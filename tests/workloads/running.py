@@ -1,4 +1,4 @@
-"""What the engine does with a workload, without its measuring: the calls of a variant, and what it is held against."""
+"""What the engine does with a workload, without its measuring: the calls of a variant, and what it is compared with."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxprof.workloads.check import relative_error
+from jaxprof.engine.measure.jaxprs import traced_is_elementwise
+from jaxprof.workloads.check import Comparison, compare, relative_error, tolerance
 from jaxprof.workloads.model import Parameters, Variant, Workload
 
 
@@ -30,6 +31,15 @@ def expected(workload: Workload, parameters: Parameters, inputs: tuple[Any, ...]
     if workload.expected is not None:
         return workload.expected(parameters, inputs)
     return output(workload.variant(workload.baseline), parameters, inputs)
+
+
+def compared(
+    workload: Workload, variant: Variant, result: Any, parameters: Parameters, inputs: Any, right: Any
+) -> Comparison:
+    """`result` compared with `right` as a run on a CPU does it."""
+    elementwise = variant.how != "numpy" and traced_is_elementwise(variant.build(parameters), variant.arguments(inputs))
+    accepted = tolerance(workload, "float32", right, result)
+    return compare(result, right, accepted, elementwise=elementwise and not workload.noisy_answer)
 
 
 def errors(workload: Workload, parameters: Parameters, inputs: tuple[Any, ...]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The error of a result: relative to the largest magnitude, infinite where it cannot be compared."""
+"""Every number of a result is compared with the expected one, and what cannot be compared is wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from jaxprof.workloads import built_in
-from jaxprof.workloads.check import relative_error, tolerance
+from jaxprof.workloads.check import compare, relative_error, tolerance
 
 
 def test_it_is_relative_to_the_largest_magnitude() -> None:
@@ -34,7 +34,14 @@ def test_each_array_of_a_tree_is_measured_by_itself() -> None:
     ("output", "right"),
     [
         (np.array([1.0, np.nan]), np.array([1.0, 2.0])),
-        (np.array([1.0, np.nan]), np.array([1.0, np.nan])),
+        (np.array([1.0, 2.0]), np.array([1.0, np.nan])),
+        (np.array([True, True]), np.array([1.0, 1.0])),
+        (np.array([1, 2]), np.array([1.0, 2.0])),
+        (np.array([1.0]), np.array([1])),
+        (np.array([1]), np.array([True])),
+        (np.array([1 + 0j]), np.array([1.0])),
+        (np.array([1]), 1.0),
+        (np.array([True]), 1),
         (np.array([1.0, np.inf]), np.array([1.0, 2.0])),
         (np.array([1.0, np.inf]), np.array([1.0, -np.inf])),
         (np.ones((2, 1)), np.ones((1, 2))),
@@ -45,6 +52,9 @@ def test_each_array_of_a_tree_is_measured_by_itself() -> None:
 )
 def test_what_cannot_be_compared_is_infinitely_wrong(output: Any, right: Any) -> None:
     assert relative_error(output, right) == math.inf
+    found = compare(output, right, 1e-4, elementwise=True)
+    assert not found.passed
+    assert found.note or found.wrong == 1
 
 
 def test_zeros_are_compared_absolutely_and_equal_infinities_are_equal() -> None:
@@ -79,6 +89,131 @@ def test_a_result_is_right_of_itself_and_wrong_when_one_number_is_off(right: np.
     assert relative_error(wrong, right) == pytest.approx(2)
 
 
+WIDE = 5 * np.random.default_rng(0).standard_normal(100_000)
+"""`exp` of these goes over eighteen orders of magnitude."""
+
+
+@pytest.mark.parametrize("spread", [0.2, 1.0])
+@pytest.mark.parametrize("wrong", [lambda right: right * np.float32(1.01), np.zeros_like])
+def test_a_result_with_many_wrong_numbers_fails_although_its_norm_is_right(spread: float, wrong: Any) -> None:
+    """What 41 % of the numbers are does not matter beside the largest one."""
+    x = (spread * WIDE).astype(np.float32)
+    right = np.exp(x)
+    result = np.where(x < np.quantile(x, 0.41), wrong(right), right)
+    found = compare(result, right, 1e-4, elementwise=True)
+    assert not found.passed
+    assert found.wrong / found.elements == pytest.approx(0.41, abs=0.02)
+    assert found.worst is not None
+    at = int(found.worst.where.strip("[]"))
+    assert (found.worst.got, found.worst.expected) == (str(result[at]), str(right[at]))
+    if spread == 1.0:
+        assert found.max_relative_error < 1e-8, "the norm alone would let it pass"
+    assert compare(right * np.float32(1 + 5e-7), right, 1e-4, elementwise=True).passed
+
+
+def test_numbers_of_a_sum_are_held_to_what_cancelled_in_it() -> None:
+    random = np.random.default_rng(1)
+    x, y = random.standard_normal((2, 200, 200))
+    right, rounded = x @ y, (x.astype(np.float32) @ y.astype(np.float32))
+    nearest_zero = np.unravel_index(np.abs(right).argmin(), right.shape)
+    assert abs(rounded[nearest_zero] / right[nearest_zero] - 1) > 1e-4, "relative to itself it is far off"
+    assert compare(rounded, right, 1e-5).passed
+    wrong = rounded.copy()
+    wrong[nearest_zero] += 1e-3 * np.median(np.abs(right))
+    found = compare(wrong, right, 1e-5)
+    assert (found.passed, found.wrong) == (False, 1)
+    assert found.worst is not None
+    assert found.worst.where == f"[{nearest_zero[0]}, {nearest_zero[1]}]"
+    assert found.max_relative_error < 1e-3, "beside the largest number it is small"
+
+
+def test_noise_beside_the_peak_of_a_spectrum_is_no_error() -> None:
+    wave = np.sin(2 * np.pi * 8 * np.arange(4096) / 4096)
+    right, noisy = np.fft.fft(wave), np.fft.fft(wave.astype(np.float32).astype(np.float64)).astype(np.complex64)
+    assert (np.abs(noisy - right) > 1e-2 * np.abs(right)).mean() > 0.5
+    assert compare(noisy, right, 1e-4).passed
+
+
+def test_noise_off_the_diagonal_of_a_matrix_times_its_inverse_is_no_error() -> None:
+    a = np.random.default_rng(0).standard_normal((64, 64), dtype=np.float32)
+    result, right = jnp.asarray(a) @ jnp.linalg.inv(a), a @ np.linalg.inv(a)
+    assert compare(result, right, 1e-4).passed
+    assert compare(result, np.eye(64), 1e-4).passed
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda m, x: 1.05 * m.where(x > 0, x, 1.67 * m.exp(x) - 1.67),
+        lambda m, x: 1 - m.cos(0.1 * x),
+        lambda m, x: 1 / (1 + m.exp(-30 * x)) * (1 - 1 / (1 + m.exp(-30 * x))),
+        lambda m, x: m.tanh(x) - x,
+        lambda m, x: m.exp(20 * x),
+        lambda m, x: m.sqrt(x),
+        lambda m, x: m.log(m.abs(x)) / (x > 0),
+    ],
+    ids=["selu", "1 - cos", "steep sigmoid", "tanh - x", "exp over 70 orders", "NaN for half", "infinities"],
+)
+@pytest.mark.parametrize("how", [lambda function: function, jax.jit], ids=["op by op", "jit"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_right_elementwise_result_passes_also_where_terms_cancel(function: Any, how: Any) -> None:
+    x = np.random.default_rng(2).standard_normal(100_000, dtype=np.float32)
+    result = how(lambda x: function(jnp, x))(jnp.asarray(x))
+    assert compare(result, function(np, x), 1e-4, elementwise=True).passed
+
+
+def test_not_a_number_is_right_where_it_is_expected_and_said() -> None:
+    some = np.array([1.0, np.nan, 3.0])
+    found = compare({"x": some.astype(np.float32)}, {"x": some}, 1e-4)
+    assert found.passed
+    assert found.note == "1 of 3 values are NaN, as expected"
+    assert found.worst is None, "none is off"
+    assert not compare(np.full(3, np.nan), some, 1e-4).passed
+    assert compare(np.array([np.inf, -np.inf]), np.array([np.inf, -np.inf]), 0.0).passed
+    assert not compare(np.array([np.inf, np.inf]), np.array([np.inf, -np.inf]), 1e9).passed
+
+
+def test_integers_and_keys_are_the_same_or_wrong() -> None:
+    right = np.array([2**62, 5, 7])
+    found = compare(right + np.array([1, 0, 0]), right, 0.5)
+    assert (found.passed, found.wrong, found.worst and found.worst.where) == (False, 1, "[0]"), "float64 cannot tell"
+    assert compare(right.astype(np.int64), right.astype(np.uint64), 0.0).passed, "their values are compared"
+    assert not compare(jax.random.key(1), jax.random.key(2), 0.5).passed
+    assert compare(np.float32(3), 3, 0.0).passed, "a Python number stands for whatever can hold it"
+    assert compare([np.float32(0.5)], [0.5], 0.0).passed
+
+
+def test_a_device_may_flush_the_smallest_numbers_to_zero() -> None:
+    right = np.array([1e-40, 1e-41, 1e-40] * 10 + [1.0], np.float32)
+    assert compare(np.where(right < 1, np.float32(0), right), right, 1e-4, elementwise=True).passed
+    assert not compare(np.where(right < 1, np.float32(1e-30), right), right, 1e-4, elementwise=True).passed
+
+
+def test_the_worst_number_of_a_tree_is_named_by_its_way() -> None:
+    right = {"b": np.ones(3), "w": [np.ones((2, 2)), np.float32(2)]}
+    wrong = {"b": np.ones(3), "w": [np.array([[1, 1], [1.5, 1.001]]), np.float32(2)]}
+    found = compare(wrong, right, 1e-4)
+    assert (found.elements, found.wrong) == (8, 2)
+    assert found.worst is not None
+    assert (found.worst.where, found.worst.got, found.worst.expected) == ("['w'][0][1, 0]", "1.5", "1.0")
+    one = compare(np.float32(1.5), np.float32(1), 1e-4)
+    assert one.worst is not None
+    assert one.worst.where == ""
+    assert compare((np.ones(2),), (np.ones(2), np.ones(2)), 1.0).note == "the result has 1 array, 2 are expected"
+    assert compare({"x": np.ones(2)}, {"x": np.ones(3)}, 1.0).note == (
+        "['x']: the result's shape is (2,), (3,) is expected"
+    )
+
+
+def test_a_large_array_is_compared_in_parts() -> None:
+    right = np.ones((1500, 1501), np.float32)
+    wrong = right.copy()
+    wrong[0, 3] = wrong[1400, 7] = 2
+    wrong[1400, 8] = 3
+    found = compare(wrong, right, 1e-4)
+    assert (found.wrong, found.worst and found.worst.where) == (3, "[1400, 8]")
+
+
 def test_the_tolerance_follows_precision_and_dtype() -> None:
     workload = replace(built_in("matmul"), tolerance={"float32": 1e-4, "tf32": 1e-2})
     assert tolerance(workload, "float32", np.ones(1)) == 1e-4
@@ -86,3 +221,7 @@ def test_the_tolerance_follows_precision_and_dtype() -> None:
     assert tolerance(workload, "something newer", np.ones(1)) == 1e-4
     assert tolerance(workload, "float32", {"x": jnp.ones(1, jnp.bfloat16)}) == 5e-2
     assert tolerance(workload, "float32", (np.ones(1, np.float16),)) == 1e-2
+    assert tolerance(workload, "float32", np.ones(1), jnp.ones(1, jnp.bfloat16)) == 5e-2, "of the result, too"
+    assert tolerance(replace(workload, tolerance={"float32": 0.0}), "float32", jnp.ones(1, jnp.bfloat16)) == 0
+    assert tolerance(replace(workload, tolerance={"float64": 1e-9}), "float64", np.ones(1)) == 1e-9
+    assert tolerance(replace(workload, tolerance={"float64": 1e-9}), "float64", np.ones(1, np.float32)) == 1e-6

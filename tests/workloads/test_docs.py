@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxprof.errors import UsageError
 from jaxprof.workloads.check import tolerance
 from jaxprof.workloads.find import find
 from jaxprof.workloads.specs import parse
@@ -32,7 +33,15 @@ def test_every_python_block_is_an_example_with_a_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "arguments"), [("model.py:gram", ["f32[32,32]"]), ("train.py:step", []), ("ridge.py:ridge", [])]
+    ("target", "arguments"),
+    [
+        ("model.py:gram", ["f32[32,32]"]),
+        ("train.py:step", []),
+        ("ridge.py:ridge", []),
+        ("softplus.py:softplus", []),
+        ("power.py:slope", []),
+        ("softsign.py:softsign", []),
+    ],
 )
 @pytest.mark.usefixtures("folder")
 def test_an_example_runs_and_is_right(target: str, arguments: list[str]) -> None:
@@ -53,13 +62,21 @@ def test_what_is_said_of_the_examples_is_so() -> None:
     assert ridge.title == "Ridge regression by the normal equations."
 
 
-def test_the_built_in_example_is_a_workload(folder: Path) -> None:
-    names: dict[str, object] = {}
-    exec(compile((folder / "softplus.py").read_text(), "softplus.py", "exec"), names)
-    workload = names["WORKLOAD"]
-    parameters = workload.resolve("quick", {"n": "1000"})  # type: ignore[attr-defined]
-    inputs = inputs_of(workload, parameters)  # type: ignore[arg-type]
-    assert max(errors(workload, parameters, inputs).values()) <= 1e-5  # type: ignore[arg-type]
+@pytest.mark.usefixtures("folder")
+def test_variants_of_one_s_own_and_bounds_are_what_the_example_says() -> None:
+    softplus = find("softplus.py:softplus")
+    assert [variant.name for variant in softplus.variants] == ["numpy", "jax", "jit", "library"]
+    assert softplus.variant("library").source.startswith("def library(x)")
+    assert softplus.estimate({"n": 10}).memory_bytes == 160
+    with pytest.raises(UsageError, match="out of bounds"):
+        softplus.resolve("quick", {"n": "0"})
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_function_that_a_factory_makes_is_what_is_called() -> None:
+    slope = find("power.py:slope")
+    (x,) = inputs_of(slope, {"n": 5, "power": 2})
+    assert slope.variant("jit").build({"n": 5, "power": 2})(x).tolist() == (2 * x).tolist()
 
 
 def test_the_specs_of_the_table_are_understood() -> None:

@@ -115,6 +115,27 @@ def test_a_function_of_one_s_own_is_found_and_runs(target: str, arguments: list[
     assert find(target, arguments).variants[0].build({}) is not None
 
 
+@pytest.mark.parametrize(
+    ("target", "argv", "seen"),
+    [
+        ("parsing.py:step", [], ["parsing.py"]),
+        ("parsing:step", [], ["{folder}/parsing.py"]),
+        ("parsing.py:step", ["jobs/train.py", "--size", "7"], ["jobs/train.py", "--size", "7"]),
+        ("parsing.py:step", ["-m", "parsing", "--size", "7"], ["parsing.py", "--size", "7"]),
+        ("parsing:step", ["-m", "parsing", "--size", "7"], ["{folder}/parsing.py", "--size", "7"]),
+    ],
+)
+def test_a_file_that_parses_its_arguments_has_its_own(
+    folder: Path, target: str, argv: list[str], seen: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "parsing.py").write_text("import sys\nSEEN = sys.argv\n\n\ndef step(x):\n    return x\n")
+    monkeypatch.setattr(sys, "argv", ["engine", "--events-fd", "7"])
+    workload = find(target, ["f32[3]"], argv)
+    assert workload.origin == target
+    assert [word.format(folder=folder) for word in seen] == sys.modules["parsing"].SEEN
+    assert sys.argv == ["engine", "--events-fd", "7"]
+
+
 def test_an_absolute_path_works(folder: Path) -> None:
     assert find(f"{folder}/model.py:gram", ["f32[3,2]"]).name == "model.py:gram"
 
@@ -131,18 +152,18 @@ def test_all_of_a_file_are_those_that_are_ready() -> None:
     assert [workload.name for workload in find_all("model.py")] == ["declared-one", "model.py:step"]
     with pytest.raises(UsageError, match="declares no workload") as refused:
         find_all("package.inner.net")
-    assert "package.inner.net:forward" in refused.value.mend
+    assert "package.inner.net:forward" in refused.value.hint
 
 
 def test_a_file_alone_lists_what_is_in_it() -> None:
     error = refusal("model.py")
     assert "not a function" in error.what
-    assert error.mend == "It has: model.py:declared, model.py:gram, model.py:step."
-    assert refusal("empty.py").mend == "It defines no function."
+    assert error.hint == "It has: model.py:declared, model.py:gram, model.py:step."
+    assert refusal("empty.py").hint == "It defines no function."
 
 
 @pytest.mark.parametrize(
-    ("target", "what", "mend"),
+    ("target", "what", "hint"),
     [
         ("matmull", "unknown workload 'matmull'", "matmul"),
         ("no-such-thing-at-all", "unknown workload", "Known:"),
@@ -163,10 +184,10 @@ def test_a_file_alone_lists_what_is_in_it() -> None:
         ("package.nothing:f", "there is no module 'package.nothing'", "--python"),
     ],
 )
-def test_what_cannot_be_found_says_what_to_do(target: str, what: str, mend: str) -> None:
+def test_what_cannot_be_found_says_what_to_do(target: str, what: str, hint: str) -> None:
     error = refusal(target)
     assert what in error.what
-    assert mend in error.mend
+    assert hint in error.hint
 
 
 def test_a_declared_name_may_not_be_a_built_in_one(folder: Path) -> None:

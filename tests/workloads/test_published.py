@@ -2,58 +2,75 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
 from jaxprof.workloads import built_in, names
 from jaxprof.workloads.model import Published
 
+MEAN, BEST_OF_5, BEST_OF_3, ONE, NOT_SAID = ("mean", 7), ("best", 5), ("best", 3), ("one call", None), ("", None)
 FIGURES = [
-    # workload, variant, phase, seconds, hardware (a part of it), n
-    ("matmul", "jax", "run", 27.9e-3, "GPU", 3000),
-    ("matmul", "jax-from-numpy", "run", 50.7e-3, "GPU", 3000),
-    ("matmul", "device-put", "run", 27.3e-3, "GPU", 3000),
-    ("matmul", "numpy", "run", 1.61, "Colab", 5000),
-    ("matmul", "jax", "run", 3.49, "CPU", 5000),
-    ("matmul", "jax", "transfer_in", 0.155e-3, "GPU", 5000),
-    ("matmul", "jax", "first_run", 2.16, "GPU", 5000),
-    ("matmul", "jax", "run", 68.9e-3, "GPU", 5000),
-    ("matmul", "jax", "transfer_in", 0.164e-3, "TPU", 5000),
-    ("matmul", "jax", "first_run", 0.837, "TPU", 5000),
-    ("matmul", "jax", "run", 16.5e-3, "TPU", 5000),
-    ("matmul-uniform", "numpy", "run", 3.9, "", 5000),
-    ("matmul-uniform", "jax", "run", 0.109, "", 5000),
-    ("selu", "numpy", "run", 7.6e-3, "CPU", 1_000_000),
-    ("selu", "jax", "run", 4.8e-3, "CPU", 1_000_000),
-    ("selu", "jax", "run", 1.21e-3, "GPU", 1_000_000),
-    ("selu", "jax", "first_run", 0.447, "GPU", 1_000_000),
-    ("selu", "jit", "run", 0.13e-3, "GPU", 1_000_000),
-    ("selu", "jit", "first_run", 0.122, "GPU", 1_000_000),
-    ("selu", "jax", "run", 861e-6, "GPU", 1_000_000),
-    ("selu", "jit", "run", 142e-6, "GPU", 1_000_000),
-    ("batch-matmul-mean", "numpy-loop", "run", 10.0, "i7 MacBook 2015", 100),
-    ("batch-matmul-mean", "jax", "run", 2.2, "i7 MacBook 2015", 100),
-    ("batch-matmul-mean", "numpy-loop", "run", 50.0, "i7 MacBook 2015", 150),
-    ("batch-matmul-mean", "jax", "run", 3.0, "i7 MacBook 2015", 150),
-    ("vmap", "naive-loop", "run", 2.54e-3, "", 10),
-    ("vmap", "batched", "run", 26.5e-6, "", 10),
-    ("vmap", "vmap", "run", 32.6e-6, "", 10),
+    # workload, variant, phase, seconds, deviation, statistic, hardware (a part of it), n
+    ("matmul", "jax", "run", 27.9e-3, 2.26e-3, MEAN, "GPU", 3000),
+    ("matmul", "jax-from-numpy", "run", 50.7e-3, 1.89e-3, MEAN, "GPU", 3000),
+    ("matmul", "device-put", "run", 27.3e-3, 0.327e-3, MEAN, "GPU", 3000),
+    ("matmul", "numpy", "run", 1.61, None, BEST_OF_5, "Colab", 5000),
+    ("matmul", "jax", "run", 3.49, None, BEST_OF_5, "CPU", 5000),
+    ("matmul", "jax", "transfer_in", 0.155e-3, None, BEST_OF_5, "GPU", 5000),
+    ("matmul", "jax", "first_run", 2.16, None, ONE, "GPU", 5000),
+    ("matmul", "jax", "run", 68.9e-3, None, BEST_OF_5, "GPU", 5000),
+    ("matmul", "jax", "transfer_in", 0.164e-3, None, BEST_OF_5, "TPU", 5000),
+    ("matmul", "jax", "first_run", 0.837, None, ONE, "TPU", 5000),
+    ("matmul", "jax", "run", 16.5e-3, None, BEST_OF_5, "TPU", 5000),
+    ("matmul-uniform", "numpy", "run", 3.9, None, BEST_OF_3, "", 5000),
+    ("matmul-uniform", "jax", "run", 0.109, None, BEST_OF_3, "", 5000),
+    ("selu", "numpy", "run", 7.6e-3, None, BEST_OF_5, "CPU", 1_000_000),
+    ("selu", "jax", "first_run", 0.124, None, ONE, "CPU", 1_000_000),
+    ("selu", "jax", "run", 4.8e-3, None, BEST_OF_5, "CPU", 1_000_000),
+    ("selu", "jax", "transfer_in", 109e-6, None, BEST_OF_5, "GPU", 1_000_000),
+    ("selu", "jax", "first_run", 0.447, None, ONE, "GPU", 1_000_000),
+    ("selu", "jax", "run", 1.21e-3, None, BEST_OF_5, "GPU", 1_000_000),
+    ("selu", "jit", "transfer_in", 104e-6, None, BEST_OF_5, "GPU", 1_000_000),
+    ("selu", "jit", "first_run", 0.122, None, ONE, "GPU", 1_000_000),
+    ("selu", "jit", "run", 0.13e-3, None, BEST_OF_5, "GPU", 1_000_000),
+    ("selu", "jax", "run", 861e-6, 385e-6, MEAN, "GPU", 1_000_000),
+    ("selu", "jit", "run", 142e-6, 4.72e-6, MEAN, "GPU", 1_000_000),
+    ("batch-matmul-mean", "numpy-loop", "run", 10.0, None, NOT_SAID, "i7 MacBook 2015", 100),
+    ("batch-matmul-mean", "jax", "run", 2.2, None, NOT_SAID, "i7 MacBook 2015", 100),
+    ("batch-matmul-mean", "numpy-loop", "run", 50.0, None, NOT_SAID, "i7 MacBook 2015", 150),
+    ("batch-matmul-mean", "jax", "run", 3.0, None, NOT_SAID, "i7 MacBook 2015", 150),
+    ("vmap", "naive-loop", "run", 2540e-6, 294e-6, MEAN, "GPU", 10),
+    ("vmap", "batched", "run", 26.5e-6, 1.44e-6, MEAN, "GPU", 10),
+    ("vmap", "vmap", "run", 32.6e-6, 4.39e-6, MEAN, "GPU", 10),
 ]
 WORDS = [
     ("matmul", "jax", "T4", "28× faster"),
     ("matmul", "jax-from-numpy", "T4", "slightly over"),
-    ("matmul", "jax", "Xeon", "2× the time"),
+    ("matmul", "jax-from-numpy", "Xeon", 'test B: "two times more" time than NumPy (多了兩倍時間)'),
+    ("matmul", "jax", "Xeon", 'test C: "two times more" time than NumPy (多了兩倍時間)'),
     ("matmul", "numpy", "Xeon", "test A"),
     ("grad-logistic", "jax", "any", "[0.25, 0.19661194, 0.10499357]"),
     ("grad-nested", "jax", "any", "-0.0353256"),
     ("hessian", "jit", "any", "[3][0][0] = -2.524413"),
-    ("vjp-jvp", "jax", "any", "cos(x) u"),
+    ("vjp-jvp", "jax", "any", "0.4387913 and -sin(1.0) · 1.0 = -0.8414710"),
 ]
 _SIZE = {"batch-matmul-mean": "batch", "vmap": "vectors"}
 ALL = [(name, figure) for name in names() for figure in built_in(name).published]
 
 
-@pytest.mark.parametrize(("name", "variant", "phase", "seconds", "hardware", "size"), FIGURES)
-def test_a_printed_time_is_there(name: str, variant: str, phase: str, seconds: float, hardware: str, size: int) -> None:
+@pytest.mark.parametrize(("name", "variant", "phase", "seconds", "deviation", "statistic", "hardware", "size"), FIGURES)
+def test_a_printed_time_is_there(
+    name: str,
+    variant: str,
+    phase: str,
+    seconds: float,
+    deviation: float | None,
+    statistic: tuple[str, int | None],
+    hardware: str,
+    size: int,
+) -> None:
     found = [
         figure
         for figure in built_in(name).published
@@ -63,6 +80,8 @@ def test_a_printed_time_is_there(name: str, variant: str, phase: str, seconds: f
         and figure.parameters[_SIZE.get(name, "n")] == size
     ]
     assert len(found) == 1
+    assert found[0].deviation_seconds == (None if deviation is None else pytest.approx(deviation))
+    assert (found[0].kind, found[0].runs) == statistic
 
 
 @pytest.mark.parametrize(("name", "variant", "hardware", "words"), WORDS)
@@ -97,5 +116,48 @@ def test_what_is_not_like_for_like_says_why() -> None:
             assert "one run" in figure.caveat
         if name == "batch-matmul-mean":
             assert "k is not given" in figure.caveat
-        if "quickstart" in figure.source and name in ("matmul", "selu"):
-            assert figure.statistic == "mean ± sd of 7 runs"
+        if figure.phase == "transfer_in" and name == "selu":
+            assert figure.hardware == "Colab GPU"
+        if name == "vmap":
+            assert "closes over the matrix" in figure.caveat
+        if name == "matmul-uniform" and figure.variant == "jax":
+            assert "does not wait" in figure.caveat
+
+
+def test_two_times_more_can_be_read_in_two_ways() -> None:
+    told = [figure.text for name, figure in ALL if "多了兩倍時間" in figure.text]
+    assert len(told) == 2
+    assert all("2× or as 3×" in text for text in told)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words", "shown"),
+    [
+        ({"kind": "mean", "runs": 7, "deviation_seconds": 2e-4}, "mean ± sd of 7 runs", "1.00 ms ± 200 µs"),
+        ({"kind": "best", "runs": 5}, "best of 5", "1.00 ms"),
+        ({"kind": "one call"}, "one call", "1.00 ms"),
+        ({}, "not said", "1.00 ms"),
+        ({"statistic": "the median of my weekend"}, "the median of my weekend", "1.00 ms"),
+        ({"seconds": None, "text": "twice as fast"}, "not said", "twice as fast"),
+    ],
+)
+def test_a_statistic_is_data_and_words(fields: dict[str, Any], words: str, shown: str) -> None:
+    figure = Published(**{"variant": "jit", "phase": "run", "seconds": 1e-3, "hardware": "", "source": "", **fields})
+    assert figure.statistic == words
+    assert figure.figure == shown
+
+
+def test_the_published_inputs_are_those_of_the_source() -> None:
+    random = np.random.default_rng(0)
+    nested = built_in("grad-nested")
+    (x,) = nested.inputs(nested.presets["published"], random)
+    assert type(x) is float
+    assert x == 1.0
+    hessian = built_in("hessian")
+    assert [list(point) for point in hessian.inputs({}, random)] == [[1.0, 2.0, 3.0]]
+    products = built_in("vjp-jvp")
+    published = products.presets["published"]
+    assert [float(one[0]) for one in products.inputs(published, random)] == [0.5, 1.0, 0.5, 1.0]
+    for variant in products.variants:
+        result = variant.build(published)(*products.inputs(published, random))
+        assert [float(np.ravel(one)[0]) for one in result] == pytest.approx([0.4387913, -0.8414710]), "and no jvp"

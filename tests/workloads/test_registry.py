@@ -14,8 +14,8 @@ import pytest
 
 import jaxprof
 from jaxprof.errors import UsageError
-from jaxprof.workloads import built_in, cards, names
-from jaxprof.workloads.model import WorkloadCard, card, worth_running
+from jaxprof.workloads import built_in, infos, names
+from jaxprof.workloads.model import WorkloadInfo, workload_info, worth_running
 
 
 def test_the_catalogue_is_in_its_order() -> None:
@@ -44,7 +44,7 @@ def test_the_catalogue_is_in_its_order() -> None:
         "scan-rnn",
         "mlp-train-step",
     }
-    assert [listed_card.name for listed_card in cards(sources=False)] == listed
+    assert [listed_info.name for listed_info in infos(sources=False)] == listed
 
 
 def test_variants_of_the_articles_are_there() -> None:
@@ -66,9 +66,9 @@ def test_variants_of_the_articles_are_there() -> None:
     assert built_in("batch-matmul-mean").baseline == "numpy-batched"
 
 
-def test_a_card_survives_json() -> None:
-    for listed in cards():
-        assert msgspec.convert(json.loads(json.dumps(asdict(listed))), type=WorkloadCard, strict=False) == listed
+def test_a_workload_as_data_survives_json() -> None:
+    for listed in infos():
+        assert msgspec.convert(json.loads(json.dumps(asdict(listed))), type=WorkloadInfo, strict=False) == listed
         assert listed.target == listed.name
 
 
@@ -76,12 +76,12 @@ def test_a_card_survives_json() -> None:
 def test_an_unknown_name_is_refused_with_the_near_ones(name: str) -> None:
     with pytest.raises(UsageError) as refused:
         built_in(name)
-    assert "matmul" in refused.value.mend
+    assert "matmul" in refused.value.hint
 
 
 def test_listing_imports_neither_jax_nor_numpy() -> None:
     code = (
-        "import sys, jaxprof.workloads as w; w.cards(sources=True);"
+        "import sys, jaxprof.workloads as w; w.infos(sources=True);"
         "print([m for m in ('jax', 'jaxlib', 'numpy', 'scipy', 'ml_dtypes', 'textual', 'click') if m in sys.modules])"
     )
     path = {**os.environ, "PYTHONPATH": str(Path(jaxprof.__file__).parent.parent)}
@@ -90,6 +90,6 @@ def test_listing_imports_neither_jax_nor_numpy() -> None:
 
 
 def test_highest_precision_is_not_worth_a_run_on_a_cpu() -> None:
-    variants = card(built_in("matmul"), sources=False).variants
+    variants = workload_info(built_in("matmul"), sources=False).variants
     assert [variant.name for variant in variants if not worth_running(variant, "cpu")] == ["jit-highest"]
     assert all(worth_running(variant, "cuda") for variant in variants)

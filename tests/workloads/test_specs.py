@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jaxprof.errors import UsageError
-from jaxprof.workloads.specs import make, parse
+from jaxprof.workloads.making import make
+from jaxprof.workloads.specs import parse
 
 
 def made(text: str, seed: int = 0, **parameters: Any) -> Any:
@@ -127,7 +128,7 @@ def test_an_argument_can_be_given_by_name_and_keys_by_shape() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "what", "mend"),
+    ("text", "what", "hint"),
     [
         ("f32", "no shape", "f32[]"),
         ("float32", "no shape", "float32[8,128]"),
@@ -152,22 +153,25 @@ def test_an_argument_can_be_given_by_name_and_keys_by_shape() -> None:
         ("f32[nan]", "", ""),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_the_way_to_write_it(text: str, what: str, mend: str) -> None:
+def test_what_cannot_be_read_is_refused_with_the_way_to_write_it(text: str, what: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         made(text)
     assert what in refused.value.what
-    assert mend in refused.value.mend
+    assert hint in refused.value.hint
 
 
 def test_a_name_that_is_no_parameter_is_refused() -> None:
     with pytest.raises(UsageError, match="no parameter 'm'") as refused:
         made("f32[m]", n=3)
-    assert "n" in refused.value.mend
+    assert "n" in refused.value.hint
     with pytest.raises(UsageError, match="is not a size"):
         made("f32[n]", n=2.5)
 
 
 @given(st.text(max_size=20))
+@example("({})")
+@example("(3)")
+@example("( x = 2 )")
 def test_any_text_is_read_or_refused(text: str) -> None:
     with contextlib.suppress(UsageError):
         assert parse(text).text == text.strip()

@@ -1,12 +1,12 @@
 """`%jaxprof` and `%%jaxprof` in IPython, after `%load_ext jaxprof`.
 
-    %jaxprof step(params, batch)     one call, measured as `jaxprof.profile` does; gives the session
+    %jaxprof step(params, batch)     measure one call, as `jaxprof.profile` does; returns the session
 
-    %%jaxprof [FILE]                 the cell, recorded as `jaxprof.record` does; shows the session
+    %%jaxprof [FILE]                 record the cell, as `jaxprof.record` does; shows the session
     for batch in data:
         params = step(params, batch)
 
-IPython is imported by IPython itself: whoever loads this has it.
+Only IPython loads this module, so IPython is always there.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _EXAMPLE: Final = "%jaxprof step(params, batch)"
 
 def load_ipython_extension(shell: Any) -> None:
     """Called by `%load_ext jaxprof`."""
-    shell.register_magic_function(lambda line: _told(measure_line, shell, line), "line", "jaxprof")
-    shell.register_magic_function(lambda line, cell: _told(record_cell, shell, line, cell), "cell", "jaxprof")
+    shell.register_magic_function(lambda line: _reported(measure_line, shell, line), "line", "jaxprof")
+    shell.register_magic_function(lambda line, cell: _reported(record_cell, shell, line, cell), "cell", "jaxprof")
 
 
 def measure_line(shell: Any, line: str) -> Session:
-    """The call on the line, measured. Raises UsageError for anything else than a call of a function."""
+    """Measure the call on the line. Raises UsageError for anything other than a function call."""
     from jaxprof.api.profiling import profile
 
     options, rest = _line_options(line)
@@ -50,7 +50,7 @@ def measure_line(shell: Any, line: str) -> Session:
 
 
 def record_cell(shell: Any, line: str, cell: str) -> None:
-    """Runs the cell and records it meanwhile; what it prints, shows and raises is as ever. Then shows the session."""
+    """Run and record the cell, then show the session. What the cell prints, shows and raises is unchanged."""
     from jaxprof.api.recording import record_cell as begin
 
     words = shlex.split(line)
@@ -58,8 +58,9 @@ def record_cell(shell: Any, line: str, cell: str) -> None:
         raise UsageError(
             f"%%jaxprof takes the name of a file, and was given {len(words)} words", "%%jaxprof run.jaxprof"
         )
-    with begin(Path(words[0]).expanduser() if words else None) as recording:
-        result = shell.run_cell(cell, store_history=False)
+    path = Path(words[0]).expanduser() if words else None
+    with begin(path, f"In [{shell.execution_count}]", lambda file: cell_name(shell, file)) as recording:
+        result = shell.run_cell(_with_its_first_line(cell), store_history=False)
         recording.stop(result.error_before_exec or result.error_in_exec)
     if recording.note:
         print(recording.note)  # noqa: T201 - a magic's output is the cell's
@@ -67,10 +68,22 @@ def record_cell(shell: Any, line: str, cell: str) -> None:
         _show(recording.session)
 
 
-def call_of(text: str, names: dict[str, Any]) -> tuple[Any, tuple[Any, ...], str]:
-    """The function, the arguments and the name of the call that `text` is, evaluated among `names`.
+def _with_its_first_line(cell: str) -> str:
+    """The cell with a comment line in place of the magic, so that its line numbers match the editor's. Not done if
+    IPython inspects the first line: another cell magic, an indented block."""
+    return cell if cell[:1].isspace() or cell.startswith("%%") else f"#\n{cell}"
 
-    A trailing `.block_until_ready()` is what measuring does anyway, and is taken off. Raises UsageError.
+
+def cell_name(shell: Any, file: str) -> str:
+    """`In [4]` for the name that IPython gives the code of that cell; `file` itself for anything else."""
+    label = shell.compile.format_code_name(file) if hasattr(shell.compile, "format_code_name") else None
+    return str(label[1]).replace("In[", "In [") if label and label[0] == "Cell" else file
+
+
+def call_of(text: str, names: dict[str, Any]) -> tuple[Any, tuple[Any, ...], str]:
+    """The function, arguments and name of the call in `text`, evaluated with `names`.
+
+    A trailing `.block_until_ready()` is removed, because measuring does that anyway. Raises UsageError.
     """
     try:
         call = ast.parse(text.strip(), mode="eval").body
@@ -101,9 +114,11 @@ class _Options(argparse.ArgumentParser):
 
 
 def _line_options(line: str) -> tuple[argparse.Namespace, str]:
-    """The options before the call, and the call as it was written."""
+    """The options before the call, and the text of the call."""
+    from jaxprof.events import DEFAULT_BUDGET_SECONDS
+
     parser = _Options(prog="%jaxprof", add_help=False)
-    parser.add_argument("--budget", type=float, default=2.0)
+    parser.add_argument("--budget", type=float, default=DEFAULT_BUDGET_SECONDS)
     parser.add_argument("--static", type=int, action="append")
     parser.add_argument("--op-by-op", action="store_true")
     words: list[str] = []
@@ -124,8 +139,8 @@ def _show(session: Session) -> None:
     display(session)
 
 
-def _told(work: Any, *arguments: Any) -> Any:
-    """Our own errors without a traceback, as IPython shows the misuse of a magic."""
+def _reported(work: Any, *arguments: Any) -> Any:
+    """Show our own errors without a traceback, as IPython does when a magic is misused."""
     from IPython.core.error import UsageError as MagicError
 
     try:

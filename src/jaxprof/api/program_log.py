@@ -1,37 +1,43 @@
-"""The log of a program that records itself: what its recorder says, stamped, numbered and written as it comes.
+"""The log of a program that records itself: its recorder's events are stamped, numbered and written as they arrive.
 
-Several threads write into it. A forked child writes nothing: the file is its parent's. Once the file cannot be written
-any more (a full disk) nothing is kept: a program that runs for days must not fill its memory with its own record.
+Each process of a job writes its own file. JAX is asked which process it is only if its distributed runtime was
+initialised, because the question starts a backend; before that, the launcher has usually set environment variables.
+
+Several threads write to it. A forked child writes nothing, because the file is its parent's. Once the file cannot be
+written (a full disk), events are dropped: a program that runs for days must not fill its memory with its own record.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from jaxprof.errors import StorageError
 from jaxprof.events import Event, Header, RunClosed, RunFinished, RunPlanned, SessionClosed, TextRecorded
+from jaxprof.session.log import LogWriter
+from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.texts import split
-from jaxprof.store import LogWriter
 
 PROGRAM_RUN = "r1"
-"""The run of the program itself; those that its recorder makes besides (a measured function) come after it."""
+"""The run of the program itself. Other runs of its recorder (a measured function) come after it."""
 
 
 class ProgramLog:
     """One file. `emit` may be called from any thread, and raises nothing."""
 
     def __init__(self, header: Header, path: Path, *, replace_existing: bool = False) -> None:
-        """Creates the file. Raises StorageError where it is there already (unless `replace_existing`) or cannot be
-        written."""
+        """Create the file. Raises StorageError if it already exists (unless `replace_existing`) or is not writable."""
         self.path = path
         self._writer = LogWriter(header, path, replace_existing=replace_existing)
         if self._writer.failure is not None:
             raise StorageError(self._writer.failure.what, "Give another path.")
-        self._lock = threading.RLock()  # a signal handler of the program may interrupt a line of ours, and compile
+        self._lock = threading.RLock()  # a signal handler of the program may interrupt a write of ours, and compile
         self._owner = os.getpid()
         self._ids: dict[str, str] = {"": PROGRAM_RUN}
         self._open: dict[str, RunPlanned] = {}
@@ -39,11 +45,11 @@ class ProgramLog:
 
     @property
     def failure(self) -> StorageError | None:
-        """Why nothing is written any more, if so."""
+        """Why writing has stopped; None while it works."""
         return self._writer.failure
 
     def emit(self, event: Event) -> None:
-        """Writes `event`. One without a run belongs to the program's; a run of another name gets a number."""
+        """Write `event`. An event without a run belongs to the program's run; a run of another name gets a number."""
         if os.getpid() != self._owner:
             return
         with self._lock:
@@ -56,7 +62,7 @@ class ProgramLog:
                 self._append(event)
 
     def close(self, finished: RunFinished, wall_seconds: float) -> None:
-        """The program's last word, then the closing of every run and of the file."""
+        """Write the program's last event, then close every run and the file."""
         with self._lock:
             self.emit(finished)
             for run, plan in list(self._open.items()):
@@ -80,11 +86,51 @@ def _closing(run: str, plan: RunPlanned, finished: RunFinished, wall_seconds: fl
     return RunClosed(
         run=run,
         monotonic_seconds=time.monotonic(),
-        workload=plan.workload,
-        variant=plan.variant,
-        device=plan.device,
+        workload=plan.spec.workload,
+        variant=plan.spec.variant,
+        device=plan.spec.device,
         status=finished.status,
         error=finished.error,
         advice=finished.advice,
         wall_seconds=wall_seconds if run == PROGRAM_RUN else None,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class JobProcess:
+    """One process of a job."""
+
+    index: int = 0
+    count: int = 1
+
+
+_LAUNCHERS: Final = (
+    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    ("PMI_RANK", "PMI_SIZE"),
+)
+"""Environment variables with the index and the count, as srun, Open MPI and MPICH's launchers set them. Only Slurm's
+step variables are used: a batch script or a login shell has `SLURM_PROCID` without being one of several processes."""
+
+
+def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
+    """From JAX's distributed runtime if initialised, else from the launcher's variables, else the only process."""
+    jax = sys.modules.get("jax")
+    if jax is not None and jax.distributed.is_initialized():
+        return JobProcess(jax.process_index(), jax.process_count())
+    for index_name, count_name in _LAUNCHERS:
+        index, count = environment.get(index_name, ""), environment.get(count_name, "")
+        if index.isdecimal() and count.isdecimal() and int(index) < int(count):
+            return JobProcess(int(index), int(count))
+    return JobProcess()
+
+
+def file_for(path: Path, process: JobProcess) -> Path:
+    """`path` with its extension, and with the index if there are several processes: `run.process3.jaxprof`."""
+    path = path if path.suffix else path.with_suffix(EXTENSION)
+    return path if process.count == 1 else path.with_name(f"{path.stem}.process{process.index}{path.suffix}")
+
+
+def file_of_its_own(path: Path, host: str) -> Path:
+    """Another name beside `path`, which another process of the program writes: with this process's host and id."""
+    return path.with_name(f"{path.stem}.{host}-{os.getpid()}{path.suffix}")

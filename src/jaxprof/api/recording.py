@@ -1,4 +1,4 @@
-"""`jaxprof.record`: a program that records itself, for where it cannot be launched through `jaxprof script`.
+"""`jaxprof.record`: a program records itself, where `jaxprof script` cannot launch it.
 
     import jaxprof
 
@@ -7,8 +7,8 @@
     with jaxprof.record("run.jaxprof"):    # or just this block
         train()
 
-What is recorded is what `jaxprof script` records, but for the program's output, its exit code and the readings of its
-devices, which only somebody outside can see. Everything is in the file as soon as it happened.
+It records what `jaxprof script` records, except the program's output, its exit code and device readings, which only
+another process can see. Everything is written to the file as it happens.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ import socket
 import sys
 import threading
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.api.processes import JobProcess, file_for, file_of_its_own, job_process
 from jaxprof.api.profiling import header_environment
-from jaxprof.api.program_log import ProgramLog
+from jaxprof.api.program_log import JobProcess, ProgramLog, file_for, file_of_its_own, job_process
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.events import (
     CaptureWindow,
@@ -37,22 +37,24 @@ from jaxprof.events import (
     JaxImported,
     RunFinished,
     RunPlanned,
+    RunSpec,
     WarningRaised,
     WorkerStarted,
 )
-from jaxprof.store import Library, new_header
-from jaxprof.store.library import is_live
+from jaxprof.operating_system import refuse_to_run
+from jaxprof.session.log import Library, new_header
+from jaxprof.session.log.library import is_live
 
 if TYPE_CHECKING:
     from jaxprof.api.session import Session
-    from jaxprof.engine.recording import RecordingOptions
-    from jaxprof.program.recorder import Recorder
+    from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.recorder.recorder import Recorder
 
-_LAUNCHER = "jaxprof.program.launch"
-"""Is imported in programs that `jaxprof script` has started, and nowhere else."""
+_LAUNCHER = "jaxprof.recorder.launch"
+"""This module is imported only in programs that `jaxprof script` has started."""
 _lock = threading.RLock()
 _current: list[Recording] = []
-"""The one recording that goes on in this process, if any."""
+"""The active recording of this process, if any. Guarded by `_lock`."""
 
 
 def record(
@@ -68,22 +70,22 @@ def record(
     process_index: int | None = None,
     process_count: int | None = None,
 ) -> Recording:
-    """Starts recording this program into `path` at once, until the `with` block or the program ends.
+    """Start recording this program into `path` at once, until the `with` block or the program ends.
 
-    Without a `path` the session is kept with the others, as `jaxprof sessions` lists them; `.jaxprof` is added where
-    there is no extension. Of a job of several processes each writes its own file, `run.process3.jaxprof`: which one it
-    is, is asked of JAX where `jax.distributed` is initialised, else of the launcher's variables (srun, mpirun), else
-    told by `process_index` and `process_count`.
+    Without a `path` the session is kept with the others that `jaxprof sessions` lists. `.jaxprof` is added if there is
+    no extension. Each process of a job writes its own file, `run.process3.jaxprof`. `process_index` and `process_count`
+    say which process it is; by default they come from JAX if `jax.distributed` is initialised, else from the launcher's
+    variables (srun, mpirun).
 
     `capture_after_seconds`, `capture_steps`, `capture_seconds`: a window in which JAX's profiler is on. `function`: a
-    function of which one call's arguments are kept, and that is measured at the end as `jaxprof.profile` would, with
-    the argument's own `values` or with made-up ones. `keep_constants`: keep long literals in recorded programs.
+    function to measure at the end, as `jaxprof.profile` would, with the arguments of one real call: their own `values`,
+    or made-up ones. `keep_constants`: keep long literals in recorded programs.
 
-    Raises UsageError where this process is being recorded already, StorageError where the file is there already
-    (unless `replace`) or cannot be written. Nothing is recorded, and `recording.note` says so, where the line runs
-    again in a child of `multiprocessing`, and where the program was started with `jaxprof script`.
+    Raises UsageError if this process is already being recorded, StorageError if the file already exists (unless
+    `replace`) or cannot be written. In a child of `multiprocessing`, and in a program that `jaxprof script` started,
+    nothing is recorded, and `recording.note` says so.
     """
-    from jaxprof.engine.recording import RecordingOptions
+    from jaxprof.engine.protocol.recording import RecordingOptions
 
     options = RecordingOptions(
         capture_after_seconds=capture_after_seconds,
@@ -93,10 +95,10 @@ def record(
         values=values,
         keep_constants=keep_constants,
     )
-    found = job_process()
+    detected = job_process()
     process = JobProcess(
-        found.index if process_index is None else process_index,
-        found.count if process_count is None else process_count,
+        detected.index if process_index is None else process_index,
+        detected.count if process_count is None else process_count,
     )
     if not 0 <= process.index < process.count:
         raise UsageError(
@@ -106,31 +108,70 @@ def record(
     return _started(target, "record", options, process, replace=replace)
 
 
-def record_cell(path: Path | None) -> Recording:
-    """As `record`, for a cell of a notebook."""
-    from jaxprof.engine.recording import RecordingOptions
+def record_cell(path: Path | None, title: str = "cell", name_of: Callable[[str], str] = str) -> Recording:
+    """As `record`, for a notebook cell. `title`: its name, `In [4]`. `name_of`: from the file name of a cell's code to
+    the cell's name."""
+    from jaxprof.engine.protocol.recording import RecordingOptions
 
-    return _started(path, "cell", RecordingOptions(), job_process(), replace=False)
+    cell = Cell(title, name_of)
+    return _started(path, "cell", RecordingOptions(), job_process(), replace=False, cell=cell)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A notebook cell that is recorded."""
+
+    title: str
+    name_of: Callable[[str], str]
+
+    def named(self, event: Event) -> Event:
+        """The event with cell names in its source locations, instead of the file names that IPython gives to cells."""
+        changed = {
+            field.name: self._renamed(value)
+            for field in fields(event)
+            if isinstance(value := getattr(event, field.name), list) or hasattr(value, "file")
+        }
+        return replace(event, **changed) if changed else event
+
+    def _renamed(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._renamed(item) for item in value]
+        return replace(value, file=self.name_of(value.file)) if getattr(value, "file", "") else value
 
 
 def _started(
-    path: Path | None, how: str, options: RecordingOptions, process: JobProcess, *, replace: bool
+    path: Path | None,
+    how: str,
+    options: RecordingOptions,
+    process: JobProcess,
+    *,
+    replace: bool,
+    cell: Cell | None = None,
 ) -> Recording:
+    refuse_to_run("recording a program")
     with _lock:
         if _current:
             raise UsageError(
-                f"this program is being recorded already, into {_current[0].path}",
+                f"this program is already being recorded, into {_current[0].path}",
                 "One recording at a time: end the first one with its `with` block, or `recording.stop()`.",
             )
-        recording = _begin(path, how, options, process, replace=replace)
+        recording = _begin(path, how, options, process, replace=replace, cell=cell)
         if recording.active:
             _current.append(recording)
     return recording
 
 
-def _begin(path: Path | None, how: str, options: RecordingOptions, process: JobProcess, *, replace: bool) -> Recording:
+def _begin(
+    path: Path | None,
+    how: str,
+    options: RecordingOptions,
+    process: JobProcess,
+    *,
+    replace: bool,
+    cell: Cell | None = None,
+) -> Recording:
     if _LAUNCHER in sys.modules:
-        note = "not recorded: jaxprof script records this program already"
+        note = "not recorded: jaxprof script is already recording this program"
         return Recording(path or Path(), None, how, options, note=note)
     header = new_header(header_environment())
     header = _with_process(header, process)
@@ -141,14 +182,14 @@ def _begin(path: Path | None, how: str, options: RecordingOptions, process: JobP
         if not is_live(target):
             raise
         if _is_child():
-            note = f"not recorded: {target} is written by the parent process"
+            note = f"not recorded: the parent process writes {target}"
             return Recording(target, None, how, options, note=note)
         log = ProgramLog(header, file_of_its_own(target, socket.gethostname()), replace_existing=replace)
-    return Recording(log.path, log, how, options)
+    return Recording(log.path, log, how, options, cell=cell)
 
 
 def _is_child() -> bool:
-    """Whether this is a child of multiprocessing, also while it still imports the program's main module."""
+    """Whether this is a child of multiprocessing, even while it imports the program's main module."""
     return multiprocessing.parent_process() is not None or multiprocessing.current_process().name != "MainProcess"
 
 
@@ -157,14 +198,23 @@ def _with_process(header: Any, process: JobProcess) -> Any:
 
 
 class Recording:
-    """A recording that goes on, or is over. `record` makes it."""
+    """An active or finished recording, made by `record`."""
 
-    def __init__(self, path: Path, log: ProgramLog | None, how: str, options: RecordingOptions, note: str = "") -> None:
+    def __init__(
+        self,
+        path: Path,
+        log: ProgramLog | None,
+        how: str,
+        options: RecordingOptions,
+        note: str = "",
+        cell: Cell | None = None,
+    ) -> None:
         self.path = path
         """The session's file."""
         self.note = note
-        """Why nothing is recorded; empty where it is."""
+        """Why nothing is recorded; empty if the program is recorded."""
         self._log = log
+        self._cell = cell
         self._windows: list[CaptureWindow] = []
         self._began = time.monotonic()
         self._owner = os.getpid()
@@ -176,25 +226,25 @@ class Recording:
 
     @property
     def active(self) -> bool:
-        """Whether it goes on."""
+        """Whether it is active."""
         return self._recorder is not None
 
     @property
     def session(self) -> Session:
-        """The session as far as it is written, read from its file."""
+        """The session so far, read from its file."""
         from jaxprof.api.session import load
 
         return load(self.path)
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Switches JAX's profiler on now, for so many seconds or steps; nothing happens where nothing is recorded."""
+        """Start JAX's profiler now, for this many seconds or steps. Does nothing if nothing is recorded."""
         if self._recorder is not None:
             self._recorder.capture(seconds=seconds, steps=steps)
 
     def stop(self, error: BaseException | None = None) -> None:
-        """Ends the recording and closes its file; a second time, and in a forked child, nothing happens.
+        """End the recording and close its file. A second call does nothing, nor does a call in a forked child.
 
-        `error`: what ended the program, where that was an exception.
+        `error`: the exception that ended the program, if any.
         """
         with _lock:
             recorder, self._recorder = self._recorder, None
@@ -221,12 +271,13 @@ class Recording:
         return f"<jaxprof.Recording {self.path} [{state}]>"
 
     def _start(self, log: ProgramLog, how: str, options: RecordingOptions) -> None:
-        from jaxprof.program.recorder import Recorder
+        from jaxprof.recorder.recorder import Recorder
 
-        name = "cell" if how == "cell" else _program_name()
-        log.emit(RunPlanned(workload=name, variant="program", how="program", device="host"))
+        name = self._cell.title if self._cell is not None else _program_name()
+        log.emit(RunPlanned(spec=RunSpec(workload=name, variant="program", how="program", device="host")))
         log.emit(WorkerStarted(pid=os.getpid(), python=sys.executable))
-        self._recorder = Recorder(self._take, options, began_seconds=self._began, how=how)
+        argv = [name] if self._cell is not None else None
+        self._recorder = Recorder(self._take, options, began_seconds=self._began, how=how, argv=argv)
         atexit.register(self._at_exit)
         self._recorder.start()
 
@@ -234,14 +285,14 @@ class Recording:
         assert self._log is not None
         if isinstance(event, CaptureWindow) and event.state == "ended":
             self._windows.append(event)
-        self._log.emit(event)
+        self._log.emit(self._cell.named(event) if self._cell is not None else event)
         if isinstance(event, JaxImported) or (isinstance(event, Compiled) and not self._compiled):
             self._compiled = isinstance(event, Compiled)
             self._be_first_at_exit()
 
     def _be_first_at_exit(self) -> None:
-        """JAX registers its own clean-up when it is imported, and when its backends start; what was registered last
-        comes first, and a function cannot be measured after that clean-up."""
+        """JAX registers its own clean-up when it is imported and when its backends start. The last registered handler
+        runs first, and a function cannot be measured after that clean-up."""
         if self._recorder is not None and os.getpid() == self._owner:
             atexit.unregister(self._at_exit)
             atexit.register(self._at_exit)
@@ -251,10 +302,10 @@ class Recording:
         self.stop(error if error is not self._fatal_before else None)
 
     def _open_window(self, window: CaptureWindow, run: str) -> None:
-        """The profile of a window as runs of this session; its folder goes, unless it could not be read."""
+        """Add the profile of a window as runs of this session. Its folder is deleted unless it could not be read."""
+        from jaxprof.engine.measure.control import RunControl
         from jaxprof.engine.opening import open_trace
-        from jaxprof.engine.request import OpenTraceRequest
-        from jaxprof.measure.control import RunControl
+        from jaxprof.engine.protocol.request import OpenTraceRequest
 
         assert self._log is not None
         ended: list[str] = []
@@ -265,7 +316,9 @@ class Recording:
                 ended.append(event.status)
             self._log.emit(event)  # type: ignore[union-attr]
 
-        plan = RunPlanned(run=run, workload="capture window", variant="profile", how="imported", device="profile")
+        plan = RunPlanned(
+            run=run, spec=RunSpec(workload="capture window", variant="profile", how="imported", device="profile")
+        )
         self._log.emit(plan)
         open_trace(OpenTraceRequest(run=run, path=window.path), emit, RunControl())
         if ended == ["ok"]:
@@ -280,14 +333,13 @@ def _program_name() -> str:
 
 
 def _finished(error: BaseException | None) -> RunFinished:
-    """How the program ended, as far as it can be seen from inside."""
+    """How the program ended, as far as this process can see."""
     if error is None or (isinstance(error, SystemExit) and error.code in (None, 0)):
         return RunFinished(status="ok")
     if isinstance(error, KeyboardInterrupt):
         return RunFinished(status="cancelled", error="interrupted")
     if isinstance(error, SystemExit):
         return RunFinished(status="failed", error=f"exit code {error.code}")
-    from jaxprof.measure.failure import explain
+    from jaxprof.engine.measure.failure import failed
 
-    failure = explain(error)
-    return RunFinished(status="failed", error=failure.error, advice=failure.advice, traceback=failure.traceback)
+    return failed(error)

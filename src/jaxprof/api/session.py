@@ -1,4 +1,4 @@
-"""A session as a user of the Python API holds it, and loading one from a file."""
+"""The session of the Python API, and loading one from a file."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxprof import session as fold_room
+from jaxprof.analysis import RunResult, results
 from jaxprof.errors import StorageError
-from jaxprof.results import RunResult, results
-from jaxprof.store import LogWriter
-from jaxprof.store import load as load_file
-from jaxprof.store.codec import EXTENSION
+from jaxprof.session.log import LogWriter
+from jaxprof.session.log import load as load_file
+from jaxprof.session.log.codec import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.events import Event, Header
 
 
 class Session(fold_room.Session):
-    """A session as a user of the API holds it: prints as text, can be saved, and gives its runs as figures."""
+    """A session: prints as text, can be saved, and has the figures of its runs."""
 
     def __init__(self, header: Header | None = None) -> None:
         super().__init__(header)
         self._events: list[Event] = []
 
     def apply(self, event: Event) -> None:
-        """Takes one event in, and keeps it, so that `save` writes the log as it was."""
+        """Fold one event, and keep it, so that `save` writes the log unchanged."""
         super().apply(event)
         self._events.append(event)
 
     @property
     def figures(self) -> list[RunResult]:
-        """What is derived from each run: medians, intervals, phases, speed-up, warnings."""
+        """The figures of each run: medians, intervals, phases, speed-up, warnings."""
         return results(self)
 
     def to_dict(self) -> dict[str, Any]:
@@ -41,9 +41,9 @@ class Session(fold_room.Session):
         return to_dict(self)
 
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
-        """Writes the session to `path` (`.jaxprof` is added when there is no extension).
+        """Write the session to `path` (`.jaxprof` is added if there is no extension).
 
-        Raises StorageError when the file is there already (unless `replace`), or cannot be written.
+        Raises StorageError if the file already exists (unless `replace`) or cannot be written.
         """
         target = Path(path).expanduser()
         if not target.suffix:
@@ -72,7 +72,7 @@ class Session(fold_room.Session):
         return to_html(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """For IPython in a terminal: the report where a line gives the session, inside a list its short form."""
+        """For IPython in a terminal: the report if a line returns the session, the short form inside a list."""
         alone = not cycle and len(printer.stack) == 1
         printer.text(str(self) if alone else repr(self))
 
@@ -82,5 +82,5 @@ class Session(fold_room.Session):
 
 
 def load(path: str | Path) -> Session:
-    """The session in a file, also one that was cut off. Raises FileRefusedError when it is not a session."""
+    """Load the session in a file, even one that was cut off. Raises FileRefusedError if it is not a session."""
     return load_file(Path(path).expanduser(), Session)

@@ -1,1 +1,1 @@
-"""The command line: words in, data on stdout, notes on stderr, an exit code. It computes nothing of its own."""
+"""The command line: arguments in; data on stdout, notes on stderr and an exit code out. It computes nothing itself."""

@@ -1,4 +1,4 @@
-"""What the process says with its exit code, and which error says what. Documented in `docs/exit-codes.md`."""
+"""Exit codes, and the code of each error. Documented in `docs/exit-codes.md`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,25 @@ class ExitCode(IntEnum):
     """The exit codes of every command."""
 
     OK = 0
-    """All went well. `show` of a torn session, or of one with failed runs, is well."""
+    """Success. `show` also succeeds on a session that was cut off or has failed runs."""
     FAILED = 1
-    """A run failed, crashed or was cancelled by its limits; or the session could not be kept where it was wanted."""
+    """A run failed, crashed or was cancelled by its limits; or the session could not be written as requested."""
     USAGE = 2
-    """Wrong usage, a refused file, or a terminal that is none."""
+    """Wrong usage, a refused file, or no terminal."""
+    LIMIT_PASSED = 3
+    """`gate`: a fact has grown by more than its limit allows."""
+    UNDECIDED = 4
+    """`gate --strict`: no limit was passed, and a fact is not known of a side."""
+    NOT_WHOLE = 5
+    """The printed answer is unreliable, because a part of its subject is missing. The answer says which part."""
     INTERRUPTED = 130
     """Interrupted with ctrl+c; what was measured is kept and printed."""
     BROKEN_PIPE = 141
-    """Whoever read stdout went away."""
+    """The reader of stdout closed it."""
 
 
 def for_error(error: JaxprofError) -> ExitCode:
-    """The exit code of an error that reached the boundary: a fault of the work itself is 1, all others are 2."""
+    """The exit code of an error that reached the boundary: 1 for a failure of the work itself, 2 for all others."""
     from jaxprof.errors import WorkerError
 
     return ExitCode.FAILED if isinstance(error, WorkerError) else ExitCode.USAGE

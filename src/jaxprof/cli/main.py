@@ -1,6 +1,6 @@
-"""The entry of `jaxprof`, and the one boundary where errors become messages and exit codes.
+"""The entry point of `jaxprof`, and the one boundary where errors become messages and exit codes.
 
-Nothing but click is imported before a command is chosen, so that `--help` and shell completion are instant.
+Only click is imported before a command is chosen, so that `--help` and shell completion are instant.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from jaxprof import __version__
 from jaxprof.cli.exit_codes import ExitCode, for_error
+from jaxprof.version import __version__
 
 if TYPE_CHECKING:
     from jaxprof.errors import JaxprofError
@@ -21,13 +21,16 @@ COMMANDS = {
     "devices": ("devices", "The devices that JAX sees, with live readings, and those it does not use."),
     "workloads": ("workloads", "What can be run: names, parameters, variants, published figures."),
     "run": ("run", "Measure workloads, or your own functions, phase by phase."),
+    "ab": ("ab", "Compare two functions, settings or revisions: which is faster, and do they agree?"),
     "script": ("script", "Run a program of yours unchanged, and record what it compiles and where its time goes."),
     "open": ("open_", "Open a session, or a recorded profile, in the terminal app."),
     "show": ("show", "Print a session, or a recorded profile, as text, JSON, CSV or Markdown."),
+    "compare": ("compare", "Compare sessions: environments, times, exact facts, kernels."),
+    "gate": ("gate", "Fail if kernels, FLOPs, bytes, peak or collectives of a program have grown."),
     "hlo": ("hlo", "What XLA made of a program: kernels, costs, barriers, findings, texts; here or elsewhere."),
     "target": ("target", "Install compilers for devices that are not here, for `hlo TARGET --for h100`."),
-    "import": ("import_", "Make a session of a profile that was recorded elsewhere."),
-    "attach": ("attach", "Capture a program that runs jax.profiler.start_server."),
+    "import": ("import_", "Turn a profile that was recorded elsewhere into a session."),
+    "attach": ("attach", "Capture a running program that called jax.profiler.start_server."),
     "export": ("export", "Write the timeline of a run for ui.perfetto.dev."),
     "sessions": ("sessions", "List, rename, delete and prune the kept sessions."),
     "completion": ("completion", "Print the completion script of a shell."),
@@ -35,25 +38,27 @@ COMMANDS = {
 """Command name → its module under `commands` (which has a click command called `command`) and its line in the help."""
 
 EPILOG = """\b
-Exit codes: 0 well; 1 a run failed, or the session could not be kept;
-2 wrong usage or a refused file; 130 interrupted; 128+n ended by signal n.
+Exit codes: 0 success; 1 a run failed, or the session could not be kept;
+2 wrong usage or a refused file; 3 a limit of `gate` was passed, 4 it is undecided;
+5 the answer covers only part of a module; 130 interrupted;
+128+n ended by signal n.
 Progress and notes go to stderr, data to stdout."""
 
 
 class ReaderGone(Exception):
-    """Whoever read stdout went away. Not an OSError: click would take that for its own, and exit with 1."""
+    """The reader of stdout closed it. Not an OSError, because click would handle that itself and exit with 1."""
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group that imports a command's module when the command is called."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            found = super().invoke(ctx)
+            outcome = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError as error:
             raise ReaderGone from error
-        return found
+        return outcome
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -63,9 +68,9 @@ class LazyGroup(click.Group):
             return None
         from importlib import import_module
 
-        found = import_module(f"jaxprof.cli.commands.{COMMANDS[cmd_name][0]}").command
-        assert isinstance(found, click.Command)
-        return found
+        command = import_module(f"jaxprof.cli.commands.{COMMANDS[cmd_name][0]}").command
+        assert isinstance(command, click.Command)
+        return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -110,13 +115,13 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     from jaxprof.errors import JaxprofError
 
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot show must not end the command
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot encode must not end the command
             stream.reconfigure(errors="backslashreplace")
     try:
         code = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
     except JaxprofError as error:
         code = for_error(error)
-        tell(error)
+        print_error(error)
     except click.ClickException as error:
         code = error.exit_code
         error.show()
@@ -128,16 +133,16 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     sys.exit(code or ExitCode.OK)
 
 
-def tell(error: JaxprofError) -> None:
-    """An error on stderr: what failed, then what mends it."""
-    from jaxprof.safe_text import safe_lines
+def print_error(error: JaxprofError) -> None:
+    """Print an error on stderr: what failed, then the hint."""
+    from jaxprof.text import safe_lines
 
     lines = safe_lines(str(error))
     click.echo("\n".join([f"jaxprof: {lines[0]}", *(f"  {line}" for line in lines[1:])]), err=True)
 
 
 def _silence_stdout() -> None:
-    """Lets the interpreter's last flush go nowhere, instead of into a pipe that nobody reads."""
+    """Redirect the interpreter's last flush away from a pipe that nobody reads."""
     import os
 
     nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -1,7 +1,8 @@
-"""Reading somebody's profile for a command: in the engine's process, with progress and ctrl+c as for a run."""
+"""Read a recorded profile for a command, in the engine's process, with progress and ctrl+c as for a run."""
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,71 +13,103 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
+from jaxprof.cli.given import refuse
 
 if TYPE_CHECKING:
+    from jaxprof.runner import PlannedRun
     from jaxprof.session import Session
+    from jaxprof.session.log import LogWriter
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def profile_options(command: Command) -> Command:
-    """`--profile-run` and `--host`: what to open of a folder with several recordings or hosts."""
+    """`--profile-run` and `--host`: which recording and hosts to open in a folder that has several."""
     command = click.option(
-        "--host", "hosts", multiple=True, metavar="NAME", help="Of a profile, just this host. May be repeated."
+        "--host", "hosts", multiple=True, metavar="NAME", help="Only this host of a profile. May be repeated."
     )(command)
     return click.option(
-        "--profile-run", default="", metavar="NAME", help="Of a log folder, this recording; the newest by default."
+        "--profile-run", default="", metavar="NAME", help="The recording in a log folder to open. Default: the newest."
     )(command)
 
 
 def profile_at(file: str) -> Path | None:
-    """The path, where `file` is a profile and no session."""
-    from jaxprof.worker.opening import is_profile
+    """The path if `file` is a profile; None if it is a session."""
+    from jaxprof.analysis.opener import Kind, kind_of
 
-    path = Path(file).expanduser()
-    return path if path.exists() and is_profile(path) else None
+    path = Path(os.path.expanduser(file))
+    return path if kind_of(path) is Kind.PROFILE else None
+
+
+def refuse_of_profile(file: str) -> None:
+    """Raises UsageError if `--profile-run` or `--host` was given for something other than a profile."""
+    refuse(("profile_run", "hosts"), f"chooses a part of a profile, and {file} is not a profile", "Leave it out.")
 
 
 @contextmanager
-def imported(path: Path, profile_run: str = "", hosts: tuple[str, ...] = ()) -> Iterator[tuple[Path, Session]]:
-    """The profile as a session in a file that is gone afterwards. Raises FileRefusedError where it cannot be read.
+def imported(
+    path: Path, profile_run: str = "", hosts: tuple[str, ...] = (), views: tuple[str, ...] = ()
+) -> Iterator[tuple[Path, Session]]:
+    """The profile as a session in a temporary file; with `views`, only what those views need.
 
-    Ends the command where it was interrupted.
+    Raises FileRefusedError if the profile cannot be read. Ends the command on an interrupt.
     """
+    from jaxprof.runner import session_name
+
     with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
-        target = Path(folder) / _session_name(path)
-        yield target, import_to(path, target, profile_run, hosts)
-
-
-def _session_name(path: Path) -> str:
-    from jaxprof.store.codec import EXTENSION
-
-    return (path.name.split(".")[0] or "profile") + EXTENSION
+        target = Path(folder) / session_name(path)
+        yield target, import_to(path, target, profile_run, hosts, views=views)
 
 
 def import_to(
-    path: Path, target: Path, profile_run: str = "", hosts: tuple[str, ...] = (), *, replace: bool = False
+    path: Path,
+    target: Path,
+    profile_run: str = "",
+    hosts: tuple[str, ...] = (),
+    *,
+    views: tuple[str, ...] = (),
+    replace: bool = False,
 ) -> Session:
-    """Reads the profile at `path` into a session at `target`; gives the session.
+    """Read the profile at `path` into a session file at `target`, and return the session. On failure, no file is left.
 
-    Raises UsageError, FileRefusedError, StorageError; ends the command where it was interrupted.
+    Raises UsageError, FileRefusedError or StorageError. Ends the command on an interrupt.
     """
-    from jaxprof.cli.conduct import Conducting
-    from jaxprof.cli.progress import Progress
-    from jaxprof.errors import FileRefusedError
-    from jaxprof.store import LogWriter, new_header
-    from jaxprof.worker import own_interpreter, plan_profile
+    from jaxprof.cli.session_output import refuse_existing
+    from jaxprof.errors import StorageError
+    from jaxprof.runner import plan_profile
+    from jaxprof.session.log import LogWriter, new_header
 
-    planned = plan_profile(path, profile_run, hosts)
-    writer = LogWriter(new_header({}), target, replace_existing=replace)
-    conducting = Conducting(writer, own_interpreter(), Progress(sys.stderr))
-    conducting.work([planned])
-    stopped = conducting.stopped_by
+    planned = plan_profile(path, profile_run, hosts, views)
+    if not replace:
+        refuse_existing(target)
+    partial = target.with_name(
+        f".{target.name}.partial"
+    )  # not named like a session, so it is not listed and never `last`
+    writer = LogWriter(new_header({}), partial, replace_existing=True)
+    try:
+        session = _read(planned, writer, path)
+        partial.replace(target)
+    except OSError as error:
+        raise StorageError(f"{target} cannot be written: {error.strerror or error}", "Name another place.") from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return session
+
+
+def _read(planned: PlannedRun, writer: LogWriter, path: Path) -> Session:
+    from jaxprof.cli.progress import Progress
+    from jaxprof.cli.run_headless import HeadlessRuns
+    from jaxprof.errors import FileRefusedError
+    from jaxprof.runner import own_interpreter
+
+    headless_runs = HeadlessRuns(writer, own_interpreter(), Progress(sys.stderr))
+    headless_runs.work([planned])
+    stopped = headless_runs.stopped_by
     if stopped is not None:
         raise click.exceptions.Exit(ExitCode.INTERRUPTED if stopped.name == "SIGINT" else SIGNAL_BASE + stopped)
     if writer.failure is not None:
         raise writer.failure
-    session = conducting.conductor.session
+    session = headless_runs.scheduler.session
     whole = next(iter(session.runs.values()))
     if whole.status != "ok":
         raise FileRefusedError(whole.error or f"{path} could not be read", whole.advice)

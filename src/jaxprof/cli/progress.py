@@ -1,7 +1,7 @@
-"""What a person sees while runs go on: one live line for the current run, one line for each that is over. On stderr.
+"""Progress on stderr: one live line for the current run, one line for each finished run.
 
-Where stderr is no terminal nothing is drawn. A terminal that is gone (the line was dropped) ends the drawing, never
-the measuring.
+Nothing is drawn if stderr is not a terminal. If the terminal goes away (a dropped connection), drawing ends and
+measuring continues.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TextIO
 
+from jaxprof.analysis import RunResult, result
 from jaxprof.events import Event, RunFinished
-from jaxprof.report.text import interval_text, speedup_text
-from jaxprof.results import RunResult, result
-from jaxprof.safe_text import shorten
+from jaxprof.report.runs import interval_text, versus_text
 from jaxprof.session import Run, Session
+from jaxprof.text import shorten
 from jaxprof.units import percent, seconds
 
 _CLEAR = "\r\x1b[K"
 
 
 class Progress:
-    """Fed with the conductor's batches and ticked by whoever waits; both on one thread."""
+    """Takes the scheduler's batches (`take`) and redraws (`tick`), both on the thread that waits."""
 
     def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.session = Session()
-        """The fold of what has come so far."""
+        """The fold of the events so far."""
         self._stream = stream
         self._clock = clock
         self._seen = stream.isatty()
@@ -35,14 +35,14 @@ class Progress:
         self._drawn = ""
 
     def take(self, events: Sequence[Event]) -> None:
-        """Folds a batch; a run that it ends gets its line."""
+        """Fold a batch, and print a line for each run that it ends."""
         for event in events:
             self.session.apply(event)
             if isinstance(event, RunFinished) and self._seen:
                 self._print(self._finished(self.session.runs[event.run]))
 
     def tick(self) -> None:
-        """Draws the live line again, if it has changed."""
+        """Redraw the live line if it has changed."""
         if not self._moving:
             return
         current = next((run for run in self.session.runs.values() if run.status == "running"), None)
@@ -53,11 +53,11 @@ class Progress:
             self._write(_CLEAR + line)
 
     def note(self, text: str) -> None:
-        """A line that stays, also where stderr is no terminal."""
+        """Print a line that stays, even if stderr is not a terminal."""
         self._print(text)
 
     def end(self) -> None:
-        """Takes the live line away."""
+        """Remove the live line."""
         if self._drawn:
             self._drawn = ""
             self._write(_CLEAR)
@@ -65,16 +65,16 @@ class Progress:
     def _live(self, run: Run) -> str:
         order = list(self.session.runs)
         parts = [f"[{order.index(run.id) + 1}/{len(order)}] {run.label}", self._phase(run)]
-        found = result(self.session, run.id)
-        if found.summary is not None:
-            parts.append(f"{_median(found)}  {found.summary.count} samples")
+        measured = result(self.session, run.id)
+        if measured.summary is not None:
+            parts.append(f"{_median(measured)}  {measured.summary.count} samples")
         if run.fraction is not None:
             left = f", {seconds(run.remaining_seconds, 2)} left" if run.remaining_seconds else ""
             parts.append(f"{percent(run.fraction)}{left}")
         return "  ".join(part for part in parts if part)
 
     def _phase(self, run: Run) -> str:
-        phase = run.phases.get(run.current_phase)
+        phase = run.present_phases.get(run.current_phase)
         if phase is None or phase.started_seconds is None:
             return (run.note or "starting") if not run.phases else ""
         return f"{run.current_phase.replace('_', ' ')} {max(0.0, self._clock() - phase.started_seconds):.1f} s"
@@ -86,9 +86,9 @@ class Progress:
             return (
                 f"{place}  {run.status}: {run.error}" if run.error not in ("", run.status) else f"{place}  {run.status}"
             )
-        found = result(self.session, run.id)
+        measured = result(self.session, run.id)
         return "  ".join(
-            part for part in (place, _median(found), speedup_text(found) if run.plan.baseline else "") if part
+            part for part in (place, _median(measured), versus_text(measured) if run.plan.baseline else "") if part
         )
 
     def _print(self, text: str) -> None:
@@ -100,12 +100,12 @@ class Progress:
         try:
             self._stream.write(text)
             self._stream.flush()
-        except (OSError, ValueError):  # the terminal is gone; the measuring goes on
+        except (OSError, ValueError):  # the terminal is gone; measuring continues
             self._seen = self._moving = False
 
 
-def _median(found: RunResult) -> str:
-    if found.summary is None:
+def _median(run: RunResult) -> str:
+    if run.summary is None:
         return ""
-    interval = interval_text(found)
-    return seconds(found.summary.median) + (f" {interval}" if interval != "-" else "")
+    interval = interval_text(run)
+    return seconds(run.summary.median) + (f" {interval}" if interval != "-" else "")

@@ -1,8 +1,11 @@
-"""The engine's main loop: takes requests from the control pipe, answers on the event pipe, ends when it is closed.
+"""The engine's main loop: takes requests from the control pipe, answers on the event pipe, ends when the control pipe
+is closed.
 
-Three threads serve it. The main one makes the timed calls, near the bottom of its stack (`measure.sampling.Execute`
-says why); another reads requests; a third, the worker, does everything else. It never prints. The process ends here,
-when the control pipe is closed, and in `Keeper`, when a native call holds the run past its hard cap.
+Four threads share the work. The main one makes the timed calls, near the bottom of its stack
+(`measure.sampling.Execute` says why). The worker serves the requests in order and runs everything else. `ControlReader`
+reads the requests, and cancels. `Keeper` sends heartbeats and keeps the hard cap. Only `EventPipe` is shared by all,
+and has the only lock. The process never prints. It ends here when the control pipe is closed, or in `Keeper` when a
+native call holds the run past its hard cap.
 """
 
 from __future__ import annotations
@@ -14,35 +17,122 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from jaxprof.engine.channel import HEARTBEAT_SECONDS, ControlReader, EventPipe
-from jaxprof.engine.request import Answer, CompileRequest, DescribeRequest, DevicesRequest, OpenTraceRequest, RunRequest
-from jaxprof.errors import JaxprofError
-from jaxprof.events import Event, Heartbeat, RunFinished
-from jaxprof.measure.control import RunControl
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.protocol.request import (
+    CancelRequest,
+    CompileRequest,
+    DescribeRequest,
+    DevicesRequest,
+    EngineAnswer,
+    InputsRequest,
+    OpenTraceRequest,
+    Request,
+    RunRequest,
+    TurnRequest,
+    TurnsOverRequest,
+    decode_request,
+    encode_answer,
+)
+from jaxprof.events import Event, Heartbeat, RunFinished, encode
 
+HEARTBEAT_SECONDS = 1.0
 Result = TypeVar("Result")
 END_GRACE_SECONDS = 0.5
 """How long a run may take to stop by itself after the client has gone."""
 CAP_GRACE_SECONDS = 2.0
-"""How far a single call may run over the hard cap before the process is ended."""
+"""How far a single call may overrun the hard cap before the process is ended."""
+
+
+class EventPipe:
+    """Writes events as lines. Lines of several threads never mix; a forked child writes nothing.
+
+    If the reader has gone, it goes silent. The reader closes the control pipe as well, and that ends the process.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        os.set_inheritable(descriptor, False)
+        self._descriptor = descriptor
+        self._owner = os.getpid()
+        self._lock = threading.Lock()
+        self._broken = False
+
+    def send(self, event: Event, run: str = "") -> None:
+        """Stamps `event` with the time, and with `run` if it names none, and writes it."""
+        if run and not event.run:
+            event = replace(event, run=run)
+        self._write(encode(replace(event, monotonic_seconds=time.monotonic())))
+
+    def answer(self, answer: EngineAnswer) -> None:
+        """Writes the reply to a request for data."""
+        self._write(encode_answer(answer))
+
+    def _write(self, line: bytes) -> None:
+        if os.getpid() != self._owner:  # checked before the lock: a fork may have copied the lock while it was held
+            return
+        rest = memoryview(line + b"\n")
+        with self._lock:
+            while rest and not self._broken:
+                try:
+                    rest = rest[os.write(self._descriptor, rest) :]
+                except OSError:
+                    self._broken = True
+
+
+class ControlReader(threading.Thread):
+    """Reads requests until the client closes the pipe, which is the order to end."""
+
+    def __init__(
+        self,
+        descriptor: int,
+        on_turn: Callable[[TurnRequest | None], None],
+        on_cancel: Callable[[], None],
+        on_end: Callable[[], None],
+    ) -> None:
+        super().__init__(name="jaxprof-control", daemon=True)
+        os.set_inheritable(descriptor, False)
+        self._stream = os.fdopen(descriptor, "rb")
+        self._on_turn = on_turn
+        self._on_cancel = on_cancel
+        self._on_end = on_end
+        self.requests: SimpleQueue[Request | ValueError | None] = SimpleQueue()
+        """The requests in order; for a line that is not a request, its error; None at the end."""
+
+    def run(self) -> None:
+        """Reads until the end of the pipe."""
+        for line in self._stream:
+            try:
+                request = decode_request(line)
+            except ValueError as error:
+                self.requests.put(error)
+                continue
+            if isinstance(request, CancelRequest):
+                self._on_cancel()
+            elif isinstance(request, TurnRequest):
+                self._on_turn(request)
+            elif isinstance(request, TurnsOverRequest):
+                self._on_turn(None)
+            else:
+                self.requests.put(request)
+        self._on_end()
+        self.requests.put(None)
 
 
 class Keeper(threading.Thread):
-    """Says each second that the process is alive, and keeps the hard cap when a call does not come back."""
+    """Sends a heartbeat each second, and enforces the hard cap when a call does not come back."""
 
     def __init__(self, pipe: EventPipe) -> None:
         super().__init__(name="jaxprof-keeper", daemon=True)
         self._pipe = pipe
         self.current: tuple[RunRequest, RunControl] | None = None
-        """The run that goes on."""
+        """The current run."""
 
     def run(self) -> None:
-        """For as long as the process lives."""
+        """Runs as long as the process lives."""
         while True:
             time.sleep(HEARTBEAT_SECONDS)
             self._pipe.send(Heartbeat())
@@ -52,11 +142,11 @@ class Keeper(threading.Thread):
                 self._end(current[0])
 
     def _end(self, request: RunRequest) -> None:
-        limit = f"{request.max_seconds:g} s" if request.max_seconds is not None else "its cap"
+        limit = f"{request.spec.max_seconds:g} s" if request.spec.max_seconds is not None else "its cap"
         self._pipe.send(
             RunFinished(
                 status="failed",
-                error=f"stopped: a single step of the run went on past the hard cap of {limit}",
+                error=f"stopped: a single step of the run exceeded the hard cap of {limit}",
                 advice="Choose a smaller size, or a larger --max-seconds.",
             ),
             run=request.run,
@@ -65,14 +155,15 @@ class Keeper(threading.Thread):
 
 
 class MainThread:
-    """Runs for other threads what is to run on the main one: timed calls, and the import of a user's module."""
+    """Runs, for other threads, the work that belongs on the main one: timed calls, and the import of a user's
+    module."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[tuple[Callable[[], Any], SimpleQueue[tuple[Any, BaseException | None]]] | None]
         self._work = SimpleQueue()
 
     def __call__(self, work: Callable[[], Result], /) -> Result:
-        """Called in another thread: the result of `work`, or what it raised."""
+        """Called in another thread: returns the result of `work`, or raises what it raised."""
         outcome: SimpleQueue[tuple[Any, BaseException | None]] = SimpleQueue()
         self._work.put((work, outcome))
         result, error = outcome.get()
@@ -82,7 +173,7 @@ class MainThread:
         return value
 
     def stop(self) -> None:
-        """Lets `serve` return."""
+        """Makes `serve` return."""
         self._work.put(None)
 
     def serve(self) -> None:
@@ -91,22 +182,22 @@ class MainThread:
             work, outcome = item
             try:
                 outcome.put((work(), None))
-            except BaseException as error:  # noqa: BLE001 - it is raised where the work came from
+            except BaseException as error:  # noqa: BLE001 - it is raised again in the thread that sent the work
                 outcome.put((None, error))
 
 
 class Engine:
-    """One process's work. `serve` returns when the client has closed the control pipe."""
+    """The work of one process. `serve` returns when the client has closed the control pipe."""
 
     def __init__(self, events: int, control: int) -> None:
         self._pipe = EventPipe(events)
-        self._reader = ControlReader(control, self._cancel, self._end)
+        self._reader = ControlReader(control, self._give_turn, self._cancel, self._end)
         self._keeper = Keeper(self._pipe)
         self._control = RunControl()
         self.main_thread = MainThread()
 
     def serve(self, *, import_jax: bool) -> None:
-        """Works requests until the end. In a thread of its own."""
+        """Serves requests until the end. Runs in a thread of its own."""
         try:
             self._serve(import_jax=import_jax)
         finally:
@@ -116,7 +207,7 @@ class Engine:
         self._reader.start()
         self._keeper.start()
         if import_jax:
-            from jaxprof.measure.startup import import_ahead
+            from jaxprof.engine.measure.startup import import_ahead
 
             import_ahead()
         while (request := self._reader.requests.get()) is not None:
@@ -127,14 +218,18 @@ class Engine:
             elif isinstance(request, OpenTraceRequest):
                 self._open_trace(request)
             elif isinstance(request, ValueError):
-                self._pipe.answer(Answer(error=str(request), advice="The client and the engine are of two versions."))
+                self._pipe.answer(
+                    EngineAnswer(error=str(request), advice="The client and the engine have different versions.")
+                )
             elif isinstance(request, DescribeRequest):
                 self._reply(partial(_describe, request))
+            elif isinstance(request, InputsRequest):
+                self._reply(partial(_inputs, request))
             elif isinstance(request, DevicesRequest):
                 self._reply(_devices)
 
     def _run(self, request: RunRequest) -> None:
-        from jaxprof.measure import measure_request
+        from jaxprof.engine.measure import measure_request
 
         self._keeper.current = (request, self._control)
         try:
@@ -144,7 +239,7 @@ class Engine:
             self._control = RunControl()
 
     def _compile(self, request: CompileRequest) -> None:
-        from jaxprof.measure.elsewhere import compile_request
+        from jaxprof.engine.measure.ahead_of_time import compile_request
 
         compile_request(request, self._emitter(request.run), self._control)
         self._control = RunControl()
@@ -159,53 +254,62 @@ class Engine:
         return lambda event: self._pipe.send(event, run)
 
     def _reply(self, work: Callable[[], object]) -> None:
-        """Sends what `work` gives, or the error that it raised: user code is imported in there."""
-        from jaxprof.measure.failure import explain
+        """Sends the result of `work`, or the error that it raised: it imports user code."""
+        from jaxprof.engine.measure.failure import failed
 
         try:
-            answer = Answer(data=self.main_thread(work))
-        except JaxprofError as error:
-            answer = Answer(error=error.what, advice=error.mend)
+            answer = EngineAnswer(data=self.main_thread(work))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's module raises is the answer
-            failure = explain(error)
-            answer = Answer(error=failure.error, advice=failure.advice)
+            failure = failed(error)
+            answer = EngineAnswer(error=failure.error, advice=failure.advice)
         self._pipe.answer(answer)
+
+    def _give_turn(self, turn: TurnRequest | None) -> None:
+        self._control.give_turn(turn)
 
     def _cancel(self) -> None:
         self._control.cancel()
 
     def _end(self) -> None:
-        """The client has gone: stop what runs, and if that does not end the process, end it."""
+        """The client has gone: stops the current run, and ends the process if it does not end by itself."""
         self._control.cancel()
         timer = threading.Timer(END_GRACE_SECONDS, os._exit, (0,))
         timer.daemon = True
         timer.start()
-        # The kernel's own timer as well: native code may hold the interpreter's lock for as long as it likes.
+        # The kernel's own timer as well: native code may hold the interpreter's lock indefinitely.
         signal.setitimer(signal.ITIMER_REAL, 2 * END_GRACE_SECONDS)
 
 
 def _describe(request: DescribeRequest) -> object:
     from jaxprof.workloads.find import find_all
-    from jaxprof.workloads.model import card
+    from jaxprof.workloads.model import workload_info
 
-    found = [workload for target in request.targets for workload in find_all(target, request.arguments)]
-    return [asdict(card(workload)) for workload in found]
+    workloads = [workload for target in request.targets for workload in find_all(target, request.arguments)]
+    return [asdict(workload_info(workload)) for workload in workloads]
+
+
+def _inputs(request: InputsRequest) -> object:
+    from jaxprof.engine.measure.kept_arrays import describe
+    from jaxprof.engine.measure.run import inputs_of
+
+    return describe(inputs_of(request.spec))
 
 
 def _devices() -> object:
-    from jaxprof.measure.devices import list_devices
+    from jaxprof.engine.measure.jax_devices import list_devices
 
     return list_devices()
 
 
 def main(arguments: Sequence[str]) -> None:
-    """The process, from its arguments to its end."""
+    """Runs the process, from its arguments to its end."""
     parser = argparse.ArgumentParser(prog="jaxprof-engine")
     parser.add_argument("--events-fd", type=int, required=True)
     parser.add_argument("--control-fd", type=int, required=True)
     parser.add_argument("--import-jax", action="store_true")
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a ctrl+c at the terminal is the client's to answer
+    sys.argv = [""]  # our arguments do not concern the user's functions, which may read them
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the client handles a ctrl+c at the terminal
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     engine = Engine(options.events_fd, options.control_fd)
     worker = threading.Thread(target=partial(engine.serve, import_jax=options.import_jax), name="jaxprof-worker")

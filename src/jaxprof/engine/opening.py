@@ -1,14 +1,14 @@
-"""The request to open a profile, from its begin to the event that ends it. Nothing here needs jax."""
+"""Serves the request to open a profile, up to the event that ends it. Needs no jax."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
 
-from jaxprof.engine.request import OpenTraceRequest
+from jaxprof.engine.measure.control import Cancelled, RunControl
+from jaxprof.engine.measure.failure import failed
+from jaxprof.engine.protocol.request import OpenTraceRequest
 from jaxprof.events import Event, RunFinished
-from jaxprof.measure.control import Cancelled, RunControl
-from jaxprof.measure.failure import explain
 
 
 def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control: RunControl) -> None:
@@ -17,7 +17,13 @@ def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control
 
     try:
         import_profile(
-            Path(request.path), request.run, emit, control.check, profile_run=request.profile_run, hosts=request.hosts
+            Path(request.path),
+            request.run,
+            emit,
+            control.check,
+            profile_run=request.profile_run,
+            hosts=request.hosts,
+            views=request.views,
         )
         emit(RunFinished(status="ok"))
     except Cancelled:
@@ -31,5 +37,4 @@ def open_trace(request: OpenTraceRequest, emit: Callable[[Event], None], control
             )
         )
     except Exception as error:  # noqa: BLE001 - a damaged file can break the reader anywhere: that is the result
-        failure = explain(error)
-        emit(RunFinished(status="failed", error=failure.error, advice=failure.advice, traceback=failure.traceback))
+        emit(failed(error))

@@ -1,7 +1,7 @@
 """The event types: the one language between engine, log, screens and reports.
 
-Everything that happens is one stream of these frozen values. A session file is one header line and then one of them
-a line, as JSON: `{"type": "phase_ended", "seq": 17, "run": "r2", "monotonic_seconds": 81.25, "phase": "compile",
+Everything that happens is one stream of these frozen values. A session file is a header line, then an event per
+line, as JSON: `{"type": "phase_ended", "seq": 17, "run": "r2", "monotonic_seconds": 81.25, "phase": "compile",
 "seconds": 0.038}`. Units are in the field names; `None` means unknown, or does not apply, and is never 0.
 
 Standard library only: the engine imports this in the user's own environment. What can be derived from an event
@@ -10,13 +10,27 @@ Standard library only: the engine imports this in the user's own environment. Wh
 History of the schema (a minor version adds types or optional fields, a major one changes a meaning):
 1.0  the first.
 1.1  programs: scripts and what is recorded of them.
+1.2  of a compilation: arguments from NumPy, donations without use, factories, cleared caches. Which process of a job
+     it is, once that is known.
+1.3  of a planned run: all its options (check, capture, constants, cache, seed).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.events.base import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, SERIES, STARTUP_PHASES, STATUSES, Event, Scalar
+from jaxprof.events.base import (
+    NOWHERE,
+    PHASES,
+    SCHEMA_MAJOR,
+    SCHEMA_MINOR,
+    SERIES,
+    STARTUP_PHASES,
+    STATUSES,
+    Event,
+    Scalar,
+    SourceLocation,
+)
 from jaxprof.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -24,8 +38,17 @@ if TYPE_CHECKING:
         BuffersReported,
         CaptureTaken,
         CompilePasses,
+        CopyTimes,
+        HeldBuffer,
+        KernelLaunch,
         KernelsMeasured,
+        KernelTimes,
+        PassTimes,
+        StepParts,
+        StepsDevice,
         StepsMeasured,
+        StepTimes,
+        TrustCheck,
         TrustReported,
     )
     from jaxprof.events.common import EnvironmentRead, Heartbeat, LogLine, WarningRaised
@@ -36,16 +59,27 @@ if TYPE_CHECKING:
         STAGES,
         ArraysCounted,
         CaptureWindow,
+        ClosureChange,
         Compiled,
+        CopiesSeen,
         JaxImported,
+        LoopSite,
+        Note,
+        ProcessIdentified,
+        ProgramArray,
         ProgramEnded,
         ProgramSampled,
         ProgramStarted,
+        SampledLine,
+        SignatureLeaf,
         StageRunning,
         StepsCounted,
+        TimedLine,
         TransfersSeen,
     )
     from jaxprof.events.runs import (
+        DEFAULT_BUDGET_SECONDS,
+        DEFAULT_LAUNCHES,
         CheckReported,
         CompileObserved,
         CostReported,
@@ -57,20 +91,35 @@ if TYPE_CHECKING:
         RunClosed,
         RunFinished,
         RunPlanned,
+        RunSpec,
         SamplesTaken,
         SessionClosed,
         TextChunk,
         TextRecorded,
+        TurnAwaited,
         WorkerStarted,
     )
     from jaxprof.events.wire import Header, encode, finite, run_number
 
-    EVENT_TYPES: dict[str, type[Event]]
-    """Every event type of this version, by its name in the log."""
-
 _HOME = {
     **dict.fromkeys(
-        ("BuffersReported", "CaptureTaken", "CompilePasses", "KernelsMeasured", "StepsMeasured", "TrustReported"),
+        (
+            "BuffersReported",
+            "CaptureTaken",
+            "CompilePasses",
+            "CopyTimes",
+            "HeldBuffer",
+            "KernelLaunch",
+            "KernelTimes",
+            "KernelsMeasured",
+            "PassTimes",
+            "StepParts",
+            "StepTimes",
+            "StepsDevice",
+            "StepsMeasured",
+            "TrustCheck",
+            "TrustReported",
+        ),
         "captures",
     ),
     **dict.fromkeys(("EnvironmentRead", "Heartbeat", "LogLine", "WarningRaised"), "common"),
@@ -82,19 +131,30 @@ _HOME = {
             "STAGES",
             "ArraysCounted",
             "CaptureWindow",
+            "ClosureChange",
             "Compiled",
+            "CopiesSeen",
             "JaxImported",
+            "LoopSite",
+            "Note",
+            "ProcessIdentified",
+            "ProgramArray",
             "ProgramEnded",
             "ProgramSampled",
             "ProgramStarted",
+            "SampledLine",
+            "SignatureLeaf",
             "StageRunning",
             "StepsCounted",
+            "TimedLine",
             "TransfersSeen",
         ),
         "programs",
     ),
     **dict.fromkeys(
         (
+            "DEFAULT_BUDGET_SECONDS",
+            "DEFAULT_LAUNCHES",
             "CheckReported",
             "CompileObserved",
             "CostReported",
@@ -106,10 +166,12 @@ _HOME = {
             "RunClosed",
             "RunFinished",
             "RunPlanned",
+            "RunSpec",
             "SamplesTaken",
             "SessionClosed",
             "TextChunk",
             "TextRecorded",
+            "TurnAwaited",
             "WorkerStarted",
         ),
         "runs",
@@ -119,26 +181,31 @@ _HOME = {
         "wire",
     ),
 }
-"""Name → its module. A dataclass takes a millisecond to be made: a recorded program loads those that it needs."""
-
+"""Name → its module. Making a dataclass takes up to a millisecond, so a process loads only those that it needs."""
 
 _load = lazy_names("jaxprof.events", _HOME)
 
+if not TYPE_CHECKING:  # a wrong name is an error for a type checker
 
-def __getattr__(name: str) -> Any:
-    """Loads a name on its first use, and keeps it: these are used at every event."""
-    if name == "EVENT_TYPES":
-        found: list[Any] = [_load(one) for one in _HOME]
-        value: Any = {item.type: item for item in found if isinstance(item, type) and issubclass(item, Event)}
-    else:
+    def __getattr__(name: str) -> Any:
+        """Loads a name on its first use, and keeps it: these are used at every event."""
         value = _load(name)
-    globals()[name] = value
-    return value
+        globals()[name] = value
+        return value
+
+
+def event_type(name: str) -> type[Event] | None:
+    """The type of the event called `name` in the log: `RunPlanned` for `run_planned`. None if this version has none."""
+    class_name = "".join(word.capitalize() for word in name.split("_"))
+    value = _load(class_name) if class_name in _HOME else None
+    return value if isinstance(value, type) and issubclass(value, Event) and value.type == name else None
 
 
 __all__ = [
     "CACHE_STATES",
-    "EVENT_TYPES",
+    "DEFAULT_BUDGET_SECONDS",
+    "DEFAULT_LAUNCHES",
+    "NOWHERE",
     "PHASES",
     "PROGRAM_STATES",
     "REASONS",
@@ -153,21 +220,32 @@ __all__ = [
     "CaptureTaken",
     "CaptureWindow",
     "CheckReported",
+    "ClosureChange",
     "CompileObserved",
     "CompilePasses",
     "Compiled",
+    "CopiesSeen",
+    "CopyTimes",
     "CostReported",
     "DeviceReading",
     "EnvironmentRead",
     "Event",
     "Header",
     "Heartbeat",
+    "HeldBuffer",
     "JaxImported",
+    "KernelLaunch",
+    "KernelTimes",
     "KernelsMeasured",
     "LogLine",
+    "LoopSite",
     "MemoryReported",
+    "Note",
+    "PassTimes",
     "PhaseEnded",
     "PhaseStarted",
+    "ProcessIdentified",
+    "ProgramArray",
     "ProgramEnded",
     "ProgramSampled",
     "ProgramStarted",
@@ -175,19 +253,30 @@ __all__ = [
     "RunClosed",
     "RunFinished",
     "RunPlanned",
+    "RunSpec",
+    "SampledLine",
     "SamplesTaken",
     "Scalar",
     "SessionClosed",
+    "SignatureLeaf",
+    "SourceLocation",
     "StageRunning",
+    "StepParts",
+    "StepTimes",
     "StepsCounted",
+    "StepsDevice",
     "StepsMeasured",
     "TextChunk",
     "TextRecorded",
+    "TimedLine",
     "TransfersSeen",
+    "TrustCheck",
     "TrustReported",
+    "TurnAwaited",
     "WarningRaised",
     "WorkerStarted",
     "encode",
+    "event_type",
     "finite",
     "run_number",
 ]

@@ -1,17 +1,18 @@
-"""What every event has in common, and the words that several of them use."""
+"""The fields that every event has, and the values that several events use."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 1
+SCHEMA_MINOR = 4
 
 Scalar = bool | int | float | str
 
 STARTUP_PHASES = ("import", "backend_init", "warm_up")
-"""What a fresh process pays before its program is looked at; kept apart so that `compile` is the program's own."""
+"""What a fresh process spends before its program starts; separate, so that `compile` is the program's own."""
 
 PHASES = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
 """The phases of a run, in the order in which a call goes through them."""
@@ -19,19 +20,59 @@ PHASES = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "trans
 STATUSES = ("ok", "failed", "cancelled", "crashed")
 
 SERIES = ("run", "dispatch", "pipelined", "transfer_in", "transfer_out")
-"""Kinds of raw samples: a blocked call, the time until the call returned, one of many calls of which only the last is
+"""Kinds of raw samples: a blocked call, the time until a call returned, one of many calls of which only the last is
 awaited, and the two directions of copying."""
+
+
+FLAT: Mapping[str, bool] = {"flat": True}
+"""Metadata of a field: its own fields replace it in JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What every event carries."""
+    """The fields that every event has."""
 
     type: ClassVar[str] = ""
 
     seq: int = 0
-    """Position in the log, from 1; given by the one writer of the file."""
+    """Position in the log, from 1; assigned by the one writer of the file."""
     run: str = ""
-    """The run that it belongs to; empty for the session as a whole."""
+    """The run to which it belongs; empty for the session as a whole."""
     monotonic_seconds: float = 0.0
-    """When it happened, on the machine's monotonic clock; the header pairs that clock with the wall clock."""
+    """When it happened, on the machine's monotonic clock; the header relates that clock to the wall clock."""
+
+
+_PARTS_KEPT = 2
+"""How much is shown of a path outside the program's folder: the file and its folder, `flax/linear.py`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLocation:
+    """A line of source. Without a file it is unknown, and false."""
+
+    file: str = ""
+    line: int | None = None
+    function: str = ""
+    """The enclosing function; empty if that is unknown."""
+
+    def __bool__(self) -> bool:
+        return bool(self.file)
+
+    @property
+    def text(self) -> str:
+        """`/home/me/train.py:88`, the whole path."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    def short(self, directory: str = "") -> str:
+        """`train.py:88`: relative to the program's `directory`; for a file outside it, its last folder and its name."""
+        from pathlib import PurePath  # the recorder, which shows no places, does without
+
+        path = PurePath(self.file)
+        if path.is_absolute():
+            inside = directory and path.is_relative_to(directory)
+            path = path.relative_to(directory) if inside else PurePath(*path.parts[-_PARTS_KEPT:])
+        return str(path) if self.line is None else f"{path}:{self.line}"
+
+
+NOWHERE = SourceLocation()
+"""An unknown place."""

@@ -1,33 +1,170 @@
-"""What a profile of a run says: kernels, steps, passes, memory, and whether to trust it."""
+"""The contents of a run's profile: kernels, steps, passes, memory, and whether to trust it.
+
+The rows of a table are types as well: a reader of a log checks each one once, and leaves out a damaged row.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from jaxprof.events.base import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelLaunch:
+    """How a GPU launched a kernel; None for what the profile does not report."""
+
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    registers: int | None = None
+    static_shared_bytes: int | None = None
+    dynamic_shared_bytes: int | None = None
+    private_bytes: int | None = None
+    group_bytes: int | None = None
+    occupancy: float | None = None
+    """In 0..1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTimes:
+    """One HLO op on one device, over all its executions."""
+
+    name: str
+    device: str = ""
+    module: str = ""
+    program: str | None = None
+    """The program's id as text: it may exceed the numbers that JSON readers can hold."""
+    count: int = 0
+    total_seconds: float = 0.0
+    self_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    median_seconds: float = 0.0
+    minimum_seconds: float = 0.0
+    maximum_seconds: float = 0.0
+    kernels: tuple[str, ...] = ()
+    """Their names on the device."""
+    launch: KernelLaunch | None = None
+    """Of the longest; None if the profile does not report it."""
+    uncertain: bool = False
+    """Some of it was matched to this op by a guess."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopyTimes:
+    """The copies of one direction on one device."""
+
+    direction: str = "unknown"
+    """`host to device`, `device to host`, `device to device`, `host to host`, `peer to peer`, `fill` or `unknown`."""
+    device: str = ""
+    count: int = 0
+    total_seconds: float = 0.0
+    bytes: int | None = None
+    """Of all together; None if one of them does not report it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepParts:
+    """The seconds of a step by what they were spent on; they add up to the step."""
+
+    kernels: float = 0.0
+    transfers: float = 0.0
+    collectives_exposed: float = 0.0
+    launch_gaps: float = 0.0
+    idle: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepTimes:
+    """One step on one device. Times in seconds."""
+
+    name: str = ""
+    device: str = ""
+    start_seconds: float
+    seconds: float
+    complete: bool = True
+    """False if the profile began or ended in the middle of it."""
+    parts: StepParts
+    collectives_overlapped_seconds: float = 0.0
+    to_next: bool = True
+    """False for the last of a device's `modules`, which ends with its execution and not where the next one begins: it
+    is shorter than the others, and no measure of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsDevice:
+    """One device over the whole profile."""
+
+    device: str
+    found_by: str = ""
+    """As in the `StepsMeasured`; empty in a file without it."""
+    steps: int | None = None
+    """How many there are, including those that are not listed."""
+    span_seconds: float | None = None
+    busy_seconds: float | None = None
+    idle_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PassTimes:
+    """A phase or pass of the compiler, with the passes inside it."""
+
+    name: str
+    stage: str = "other"
+    seconds: float = 0.0
+    self_seconds: float = 0.0
+    """Without `children`."""
+    count: int = 1
+    children: tuple[PassTimes, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrustCheck:
+    """One aspect that was checked."""
+
+    code: str
+    verdict: str = "unknown"
+    """`good`, `doubt`, `bad` or `unknown`."""
+    message: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBuffer:
+    """A place in the program's memory, by the value that names it."""
+
+    bytes: int
+    kind: str = ""
+    """`argument`, `output`, `temporary` or `constant`."""
+    instruction: str = ""
+    shape: str = ""
+    op_name: str = ""
+    file: str = ""
+    line: int | None = None
+    shared_with: int = 0
+    """How many other values occupy the same place at other times."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureTaken(Event):
-    """A profile was recorded, or somebody else's was read."""
+    """A profile was recorded, or an existing one was read."""
 
     type: ClassVar[str] = "capture_taken"
 
     kind: str
     """`run` (steady calls), `compile`, `attribution` (a run with command buffers off) or `imported`."""
     platform: str = ""
-    """`cpu`, `gpu` or `tpu`: where the HLO ops of the profile ran; empty where it has none."""
+    """`cpu`, `gpu` or `tpu`: where the profile's HLO ops ran; empty if it has none."""
     calls: int | None = None
     seconds_with: float | None = None
-    """Median seconds a call while the profiler was on; beside the run's own median it is the disturbance."""
+    """Median seconds a call while the profiler was on; the difference from the run's own median is the disturbance."""
     wall_seconds: float | None = None
     """From the first to the last event of the profile."""
     events: int | None = None
     bytes: int | None = None
     """Size of the raw file."""
     path: str = ""
-    """Where the raw file is; empty where it was not kept."""
+    """Where the raw file is; empty if it was not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,11 +177,8 @@ class KernelsMeasured(Event):
     """As of the `CaptureTaken` that it belongs to."""
     calls: int | None = None
     """Calls of the program in the profile, so that `per call` can be derived."""
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    """module, program, name, device, count, total_seconds, self_seconds, wall_seconds, median_seconds,
-    minimum_seconds, maximum_seconds, kernels (names on the device), launch (grid, block, registers...), uncertain."""
-    transfers: list[dict[str, Any]] = field(default_factory=list)
-    """direction, device, count, total_seconds, bytes."""
+    rows: list[KernelTimes] = field(default_factory=list)
+    transfers: list[CopyTimes] = field(default_factory=list)
     unattributed_seconds: dict[str, float] = field(default_factory=dict)
     """Time on each device that belongs to no HLO op."""
 
@@ -56,10 +190,11 @@ class StepsMeasured(Event):
     type: ClassVar[str] = "steps_measured"
 
     found_by: str
-    """`annotation`, `modules` (executions of the program) or `whole` (neither: the profile as one step)."""
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    """name, device, start_seconds, seconds, complete, parts {kernels, transfers, collectives_exposed, launch_gaps,
-    idle}, collectives_overlapped_seconds."""
+    """`annotation`, `modules` (executions of the program) or `whole` (neither: the profile as one step), on the first
+    device; `devices` has it for each."""
+    steps: list[StepTimes] = field(default_factory=list)
+    devices: list[StepsDevice] = field(default_factory=list)
+    """Empty in sessions of older versions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,37 +203,34 @@ class CompilePasses(Event):
 
     type: ClassVar[str] = "compile_passes"
 
-    tree: dict[str, Any]
-    """name, stage, seconds, self_seconds, count, children."""
+    tree: PassTimes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustReported(Event):
-    """Whether a capture can be trusted: one row for each thing that was looked at."""
+    """Whether a capture can be trusted: one row for each aspect that was checked."""
 
     type: ClassVar[str] = "trust_reported"
 
     kind: str
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    """code, verdict (`good`, `doubt`, `bad`, `unknown`), message, advice."""
+    rows: list[TrustCheck] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuffersReported(Event):
-    """What the peak memory of the program is made of."""
+    """The parts of the program's peak memory."""
 
     type: ClassVar[str] = "buffers_reported"
 
     source: str
     """`buffer assignment` (the executable's own), `memory analysis` (sums only) or `request` (only `asked_bytes`)."""
     peak_bytes: int | None = None
-    """What the program holds at most; the sum of `parts`."""
+    """The most that the program holds at once; the sum of `parts`."""
     parts: dict[str, int] = field(default_factory=dict)
     """Bytes of each kind: `argument`, `output`, `temporary`, `constant`."""
-    buffers: list[dict[str, Any]] = field(default_factory=list)
-    """bytes, kind, instruction, shape, op_name, file, line, shared_with (how many other values take the same place at
-    other times); largest first."""
+    buffers: list[HeldBuffer] = field(default_factory=list)
+    """The largest first."""
     live_bytes: list[int] = field(default_factory=list)
     """Live size after each instruction of the schedule (thinned to at most 4096 points)."""
     asked_bytes: int | None = None
-    """After an out-of-memory failure: what was asked for."""
+    """After an out-of-memory failure: the requested bytes."""

@@ -1,4 +1,6 @@
-"""What runs of every kind say, programs too: where they are, what to beware of, what was written, a sign of life."""
+"""The events of runs of every kind, programs included: environment, warnings, output, heartbeat.
+
+Separate from `runs`, so that a recorded program loads only these."""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ class EnvironmentRead(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WarningRaised(Event):
-    """Something that makes the numbers mean less, or something else, than they seem to; with what to do about it."""
+    """Something that makes the numbers mean less, or something else, than they seem to; with a hint."""
 
     type: ClassVar[str] = "warning_raised"
 
@@ -47,6 +49,6 @@ class LogLine(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(Event):
-    """The engine's process is alive, also in the middle of a long compile. Not written to the log."""
+    """The engine's process is alive, even during a long compile. Not written to the log."""
 
     type: ClassVar[str] = "heartbeat"

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from jaxprof.events.base import Event
+from jaxprof.events.base import NOWHERE, Event, SourceLocation
 
 STAGES = ("trace", "lower", "compile")
 """The stages of a compilation."""
 
 CACHE_STATES = ("hit", "miss", "off")
-"""What the persistent compilation cache did for a compilation; None where it cannot be known."""
+"""What the persistent compilation cache did for a compilation; None if it cannot be known."""
 
 REASONS = (
     "first",
@@ -27,6 +27,8 @@ REASONS = (
     "new_function",
     "sharding",
     "config",
+    "closure",
+    "caches_cleared",
     "unknown",
 )
 """Why a function was compiled: the first time, or what differed from the nearest compilation before."""
@@ -61,7 +63,7 @@ class ProgramStarted(Event):
     """`script`, `module`, `record` (it records itself) or `cell`."""
     directory: str = ""
     options: dict[str, Any] = field(default_factory=dict)
-    """What was asked for besides: the capture window, the function to measure."""
+    """What was requested besides: the capture window, the function to measure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +78,18 @@ class JaxImported(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentified(Event):
+    """Which process of a multi-process job this is, once JAX knows: the session's header was written before."""
+
+    type: ClassVar[str] = "process_identified"
+
+    index: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StageRunning(Event):
-    """A stage of a compilation has been going on for a while; said once, screens let its clock tick from there."""
+    """A stage of a compilation has been running for a while; sent once, and screens let its clock tick from there."""
 
     type: ClassVar[str] = "stage_running"
 
@@ -86,9 +98,53 @@ class StageRunning(Event):
     """One of `STAGES`."""
     began_seconds: float
     """Monotonic."""
-    called_from: dict[str, Any] = field(default_factory=dict)
-    """file, line, function."""
+    called_from: SourceLocation = NOWHERE
     thread: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignatureLeaf:
+    """One leaf of the arguments of a compiled function, or one static argument."""
+
+    name: str = ""
+    type: str = ""
+    """`f32[4]`, or the value of a static one."""
+    static: bool = False
+    weak_type: bool = False
+    sharding: str = ""
+    """Empty where it is not committed to a device."""
+    bytes: int | None = None
+    """Of one that was a NumPy array: what every call with such an argument copies to the device; None for others."""
+    replaced: bool = False
+    """Only the first call is given NumPy's array: the result takes its place (`params = step(params)`)."""
+    zero_copy: bool = False
+    """The device uses NumPy's array where it is."""
+
+    @property
+    def from_numpy(self) -> bool:
+        """Whether it was a NumPy array."""
+        return self.bytes is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramArray:
+    """An array of a compiled program: a constant, or a donated argument."""
+
+    name: str = ""
+    """Of the argument."""
+    type: str = ""
+    """`f32[300,300]`."""
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosureChange:
+    """A variable of a factory that is not as before."""
+
+    name: str = ""
+    before: str = ""
+    """Its value in words, as `now`."""
+    now: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,35 +154,47 @@ class Compiled(Event):
     type: ClassVar[str] = "compiled"
 
     function: str
-    """As JAX names it: `train_step`, `<lambda>`, `add`."""
+    """JAX's name for it: `train_step`, `<lambda>`, `add`."""
     began_seconds: float = 0.0
     """Monotonic: when its first stage began."""
-    called_from: dict[str, Any] = field(default_factory=dict)
-    """file, line, function of the user's innermost frame; empty where there is none."""
-    defined_at: dict[str, Any] = field(default_factory=dict)
-    """file, line of the compiled function; empty where it cannot be known."""
+    called_from: SourceLocation = NOWHERE
+    """The user's innermost frame; `NOWHERE` where there is none."""
+    defined_at: SourceLocation = NOWHERE
+    """The compiled function; `NOWHERE` where it cannot be known."""
     thread: str = ""
     """Empty for the main thread."""
     trace_seconds: float | None = None
     lower_seconds: float | None = None
     compile_seconds: float | None = None
-    """A stage that did not happen is None: a trace that was still there, a program that was only lowered."""
+    """None for a stage that did not happen: a trace that was reused, a program that was only lowered."""
     cache: str | None = None
     """One of `CACHE_STATES`."""
     saved_seconds: float | None = None
-    """What a hit of the persistent cache saved, as JAX reckons it."""
+    """What a hit of the persistent cache saved, as JAX estimates it."""
     operations: int | None = None
     """Size of the program: its StableHLO operations, those of its functions included."""
-    constants: list[dict[str, Any]] = field(default_factory=list)
-    """Large constants in the program: type (`f32[300,300]`), bytes; largest first."""
-    signature: list[dict[str, Any]] = field(default_factory=list)
-    """One for each leaf of the arguments: name, type (`f32[4]`, or the value of a static one), static, weak_type,
-    sharding; at most 64, the rest is counted in `signature_more`."""
+    constants: list[ProgramArray] = field(default_factory=list)
+    """Large constants in the program, largest first."""
+    signature: list[SignatureLeaf] = field(default_factory=list)
+    """The leaves of the arguments; at most 64, the rest is counted in `signature_more`."""
     signature_more: int = 0
+    numpy_bytes: int = 0
+    """What every call copies from NumPy arrays to the device, of all the arguments, those beyond the 64th included,
+    those that are replaced or not copied left out."""
     reason: str = ""
-    """In words; empty for a plain `first`."""
+    """As text; empty for a plain `first`."""
     reason_code: str = "unknown"
     """One of `REASONS`."""
+    made_at: SourceLocation = NOWHERE
+    """The call of `factory`, for the reason `closure`; `NOWHERE` where it was not found."""
+    factory: str = ""
+    """For that reason: the function that makes a new one of this function each time."""
+    closure: list[ClosureChange] = field(default_factory=list)
+    """For that reason."""
+    cleared_at: SourceLocation = NOWHERE
+    """The last `jax.clear_caches()`, for the reason `caches_cleared`."""
+    unused_donations: list[ProgramArray] = field(default_factory=list)
+    """The donated arguments whose buffer no output of the program can take."""
     op_by_op: bool = False
     """One primitive, compiled because it was called outside any jit."""
     library: bool = False
@@ -135,38 +203,110 @@ class Compiled(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SampledLine:
+    """What one of the user's lines took of a sample window, in one way."""
+
+    file: str = ""
+    line: int | None = None
+    function: str = ""
+    state: str = ""
+    """One of `PROGRAM_STATES`."""
+    seconds: float = 0.0
+    call: str = ""
+    """What is called there: `float()`, `.item()`, `train_step`."""
+    kind: str = ""
+    """What is done there, finer than the state: `host`, `call` (the Python around the call of a compiled function),
+    `read` (`np.asarray`), `dispatch` (an operation outside any jit), `compiled`, `fed` (one that is given NumPy
+    arrays), `sync`, `transfer`, `data`, or a stage; empty in an older file."""
+    bytes: int | None = None
+    """Of the largest array that was read there."""
+    sites: list[int] = field(default_factory=list)
+    """Numbers of the loops around it, innermost first."""
+
+    @property
+    def place(self) -> SourceLocation:
+        """The line alone."""
+        return SourceLocation(self.file, self.line, self.function)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopSite:
+    """A loop around a line, and the line's place in the function of that loop."""
+
+    file: str
+    function: str = ""
+    loop_line: int
+    """The first line of the loop."""
+    last_line: int
+    line: int
+    call: str = ""
+    """What is called at the line."""
+    library: bool = False
+    """Whether the loop is not in the user's code."""
+    conditional: bool = False
+    """Whether the line is under a condition, and so not part of every pass."""
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What tells the loop from others: file, function and first line."""
+        return self.file, self.function, self.loop_line
+
+    @property
+    def place(self) -> SourceLocation:
+        """The line in the function of the loop."""
+        return SourceLocation(self.file, self.line, self.function)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimedLine:
+    """A line of a loop, timed exactly."""
+
+    line: int
+    seconds: float
+    """With all that it calls."""
+    hits: int
+    """How often it began."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramSampled(Event):
-    """Where the main thread was in a stretch of time, by samples of its stack and by the stages that JAX announced."""
+    """Where the main thread was in one sample window, from samples of its stack and from the stages that JAX
+    announced."""
 
     type: ClassVar[str] = "program_sampled"
 
     began_seconds: float
-    """Monotonic; the stretch ends at `monotonic_seconds`, and the stretches of a program leave no gap."""
+    """Monotonic; the window ends at `monotonic_seconds`, and the windows of a program leave no gap."""
     samples: int
     states: dict[str, float] = field(default_factory=dict)
-    """Seconds in each of `PROGRAM_STATES`; they add up to the stretch. Trace, lower and compile are exact."""
-    lines: list[dict[str, Any]] = field(default_factory=list)
-    """file, line, function, state, seconds, call (what is called there: `float()`, `.item()`, `train_step`): the user's
-    innermost lines that took most of the stretch."""
+    """Seconds in each of `PROGRAM_STATES`; they add up to the window. Trace, lower and compile are exact."""
+    lines: list[SampledLine] = field(default_factory=list)
+    """The user's innermost lines that took most of the sample window."""
+    sites: list[LoopSite | None] = field(default_factory=list)
+    """The loops to which the lines refer by number; None in the place of one that is damaged in the file."""
     own_seconds: float | None = None
-    """What recording itself took of it, CPU time of its thread."""
+    """What recording itself took of it: CPU time of its thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepsCounted(Event):
-    """Iterations of the program's hottest loop in a stretch of time."""
+    """Iterations of the program's hottest loop in one sample window."""
 
     type: ClassVar[str] = "steps_counted"
 
-    where: dict[str, Any]
-    """file, line, function of the loop's line; or the `name` of a step annotation."""
+    where: SourceLocation
+    """The loop's line; `NOWHERE` for a step annotation."""
     found_by: str
-    """`monitoring` (counted exactly) or `annotation`."""
+    """`monitoring` or `tracing` (both counted exactly, the second one in short spells), or `annotation`."""
     count: int
     seconds: float
     """Of the `count` intervals together."""
+    name: str = ""
+    """Of a step annotation."""
     intervals_seconds: list[float] = field(default_factory=list)
-    """Single ones, thinned to at most 100 a stretch."""
+    """Single ones, thinned to at most 100 a window."""
+    lines: list[TimedLine] = field(default_factory=list)
+    """The lines of the loop, over those intervals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,20 +318,36 @@ class ArraysCounted(Event):
     count: int
     bytes: int
     devices: dict[str, int] = field(default_factory=dict)
-    """Bytes in use by the allocator of each device; devices that do not tell are absent."""
+    """Bytes in use by each device's allocator; devices that do not report them are absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CopiesSeen:
+    """Copies of one kind since the last time: the rows of one kind add up from event to event."""
+
+    direction: str = "unknown"
+    """`host_to_device`, `device_to_host` or `device_to_device`."""
+    source: str = ""
+    """`guard`: JAX's transfer guard said it, exact but without a line; `samples`: seen in stack samples, and the count
+    is of samples."""
+    type: str = ""
+    """`f32[4]`, of a `guard`; empty where it did not tell, as on the fast path of jitted calls."""
+    count: int = 0
+    bytes: int | None = None
+    seconds: float | None = None
+    file: str = ""
+    line: int | None = None
+    function: str = ""
+    call: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransfersSeen(Event):
-    """Copies between host and device that nobody asked for in words."""
+    """Copies between host and device that the program did not request explicitly."""
 
     type: ClassVar[str] = "transfers_seen"
 
-    rows: list[dict[str, Any]] = field(default_factory=list)
-    """direction (`host_to_device`, `device_to_host`, `device_to_device`), count, bytes (None: unknown), seconds (None:
-    unknown), file, line, source (`guard`: JAX's transfer guard said it, exact but without a line; `samples`: seen in
-    stack samples, the count is of samples), type (`f32[4]`, of a `guard`; empty where it did not tell, as on the fast
-    path of jitted calls). Rows of one kind add up from event to event."""
+    rows: list[CopiesSeen] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,6 +363,15 @@ class CaptureWindow(Event):
     note: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What was not seen, and why."""
+
+    code: str = ""
+    """`no_jax`, `forked`, `replaced`, `pipe_closed`, `pipe_full`, `not_recorded` or `not_unwound`."""
+    message: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramEnded(Event):
     """The program is over."""
@@ -214,8 +379,7 @@ class ProgramEnded(Event):
     type: ClassVar[str] = "program_ended"
 
     exit_code: int | None
-    """As a shell has it: 128+n after signal n. None where it cannot be known (it records itself, or was cut off)."""
+    """As in a shell: 128+n after signal n. None if it cannot be known (it records itself, or was cut off)."""
     wall_seconds: float
     """From the start of its process (or of the recording) to its end."""
-    notes: list[dict[str, Any]] = field(default_factory=list)
-    """code, message: what was not seen, and why (`no_jax`, `forked`, `replaced`, `pipe_closed`, `not_unwound`)."""
+    notes: list[Note] = field(default_factory=list)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from jaxprof.events.base import Event, Scalar
+from jaxprof.events.base import FLAT, Event, Scalar
+
+DEFAULT_BUDGET_SECONDS = 2.0
+DEFAULT_LAUNCHES = 3
+"""Fresh processes for each run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlanned(Event):
-    """A run joined the queue."""
-
-    type: ClassVar[str] = "run_planned"
+class RunSpec:
+    """Which variant of which workload is run, where, and how it is measured."""
 
     workload: str
     variant: str
@@ -26,25 +28,66 @@ class RunPlanned(Event):
     baseline: str = ""
     """Id of the run that this one is compared with; empty for the baseline itself."""
     budget_seconds: float | None = None
+    """How long the steady run may be sampled; None if nothing is timed."""
     max_seconds: float | None = None
+    """Hard cap for the whole run, from the end of start-up."""
     precision: str = ""
-    """Matrix precision that was asked for: empty for JAX's default, or `highest`."""
+    """The requested matrix precision: empty for JAX's default, or `highest`."""
     target: str = ""
-    """Where a user's function was found, so that it can be run again: `/path/file.py:function`, `module:function`.
-    Empty for a built-in workload, and where no name leads to it."""
-    arguments: list[str] = field(default_factory=list)
-    """The specs of a user's function's arguments, as `--arg` takes them."""
+    """The target of a user's function, `/path/file.py:function` or `module:function`, so that it can be run again
+    from a log. Empty for a built-in workload, and for a function that no name leads to."""
+    arguments: tuple[str, ...] = ()
+    """The arguments of a user's function without declared inputs, as `--arg` takes them: `f32[1024,1024]`."""
+    argv: tuple[str, ...] = ()
+    """`sys.argv` while the user's file is imported, as its program was started; empty: the file alone."""
+    keep_constants: bool = False
+    compilation_cache: bool = False
+    """Whether the user's persistent compilation cache stays on."""
+    check: bool = True
+    capture: bool = True
+    """Whether some calls, and one compile, are repeated under the profiler after the timing."""
+    keep_trace: bool = False
+    """Whether the raw profile is kept beside the session."""
+    seed: int = 0
+    launches: int = 1
+    """How many fresh processes measure it, among which the budget is divided."""
+    side: str = ""
+    """Its name in a comparison by `jaxprof ab`: `A`, `B`...; `A'` is the control, `A` once more in processes of its
+    own. Empty for all other runs."""
+    until_half_width: float | None = None
+    """Launches end once half the 95 % interval of the speed-up is this narrow, as a share; None: when all are done."""
+
+    @property
+    def timing_seconds(self) -> float:
+        """How long a run that is timed is sampled."""
+        return DEFAULT_BUDGET_SECONDS if self.budget_seconds is None else self.budget_seconds
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it measures its baseline once more, which shows how far two runs of one program differ here."""
+        return self.side.endswith("'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPlanned(Event):
+    """A run joined the queue. In the log the fields of `spec` are fields of the event."""
+
+    type: ClassVar[str] = "run_planned"
+
+    spec: RunSpec = field(metadata=FLAT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerStarted(Event):
-    """The engine's process for this run is there."""
+    """The engine's process for this run has started."""
 
     type: ClassVar[str] = "worker_started"
 
     pid: int
     python: str
     """Path of the interpreter."""
+    launch: int = 1
+    """Which of the run's processes it is: a run of several launches has a fresh process for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +111,7 @@ class PhaseEnded(Event):
     bytes: int | None = None
     """Bytes moved by one call of a transfer phase."""
     zero_copy: bool | None = None
-    """True where no byte was moved because host and device share the buffer."""
+    """True if no byte was moved because host and device share the buffer."""
     note: str = ""
 
 
@@ -82,11 +125,23 @@ class SamplesTaken(Event):
     """One of `SERIES`."""
     seconds: list[float]
     calls_per_sample: int = 1
+    block: int | None = None
+    """The number of its turn, where runs are measured in turns: the blocks of all runs of a session have one order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnAwaited(Event):
+    """The engine is warm and waits for its turn. Not written to the log."""
+
+    type: ClassVar[str] = "turn_awaited"
+
+    call_seconds: float
+    """What one sample takes, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgressMade(Event):
-    """How far the current run is. `fraction` is of its time budget, in 0..1."""
+    """How far the current run has come. `fraction` is of its time budget, in 0..1."""
 
     type: ClassVar[str] = "progress_made"
 
@@ -123,7 +178,7 @@ class TextChunk(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostReported(Event):
-    """What XLA says that one call costs, before it is run."""
+    """The cost of one call according to XLA, before it runs."""
 
     type: ClassVar[str] = "cost_reported"
 
@@ -153,19 +208,29 @@ class MemoryReported(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckReported(Event):
-    """Whether the result is the right one."""
+    """Whether the result is right."""
 
     type: ClassVar[str] = "check_reported"
 
     passed: bool | None
-    """None where it could not be checked; `note` says why."""
+    """None if it could not be checked; `note` says why."""
     max_relative_error: float | None = None
+    """Largest error of an array over its largest magnitude."""
     tolerance: float | None = None
+    """Relative, of each number; `workloads.check` says what it is relative to."""
     against: str = ""
-    """What the result was held against: `numpy twin`, `known answer`, `finite differences`."""
+    """What the result was compared with: `numpy twin`, `known answer`, `finite differences`."""
     precision: str = ""
-    """The effective precision of matrix products, where there are any: `float32`, `tf32`, `bfloat16 passes`."""
+    """The effective precision of matrix products, if there are any: `float32`, `tf32`, `bfloat16 passes`."""
     note: str = ""
+    elements: int | None = None
+    """Numbers of the expected result; None in sessions of jaxprof 0.1.0, which did not compare them one by one."""
+    wrong_elements: int | None = None
+    worst_at: str = ""
+    """The number that is furthest off, `['w'][3, 5]`; empty for a result of one number, and if all are equal."""
+    worst_got: str = ""
+    """As text, because it may be NaN, complex, or anything else; empty if all are equal."""
+    worst_expected: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,13 +247,13 @@ class CompileObserved(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceReading(Event):
-    """One live reading of one device. What a device does not tell is None."""
+    """One live reading of one device. None for what a device does not report."""
 
     type: ClassVar[str] = "device_reading"
 
     device: str
     utilisation: float | None = None
-    """Share of the time that it was busy, in 0..1."""
+    """Share of the time in which it was busy, in 0..1."""
     memory_used_bytes: int | None = None
     memory_limit_bytes: int | None = None
     power_watts: float | None = None
@@ -206,15 +271,17 @@ class DeviceReading(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFinished(Event):
-    """The engine's last word on a run."""
+    """The engine's final event of a run."""
 
     type: ClassVar[str] = "run_finished"
 
     status: str
-    """`ok`, `failed` or `cancelled`; `crashed` is the client's word for an engine that said nothing."""
+    """`ok`, `failed` or `cancelled`; the client uses `crashed` for an engine that ended without this event."""
     error: str = ""
     advice: str = ""
     traceback: str = ""
+    out_of_memory: bool = False
+    """Whether it failed because the host or the device has too little memory free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

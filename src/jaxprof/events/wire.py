@@ -1,11 +1,11 @@
-"""How a log is written: its header, and one event as a line of JSON."""
+"""The log's format: its header, and one event as a line of JSON."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from jaxprof.events.base import SCHEMA_MAJOR, SCHEMA_MINOR, Event
@@ -37,19 +37,29 @@ def encode(event: Event) -> bytes:
 
     Raises ValueError for NaN and infinity: a reader would turn them into null, which means unknown.
     """
-    payload: dict[str, Any] = {"type": event.type}
-    for item in fields(event):
-        payload[item.name] = getattr(event, item.name)
+    payload = {"type": event.type, **fields_of(event)}
     try:
-        return json.dumps(payload, allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode(
-            "utf-8", "backslashreplace"
-        )
+        text = json.dumps(payload, default=fields_of, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
     except ValueError as error:
         raise ValueError(f"{event.type} holds a number that is not finite") from error
 
 
+def fields_of(row: Any) -> dict[str, Any]:
+    """An event or a row in the form of JSON. Not `asdict`, which copies each number of each list."""
+    if not is_dataclass(row):
+        raise TypeError(f"{type(row).__name__} is no part of an event")
+    values: dict[str, Any] = {}
+    for item in fields(row):
+        if "flat" in item.metadata:
+            values |= fields_of(getattr(row, item.name))
+        else:
+            values[item.name] = getattr(row, item.name)
+    return values
+
+
 def finite(value: float | None) -> float | None:
-    """`value`, or None (unknown) where it is NaN or infinite, or None already."""
+    """`value`, or None (unknown) if it is NaN, infinite or None."""
     return value if value is not None and math.isfinite(value) else None
 
 

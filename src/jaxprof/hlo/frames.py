@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.syntax import STRING, unquote
+from jaxprof.hlo.read.syntax import STRING, unquote
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One call: a place in a source file. Lines count from 1; 0 and empty text mean that it is not said."""
+    """One call: a place in a source file. Lines count from 1; 0 and empty text mean unknown."""
 
     file: str
     function: str
@@ -29,6 +29,25 @@ class Frame:
     end_column: int = 0
 
 
+_INSTALLED = re.compile(
+    r"[/\\](?:site|dist)-packages[/\\]|[/\\]lib[/\\]python3\.\d+[/\\]|^<frozen "
+    r"|[/\\]jaxprof[/\\](?:engine|measure|program)[/\\]"
+)
+"""Files of installed packages, of Python itself, and of the process in which jaxprof compiles."""
+
+
+@lru_cache(maxsize=4096)
+def is_own(file: str) -> bool:
+    """Whether the file is the user's rather than an installed package's. A notebook cell is the user's."""
+    return _INSTALLED.search(file) is None
+
+
+def own_frame(stack: tuple[Frame, ...]) -> Frame | None:
+    """The innermost frame in a user's file; in a stack without one the innermost frame; None without a file."""
+    in_files = [frame for frame in stack if frame.file]
+    return next((frame for frame in in_files if is_own(frame.file)), in_files[0] if in_files else None)
+
+
 _TITLE = re.compile(r"^[ \t]*(FileNames|FunctionNames|FileLocations|StackFrames)[ \t]*$", re.MULTILINE)
 _NAMED = re.compile(rf"^[ \t]*(\d{{1,18}})[ \t]+({STRING})", re.MULTILINE | re.DOTALL)
 _FIELDS = re.compile(r"^[ \t]*(\d{1,18})[ \t]+\{([^{}\n]*)\}", re.MULTILINE)
@@ -36,7 +55,7 @@ _FIELD = re.compile(r"(\w+)\s*=\s*(\d{1,18})\b")
 
 
 class Tables:
-    """The tables in `text[start:end]`, read when a stack is first asked for."""
+    """The tables in `text[start:end]`, read when a stack is first requested."""
 
     def __init__(self, text: str, start: int, end: int) -> None:
         self._text: Final = text
@@ -96,11 +115,11 @@ class Tables:
         )
 
     def stack(self, number: int) -> tuple[Frame, ...]:
-        """The frames from `number` to the outermost caller. A table that runs in a circle ends where it repeats."""
-        found: list[Frame] = []
+        """The frames from `number` to the outermost caller. A cyclic table ends where it repeats."""
+        frames: list[Frame] = []
         seen: set[int] = set()
         while number in self.frames and number not in seen:
             seen.add(number)
             frame, number = self.frames[number]
-            found.append(frame)
-        return tuple(found)
+            frames.append(frame)
+        return tuple(frames)

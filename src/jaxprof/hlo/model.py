@@ -1,30 +1,373 @@
-"""An HLO module as values: modules hold computations, computations hold instructions, each read when looked at.
+"""An HLO module as values: modules hold computations, computations hold instructions, each read on first use.
 
-The model is a view over the module's text. Opening one costs an index (`jaxprof.hlo.parse`); a computation is split
-into instructions when these are first asked for, and an instruction's parts are read when they are asked for, so that
-a module of a million instructions costs what is looked at. Values do not change once made. Names are XLA's own.
-What cannot be read keeps its text and is listed in `Module.problems`; nothing here raises on a broken text.
+The model is a view over the module's text. Opening one costs an index (`jaxprof.hlo.read.parse`); a computation is
+split into instructions when these are first requested, and an instruction's parts are read on request, so that a module
+of a million instructions costs only what is used. Values do not change once made. Names are XLA's own. What cannot be
+read keeps its text and is listed by `jaxprof.hlo.problems`; nothing here raises on a broken text.
 """
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_right
+from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from sys import intern
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
-from jaxprof.hlo.computation import Computation, Problem
+from jaxprof.hlo.collecting import not_collecting
 from jaxprof.hlo.frames import Frame, Tables
-from jaxprof.hlo.instruction import Instruction
-from jaxprof.hlo.record import Metadata
-from jaxprof.hlo.shape import Shape
-from jaxprof.hlo.source import Source
-from jaxprof.hlo.syntax import items
+from jaxprof.hlo.read import record
+from jaxprof.hlo.read.record import UNREADABLE, Metadata, Record
+from jaxprof.hlo.read.syntax import balanced_end, items, unquote, unsugared
+from jaxprof.hlo.shape import Shape, parse_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from array import array
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from jaxprof.hlo.record import Record
+    from jaxprof.hlo.source import Problem, Source
 
-__all__ = ["Computation", "Frame", "Instruction", "Metadata", "Module", "Problem", "Shape", "Source"]
+Derived = TypeVar("Derived")
+
+_LARGE: Final = 1 << 20
+_REMEMBERED: Final = 16384
+"""Instructions whose parts a module keeps at once. They are dropped together: about 20 MB, whatever the module."""
+_LONGEST_CHAIN: Final = 64
+"""Most steps from an `async-done` back to its start: there are seldom more than three, and in a broken text no end."""
+
+
+class Instruction:
+    """One instruction of a computation: a value's name, its shape, and how it comes about."""
+
+    __slots__ = ("_opcode", "computation", "name", "position")
+    _opcode: str
+    """Set on first use: the analysis needs it ten times, long after the record is dropped."""
+
+    def __init__(self, computation: Computation, name: str, position: int) -> None:
+        self.computation: Final = computation
+        self.name: Final = name
+        """Without `%`. Unique in a computation of a sound module; a computation may have the same name."""
+        self.position: Final = position
+        """Its place in the computation, from 0. In a scheduled module this is the order of execution."""
+
+    def __repr__(self) -> str:
+        return f"<Instruction {self.computation.name}/{self.name}: {self.opcode}>"
+
+    @property
+    def _record(self) -> Record:
+        return self.computation._record(self.position)
+
+    @property
+    def readable(self) -> bool:
+        """False where the text could not be read as an instruction: then `opcode` is empty and only `text` is known."""
+        return self._record is not UNREADABLE
+
+    @property
+    def opcode(self) -> str:
+        """XLA's word for the operation (`fusion`, `dot`, `get-tuple-element`); empty for an unreadable line.
+
+        `async-start`, `async-update` and `async-done` for wrapped operations, also where the text has the short form
+        (`custom-call-start`): `wrapped_opcode` says what is wrapped. `all-reduce-start`, `all-gather-start`,
+        `collective-permute-start`, `copy-start` and their dones are opcodes of their own.
+        """
+        try:
+            return self._opcode
+        except AttributeError:
+            # Interned, because there are a hundred different opcodes and perhaps a million instructions.
+            self._opcode = intern(unsugared(self._record.opcode)[0])
+            return self._opcode
+
+    @property
+    def wrapped_opcode(self) -> str:
+        """What an `async-start`, `async-update` or `async-done` wraps; empty for every other opcode."""
+        opcode, wrapped = unsugared(self._record.opcode)
+        if wrapped or not opcode.startswith("async-"):
+            return wrapped
+        start: Instruction | None = self
+        for _ in range(_LONGEST_CHAIN):
+            if start is None or start.opcode == "async-start" or not start.operands:
+                break
+            start = self.computation.get(start.operands[0])
+        called = self.computation.module.get(start.called[0]) if start is not None and start.called else None
+        return called.root.opcode if called is not None and called.root is not None else ""
+
+    @property
+    def shape(self) -> Shape:
+        """The type of its value. `Shape.dtype` is empty where the text of the shape could not be read."""
+        return self._record.shape
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        """Names of the instructions of this computation that it takes, in order, with repetitions."""
+        return self._record.operands
+
+    @property
+    def takes_compact_element(self) -> bool:
+        """Whether an operand is written `%x#0`, an element of a tuple (`--xla_dump_compact_gte`); `operands` has the
+        tuple."""
+        return self._record.has_compact_element
+
+    @property
+    def binds_late(self) -> bool:
+        """Whether it is an `async-update` that brings operands to a start that has none; `called` ignores them."""
+        return self.opcode == "async-update" and len(self.operands) > 1
+
+    def operand(self, number: int) -> Instruction | None:
+        """The instruction that operand `number` names; None where there is no such operand or no such instruction."""
+        names = self.operands
+        return self.computation.get(names[number]) if -len(names) <= number < len(names) else None
+
+    def operand_instructions(self) -> tuple[Instruction, ...]:
+        """The instructions that it takes, in order; names without an instruction are left out."""
+        instructions = (self.computation.get(name) for name in self.operands)
+        return tuple(instruction for instruction in instructions if instruction is not None)
+
+    @property
+    def users(self) -> tuple[Instruction, ...]:
+        """The instructions of the same computation that take it, each once, in order."""
+        return self.computation.users(self.name)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """Names of the computations that it calls, in XLA's order: a while loop's body, then its condition."""
+        computation = self.computation
+        return self._record.called({} if computation.is_synthetic else computation.module._in_place)
+
+    def called_computations(self) -> tuple[Computation, ...]:
+        """The computations that it calls, in order; names that the module lacks are left out."""
+        computations = (self.computation.module.get(name) for name in self.called)
+        return tuple(computation for computation in computations if computation is not None)
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        """The attributes after the operands: name to raw text (quotes and braces kept), in the order of the text."""
+        return self._record.attributes
+
+    def string(self, attribute: str) -> str:
+        """An attribute without its quotes and escapes (`custom_call_target`, `kind`, `direction`); empty if absent."""
+        return unquote(self.attributes.get(attribute, ""))
+
+    def integers(self, attribute: str) -> tuple[int, ...]:
+        """A braced list of integers (`dimensions={0,1}`) or a single one (`index=3`); empty if absent or otherwise."""
+        raw = self.attributes.get(attribute, "").strip("{} ")
+        try:
+            return tuple(int(number) for number in raw.split(",")) if raw else ()
+        except ValueError:
+            return ()
+
+    @property
+    def backend_config(self) -> Mapping[str, object]:
+        """The backend's own settings when they are a JSON object, printed bare or as a quoted string; else empty.
+
+        The raw text is `attributes["backend_config"]`.
+        """
+        raw = unquote(self.attributes.get("backend_config", ""))
+        if not raw.lstrip().startswith("{"):
+            return {}
+        try:
+            value = json.loads(raw)
+        except (ValueError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def metadata(self) -> Metadata:
+        """Where it came from. All fields are empty or 0 where the text says nothing."""
+        return self._record.metadata
+
+    @property
+    def stack(self) -> tuple[Frame, ...]:
+        """Its stack frames, innermost first: see `Module.stack`."""
+        return self.computation.module.stack(self)
+
+    @property
+    def literal(self) -> str:
+        """The text in the parentheses of a `constant`, as written; empty for every other opcode."""
+        read = self._record
+        return read.text[slice(*read.inside)] if read.opcode == "constant" else ""
+
+    @property
+    def parameter_number(self) -> int | None:
+        """N of `parameter(N)`; None for every other opcode."""
+        read = self._record
+        if read.opcode != "parameter":
+            return None
+        number = read.text[slice(*read.inside)].strip()
+        return int(number) if number.isdecimal() and len(number) < 19 else None
+
+    @property
+    def is_root(self) -> bool:
+        """Whether it is the value of its computation."""
+        return self.computation.root is self
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Where its text begins and ends in `computation.source.text`."""
+        return self.computation._span(self.position)
+
+    @property
+    def text(self) -> str:
+        """Its text as written, without the indentation and what follows its last attribute."""
+        start, end = self.span
+        return self.computation.source.text[start:end].strip()
+
+    @property
+    def line(self) -> int:
+        """The number of the line on which it begins, counted from 1."""
+        text = self.computation.source.text
+        start, end = self.span
+        return self.computation._line(end - len(text[start:end].lstrip()))
+
+
+class _Cut(NamedTuple):
+    """A computation's text, split into instructions: number n is from `starts[n]` to `starts[n + 1]`."""
+
+    instructions: tuple[Instruction, ...]
+    starts: array[int]
+    root: Instruction | None
+
+
+class Computation:
+    """A function of HLO: instructions in order, one of which, the root, is its value."""
+
+    # A large module has a hundred thousand of these: slots, and no cached properties, which need a dictionary each.
+    __slots__ = ("_by_name", "_cut", "_parameters", "_remembered", "_users", "is_entry", "module", "name", "span")
+
+    def __init__(self, module: Module, name: str, span: tuple[int, int, int], is_entry: bool = False) -> None:
+        self.module: Final = module
+        self.name: Final = name
+        """Without `%`."""
+        self.span: Final = span
+        """Where its header begins, and where the text between its braces begins and ends, in `source.text`."""
+        self.is_entry: Final = is_entry
+        self._remembered: dict[int, Record] = module._remembered
+        """The instruction parts that were read, by where they begin in `source`."""
+        self._cut: _Cut | None = None
+        self._by_name: dict[str, Instruction] | None = None
+        self._parameters: tuple[Instruction, ...] | None = None
+        self._users: dict[str, tuple[Instruction, ...]] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Computation {self.name}>"
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return iter(self.instructions)
+
+    def __getitem__(self, name: str) -> Instruction:
+        """The instruction of that name. Raises KeyError."""
+        instruction = self.get(name)
+        if instruction is None:
+            raise KeyError(name)
+        return instruction
+
+    def get(self, name: str) -> Instruction | None:
+        by_name = self._by_name
+        if by_name is None:
+            # Reversed, so that of two with one name (a broken module) the first is found.
+            by_name = self._by_name = {instruction.name: instruction for instruction in reversed(self.instructions)}
+        return by_name.get(name)
+
+    @property
+    def source(self) -> Source:
+        """The text that holds it: the module's, except for a synthetic computation."""
+        return self.module.source
+
+    @property
+    def is_synthetic(self) -> bool:
+        """Whether the text has it only in a short form (`custom-call-start`): `source` is then a text of its own."""
+        return False
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """All of them, in the order of the text."""
+        return (self._cut or self._cut_up()).instructions
+
+    def _cut_up(self) -> _Cut:
+        with not_collecting() if self.span[2] - self.span[1] > _LARGE else nullcontext():
+            names, starts, root = record.cut(self.source.text, *self.span[1:])
+            instructions = tuple([Instruction(self, name, number) for number, name in enumerate(names)])
+        self._cut = _Cut(instructions, starts, instructions[-1 if root is None else root] if instructions else None)
+        return self._cut
+
+    def at(self, offset: int) -> Instruction | None:
+        """The instruction whose text holds the character at `offset` of `source`; None before the first."""
+        cut = self._cut or self._cut_up()
+        position = bisect_right(cut.starts, offset) - 1
+        return cut.instructions[position] if 0 <= position < len(cut.instructions) else None
+
+    def forget(self) -> None:
+        """Frees the memory of its instructions: they are split again, as new objects, on the next request."""
+        self._cut = self._by_name = self._parameters = self._users = None
+
+    def _span(self, position: int) -> tuple[int, int]:
+        starts = (self._cut or self._cut_up()).starts
+        return starts[position], starts[position + 1]
+
+    def _record(self, position: int) -> Record:
+        starts = (self._cut or self._cut_up()).starts
+        start = starts[position]
+        remembered = self._remembered
+        try:
+            return remembered[start]
+        except KeyError:
+            if len(remembered) >= _REMEMBERED:
+                remembered.clear()
+            parts = remembered[start] = record.read(self.source.text, start, starts[position + 1]) or UNREADABLE
+            return parts
+
+    @property
+    def root(self) -> Instruction | None:
+        """The instruction marked ROOT, or the last one; None for an empty computation."""
+        return (self._cut or self._cut_up()).root
+
+    @property
+    def parameters(self) -> tuple[Instruction, ...]:
+        """Its parameters by number."""
+        if self._parameters is None:
+            unordered = [instruction for instruction in self.instructions if instruction.opcode == "parameter"]
+            self._parameters = tuple(sorted(unordered, key=lambda instruction: instruction.parameter_number or 0))
+        return self._parameters
+
+    def users(self, name: str) -> tuple[Instruction, ...]:
+        """The instructions that take the value `name`, each once, in order. The first call reads all operands."""
+        if self._users is None:
+            takers: dict[str, list[Instruction]] = {}
+            for instruction in self.instructions:
+                for operand in dict.fromkeys(instruction.operands):
+                    takers.setdefault(operand, []).append(instruction)
+            self._users = {operand: tuple(users) for operand, users in takers.items()}
+        return self._users.get(name, ())
+
+    @property
+    def header(self) -> str:
+        """The line (or lines) before its opening brace: name and signature, as written."""
+        start, body, _ = self.span
+        return self.source.text[start : max(body - 1, start)].strip()
+
+    @property
+    def line(self) -> int:
+        """The number of the line on which its header begins."""
+        return self._line(self.span[0])
+
+    def _line(self, offset: int) -> int:
+        return self.source.line(offset)
+
+    @property
+    def text(self) -> str:
+        """All of it, as written, from the header to the closing brace."""
+        start, _, end = self.span
+        text = self.source.text
+        return text[start : end + (text[end : end + 1] == "}")]
+
+    @property
+    def execution_thread(self) -> str:
+        """The thread that runs it (`}, execution_thread="host"`); empty for the main one."""
+        text = self.source.text
+        end = text.find("\n", self.span[2])
+        rest = text[self.span[2] : end if end >= 0 else len(text)]
+        _, separator, value = rest.partition("execution_thread=")
+        return unquote(value.strip()) if separator else ""
 
 
 class Module:
@@ -37,19 +380,22 @@ class Module:
         """Empty for computations without a `HloModule` line."""
         self.source: Final = source
         self.attributes: Final = attributes
-        """What the header line says after the name: name to raw text."""
+        """The attributes of the header line: name to raw text."""
         self.span = span
         """Where its text begins and ends in `source.text`."""
         self.tables: Final = tables
+        self.siblings: tuple[Module, ...] = (self,)
+        """All modules of its text, in order; itself alone where the text has one."""
         self._computations: dict[str, Computation] = {}
         self._in_place: dict[int, str] = {}
         self._index_problems: list[Problem] = []
-        self._remembered: dict[int, Record | None] = {}
+        self._remembered: dict[int, Record] = {}
+        self._derived: dict[object, object] = {}
 
     def __repr__(self) -> str:
         return f"<Module {self.name}: {len(self._computations)} computations>"
 
-    # What follows with an underscore is for the reader that builds the module, which is then left as it is.
+    # The methods with an underscore are for the reader that builds the module, which does not change afterwards.
 
     def _end(self, end: int) -> None:
         self.span = (self.span[0], end)
@@ -62,9 +408,16 @@ class Module:
             for extra in (*before.get(computation.name, ()), computation):
                 self._computations[extra.name] = extra
 
+    def once(self, work: Callable[[Module], Derived]) -> Derived:
+        """The result of `work` for this module, computed once and kept as long as the module."""
+        if work not in self._derived:
+            # two threads that compute it at once both get the first one's result
+            self._derived.setdefault(work, work(self))
+        return cast("Derived", self._derived[work])
+
     @property
     def computations(self) -> Mapping[str, Computation]:
-        """By name, in the order of the text. They are read when they are looked at."""
+        """By name, in the order of the text. Each is read on first use."""
         return self._computations
 
     def __getitem__(self, name: str) -> Computation:
@@ -76,13 +429,39 @@ class Module:
 
     @cached_property
     def entry(self) -> Computation | None:
-        """The computation that runs when the module does: the one marked ENTRY, or the last; None if it has none."""
+        """The computation that runs when the module does: the one marked ENTRY, or the last.
+
+        None where the module has none, and where the last one is not marked and takes or gives other arrays than the
+        header states: then the text ends before its entry.
+        """
         marked = [computation for computation in self._computations.values() if computation.is_entry]
-        return marked[-1] if marked else next(reversed(self._computations.values()), None)
+        if marked:
+            return marked[-1]
+        last = next(reversed(self._computations.values()), None)
+        return last if last is None or self._may_be_entry(last) else None
+
+    def _may_be_entry(self, computation: Computation) -> bool:
+        """Whether its parameters and its root match `entry_computation_layout`, as far as both can be read."""
+        layout = self.entry_layout
+        end = balanced_end(layout, 0, len(layout)) if layout.startswith("(") else -1
+        if end < 0:
+            return True
+        try:
+            parameters = parse_shape(layout[:end]).tuple_shapes
+            result = parse_shape(layout[end:].removeprefix("->"))
+        except ValueError:
+            return True
+        root = computation.root
+        taken = [parameter.shape for parameter in computation.parameters]
+        return (
+            root is not None
+            and [shape.without_layout() for shape in taken] == [shape.without_layout() for shape in parameters]
+            and root.shape.without_layout() == result.without_layout()
+        )
 
     @property
     def is_scheduled(self) -> bool:
-        """The order of the instructions is the order in which they run."""
+        """Whether the order of the instructions is the order in which they run."""
         return self.attributes.get("is_scheduled") == "true"
 
     @property
@@ -99,27 +478,22 @@ class Module:
     @cached_property
     def callers(self) -> Mapping[str, tuple[Instruction, ...]]:
         """For each computation that is called, the instructions that call it. Reads the whole module once."""
-        found: dict[str, list[Instruction]] = {}
+        callers: dict[str, list[Instruction]] = {}
         for computation in self._computations.values():
             for instruction in computation.instructions:
                 for name in instruction.called:
-                    found.setdefault(name, []).append(instruction)
-        return {name: tuple(instructions) for name, instructions in found.items()}
-
-    @property
-    def problems(self) -> tuple[Problem, ...]:
-        """Every place that could not be read, in the order of the lines. Reads the whole module."""
-        found = [*self._index_problems]
-        for computation in self._computations.values():
-            found += computation.problems
-        return tuple(sorted(found, key=lambda problem: problem.line))
+                    callers.setdefault(name, []).append(instruction)
+        return {name: tuple(instructions) for name, instructions in callers.items()}
 
     def stack(self, instruction: Instruction) -> tuple[Frame, ...]:
         """Where `instruction` was called from, innermost frame first; empty where the text does not say.
 
-        A module without tables has one frame at the most, from `source_file` and `source_line`.
+        A module without tables has at most one frame, from `source_file` and `source_line`.
         """
-        metadata = instruction.metadata
+        return self.stack_of(instruction.metadata)
+
+    def stack_of(self, metadata: Metadata) -> tuple[Frame, ...]:
+        """The stack of an instruction with such metadata: see `stack`."""
         frames = self.tables.stack(metadata.stack_frame_id)
         if frames or not metadata.source_file:
             return frames

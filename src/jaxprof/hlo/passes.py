@@ -2,8 +2,8 @@
 
 XLA writes a module's text after a pass (and at the start of a pipeline), under a name that says which:
 `module_0006.jit_f.0006.simplification.after_algsimp.before_simplify-sorts.txt`. Passes that changed nothing leave no
-file, so what is listed here is what happened, in order. Two states are held against each other by the fingerprints of
-their computations, which do not depend on names, and by the number of instructions of each opcode.
+file, so what is listed here is what happened, in order. Two states are compared by the fingerprints of their
+computations, which do not depend on names, and by the number of instructions of each opcode.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jaxprof.hlo.analysis.fingerprint import Difference, diff
-from jaxprof.hlo.errors import HloError
-from jaxprof.hlo.files import load
+from jaxprof.errors import HloError
+from jaxprof.hlo.analysis.fingerprint import ComputationDifference, diff
 from jaxprof.hlo.model import Module
+from jaxprof.hlo.read.files import load
 
 _EXTENSION: Final = r"\.(?:txt|hlo|hlo\.pb|pb)(?:\.gz)?$"
 _PASS: Final = re.compile(
@@ -29,17 +29,16 @@ _STATE: Final = re.compile(
     r"(?P<module>(?:\d+\.)?module_\d+)\.(?P<name>.+?)\.(?P<state>before_optimizations|[\w\-.]*?after_optimizations)"
     + _EXTENSION
 )
-_START: Final = "pipeline-start"
 BEFORE: Final = "before optimization"
 AFTER: Final = "after optimization"
 
 
 @dataclass(frozen=True, slots=True)
 class PassChange:
-    """One state of a module that XLA wrote down, and how it differs from the one before."""
+    """One state of a module that XLA wrote down, and how it differs from the previous one."""
 
     number: int | None
-    """XLA's own, in the file's name; None for the states before and after all passes."""
+    """XLA's own number, in the file's name; None for the states before and after all passes."""
     pipeline: str
     name: str
     """The pass; `pipeline-start` where XLA wrote the state down before the first pass of a pipeline."""
@@ -48,11 +47,11 @@ class PassChange:
     """Instructions by opcode, in all computations; empty for the first state."""
     opcodes_after: Mapping[str, int]
     same: int
-    """Computations that are what they were."""
-    differences: tuple[Difference, ...]
+    """Number of unchanged computations."""
+    differences: tuple[ComputationDifference, ...]
     """Those that changed, are new, or are gone; empty for the first state."""
     problem: str = ""
-    """Why this file could not be read; the next state is then held against the one before it."""
+    """Why this file could not be read; the next state is then compared with the one before it."""
 
     @property
     def changed(self) -> bool:
@@ -61,13 +60,13 @@ class PassChange:
 
     @property
     def opcode_changes(self) -> dict[str, int]:
-        """By how many instructions of each opcode there are more (or, below 0, fewer), the largest change first."""
+        """How many instructions of each opcode were added (or, below 0, removed), the largest change first."""
         if not self.opcodes_before:
             return {}
         every = self.opcodes_before.keys() | self.opcodes_after.keys()
-        found = {name: self.opcodes_after.get(name, 0) - self.opcodes_before.get(name, 0) for name in every}
-        order = sorted((name for name, by in found.items() if by), key=lambda name: (-abs(found[name]), name))
-        return {name: found[name] for name in order}
+        changes = {name: self.opcodes_after.get(name, 0) - self.opcodes_before.get(name, 0) for name in every}
+        order = sorted((name for name, by in changes.items() if by), key=lambda name: (-abs(changes[name]), name))
+        return {name: changes[name] for name in order}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +98,15 @@ def passes(folder: Path, module: str = "") -> tuple[ModulePasses, ...]:
 
     Cost: every state is read and fingerprinted. Raises HloError where the folder has no such module.
     """
-    found = {key: files for key, files in _files(folder).items() if not module or module in key}
-    if not found:
+    by_module = {key: files for key, files in _files(folder).items() if not module or module in key}
+    if not by_module:
         raise HloError(f"no module {module} with passes in {folder}")
-    return tuple(ModulePasses(key[0], key[1], tuple(_changes(files))) for key, files in found.items())
+    return tuple(ModulePasses(key[0], key[1], tuple(_changes(files))) for key, files in by_module.items())
 
 
 def _files(folder: Path) -> dict[tuple[str, str], list[_File]]:
-    """The states by module, each in order; only modules of which at least one pass was written down."""
-    found: dict[tuple[str, str], list[_File]] = {}
+    """The states by module, each in order; only modules with at least one recorded pass."""
+    states: dict[tuple[str, str], list[_File]] = {}
     ends: dict[tuple[str, str], list[_File]] = {}
     try:
         paths = sorted(folder.iterdir())
@@ -115,23 +114,23 @@ def _files(folder: Path) -> dict[tuple[str, str], list[_File]]:
         raise HloError(f"{folder}: {error.strerror or error}") from None
     for path in paths:
         if match := _PASS.fullmatch(path.name):
-            one = _File(path, int(match["number"]), match["pipeline"], match["done"])
-            found.setdefault((match["module"], match["name"]), []).append(one)
+            state = _File(path, int(match["number"]), match["pipeline"], match["done"])
+            states.setdefault((match["module"], match["name"]), []).append(state)
         elif match := _STATE.fullmatch(path.name):
             name = BEFORE if match["state"] == "before_optimizations" else AFTER
             ends.setdefault((match["module"], match["name"]), []).append(_File(path, None, "", name))
-    if not found:
+    if not states:
         raise HloError(
             f"no passes in {folder}",
             "XLA_FLAGS='--xla_dump_to=FOLDER --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text' writes some.",
         )
-    return {key: _in_order(files, ends.get(key, [])) for key, files in sorted(found.items())}
+    return {key: _in_order(files, ends.get(key, [])) for key, files in sorted(states.items())}
 
 
 def _in_order(files: Iterable[_File], ends: Iterable[_File]) -> list[_File]:
-    first = next((one for one in ends if one.name == BEFORE), None)
-    last = next((one for one in ends if one.name == AFTER), None)
-    ordered = sorted(files, key=lambda one: one.number or 0)
+    first = next((state for state in ends if state.name == BEFORE), None)
+    last = next((state for state in ends if state.name == AFTER), None)
+    ordered = sorted(files, key=lambda state: state.number or 0)
     return [*([first] if first else []), *ordered, *([last] if last else [])]
 
 
@@ -145,7 +144,7 @@ def _changes(files: Iterable[_File]) -> Iterator[PassChange]:
             yield PassChange(file.number, file.pipeline, file.name, file.path.name, counted, counted, 0, (), error.what)
             continue
         opcodes = _opcodes(after)
-        found = diff(before, after) if before is not None else ()
+        differences = diff(before, after) if before is not None else ()
         yield PassChange(
             number=file.number,
             pipeline=file.pipeline,
@@ -153,12 +152,14 @@ def _changes(files: Iterable[_File]) -> Iterator[PassChange]:
             file=file.path.name,
             opcodes_before=counted,
             opcodes_after=opcodes,
-            same=sum(one.status == "same" for one in found) if before is not None else len(after.computations),
-            differences=tuple(one for one in found if one.status != "same"),
+            same=sum(difference.status == "same" for difference in differences)
+            if before is not None
+            else len(after.computations),
+            differences=tuple(difference for difference in differences if difference.status != "same"),
         )
         before, counted = after, opcodes
 
 
 def _opcodes(module: Module) -> dict[str, int]:
     computations = module.computations.values()
-    return dict(Counter(one.opcode for computation in computations for one in computation.instructions))
+    return dict(Counter(instruction.opcode for computation in computations for instruction in computation.instructions))

@@ -1,8 +1,8 @@
-"""Where a line of a stage came from, and which lines of a stage came from a place: what ties the stages together.
+"""Where a line of a stage came from, and which lines of a stage came from a place: the link between the stages.
 
 JAX writes the same two things into every stage: the source line, and the path of names under which an operation was
 traced (`jit(f)/jvp(attn)/dot_general`). HLO keeps both in its metadata, StableHLO in MLIR's locations, a jaxpr in
-comments. From the latter two they are taken out of the text, which is then shorter and easier to read.
+comments. They are removed from the text of the latter two, which is then shorter and easier to read.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-from jaxprof.hlo.analysis import Place
-from jaxprof.hlo.syntax import unquote
+from jaxprof.hlo.analysis.origin import HloSourceLocation
+from jaxprof.hlo.read.syntax import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from jaxprof.hlo.model import Module
-    from jaxprof.tui.programs.hlo_ways import HloWays
+    from jaxprof.hlo.model import Instruction, Module
 
 MOST_LINES = 200
-"""Matching lines that are looked for in one stage."""
+"""Most matching lines that are searched in one stage."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class LineOrigin:
     """What a line says about where it came from."""
 
-    place: Place | None = None
+    place: HloSourceLocation | None = None
     op_name: str = ""
     """Ends with the operation; in a jaxpr it begins at the jaxpr's own function."""
 
@@ -39,57 +38,59 @@ class Spot:
 class Places(Protocol):
     """Lines count from 0."""
 
-    def of(self, line: int) -> Spot | None:
+    def of(self, line: int) -> LineOrigin | None:
         """Where a line came from; None where the text does not say."""
         ...
 
-    def lines(self, spot: Spot) -> Sequence[int]:
-        """The lines that came from the same place, those of the same operation only if there are some."""
+    def lines(self, spot: LineOrigin) -> Sequence[int]:
+        """The lines that came from the same place; only those of the same operation if there are any."""
         ...
 
 
 @dataclass(slots=True)
 class ListedPlaces:
-    """Of a text whose places were taken out of it."""
+    """The places of a text from which they were removed."""
 
-    by_line: dict[int, Spot] = field(default_factory=dict)
-    _by_place: dict[Place, list[int]] = field(default_factory=dict)
+    by_line: dict[int, LineOrigin] = field(default_factory=dict)
+    _by_place: dict[HloSourceLocation, list[int]] = field(default_factory=dict)
 
-    def add(self, line: int, spot: Spot) -> None:
+    def add(self, line: int, spot: LineOrigin) -> None:
         """Notes where a line came from."""
         self.by_line[line] = spot
         if spot.place is not None:
             self._by_place.setdefault(spot.place, []).append(line)
 
-    def of(self, line: int) -> Spot | None:
+    def of(self, line: int) -> LineOrigin | None:
         return self.by_line.get(line)
 
-    def lines(self, spot: Spot) -> Sequence[int]:
+    def lines(self, spot: LineOrigin) -> Sequence[int]:
         if spot.place is None:
             return []
-        found = self._by_place.get(spot.place, [])
-        return closest(spot, [(line, self.by_line[line]) for line in found])
+        candidates = self._by_place.get(spot.place, [])
+        return closest(spot, [(line, self.by_line[line]) for line in candidates])
 
 
 class HloPlaces:
-    """Of HLO text: read from the model for a line, and searched for in the text for a place."""
+    """The places of HLO text: read from the model for a line, and found in the text for a place."""
 
-    def __init__(self, ways: HloWays) -> None:
-        self._ways = ways
+    def __init__(self, modules: Sequence[Module], instruction: Callable[[int], Instruction | None]) -> None:
+        """`instruction` finds the one that a line of the text belongs to."""
+        self._modules = modules
+        self._instruction = instruction
 
-    def of(self, line: int) -> Spot | None:
-        instruction = self._ways.instruction(line)
+    def of(self, line: int) -> LineOrigin | None:
+        instruction = self._instruction(line)
         if instruction is None:
             return None
         stack = instruction.stack
-        place = Place(stack[0].file, stack[0].line) if stack and stack[0].file else None
-        return Spot(place, instruction.metadata.op_name.partition(";")[0]) or None
+        place = HloSourceLocation(stack[0].file, stack[0].line) if stack and stack[0].file else None
+        return LineOrigin(place, instruction.metadata.op_name.partition(";")[0]) or None
 
-    def lines(self, spot: Spot) -> Sequence[int]:
+    def lines(self, spot: LineOrigin) -> Sequence[int]:
         if spot.place is None:
             return []
-        found: list[tuple[int, Spot]] = []
-        for module in self._ways.modules:
+        candidates: list[tuple[int, LineOrigin]] = []
+        for module in self._modules:
             pattern = _hlo_pattern(module, spot.place)
             if pattern is None:
                 continue
@@ -98,13 +99,13 @@ class HloPlaces:
                 line = source.line(match.start()) - 1
                 here = self.of(line)
                 if here is not None and here.place == spot.place:
-                    found.append((line, here))
-                if len(found) >= MOST_LINES:
+                    candidates.append((line, here))
+                if len(candidates) >= MOST_LINES:
                     break
-        return closest(spot, found)
+        return closest(spot, candidates)
 
 
-def _hlo_pattern(module: Module, place: Place) -> re.Pattern[str] | None:
+def _hlo_pattern(module: Module, place: HloSourceLocation) -> re.Pattern[str] | None:
     """What the metadata of instructions from `place` contains."""
     frames = [
         str(number)
@@ -118,14 +119,14 @@ def _hlo_pattern(module: Module, place: Place) -> re.Pattern[str] | None:
     return re.compile(rf"\bsource_line={place.line}\b")
 
 
-def closest(spot: Spot, found: Sequence[tuple[int, Spot]]) -> list[int]:
-    """Of lines from the same place those of the same operation; all of them where none can be told to be."""
-    same = [line for line, other in found if same_operation(spot.op_name, other.op_name)]
-    return list(dict.fromkeys(same or [line for line, _ in found]))
+def closest(spot: LineOrigin, spots: Sequence[tuple[int, LineOrigin]]) -> list[int]:
+    """The lines of the same operation among lines from the same place; all of them where none is known to be."""
+    same = [line for line, other in spots if same_operation(spot.op_name, other.op_name)]
+    return list(dict.fromkeys(same or [line for line, _ in spots]))
 
 
 def same_operation(one: str, other: str) -> bool:
-    """Two paths mean the same operation: equal, or one continues the other towards the outside."""
+    """Whether two paths mean the same operation: equal, or one extends the other towards the outside."""
     if not one or not other:
         return False
     return one == other or one.endswith("/" + other) or other.endswith("/" + one)
@@ -142,7 +143,8 @@ _REFERENCE = re.compile(r"#loc\d*")
 
 
 def without_locations(text: str) -> tuple[str, ListedPlaces]:
-    """StableHLO without its locations, and the places that they stand for. Text without any comes back as it is."""
+    """StableHLO without its locations, and the places that they stand for. Text without locations is returned
+    unchanged."""
     places = ListedPlaces()
     if "loc(" not in text:
         return text, places
@@ -154,10 +156,10 @@ def without_locations(text: str) -> tuple[str, ListedPlaces]:
             aliases[alias[1]] = alias[2]
             continue
         last = ""
-        for found in _LOCATION.finditer(line):
-            last = found[1]
+        for match in _LOCATION.finditer(line):
+            last = match[1]
         kept.append((_LOCATION.sub("", line) if last else line, last))
-    spots: dict[str, Spot] = {}
+    spots: dict[str, LineOrigin] = {}
     for number, (_, location) in enumerate(kept):
         if location.startswith("#"):
             if location not in spots:
@@ -167,14 +169,14 @@ def without_locations(text: str) -> tuple[str, ListedPlaces]:
     return "\n".join(line for line, _ in kept), places
 
 
-def _resolve(location: str, aliases: dict[str, str]) -> Spot:
+def _resolve(location: str, aliases: dict[str, str]) -> LineOrigin:
     """The outermost name that is a path, and the innermost file and line."""
     op_name = ""
     for _ in range(64):
         text = aliases.get(location, "")
         file = _FILE.match(text)
         if file is not None:
-            return Spot(Place(unquote(file[1]), int(file[2])), op_name)
+            return LineOrigin(HloSourceLocation(unquote(file[1]), int(file[2])), op_name)
         named = _NAMED.match(text)
         if named is not None and not op_name:
             op_name = unquote(named[1])
@@ -182,7 +184,7 @@ def _resolve(location: str, aliases: dict[str, str]) -> Spot:
         if inner is None:
             break
         location = inner[0]
-    return Spot(None, op_name)
+    return LineOrigin(None, op_name)
 
 
 # -- jaxprs -----------------------------------------------------------------------------------------------------------
@@ -193,7 +195,8 @@ _PRIMITIVE = re.compile(r" = ([a-z_]\w*)")
 
 
 def without_comments(text: str) -> tuple[str, ListedPlaces]:
-    """A jaxpr without the comments that say where its equations came from, and the places. Without any: as it is."""
+    """A jaxpr without the comments on where its equations came from, and the places. Text without them is returned
+    unchanged."""
     places = ListedPlaces()
     if " # " not in text:
         return text, places
@@ -205,8 +208,8 @@ def without_comments(text: str) -> tuple[str, ListedPlaces]:
         shown = head[: comment.start()] if comment is not None else head.rstrip() if names is not None else head
         if comment is not None:
             primitive = _PRIMITIVE.search(shown)
-            place = Place(comment["file"], int(comment["line"]))
-            places.add(len(kept), Spot(place, primitive[1] if primitive is not None else ""))
+            place = HloSourceLocation(comment["file"], int(comment["line"]))
+            places.add(len(kept), LineOrigin(place, primitive[1] if primitive is not None else ""))
         if names is not None and (kept or shown.strip()):
             _prefix(places, len(kept) if shown.strip() else len(kept) - 1, names["names"])
         if shown.strip() or names is None:
@@ -215,7 +218,7 @@ def without_comments(text: str) -> tuple[str, ListedPlaces]:
 
 
 def _prefix(places: ListedPlaces, line: int, names: str) -> None:
-    """Puts the names in front of what a line is known to be."""
+    """Prefixes the names to the known path of a line."""
     spot = places.by_line.get(line)
     if spot is not None and names:
-        places.by_line[line] = Spot(spot.place, f"{names}/{spot.op_name}" if spot.op_name else names)
+        places.by_line[line] = LineOrigin(spot.place, f"{names}/{spot.op_name}" if spot.op_name else names)

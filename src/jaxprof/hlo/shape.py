@@ -1,7 +1,7 @@
 """XLA's array types: the shape of a value, its layout, and what it occupies.
 
 The notation is the one of HLO text: `f32[8,<=16,?]{2,1,0:T(8,128)(2,1)E(4)S(1)}`, `(f32[2], token[])`. Nothing here
-knows of instructions or files. What a layout says beyond the fields below is kept as text and shown again.
+knows of instructions or files. What a layout holds beyond the fields below is kept as text and shown again.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from functools import lru_cache
 from math import prod
 from typing import Final
 
-from jaxprof.hlo.syntax import COMMENT
+from jaxprof.hlo.read.syntax import COMMENT
 
 UNBOUNDED: Final = -1
 """The size of a dimension written `?`: it has no upper bound."""
+
+MOST_ELEMENTS: Final = (1 << 63) - 1
+"""Elements that an array may have: XLA counts them in 64 bits (`ShapeUtil::ValidateShape`)."""
 
 DTYPE_BITS: Final[dict[str, int]] = {
     "pred": 8, "token": 0, "opaque": 0,
@@ -55,9 +58,9 @@ class Shape:
 
     dtype: str
     dimensions: tuple[int, ...] = ()
-    """Sizes; of a dynamic dimension the upper bound, `UNBOUNDED` where there is none."""
+    """Sizes; for a dynamic dimension the upper bound, `UNBOUNDED` where there is none."""
     dynamic: tuple[int, ...] = ()
-    """The numbers of the dimensions whose size is known at run time only."""
+    """The numbers of the dimensions whose size is known only at run time."""
     layout: Layout | None = None
     tuple_shapes: tuple[Shape, ...] = ()
     """A tuple's members, in order; for a `buffer` the one array that it holds."""
@@ -70,7 +73,7 @@ class Shape:
 
     @property
     def is_array(self) -> bool:
-        """Has elements of its own: neither tuple, buffer, token nor opaque."""
+        """Whether it has elements of its own: neither tuple, buffer, token nor opaque."""
         return self.dtype not in ("tuple", "buffer", "token", "opaque")
 
     @property
@@ -79,14 +82,14 @@ class Shape:
 
     @property
     def known(self) -> bool:
-        """Every dtype in it is known and every dimension has a bound, so that `bytes` can be believed."""
+        """Whether every dtype in it is known and every dimension has a bound, so that `bytes` is right."""
         if self.tuple_shapes or self.is_tuple:
             return all(shape.known for shape in self.tuple_shapes)
         return self.dtype in DTYPE_BITS and UNBOUNDED not in self.dimensions
 
     @property
     def elements(self) -> int:
-        """Elements of an array at its upper bound; of a tuple the sum. An unbounded dimension counts as one."""
+        """Elements of an array at its upper bound; for a tuple the sum. An unbounded dimension counts as one."""
         if self.tuple_shapes:
             return sum(shape.elements for shape in self.tuple_shapes)
         return prod(1 if size == UNBOUNDED else size for size in self.dimensions) if self.is_array else 0
@@ -101,7 +104,7 @@ class Shape:
 
     @property
     def bytes(self) -> int:
-        """Bytes of the elements, of a tuple the sum over its members (without its table of pointers).
+        """Bytes of the elements; for a tuple the sum over its members (without its table of pointers).
 
         Padding that a tiled layout adds is not counted: see `padded_bytes`.
         """
@@ -133,7 +136,7 @@ class Shape:
         return tuple(leaf for shape in self.tuple_shapes for leaf in shape.leaves())
 
     def without_layout(self) -> Shape:
-        """The same type with no layout anywhere: for telling a copy between layouts from a change of type."""
+        """The same type without any layout: tells a copy between layouts from a change of type."""
         members = tuple(shape.without_layout() for shape in self.tuple_shapes)
         return Shape(self.dtype, self.dimensions, self.dynamic, None, members)
 
@@ -153,7 +156,7 @@ _ARRAY = re.compile(
     r"(?:\{(?P<layout>(?:[^{}]++|\{[^{}]*+\})*+)\})?"
 )
 _COMMENT = re.compile(COMMENT)
-_SIZE = re.compile(r"\s*(?:(<=)?\s*(\d{1,18})|(\?))\s*")
+_SIZE = re.compile(r"\s*(?:(<=)?\s*(\d{1,19})|(\?))\s*")
 _PROPERTY = re.compile(r"([A-Z#*]+)((?:\([^()]*(?:\([^()]*\)[^()]*)*\))+)")
 _DEEPEST: Final = 64
 _LONGEST_LAYOUT: Final = 4096
@@ -207,6 +210,8 @@ def _array(match: re.Match[str]) -> Shape:
             if size[1] or size[3]:
                 dynamic.append(number)
             sizes.append(UNBOUNDED if size[3] else int(size[2]))
+    if len(written) > 18 and prod(max(size, 1) for size in sizes) > MOST_ELEMENTS:
+        raise ValueError(f"more elements than XLA counts: {match[0][:200]!r}")
     layout = match["layout"]
     return Shape(
         match["dtype"], tuple(sizes), tuple(dynamic), None if layout is None else parse_layout(layout),
@@ -216,7 +221,7 @@ def _array(match: re.Match[str]) -> Shape:
 
 @lru_cache(maxsize=1024)
 def parse_layout(text: str) -> Layout:
-    """The layout that `text` (what stands between a shape's braces) spells. What it does not know stays in `text`."""
+    """The layout that `text` (what stands between a shape's braces) spells. Unknown parts stay in `text`."""
     order, _, rest = text.partition(":")
     properties = dict(_PROPERTY.findall(rest[:_LONGEST_LAYOUT]))
     return Layout(

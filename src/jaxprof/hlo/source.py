@@ -7,6 +7,7 @@ each block of 64 KiB is kept; inside a block `str.count` and `str.find` run at m
 from __future__ import annotations
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
@@ -14,7 +15,7 @@ _BLOCK: Final = 1 << 16
 
 
 class Source:
-    """A text that does not change, with its line numbers. Lines count from 1 and end with `\\n`."""
+    """An immutable text with its line numbers. Lines count from 1 and end with `\\n`."""
 
     __slots__ = ("_before", "text")
 
@@ -41,7 +42,7 @@ class Source:
         return breaks + (0 if not self.text or self.text.endswith("\n") else 1)
 
     def offset(self, line: int) -> int:
-        """Where line number `line` begins; the length of the text for a line behind the last."""
+        """Where line number `line` begins; the length of the text for a line after the last."""
         before = self._lines_before()
         if line <= 1:
             return 0
@@ -49,19 +50,32 @@ class Source:
         block = bisect_right(before, line - 1) - 1
         at = block * _BLOCK
         for _ in range(line - before[block]):
-            found = self.text.find("\n", at)
-            if found < 0:
+            line_end = self.text.find("\n", at)
+            if line_end < 0:
                 return len(self.text)
-            at = found + 1
+            at = line_end + 1
         return at
 
     def lines(self, first: int, count: int) -> list[str]:
-        """At most `count` lines from number `first` on, without their ends: what a screen of the text shows."""
+        """At most `count` lines from number `first` on, without their line ends."""
         at = self.offset(first)
-        found: list[str] = []
-        while len(found) < count and at < len(self.text):
+        lines: list[str] = []
+        while len(lines) < count and at < len(self.text):
             end = self.text.find("\n", at)
             end = len(self.text) if end < 0 else end
-            found.append(self.text[at:end])
+            lines.append(self.text[at:end])
             at = end + 1
-        return found
+        return lines
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A place that could not be read, and what was expected there. The rest of the module is still read."""
+
+    line: int
+    """Counted from 1, in the given file or text."""
+    message: str
+    text: str
+    """The beginning of the text there."""
+    cut_off: bool = False
+    """Whether the text ends there, in the middle of something."""

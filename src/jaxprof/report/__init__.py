@@ -1,4 +1,4 @@
-"""A session in writing: JSON, plain text, CSV, Markdown. One small file a format, each a pure function of a Session.
+"""A session in writing: JSON, plain text, CSV, Markdown, HTML. Each format is a pure function of a `Session`.
 
-Everything derived comes from `results`; nothing is measured, rounded or guessed here beyond what a format needs.
+Everything derived comes from `analysis`; nothing is measured, rounded or guessed here beyond what a format needs.
 """

@@ -1,7 +1,7 @@
 """A session as JSON, with the keys that `docs/json.md` promises.
 
-What does not exist for a variant is absent; what could not be measured is null. Times are seconds, sizes are bytes.
-Keys are only ever added within one `schema` major.
+A key that does not apply to a variant is absent; a value that could not be measured is null. Times are seconds, sizes
+are bytes. Keys are only ever added within one `schema` major.
 """
 
 from __future__ import annotations
@@ -9,26 +9,25 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES
-from jaxprof.report.captures import captures_json, kernels_measured_json
-from jaxprof.report.groups import environment, published
+from jaxprof.analysis import RunResult, result
+from jaxprof.analysis.programs.derive import is_program
+from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES, CheckReported
+from jaxprof.report.captures import captures_json, kernels_measured_json, memory_json
 from jaxprof.report.kernels import kernels_json
-from jaxprof.report.memory import memory_json
-from jaxprof.report.outcome import outcome
 from jaxprof.report.recording.json import program_keys
-from jaxprof.results import RunResult, result
-from jaxprof.results.programs.derive import is_program
+from jaxprof.report.runs import environment, outcome, published
 from jaxprof.session import Run, Session
+from jaxprof.stats import Summary
 
 _PHASES_OF = {
     "numpy": ("run",),
     "eager": ("first_run", "run"),
     "jit": ("trace", "lower", "compile", "first_run", "run"),
 }
-"""Phases that a run of this kind always has: null where it did not get so far. Others are there when they happened."""
+"""Phases that a run of this kind always has: null if the run ended earlier. Others are present if they happened."""
 _TRANSFERS = ("transfer_in", "transfer_out")
 _OF_PROGRAM = ("program", "compiles", "findings", "transfers")
-"""Keys of a program that a session which holds one has at its top, too: those of its first."""
+"""Keys of a session's first program that also stand at the top of the session."""
 _MEMORY = (
     "argument_bytes",
     "output_bytes",
@@ -54,8 +53,8 @@ def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
             "complete": session.complete,
             "ended": session.closed.reason if session.closed is not None else None,
             "host": header.host,
-            "process_index": header.process_index,
-            "process_count": header.process_count,
+            "process_index": session.process_index,
+            "process_count": session.process_count,
             "command": list(header.command),
             "notices": session.notices,
         },
@@ -66,24 +65,24 @@ def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
 
 
 def _environment(session: Session) -> dict[str, Any]:
-    found = environment(session)
+    reported = environment(session)
     devices: dict[str, dict[str, Any]] = {}
     for run in session.runs.values():
         for device in run.environment.devices if run.environment is not None else []:
             devices.setdefault(str(device.get("id")), dict(device))
     return {
-        "jax": found.jax if found else None,
-        "jaxlib": found.jaxlib if found else None,
-        "numpy": (found.numpy or None) if found else None,
-        "python": (found.python or None) if found else None,
+        "jax": reported.jax if reported else None,
+        "jaxlib": reported.jaxlib if reported else None,
+        "numpy": (reported.numpy or None) if reported else None,
+        "python": (reported.python or None) if reported else None,
         "devices": list(devices.values()),
-        "settings": dict(found.settings) if found else {},
+        "settings": dict(reported.settings) if reported else {},
         "machine": dict(session.header.environment),
     }
 
 
 def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
-    found, plan, ended = result(session, run.id), run.plan, outcome(session, run, live=live)
+    derived, plan, ended = result(session, run.id), run.plan, outcome(session, run, live=live)
     data: dict[str, Any] = {
         "id": run.id,
         "workload": plan.workload,
@@ -95,13 +94,13 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         "status": ended.status,
         "error": ended.error or None,
         "advice": ended.advice or None,
-        "phases": _phases(found),
+        "phases": _phases(derived),
         "samples_seconds": list(run.samples("run")),
     }
     jit = plan.how == "jit"
     if jit or run.cost is not None:
-        data["flops"], data["bytes_accessed"] = found.flops, found.bytes_accessed
-        data["flops_per_second"], data["bytes_per_second"] = found.flops_per_second, found.bytes_per_second
+        data["flops"], data["bytes_accessed"] = derived.flops, derived.bytes_accessed
+        data["flops_per_second"], data["bytes_per_second"] = derived.flops_per_second, derived.bytes_per_second
         data["cost_source"] = run.cost.source if run.cost is not None else None
     memory = _memory(session, run)
     if jit or memory is not None:
@@ -114,9 +113,12 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
             "against": run.check.against,
             "precision": run.check.precision or None,
             "note": run.check.note or None,
+            "elements": run.check.elements,
+            "wrong_elements": run.check.wrong_elements,
+            "worst": _worst(run.check),
         }
     if plan.baseline:
-        data["versus"] = _versus(found)
+        data["versus"] = _versus(derived)
     if jit or run.measured:
         data["kernels"] = kernels_measured_json(session, run, kernels_json(session, run))
     data |= captures_json(session, run)
@@ -131,13 +133,20 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         ]
     data["warnings"] = [
         {"code": warning.code, "message": warning.message, "advice": warning.advice or None}
-        for warning in found.warnings
+        for warning in derived.warnings
     ]
     return data
 
 
+def _worst(check: CheckReported) -> dict[str, str] | None:
+    """The number with the largest error; None if all are equal."""
+    if not check.worst_got:
+        return None
+    return {"at": check.worst_at, "got": check.worst_got, "expected": check.worst_expected}
+
+
 def _memory(session: Session, run: Run) -> dict[str, Any] | None:
-    """XLA's and the allocator's figures, and what the peak is made of; None where nothing is known."""
+    """XLA's and the allocator's figures, and what the peak is made of; None if nothing is known."""
     picture = memory_json(session, run)
     if run.memory is None and picture is None:
         return None
@@ -148,61 +157,94 @@ def _memory(session: Session, run: Run) -> dict[str, Any] | None:
     return figures
 
 
-def _phases(found: RunResult) -> dict[str, Any]:
-    run, seconds = found.run, found.phase_seconds
+def _phases(derived: RunResult) -> dict[str, Any]:
+    run, seconds = derived.run, derived.phase_seconds
     phases: dict[str, Any] = {}
     started = [name for name in STARTUP_PHASES if name in seconds]
     if started:
-        known = [value for name in started if (value := seconds[name]) is not None]
-        whole = sum(known) if len(known) == len(started) else None
+        durations = [value for name in started if (value := seconds[name]) is not None]
+        whole = sum(durations) if len(durations) == len(started) else None
         phases["startup"] = {"seconds": whole, **{name: seconds[name] for name in started}}
     for name in PHASES:
         if name in seconds or name in _PHASES_OF.get(run.plan.how, ()):
-            phases[name] = _phase(found, name)
+            phases[name] = _phase(derived, name)
     return phases
 
 
-def _phase(found: RunResult, name: str) -> dict[str, Any]:
-    recorded = found.run.phases.get(name)
-    seconds = found.phase_seconds.get(name)
+def _phase(derived: RunResult, name: str) -> dict[str, Any]:
+    recorded = derived.run.phases.get(name)
+    seconds = derived.phase_seconds.get(name)
     data: dict[str, Any] = {"seconds": seconds}
     if name in _TRANSFERS:
         moved = recorded.bytes if recorded is not None else None
         zero_copy = recorded.zero_copy if recorded is not None else None
-        data |= _spread(found, name)
+        data |= _spread(derived, name)
         data |= {
             "bytes": moved,
             "zero_copy": zero_copy,
             "bytes_per_second": moved / seconds if moved and seconds and not zero_copy else None,
         }
     elif name == "run":
-        data |= _spread(found, name)
-        if found.run.plan.how != "numpy":
-            data["dispatch_median_seconds"] = found.dispatch_median_seconds
-            data["pipelined_median_seconds"] = found.pipelined_median_seconds
+        data |= _spread(derived, name)
+        if derived.run.plan.how != "numpy":
+            data["dispatch_median_seconds"] = derived.dispatch_median_seconds
+            data["pipelined_median_seconds"] = derived.pipelined_median_seconds
         data["total_seconds"] = recorded.seconds if recorded is not None else None
+        data["zero_copy"] = derived.moved_nothing
+        data["modes"] = _modes(derived)
+    elif name in derived.stage_spreads:
+        data |= _distribution(derived.stage_spreads[name])
+    if name in derived.over_launches:
+        over = derived.over_launches[name]
+        data["ci95_seconds"] = None if over.low is None or over.high is None else [over.low, over.high]
+        launches = [launch.phases for launch in derived.run.launches]
+        data["launches_seconds"] = [phases[name].seconds for phases in launches if name in phases]
     if recorded is not None and recorded.note:
         data["note"] = recorded.note
     return data
 
 
-def _spread(found: RunResult, name: str) -> dict[str, Any]:
+def _spread(derived: RunResult, name: str) -> dict[str, Any]:
     """The statistics of a sampled phase."""
-    summary = found.summary if name == "run" else found.transfers.get(name)
-    series = found.run.series.get(name)
+    summary = derived.summary if name == "run" else derived.transfers.get(name)
+    series = derived.run.series.get(name)
     return {
         "median_seconds": summary.median if summary else None,
         "mad_seconds": summary.mad if summary else None,
+        "minimum_seconds": summary.minimum if summary else None,
+        "mean_seconds": summary.mean if summary else None,
+        "p95_seconds": summary.p95 if summary else None,
+        "maximum_seconds": summary.maximum if summary else None,
         "ci95_seconds": list(summary.ci95) if summary and summary.ci95 else None,
         "samples": summary.count if summary else 0,
         "calls_per_sample": series.calls_per_sample if series is not None else None,
     }
 
 
-def _versus(found: RunResult) -> dict[str, Any]:
-    versus = found.versus
-    if versus is None:
-        return {"run": found.run.plan.baseline, "speedup": None, "ci95": None, "break_even_calls": None}
+def _distribution(summary: Summary) -> dict[str, Any]:
+    """The distribution of the times of something that happened more than once."""
+    return {
+        "count": summary.count,
+        "minimum_seconds": summary.minimum,
+        "median_seconds": summary.median,
+        "mean_seconds": summary.mean,
+        "maximum_seconds": summary.maximum,
+    }
+
+
+def _modes(derived: RunResult) -> list[dict[str, float]] | None:
+    """The two modes of the samples, the faster one first; None if one may be all there is."""
+    modes = derived.modes
+    if modes is None:
+        return None
+    shares = ((modes.low, modes.low_share), (modes.high, 1 - modes.low_share))
+    return [{"seconds": at, "share": share} for at, share in shares]
+
+
+def _versus(derived: RunResult) -> dict[str, Any]:
+    versus = derived.versus
+    if versus is None:  # nothing was measured, or the call did no work
+        return {"run": derived.run.plan.baseline, "speedup": None, "ci95": None, "break_even_calls": None}
     low, high = versus.speedup.low, versus.speedup.high
     return {
         "run": versus.baseline,
@@ -210,4 +252,9 @@ def _versus(found: RunResult) -> dict[str, Any]:
         "ci95": None if low is None or high is None else [low, high],
         "break_even_calls": versus.break_even_calls,
         "verdict": versus.speedup.verdict,
+        "reason": versus.speedup.reason or None,
+        "basis": versus.speedup.basis,
+        "launches": versus.speedup.launches,
+        "launches_to_decide": versus.speedup.launches_to_decide,
+        "between_share": versus.speedup.between_share,
     }

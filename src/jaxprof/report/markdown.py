@@ -3,62 +3,92 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
-from jaxprof.report.escape import markdown
-from jaxprof.report.groups import Group, environment, groups, parameters_text
-from jaxprof.report.outcome import outcome
-from jaxprof.report.recording.markdown import program_markdown
-from jaxprof.report.text import break_even_text, check_text, interval_text, speedup_text
-from jaxprof.results import RunResult
-from jaxprof.results.programs.derive import programs
-from jaxprof.session import Session
-from jaxprof.units import seconds
+from jaxprof.analysis.programs.derive import program_result, programs
+from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
+from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
+from jaxprof.report.renderers import markdown, markdown_lines
+from jaxprof.report.runs import (
+    CHECK_OR_FAILURE,
+    COMPILE,
+    DEVICE,
+    FIRST_RUN,
+    INTERVAL,
+    MEDIAN,
+    PAYS_OFF,
+    SPEEDUP,
+    VARIANT,
+    RunGroup,
+    environment,
+    groups,
+    outcome,
+    parameters_text,
+    rows_of_group,
+    verdicts_text,
+)
+from jaxprof.report.table import Table
+from jaxprof.session import Run, Session
+
+_FUNCTIONS_SHOWN: Final = 20
+_COLUMNS = (VARIANT, DEVICE, COMPILE, FIRST_RUN, MEDIAN, INTERVAL, SPEEDUP, PAYS_OFF, CHECK_OR_FAILURE)
 
 
 def to_markdown(session: Session, *, live: bool = False) -> str:
     """The report, without a line break at its end."""
     header = session.header
-    found = environment(session)
-    versions = f", jax {found.jax}, NumPy {found.numpy}" if found else ""
+    engine = environment(session)
+    versions = f", jax {engine.jax}, NumPy {engine.numpy}" if engine else ""
     lines = [markdown(f"jaxprof session {header.session}, {header.created}, {header.host}{versions}")]
     for run in programs(session):
-        lines += ["", *program_markdown(session, run, live=live)]
+        lines += ["", *_program(session, run, live=live)]
     for group in groups(session):
         lines += ["", *_group(session, group, live)]
     return "\n".join(lines)
 
 
-def _group(session: Session, group: Group, live: bool) -> Iterator[str]:
+def _program(session: Session, run: Run, *, live: bool = False) -> Iterator[str]:
+    """The report of one program, a line at a time."""
+    program = program_result(session, run.id)
+    yield f"### {markdown(title(program, live=live))}"
+    ended = outcome(session, run, live=live)
+    if ended.status not in ("ok", "running", "queued"):
+        yield ""
+        yield f"{ended.status}: {markdown(f'{ended.error}. {ended.advice}'.rstrip('. '))}"
+    if bounds := verdict(program):
+        others = verdict_parts(program)
+        yield ""
+        yield markdown(f"{bounds}; besides: {others}" if others and program.verdict.kind else bounds)
+    if rows := time_line_rows(program):
+        yield from ("", *markdown_lines(Table(TIME_LINE, rows)))
+    if program.functions:
+        yield from ("", *markdown_lines(functions_table(program).first(_FUNCTIONS_SHOWN, "and {} more functions")))
+    if program.steps is not None:
+        yield ""
+        yield markdown(loop(program, program.steps))
+    if program.findings:
+        yield ""
+        for finding in program.findings:
+            saves = f"; {saving(finding)}" if saving(finding) else ""
+            yield f"- {markdown(remark(program, finding) + saves)}. {markdown(finding.advice)}"
+    if program.remarks:
+        yield ""
+        yield from (f"{markdown(footer.message)}. {markdown(footer.advice)}" for footer in program.remarks)
+
+
+def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
     parameters = parameters_text(group.parameters)
     yield f"### {markdown(group.workload)}{' (' + markdown(parameters) + ')' if parameters else ''}"
     yield ""
-    yield "| variant | device | compile | first run | median | 95 % | speed-up | pays off after | check |"
-    yield "|---|---|--:|--:|--:|--:|--:|--:|---|"
-    for one in group.runs:
-        yield "| " + " | ".join(markdown(cell) for cell in _cells(session, one, live)) + " |"
+    rows = rows_of_group(session, group, live=live)
+    yield from markdown_lines(Table(_COLUMNS, rows))
+    if verdicts := verdicts_text(rows):
+        yield from ("", markdown(verdicts))
     notes = dict.fromkeys(
-        f"- {markdown(group.label(one.run))}: {markdown(warning.message)} {markdown(warning.advice)}".rstrip()
-        for one in group.runs
-        for warning in one.warnings
+        f"- {markdown(group.label(result.run))}: {markdown(warning.message)} {markdown(warning.advice)}".rstrip()
+        for result in group.runs
+        for warning in result.warnings
     )
     if notes:
         yield ""
         yield from notes
-
-
-def _cells(session: Session, found: RunResult, live: bool) -> tuple[str, ...]:
-    plan, ended = found.run.plan, outcome(session, found.run, live=live)
-    if ended.status != "ok" and found.summary is None:
-        reason = f"{ended.status}: {ended.error}"
-        return (plan.variant, plan.device, *("-",) * 6, reason)
-    return (
-        plan.variant,
-        plan.device,
-        seconds(found.phase_seconds.get("compile")),
-        seconds(found.phase_seconds.get("first_run")),
-        seconds(found.summary.median if found.summary else None),
-        interval_text(found),
-        speedup_text(found),
-        break_even_text(found),
-        check_text(found),
-    )

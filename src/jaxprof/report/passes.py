@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from jaxprof.hlo.passes import ModulePasses, PassChange
-from jaxprof.report.table import table
-from jaxprof.safe_text import safe
-from jaxprof.units import UNKNOWN, integer
+from jaxprof.report.renderers import text_lines
+from jaxprof.report.table import Column, Table
+from jaxprof.text import safe
+from jaxprof.units import integer
 
 OPCODES_IN_TEXT = 6
 _SIGNS = {"changed": "~", "new": "+", "gone": "-"}
 
 
-def passes_json(found: tuple[ModulePasses, ...]) -> dict[str, Any]:
-    """Every state that XLA wrote down, with what changed since the one before."""
+def passes_json(modules: tuple[ModulePasses, ...]) -> dict[str, Any]:
+    """Every state that XLA dumped, with the changes since the previous one."""
     return {
         "modules": [
-            {"module": one.module, "name": one.name, "passes": [_pass_json(change) for change in one.passes]}
-            for one in found
+            {"module": module.module, "name": module.name, "passes": [_pass_json(change) for change in module.passes]}
+            for module in modules
         ]
     }
 
 
 def _pass_json(change: PassChange) -> dict[str, Any]:
     by_status: dict[str, list[Any]] = {"changed": [], "new": [], "gone": []}
-    for one in change.differences:
-        pair = {"before": one.before, "after": one.after}
-        by_status[one.status].append(pair if one.status == "changed" else one.after or one.before)
+    for difference in change.differences:
+        pair = {"before": difference.before, "after": difference.after}
+        by_status[difference.status].append(
+            pair if difference.status == "changed" else difference.after or difference.before
+        )
     first = not change.opcodes_before
     return {
         "number": change.number,
@@ -47,9 +50,9 @@ def _pass_json(change: PassChange) -> dict[str, Any]:
     }
 
 
-def passes_text(found: tuple[ModulePasses, ...]) -> Iterator[str]:
+def passes_text(modules: tuple[ModulePasses, ...]) -> Iterator[str]:
     """A table for each module: the states that differ from the one before, and how many do not."""
-    for at, module in enumerate(found):
+    for at, module in enumerate(modules):
         shown = [change for change in module.passes if change.changed or change.problem]
         first = module.passes[0] if module.passes else None
         if at:
@@ -61,25 +64,35 @@ def passes_text(found: tuple[ModulePasses, ...]) -> Iterator[str]:
             yield safe(f"  begins with {integer(sum(first.opcodes_after.values()))} instructions ({first.name})")
         if not shown:
             continue
-        rows: list[tuple[str, ...]] = [("no", "pipeline", "pass", "instructions", "computations", "opcodes")]
-        rows += [_row(change) for change in shown]
-        yield from table(rows, right=(0,), widest=(0, 44, 44, 0, 0, 70))
+        yield from text_lines(Table(_PASSES, shown))
 
 
-def _row(change: PassChange) -> tuple[str, ...]:
-    number = UNKNOWN if change.number is None else str(change.number)
+def _instructions(change: PassChange) -> str | None:
     if change.problem:
-        return (number, change.pipeline or UNKNOWN, change.name, UNKNOWN, UNKNOWN, change.problem)
-    counts = {status: sum(one.status == status for one in change.differences) for status in _SIGNS}
+        return None
     before, after = sum(change.opcodes_before.values()), sum(change.opcodes_after.values())
+    return f"{integer(before)} -> {integer(after)}"
+
+
+def _computations(change: PassChange) -> str | None:
+    if change.problem:
+        return None
+    counts = {status: sum(difference.status == status for difference in change.differences) for status in _SIGNS}
+    return " ".join(f"{_SIGNS[status]}{count}" for status, count in counts.items() if count)
+
+
+def _opcodes(change: PassChange) -> str:
     moved = list(change.opcode_changes.items())
-    said = [f"{by:+d} {name}" for name, by in moved[:OPCODES_IN_TEXT]]
+    moves = [f"{by:+d} {name}" for name, by in moved[:OPCODES_IN_TEXT]]
     more = [f"and {len(moved) - OPCODES_IN_TEXT} more"] if len(moved) > OPCODES_IN_TEXT else []
-    return (
-        number,
-        change.pipeline or UNKNOWN,
-        change.name,
-        f"{integer(before)} -> {integer(after)}",
-        " ".join(f"{_SIGNS[status]}{count}" for status, count in counts.items() if count) or UNKNOWN,
-        ", ".join(said + more) or UNKNOWN,
-    )
+    return change.problem or ", ".join(moves + more)
+
+
+_PASSES: Final[tuple[Column[PassChange], ...]] = (
+    Column("number", "no", right=True),
+    Column("pipeline", "pipeline", widest=44),
+    Column("name", "pass", widest=44),
+    Column("", "instructions", _instructions),
+    Column("", "computations", _computations),
+    Column("", "opcodes", _opcodes, widest=70),
+)

@@ -1,57 +1,127 @@
-"""Columns of plain text, aligned by what a terminal shows and not by code points."""
+"""A table as a value: columns as data, over rows that hold measured values, not text.
+
+A column says where a row has its cell and how people read it, so that all forms of a report agree: text, Markdown and
+HTML take the columns that have a title and show each cell as a quantity; CSV and JSON take those that have a key, with
+the number as it is and its unit in the key. The renderers are in `report.renderers`.
+"""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any, Generic, TypeVar
 
-from jaxprof.safe_text import columns, safe, shorten
+from jaxprof.units import UNKNOWN
 
-GAP = "  "
-NARROWEST = 6
-"""Columns that a column keeps, however narrow the page."""
-
-
-def table(
-    rows: Sequence[Sequence[str]],
-    *,
-    right: Sequence[int] = (),
-    indent: str = "  ",
-    widest: Sequence[int] = (),
-    width: int = 0,
-    gives_way: int = 0,
-) -> list[str]:
-    """`rows` as lines; the first row is the heading. Columns in `right` are aligned right; `widest` limits each column
-    (0: no limit). With a `width`, the column `gives_way` is narrowed until a line fits. What is cut ends in an
-    ellipsis; columns that say nothing are left out."""
-    limits = list(widest) + [0] * (max(map(len, rows), default=0) - len(widest))
-    cells = [[shorten(cell, limits[at]) if limits[at] else safe(cell) for at, cell in enumerate(row)] for row in rows]
-    kept = [at for at in range(len(limits)) if any(row[at] not in ("", "-") for row in cells[1:])]
-    widths = {at: max(columns(row[at]) for row in cells) for at in kept}
-    excess = len(indent) + sum(widths.values()) + len(GAP) * (len(kept) - 1) - width if width else 0
-    if excess > 0 and gives_way in widths:
-        widths[gives_way] = max(NARROWEST, widths[gives_way] - excess)
-        for row in cells:
-            row[gives_way] = shorten(row[gives_way], widths[gives_way])
-    lines = []
-    for row in cells:
-        parts = [_pad(row[at], widths[at], at in right) for at in kept]
-        lines.append((indent + GAP.join(parts)).rstrip())
-    return lines
+Row = TypeVar("Row")
 
 
-def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> list[str]:
-    """`text` broken into lines of at most `width` columns; a word that is longer stays whole."""
-    return textwrap.wrap(
-        safe(text),
-        width,
-        initial_indent=indent if first is None else first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def plain(cell: Any) -> str:
+    """A cell without a unit, as people read it; a dash for unknown and for an empty text."""
+    if cell is None or cell == "":
+        return UNKNOWN
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return str(cell)
 
 
-def _pad(cell: str, width: int, right: bool) -> str:
-    space = " " * (width - columns(cell))
-    return space + cell if right else cell + space
+def at(path: str) -> Callable[[Any], Any]:
+    """What reads the attribute of an attribute of a row, `run.memory.peak_bytes`: None if one on the way is None."""
+    names = path.split(".")
+
+    def read(row: Any) -> Any:
+        for name in names:
+            if row is None:
+                return None
+            row = getattr(row, name)
+        return row
+
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Generic[Row]):
+    """One column of a table; `Column("median_seconds", "median", show=seconds)` is all that most of them need."""
+
+    key: str = ""
+    """In CSV and JSON, with its unit; empty for a column that is for people only. `parts.idle` is `idle` inside `parts`
+    in JSON, and `parts_idle` in CSV."""
+    title: str | None = None
+    """In text, Markdown and HTML; None for a column that is for programs only."""
+    value: Callable[[Row], Any] | None = None
+    """The cell of a row: a number, a text, a truth value, a list, or None if unknown. By default what the row
+    has at the key."""
+    show: Callable[[Any], str] = plain
+    """Formats the cell for people, None included."""
+    right: bool | None = None
+    """Whether it is aligned right; by default quantities are."""
+    widest: int = 0
+    """Columns of a terminal that it takes at most; 0 is no limit."""
+    gives_way: bool = False
+    """Whether it is narrowed if the table is wider than the page."""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the column is aligned right."""
+        return self.show is not plain if self.right is None else self.right
+
+    def reader(self) -> Callable[[Row], Any]:
+        """What takes the cell out of a row."""
+        return self.value or at(self.key)
+
+    def text(self, row: Row) -> str:
+        """The cell of a row as people read it."""
+        return self.show(self.reader()(row))
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[Row]):
+    """Rows under columns. An iterator of rows is printed as it comes, and once."""
+
+    columns: Sequence[Column[Row]]
+    rows: Iterable[Row]
+    title: str = ""
+    """A line before the table."""
+    notes: tuple[str, ...] = ()
+    """Lines after the table, for people only."""
+
+    def for_people(self) -> list[Column[Row]]:
+        """The columns of text, Markdown and HTML."""
+        return [column for column in self.columns if column.title is not None]
+
+    def for_programs(self) -> list[Column[Row]]:
+        """The columns of CSV and JSON."""
+        return [column for column in self.columns if column.key]
+
+    def first(self, count: int, rest: str = "and {} more") -> Table[Row]:
+        """The table with its first `count` rows, and a note of how many were left out."""
+        rows = list(self.rows)
+        left = len(rows) - count
+        notes = (rest.format(left), *self.notes) if left > 0 else self.notes
+        return replace(self, rows=rows[:count], notes=notes)
+
+
+def texts(table: Table[Row]) -> Iterator[list[str]]:
+    """The rows as people read them, one list of cells after the other."""
+    readers = [(column.reader(), column.show) for column in table.for_people()]
+    return ([show(read(row)) for read, show in readers] for row in table.rows)
+
+
+def pick(columns: Iterable[Column[Row]], *keys: str) -> list[Column[Row]]:
+    """The columns of these keys, in this order; one without a key goes by its title."""
+    by_key = {column.key or column.title: column for column in columns}
+    return [by_key[key] for key in keys]
+
+
+def joined(
+    key: str, columns: Iterable[Column[Row]], parts: Iterable[tuple[str, Iterable[Row]]]
+) -> Table[tuple[str, Row]]:
+    """One table of several with the same columns; its first column, `key`, says which of the parts a row is of."""
+
+    def of_part(column: Column[Row]) -> Column[tuple[str, Row]]:
+        read = column.reader()
+        return Column(column.key, column.title, lambda row: read(row[1]), column.show, column.right, column.widest)
+
+    rows = ((name, row) for name, part in parts for row in part)
+    return Table([Column(key, value=itemgetter(0)), *map(of_part, columns)], rows)

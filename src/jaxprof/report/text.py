@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final
 
-from jaxprof.report.groups import Group, environment, groups, parameters_text, published
-from jaxprof.report.outcome import outcome
+from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
+from jaxprof.analysis.measured import MeasuredKernel, whole_profile
+from jaxprof.analysis.programs.derive import programs
 from jaxprof.report.recording.text import program_lines
-from jaxprof.report.sweep_text import sweep_lines
-from jaxprof.report.table import table, wrap
-from jaxprof.results import RunResult, SweepGroup, sweep_groups
-from jaxprof.results.measured import whole_profile
-from jaxprof.results.programs.derive import programs
-from jaxprof.safe_text import safe
+from jaxprof.report.renderers import text_lines, wrap
+from jaxprof.report.runs import (
+    BEFORE_STEADY,
+    CHECK,
+    INTERVAL,
+    LABEL,
+    MEDIAN,
+    MODES,
+    PAYS_OFF,
+    RATES,
+    SPEEDUP,
+    SPREAD,
+    RunGroup,
+    RunRow,
+    environment,
+    groups,
+    parameters_text,
+    published,
+    rows_of_group,
+    state_of,
+    verdicts_text,
+)  # fmt: skip
+from jaxprof.report.table import Column, Table, at
 from jaxprof.session import Session
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
+from jaxprof.text import safe
+from jaxprof.units import UNKNOWN, integer, percent, ratio, scaled, seconds
 from jaxprof.workloads.model import Published
 
 WIDTH = 80
 KERNELS_SHOWN = 10
-"""Of a capture window."""
+"""For a capture window."""
 Notes = dict[str, dict[str, list[str]]]
 """Advice → message → the runs that it is about."""
-_PHASE_TITLES = (
-    ("trace", "trace"),
-    ("lower", "lower"),
-    ("compile", "compile"),
-    ("transfer_in", "to device"),
-    ("first_run", "first run"),
-    ("transfer_out", "to host"),
+_CAPTURED: Final[tuple[Column[MeasuredKernel], ...]] = (
+    Column("share", "share", show=percent),
+    Column("self_seconds", "self", show=seconds),
+    Column("count", "times", show=integer),
+    Column("median_seconds", "median", show=seconds),
+    Column("name", "kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=30),
+    Column("module", "program", widest=20),
 )
-"""Of the phases table; the steady run is in the table above it."""
 
 
 def to_text(session: Session, *, live: bool = False) -> str:
@@ -50,65 +71,27 @@ def to_text(session: Session, *, live: bool = False) -> str:
     return "\n".join(lines)
 
 
-def speedup_text(found: RunResult) -> str:
-    """`6.9× (6.8-7.0)`; `1×` for a baseline."""
-    if not found.run.plan.baseline:
-        return "1×" if found.summary is not None else UNKNOWN
-    if found.versus is None:
-        return UNKNOWN
-    speedup = found.versus.speedup
-    if speedup.low is None or speedup.high is None:
-        return ratio(speedup.ratio)
-    return f"{ratio(speedup.ratio)} ({ratio(speedup.low).rstrip('×')}-{ratio(speedup.high).rstrip('×')})"
-
-
-def break_even_text(found: RunResult) -> str:
-    """After how many calls it has paid off: `12 calls`, `1st call`, `never`; a dash for the baseline."""
-    versus = found.versus
-    if versus is None or found.once_seconds is None:
-        return UNKNOWN
-    if versus.break_even_calls is None:
-        return "never"
-    return "1st call" if versus.break_even_calls == 1 else f"{integer(versus.break_even_calls)} calls"
-
-
-def interval_text(found: RunResult) -> str:
-    """`± 0.9 %`, of the median."""
-    half = found.summary.relative_halfwidth if found.summary is not None else None
-    return UNKNOWN if half is None else f"± {percent(half)}"
-
-
-def check_text(found: RunResult) -> str:
-    """`ok, 1.2e-07`, `WRONG, 0.3`, `not checked`; a dash for the baseline, and where nothing was said."""
-    check = found.run.check
-    if check is None or (check.passed is None and not found.run.plan.baseline):
-        return UNKNOWN
-    if check.passed is None:
-        return "not checked"
-    word = "ok" if check.passed else "WRONG"
-    return word if check.max_relative_error is None else f"{word}, {check.max_relative_error:.1e}"
-
-
 def _heading(session: Session, live: bool) -> Iterator[str]:
     header = session.header
-    state = "being written" if live else "complete" if session.complete else "cut off"
-    if session.closed is not None and session.closed.reason != "finished":
-        state = session.closed.reason
-    yield safe(f"session {header.session}  ·  {header.created}  ·  {header.host}  ·  {state}")
-    found = environment(session)
-    if found is not None:
+    state = state_of(session, live=live)
+    host = header.host
+    if session.process_count > 1:
+        host += f", process {session.process_index} of {session.process_count}"
+    yield safe(f"session {header.session}  ·  {header.created}  ·  {host}  ·  {state}")
+    reported = environment(session)
+    if reported is not None:
         versions = [
             f"{name} {value}"
             for name, value in (
-                ("jax", found.jax),
-                ("jaxlib", found.jaxlib),
-                ("numpy", found.numpy),
-                ("python", found.python),
+                ("jax", reported.jax),
+                ("jaxlib", reported.jaxlib),
+                ("numpy", reported.numpy),
+                ("python", reported.python),
             )
             if value
         ]
         yield safe("  ·  ".join(versions))
-        devices = [f"{device.get('id')} {device.get('kind') or ''}".strip() for device in found.devices]
+        devices = [f"{device.get('id')} {device.get('kind') or ''}".strip() for device in reported.devices]
         if devices:
             yield safe("  ·  ".join(devices))
     for notice in session.notices:
@@ -122,105 +105,85 @@ def _captured(session: Session) -> Iterator[str]:
         return
     title = "capture window: what the device ran"
     yield from ("", title, "─" * len(title))
-    rows = [("share", "self", "times", "median", "kernel", "program")]
-    rows += [
-        (
-            percent(kernel.share),
-            seconds(kernel.self_seconds),
-            integer(kernel.count),
-            seconds(kernel.median_seconds),
-            kernel.name + (" (?)" if kernel.uncertain else ""),
-            kernel.module,
-        )
-        for kernel in kernels[:KERNELS_SHOWN]
-    ]
-    yield from table(rows, right=(0, 1, 2, 3), widest=(0, 0, 0, 0, 30, 20))
-    rest = len(kernels) - KERNELS_SHOWN
-    if rest > 0:
-        yield f"  and {integer(rest)} more: show --kernels lists them all"
+    most = Table(_CAPTURED, kernels).first(KERNELS_SHOWN, "and {} more: show --kernels lists them all")
+    yield from text_lines(most)
 
 
-def _group(session: Session, group: Group, live: bool) -> Iterator[str]:
+def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
     device = group.devices[0] if len(group.devices) == 1 else ""
     parts = [group.workload, parameters_text(group.parameters), group.preset, device]
     title = wrap("  ·  ".join(part for part in parts if part), width=WIDTH, indent="  ", first="")
     yield from title
     yield "─" * max(map(len, title))
-    yield from _speed_table(group)
-    yield from _phase_table(group)
-    yield from _rate_table(group)
-    yield from _problems(session, [(group.label(one.run), one) for one in group.runs], live)
+    rows = rows_of_group(session, group, live=live)
+    yield from _tables(rows)
+    yield from _problems(rows)
     yield from _published(group)
 
 
-def _speed_table(group: Group) -> list[str]:
-    baseline = next((one.run.plan.variant for one in group.runs if not one.run.plan.baseline), "baseline")
-    rows = [("", "median", "95 %", f"vs {baseline}", "pays off", "check")]
-    rows += [
-        (
-            group.label(one.run),
-            seconds(one.summary.median if one.summary else None),
-            interval_text(one),
-            speedup_text(one),
-            break_even_text(one),
-            check_text(one),
-        )
-        for one in group.runs
+def _tables(rows: list[RunRow]) -> Iterator[str]:
+    """How fast each run is, its samples, its phases, what a call moves; empty tables are left out."""
+    baseline = next((row.run.plan.variant for row in rows if not row.run.plan.baseline), "baseline")
+    versus = replace(SPEEDUP, title=f"vs {baseline}", right=False)
+    sampled = [row for row in rows if row.result.summary is not None]
+    if sampled:
+        pays_off = replace(PAYS_OFF, title="pays off")
+        yield from text_lines(Table((LABEL, MEDIAN, INTERVAL, versus, pays_off, CHECK), rows), width=WIDTH)
+        yield from wrap(verdicts_text(rows), width=WIDTH, indent="    ", first="  ")
+    yield from _table("samples", (*SPREAD, MODES), sampled)
+    yield from _table("phases", BEFORE_STEADY, rows)
+    for row in rows:
+        if launches := launches_text(row.result):
+            yield from wrap(f"{row.label}: {launches}", width=WIDTH, indent="    ", first="  ")
+        if row.result.stage_spreads:
+            spread = stage_spread_text(row.result)
+            yield from wrap(f"{row.label}: {spread}", width=WIDTH, indent="    ", first="  ")
+    yield from _table("one call", RATES, rows)
+
+
+def _table(title: str, columns: Sequence[Column[RunRow]], rows: list[RunRow]) -> Iterator[str]:
+    """A table of the rows that it says something of."""
+    useful = [row for row in rows if any(column.text(row) != UNKNOWN for column in columns)]
+    if useful:
+        yield ""
+        yield from text_lines(Table((replace(LABEL, title=title), *columns), useful), width=WIDTH)
+
+
+_SHOWN_OVER_LAUNCHES = ("trace", "lower", "compile", "first_run")
+
+
+def launches_text(run_result: RunResult) -> str:
+    """`95 % over 3 launches: compile 37.0 ms to 39.1 ms, ...`, of what each process does once; empty with one."""
+    phases = {name: run_result.over_launches[name] for name in _SHOWN_OVER_LAUNCHES if name in run_result.over_launches}
+    intervals = [
+        f"{name.replace('_', ' ')} {seconds(summary.low)} to {seconds(summary.high)}"
+        for name, summary in phases.items()
+        if summary.low is not None and summary.high is not None
     ]
-    measured = any(one.summary is not None for one in group.runs)
-    return table(rows, right=(1, 2, 4), width=WIDTH) if measured else []
+    launches = max((summary.launches for summary in phases.values()), default=0)
+    return f"95 % over {launches} launches: {', '.join(intervals)}" if intervals else ""
 
 
-def _phase_table(group: Group) -> list[str]:
-    rows = [("phases", *(title for _, title in _PHASE_TITLES))]
-    rows += [
-        (group.label(one.run), *(_phase_cell(one, name) for name, _ in _PHASE_TITLES))
-        for one in group.runs
-        if any(name in one.phase_seconds for name, _ in _PHASE_TITLES)
-    ]
-    return ["", *table(rows, right=range(1, 7), width=WIDTH)] if len(rows) > 1 else []
+def stage_spread_text(result: RunResult) -> str:
+    """`compile is 6 in all, 1.20 ms to 8.04 ms each; lower ...`: the stages that a run has more than one of."""
+    return "; ".join(
+        f"{stage} is {integer(spread.count)} in all, {seconds(spread.minimum)} to {seconds(spread.maximum)} each"
+        for stage, spread in result.stage_spreads.items()
+    )
 
 
-def _phase_cell(found: RunResult, name: str) -> str:
-    recorded = found.run.phases.get(name)
-    if recorded is not None and recorded.zero_copy:
-        return "0-copy"
-    return seconds(found.phase_seconds.get(name))
-
-
-def _rate_table(group: Group) -> list[str]:
-    rows = [("one call", "dispatch", "pipelined", "FLOP/s", "traffic", "XLA's peak", "transfer in")]
-    for one in group.runs:
-        memory, moved = one.run.memory, one.run.phases.get("transfer_in")
-        took = one.phase_seconds.get("transfer_in")
-        rate = moved.bytes / took if moved and moved.bytes and took and not moved.zero_copy else None
-        rows.append(
-            (
-                group.label(one.run),
-                seconds(one.dispatch_median_seconds),
-                seconds(one.pipelined_median_seconds),
-                scaled(one.flops_per_second),
-                scaled(one.bytes_per_second, "B/s"),
-                bytes_(memory.peak_bytes if memory else None),
-                scaled(rate, "B/s"),
-            )
-        )
-    useful = [rows[0], *(row for row in rows[1:] if any(cell != UNKNOWN for cell in row[1:]))]
-    return ["", *table(useful, right=range(1, 7), width=WIDTH)] if len(useful) > 1 else []
-
-
-def _problems(session: Session, labelled: Sequence[tuple[str, RunResult]], live: bool) -> list[str]:
-    """What failed, and the warnings, under an empty line; what several runs share is said once."""
+def _problems(rows: Iterable[RunRow]) -> list[str]:
+    """Failures and warnings, under an empty line; those that several runs share are written once."""
     faults: Notes = {}
-    said: Notes = {}
-    for label, one in labelled:
-        ended = outcome(session, one.run, live=live)
+    warnings: Notes = {}
+    for row in rows:
+        ended = row.outcome
         if ended.status != "ok":
             word = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
-            faults.setdefault(ended.advice, {}).setdefault(word, []).append(label)
-        for warning in one.warnings:
-            said.setdefault(warning.advice, {}).setdefault(warning.message, []).append(label)
-    lines = [*_notes("✗", faults), *_notes("!", said)]
+            faults.setdefault(ended.advice, {}).setdefault(word, []).append(row.label)
+        for warning in row.result.warnings:
+            warnings.setdefault(warning.advice, {}).setdefault(warning.message, []).append(row.label)
+    lines = [*_notes("✗", faults), *_notes("!", warnings)]
     return ["", *lines] if lines else []
 
 
@@ -237,30 +200,30 @@ def _together(labels: list[str]) -> str:
     return ", ".join(kept) if len(kept) <= 4 else f"{', '.join(kept[:3])} and {len(kept) - 3} more"
 
 
-def _published(group: Group) -> Iterator[str]:
+def _published(group: RunGroup) -> Iterator[str]:
     """The figures of each source; those that are given in words, and the caveats, under them."""
     by_source: dict[str, list[Published]] = {}
-    for figure in published(group.workload, [one.run.plan.variant for one in group.runs]):
+    for figure in published(group.workload, [result.run.plan.variant for result in group.runs]):
         by_source.setdefault(figure.source, []).append(figure)
     for source, figures in by_source.items():
         caveats = dict.fromkeys(figure.caveat for figure in figures if figure.caveat)
         numbers = {caveat: f"[{at}]" for at, caveat in enumerate(caveats, start=1)}
-        rows = [("", "", "", "", "", "")]
-        rows += [
-            (
-                figure.variant,
-                figure.phase.replace("_", " "),
-                seconds(figure.seconds),
-                figure.hardware,
-                _other_parameters(figure, group),
-                numbers.get(figure.caveat, ""),
-            )
-            for figure in figures
-            if figure.seconds is not None
+        common = statistics.pop() if len(statistics := {figure.statistic for figure in figures}) == 1 else ""
+        columns: list[Column[Published]] = [
+            Column("", "", at("variant")),
+            Column("", "", lambda figure: figure.phase.replace("_", " ")),
+            Column("", "", at("figure"), right=True),
+            Column("", "", lambda figure: "" if common else figure.statistic),  # noqa: B023  it is printed at once
+            Column("", "", at("hardware"), gives_way=True),
+            Column("", "", lambda figure: _other_parameters(figure, group), str, right=False),
+            Column("", "", lambda figure: numbers.get(figure.caveat, ""), str, right=False),  # noqa: B023
         ]
+        rows = [figure for figure in figures if figure.seconds is not None]
         yield ""
-        yield from wrap(f"published in {source}", width=WIDTH, indent="    ", first="  ")
-        yield from table(rows, right=(2,), width=WIDTH, gives_way=3)[1:]
+        yield from wrap(
+            f"published in {source}{f' ({common})' if common else ''}", width=WIDTH, indent="    ", first="  "
+        )
+        yield from islice(text_lines(Table(columns, rows), width=WIDTH), 1, None)  # no heading
         for figure in figures:
             if figure.seconds is None:
                 where = ", ".join(part for part in (figure.hardware, _other_parameters(figure, group)) if part)
@@ -270,7 +233,7 @@ def _published(group: Group) -> Iterator[str]:
             yield from wrap(caveat, width=WIDTH, indent="      ", first=f"  {number} ")
 
 
-def _other_parameters(figure: Published, group: Group) -> str:
+def _other_parameters(figure: Published, group: RunGroup) -> str:
     """The parameters of a published figure that differ from those that were run here."""
     return parameters_text(
         {name: value for name, value in figure.parameters.items() if group.parameters.get(name) != value}
@@ -278,11 +241,41 @@ def _other_parameters(figure: Published, group: Group) -> str:
 
 
 def _sweep(session: Session, sweep: SweepGroup, live: bool) -> Iterator[str]:
-    yield from sweep_lines(sweep, width=WIDTH)
-    labelled = [
-        (f"{group.label(one.run)} at {parameters_text({sweep.parameter: group.parameters[sweep.parameter]})}", one)
+    yield from _sweep_lines(sweep)
+    yield from _problems(
+        replace(row, label=f"{row.label} at {parameters_text({sweep.parameter: group.parameters[sweep.parameter]})}")
         for group in groups(session)
         if group.workload == sweep.workload
-        for one in group.runs
-    ]
-    yield from _problems(session, labelled, live)
+        for row in rows_of_group(session, group, live=live)
+    )
+
+
+def _sweep_lines(sweep: SweepGroup) -> Iterator[str]:
+    """The sweep's title, its table (a row a size, a column a variant) and its crossovers in words."""
+    title = safe(f"{sweep.workload}  ·  {sweep.parameter} swept")
+    yield title
+    yield "─" * min(WIDTH, len(title))
+    sizes = sorted({size for line in sweep.lines for size in line.sizes})
+    several = len({line.device for line in sweep.lines}) > 1
+    columns = [_variant_column(line, line.label if several else line.variant) for line in sweep.lines]
+    sized: Column[float] = Column("", sweep.parameter, lambda size: size, scaled)
+    yield from text_lines(Table((sized, *columns), sizes), width=WIDTH)
+    crossovers = sweep.crossovers()
+    if crossovers:
+        yield ""
+    for crossover in crossovers:
+        yield from wrap(crossover.sentence(sweep.parameter), width=WIDTH, indent="    ", first="  ")
+
+
+def _variant_column(line: SweepLine, title: str) -> Column[float]:
+    """The time and speed-up of a variant at each size."""
+    results = dict(zip(line.sizes, line.results, strict=True))
+
+    def cell(size: float) -> str | None:
+        result = results.get(size)
+        if result is None or result.summary is None:
+            return None
+        text = seconds(result.summary.median)
+        return f"{text} {ratio(result.versus.speedup.ratio)}" if result.versus is not None else text
+
+    return Column("", title, cell, right=True)

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import Any, Final
 
-from jaxprof.report.captures import measured_rows, trust_json
-from jaxprof.report.csv import safe_cell
-from jaxprof.report.memory import memory_json, memory_lines
-from jaxprof.report.table import table, wrap
-from jaxprof.results.measured import MeasuredKernel, measured, whole_profile
-from jaxprof.safe_text import safe
+from jaxprof.analysis.compile_passes import stage_times
+from jaxprof.analysis.measured import MeasuredKernel, measured, whole_profile
+from jaxprof.analysis.memory import MemoryBuffer, buffers_of
+from jaxprof.analysis.steps import device_steps
+from jaxprof.events import StepTimes, TrustCheck
+from jaxprof.report.captures import (
+    BUFFERS,
+    DEVICES,
+    KERNELS,
+    LEAST_SHARE,
+    PASSES,
+    STEPS,
+    TRUST,
+    memory_json,
+    memory_lines,
+    pass_rows,
+    steps_json,
+    trust_rows,
+)  # fmt: skip
+from jaxprof.report.renderers import records, text_lines, to_csv_text, wrap
+from jaxprof.report.table import Column, Table, at, joined, pick
 from jaxprof.session import Run, Session
+from jaxprof.text import safe
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio, scaled, seconds
 
 WIDTH = 100
 _DEEPEST = 12
-_LEAST_SHARE = 0.0001
-_HEADING = (
-    "share", "self", "times", "median", "least", "most", "threads", "FLOP/s", "of peak", "B/s", "of peak", "devices",
-    "kernel", "program",
-)  # fmt: skip
 _WORTH_SHOWING = 0.005
 """Nodes of the compile tree with a smaller share of it are left out of the text."""
 _PARTS = ("kernels", "transfers", "collectives_exposed", "launch_gaps", "idle")
 _STEPS_SHOWN = 40
+_DEVICES_SHOWN = 16
 _NO_CAPTURE = {
     "kernels": "no capture of its kernels",
     "compile": "no capture of a compile",
@@ -41,7 +52,7 @@ def view_json(session: Session, view: str) -> dict[str, Any]:
     """The view of every run that has it."""
     return {
         "runs": [
-            {"run": run.id, "label": run.label, view: data}
+            {"run": run.id, "label": run.label, view: data, **(steps_json(run) if view == "steps" else {})}
             for run in session.runs.values()
             if (data := _data(session, run, view)) is not None
         ]
@@ -54,29 +65,25 @@ def view_text(session: Session, view: str) -> str:
         whole = next(iter(session.runs.values()))
         return "\n".join([safe(whole.label), *kernels_lines(kernels, programs=True), *_kernels(session, whole)])
     parts = [
-        "\n".join([safe(f"{run.id} {run.label}"), *found])
+        "\n".join([safe(f"{run.id} {run.label}"), *lines])
         for run in session.runs.values()
-        if (found := list(_TEXTS[view](session, run)))
+        if (lines := list(_TEXTS[view](session, run)))
     ]
     return "\n\n".join(parts) if parts else f"This session has {_NO_CAPTURE[view]}."
 
 
 def is_profile(session: Session) -> bool:
-    """Whether the session was made of a profile that was recorded elsewhere, and holds nothing else."""
+    """Whether the session holds only a profile that another tool recorded."""
     return bool(session.runs) and all(run.plan.how == "imported" for run in session.runs.values())
 
 
 def profile_text(session: Session) -> str:
-    """What is in a profile at a glance: its kernels, where the steps went, and every doubt."""
+    """A profile at a glance: its kernels, where the time of its steps went, and every doubt."""
     whole = next(iter(session.runs.values()))
     lines = [view_text(session, "kernels") if whole_profile(session) else safe(f"{whole.label}: no kernels")]
     if whole.steps is not None and whole.steps.steps:
-        lines += [
-            "",
-            f"{len(whole.steps.steps)} steps, found by {whole.steps.found_by}",
-            _parts_line(whole.steps.steps),
-        ]
-    doubts = [row for row in trust_json(whole) if row.get("verdict") != "good"]
+        lines += ["", *_device_lines(whole), _parts_line(whole.steps.steps)]
+    doubts = [row.check for row in trust_rows(whole) if row.check.verdict != "good"]
     if doubts:
         lines += ["", "what to know of this profile"]
         lines += [line for row in doubts for line in _trust_row(row)]
@@ -84,167 +91,127 @@ def profile_text(session: Session) -> str:
 
 
 def view_csv(session: Session, view: str) -> str:
-    """A row for each kernel, pass, step or row of trust."""
-    rows = [{"run": run.id, **row} for run in session.runs.values() for row in _flat(view, _data(session, run, view))]
-    target = io.StringIO()
-    columns = list(dict.fromkeys(name for row in rows for name in row)) or ["run"]
-    writer = csv.DictWriter(target, columns, lineterminator="\n", restval="")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: safe_cell(value) for name, value in row.items()})
-    return target.getvalue()
+    """A row for each kernel, pass, step, buffer or row of trust."""
+    columns, rows = _ROWS[view]
+    return to_csv_text(joined("run", columns, ((run.id, rows(session, run)) for run in session.runs.values())))
 
 
 def _data(session: Session, run: Run, view: str) -> Any:
-    if view == "kernels":
-        found = measured(session, run.id)
-        return None if found is None or not found.kernels else measured_rows(found)
+    """The view of a run as JSON; None if it does not have it."""
     if view == "compile":
-        return None if run.compile_passes is None else run.compile_passes.tree
-    if view == "steps":
-        return None if run.steps is None else list(run.steps.steps)
+        return None if run.compile_passes is None else asdict(run.compile_passes.tree)
     if view == "memory":
         return memory_json(session, run)
-    return trust_json(run) or None
+    columns, rows = _ROWS[view]
+    listed = list(records(Table(columns, rows(session, run))))
+    return listed if listed or (view == "steps" and run.steps is not None) else None
 
 
-def _flat(view: str, data: Any) -> Iterator[dict[str, Any]]:
-    if data is None:
-        return
-    if view == "compile":
-        yield from _flat_tree(data, "")
-        return
-    for row in data["buffers"] if view == "memory" else data:
-        flat: dict[str, Any] = {}
-        for name, value in row.items():
-            if isinstance(value, dict):
-                flat |= {f"{name}_{inner}": _joined(one) for inner, one in value.items()}
-            else:
-                flat[name] = _joined(value)
-        yield flat
+def _measured(session: Session, run: Run) -> Sequence[MeasuredKernel]:
+    measured_run = measured(session, run.id)
+    return measured_run.kernels if measured_run is not None else ()
 
 
-def _joined(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+def _buffers(session: Session, run: Run) -> Sequence[MemoryBuffer]:
+    picture = buffers_of(session, run.id)
+    return picture.buffers if picture is not None else ()
 
 
-def _flat_tree(node: dict[str, Any], path: str) -> Iterator[dict[str, Any]]:
-    here = f"{path}/{node['name']}" if path else str(node["name"])
-    yield {"path": here, **{name: node[name] for name in ("stage", "seconds", "self_seconds", "count")}}
-    for child in node["children"]:
-        yield from _flat_tree(child, here)
+_ROWS: Final[dict[str, tuple[Sequence[Column[Any]], Callable[[Session, Run], Iterable[Any]]]]] = {
+    "kernels": (KERNELS, _measured),
+    "compile": (PASSES, lambda _, run: pass_rows(run.compile_passes.tree) if run.compile_passes is not None else ()),
+    "steps": (STEPS, lambda _, run: run.steps.steps if run.steps is not None else ()),
+    "trust": (TRUST, lambda _, run: trust_rows(run)),
+    "memory": (BUFFERS, _buffers),
+}
+"""The columns of each view, and how a run gives its rows."""
 
 
 def _kernels(session: Session, run: Run) -> Iterator[str]:
-    found = measured(session, run.id)
-    if found is None:
+    measured_run = measured(session, run.id)
+    if measured_run is None:
         return
-    if found.kernels:
-        yield from kernels_lines(found.kernels)
-        unmatched = found.unmatched_share
-        if unmatched is not None and unmatched >= _LEAST_SHARE:
+    if measured_run.kernels:
+        yield from kernels_lines(measured_run.kernels)
+        unmatched = measured_run.unmatched_share
+        if unmatched is not None and unmatched >= LEAST_SHARE:
             yield f"  {percent(unmatched)} of the time is of no kernel of the HLO"
-    for row in found.transfers:
-        moved, took = row.get("bytes"), row.get("total_seconds")
-        rate = f", {scaled(moved / took, 'B/s')}" if moved and took else ""
-        size = f", {bytes_(moved)}{rate}" if moved else ""
-        where = f"{row.get('direction')} on {row.get('device')}"
-        yield safe(f"  copies {where}: {integer(row.get('count'))} in {seconds(took)}{size}")
-    for device, took in found.unattributed_seconds.items():
+    for row in measured_run.transfers:
+        took = row.total_seconds
+        rate = f", {scaled(row.bytes / took, 'B/s')}" if row.bytes and took else ""
+        size = f", {bytes_(row.bytes)}{rate}" if row.bytes else ""
+        yield safe(f"  copies {row.direction} on {row.device}: {integer(row.count)} in {seconds(took)}{size}")
+    for device, took in measured_run.unattributed_seconds.items():
         if took > 0:
             yield safe(f"  {seconds(took)} on {device} belong to no HLO op")
 
 
 def kernels_lines(kernels: Sequence[MeasuredKernel], *, programs: bool = False) -> list[str]:
-    """The table of measured kernels; with the program of each, where they are of several."""
+    """The table of measured kernels; with the program of each if there are several."""
     several = any(len(kernel.devices) > 1 for kernel in kernels)
-    rows = [_HEADING]
-    for kernel in kernels:
-        parallel, share = kernel.parallelism, kernel.share
-        rows.append(
-            (
-                percent(share) if share is None or share >= _LEAST_SHARE else f"< {percent(_LEAST_SHARE, 1)}",
-                seconds(kernel.self_seconds),
-                integer(kernel.count),
-                seconds(kernel.median_seconds),
-                seconds(kernel.minimum_seconds),
-                seconds(kernel.maximum_seconds),
-                ratio(parallel) if parallel is not None and parallel > 1.005 and not several else UNKNOWN,
-                scaled(kernel.flops_per_second),
-                percent(kernel.of_peak),
-                scaled(kernel.bytes_per_second),
-                percent(kernel.of_bandwidth),
-                str(len(kernel.devices)) if several else UNKNOWN,
-                kernel.name + (" (?)" if kernel.uncertain else ""),
-                kernel.module if programs else UNKNOWN,
-            )
-        )
-    return table(rows, right=tuple(range(12)), widest=(*([0] * 12), 60, 40))
+    columns: list[Column[MeasuredKernel]] = [
+        *pick(KERNELS, "share", "self_seconds", "count", "per_call_seconds"),
+        *pick(KERNELS, "median_seconds", "minimum_seconds", "maximum_seconds"),
+        Column("", "threads", lambda kernel: None if several else kernel.parallelism, _threads),
+        Column("", "FLOP/s", at("flops_per_second"), scaled),
+        *pick(KERNELS, "of_peak"),
+        Column("", "B/s", at("bytes_per_second"), scaled),
+        *pick(KERNELS, "of_bandwidth"),
+        Column("", "devices", lambda kernel: len(kernel.devices) if several else None, right=True),
+        Column("", "kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=60),
+        Column("", "program", lambda kernel: kernel.module if programs else None, widest=40),
+    ]
+    return list(text_lines(Table(columns, kernels)))
+
+
+def _threads(parallelism: float | None) -> str:
+    return ratio(parallelism) if parallelism is not None and parallelism > 1.005 else UNKNOWN
 
 
 def _compile(session: Session, run: Run) -> Iterator[str]:
     if run.compile_passes is None:
         return
-    tree = run.compile_passes.tree
-    whole = float(tree["seconds"]) or 1.0
-    stages: dict[str, float] = {}
-    rows = [("share", "total", "self", "times", "stage", "phase or pass")]
-    for depth, node in _walk(tree, 0):
-        stages[node["stage"]] = stages.get(node["stage"], 0.0) + node["self_seconds"]
-        if depth <= _DEEPEST and node["seconds"] >= _WORTH_SHOWING * whole:
-            rows.append(
-                (
-                    percent(node["seconds"] / whole),
-                    seconds(node["seconds"]),
-                    seconds(node["self_seconds"]),
-                    integer(node["count"]),
-                    node["stage"],
-                    "  " * depth + node["name"],
-                )
-            )
-    yield from table(rows, right=(0, 1, 2, 3), width=WIDTH, gives_way=5)
-    order = sorted(stages.items(), key=lambda item: -item[1])
-    said = ", ".join(f"{stage} {seconds(took)}" for stage, took in order if took > 0)
-    yield from wrap(f"self time by stage, over all threads: {said}", width=WIDTH, indent="  ")
-
-
-def _walk(node: dict[str, Any], depth: int) -> Iterator[tuple[int, dict[str, Any]]]:
-    yield depth, node
-    for child in node["children"]:
-        yield from _walk(child, depth + 1)
+    rows = list(pass_rows(run.compile_passes.tree))
+    shown = [row for row in rows if row.depth <= _DEEPEST and (row.share is None or row.share >= _WORTH_SHOWING)]
+    stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(run.compile_passes.tree))
+    columns = pick(PASSES, "share", "seconds", "self_seconds", "count", "stage", "phase or pass")
+    yield from text_lines(
+        Table(columns, shown, notes=(f"self time by stage, over all threads: {stages}",)), width=WIDTH
+    )
 
 
 def _steps(session: Session, run: Run) -> Iterator[str]:
     if run.steps is None or not run.steps.steps:
         return
-    steps = run.steps.steps
-    rows = [("step", "device", "time", "kernels", "copies", "collectives", "overlapped", "gaps", "idle", "")]
-    for step in steps[:_STEPS_SHOWN]:
-        parts = step["parts"]
-        rows.append(
-            (
-                step["name"],
-                step["device"],
-                seconds(step["seconds"]),
-                *(seconds(parts[name]) for name in _PARTS[:3]),
-                seconds(step["collectives_overlapped_seconds"]),
-                *(seconds(parts[name]) for name in _PARTS[3:]),
-                "" if step["complete"] else "incomplete",
-            )
-        )
-    yield f"  found by: {run.steps.found_by}"
-    yield from table(rows, right=tuple(range(2, 9)))
-    if len(steps) > _STEPS_SHOWN:
-        yield f"  and {len(steps) - _STEPS_SHOWN} more"
-    yield _parts_line(steps)
+    columns = [
+        *pick(STEPS, "name", "device", "seconds", "parts.kernels", "parts.transfers", "parts.collectives_exposed"),
+        *pick(STEPS, "collectives_overlapped_seconds", "parts.launch_gaps", "parts.idle", "complete"),
+    ]
+    yield from _device_lines(run)
+    yield ""
+    yield from text_lines(Table(columns, run.steps.steps).first(_STEPS_SHOWN))
+    yield _parts_line(run.steps.steps)
 
 
-def _parts_line(steps: Sequence[Mapping[str, Any]]) -> str:
-    whole = sum(step["seconds"] for step in steps) or 1.0
-    said = ", ".join(
-        f"{name.replace('_', ' ')} {percent(sum(step['parts'][name] for step in steps) / whole)}" for name in _PARTS
+def _device_lines(run: Run) -> Iterator[str]:
+    """Of each device its steps, how they were found and how much they differ, and how idle it was."""
+    devices = device_steps(run.steps)
+    columns = [
+        *pick(DEVICES, "device", "steps", "median_seconds", "minimum_seconds", "maximum_seconds", "quartiles_seconds"),
+        *pick(DEVICES, "busy_seconds", "idle_share", "steps found by"),
+    ]
+    span = next((device.span_seconds for device in devices if device.span_seconds is not None), None)
+    notes = () if span is None else (f"busy and idle are of the whole profile, {seconds(span)}",)
+    yield from text_lines(Table(columns, devices, notes=notes).first(_DEVICES_SHOWN, "and {} more devices"))
+
+
+def _parts_line(steps: Sequence[StepTimes]) -> str:
+    whole = sum(step.seconds for step in steps) or 1.0
+    parts = ", ".join(
+        f"{name.replace('_', ' ')} {percent(sum(getattr(step.parts, name) for step in steps) / whole)}"
+        for name in _PARTS
     )
-    return f"  of all steps: {said}"
+    return f"  of all steps: {parts}"
 
 
 def _trust(session: Session, run: Run) -> Iterator[str]:
@@ -254,11 +221,10 @@ def _trust(session: Session, run: Run) -> Iterator[str]:
             yield from _trust_row(row)
 
 
-def _trust_row(row: Mapping[str, Any]) -> Iterator[str]:
-    verdict = f"{row.get('verdict', ''):<8}"
-    yield from wrap(str(row.get("message", "")), width=WIDTH, indent=" " * 12, first=f"    {verdict}")
-    if row.get("advice"):
-        yield from wrap(str(row["advice"]), width=WIDTH, indent=" " * 12)
+def _trust_row(row: TrustCheck) -> Iterator[str]:
+    yield from wrap(row.message, width=WIDTH, indent=" " * 12, first=f"    {row.verdict:<8}")
+    if row.advice:
+        yield from wrap(row.advice, width=WIDTH, indent=" " * 12)
 
 
 _TEXTS: dict[str, Callable[[Session, Run], Iterator[str]]] = {

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from jaxprof.session.fold import Session, fold
-from jaxprof.session.program import Program
-from jaxprof.session.run import Phase, Run, Series
-from jaxprof.session.texts import Texts
+from typing import TYPE_CHECKING
 
-__all__ = ["Phase", "Program", "Run", "Series", "Session", "Texts", "fold"]
+from jaxprof.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from jaxprof.session.fold import Session
+    from jaxprof.session.program import RecordedProgram
+    from jaxprof.session.run import Phase, Run, Series
+    from jaxprof.session.texts import Texts
+
+__all__ = ["Phase", "RecordedProgram", "Run", "Series", "Session", "Texts"]
+
+_HOME = {
+    "Session": "fold",
+    "RecordedProgram": "program",
+    **dict.fromkeys(("Phase", "Run", "Series"), "run"),
+    "Texts": "texts",
+}
+
+if not TYPE_CHECKING:  # a wrong name is an error for a type checker
+    __getattr__ = lazy_names("jaxprof.session", _HOME)  # listing sessions on disk folds none

@@ -1,7 +1,7 @@
-"""`Session = fold(events)`.
+"""Fold the events of a session into its state.
 
-Applying an event never fails: a file may come from a newer version, may be cut off, or may have been edited, and what
-can be read of it is shown. What could not be used is counted in `notices`.
+Applying an event never fails: a file may come from a newer version, may be cut off, or may have been edited, and
+jaxprof shows what it can read of it. `notices` counts what could not be used.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxprof import events as e
-from jaxprof.session.program import PROGRAM_EVENTS, Program
-from jaxprof.session.run import Phase, Run, Series
+from jaxprof.session.program import PROGRAM_EVENTS, RecordedProgram
+from jaxprof.session.run import Phase, Run, RunLaunch, Series, Turn
 from jaxprof.session.texts import Texts
 
 
@@ -22,9 +22,13 @@ class Session:
     def __init__(self, header: e.Header | None = None) -> None:
         self.header = header if header is not None else e.Header()
         self.runs: dict[str, Run] = {}
+        self.process_index, self.process_count = self.header.process_index, self.header.process_count
+        """Which process of a job it was recorded in. In a program that records itself, JAX may report it later."""
+        self.family: Counter[str] = Counter()
+        """How many runs are compared with each baseline, controls aside: the intervals of all of them hold together."""
         self.texts = Texts()
         self.readings: dict[str, list[e.DeviceReading]] = {}
-        """Device readings in the order in which they came, by device."""
+        """Device readings by device, in order of arrival."""
         self.closed: e.SessionClosed | None = None
         self.last_seq = 0
         self.last_seconds = self.header.monotonic_seconds
@@ -32,7 +36,7 @@ class Session:
 
     @property
     def complete(self) -> bool:
-        """Whether the writer ended in good order."""
+        """Whether the writer closed the session properly."""
         return self.closed is not None
 
     @property
@@ -41,13 +45,13 @@ class Session:
         return [text if count == 1 else f"{text} ({count} times)" for text, count in self._problems.items()]
 
     def notice(self, text: str) -> None:
-        """Records that something of the file could not be read or used."""
+        """Record that a part of the file could not be read or used."""
         self._problems[text] += 1
 
     def text(self, run: str, name: str) -> str | None:
-        """The text of that name of a run (`hlo`, `jaxpr`...), decoded now; None where there is none.
+        """The text of a run with that name (`hlo`, `jaxpr`...), decoded now; None if there is none.
 
-        Raises KeyError for an unknown run, and FileRefusedError where the text is damaged.
+        Raises KeyError for an unknown run, and FileRefusedError if the text is damaged.
         """
         recorded = self.runs[run].texts.get(name)
         if recorded is None:
@@ -55,7 +59,7 @@ class Session:
         return self.texts.decode(recorded.digest) if recorded.digest else recorded.text
 
     def apply(self, event: e.Event) -> None:
-        """Takes one event in."""
+        """Fold one event."""
         if event.seq:
             self.last_seq = event.seq
         if event.monotonic_seconds:
@@ -65,52 +69,54 @@ class Session:
             step(self, event)
 
     def extend(self, events: Iterable[e.Event]) -> None:
-        """Takes several events in."""
+        """Fold several events."""
         for event in events:
             self.apply(event)
 
     def _run(self, event: e.Event) -> Run:
-        """The run of an event; one that was never planned is made up, so that nothing of it is lost."""
+        """The run of an event. A run that was never planned is added, so that none of its events is lost."""
         run = self.runs.get(event.run)
         if run is None:
             self.notice(f"run {event.run or '(without id)'} has no plan in this file")
-            plan = e.RunPlanned(run=event.run, workload="unknown", variant="unknown", how="", device="unknown")
+            plan = e.RunSpec(workload="unknown", variant="unknown", how="", device="unknown")
             run = self.runs[event.run] = Run(id=event.run, plan=plan, status="running")
         return run
 
 
-def fold(header: e.Header, events: Iterable[e.Event]) -> Session:
-    """The session that `events` make."""
-    session = Session(header)
-    session.extend(events)
-    return session
-
-
 def _planned(session: Session, event: e.RunPlanned) -> None:
-    known = session.runs.get(event.run)
-    if known is None:
-        session.runs[event.run] = Run(id=event.run, plan=event)
+    run = session.runs.get(event.run)
+    if run is None:
+        session.runs[event.run] = Run(id=event.run, plan=event.spec)
+        if event.spec.baseline and not event.spec.is_control:
+            session.family[event.spec.baseline] += 1
     else:
-        known.plan = event
+        run.plan = event.spec
 
 
 def _worker_started(session: Session, event: e.WorkerStarted) -> None:
     run = session._run(event)
     run.status, run.pid, run.python = "running", event.pid, event.python
-    run.started_seconds = event.monotonic_seconds
+    if run.started_seconds is None:
+        run.started_seconds = event.monotonic_seconds
+    launch = RunLaunch(event.launch, event.monotonic_seconds, run.phases if event.launch == 1 else {})
+    if run.launches and run.launches[-1].number == event.launch:  # begun again, because it did not fit beside others
+        run.launches.pop()
+        launch.phases.clear()
+    run.launches.append(launch)
 
 
 def _phase_started(session: Session, event: e.PhaseStarted) -> None:
     run = session._run(event)
     run.current_phase = event.phase
-    run.phases[event.phase] = Phase(event.phase, started_seconds=event.monotonic_seconds)
+    run.present_phases[event.phase] = Phase(event.phase, started_seconds=event.monotonic_seconds)
 
 
 def _phase_ended(session: Session, event: e.PhaseEnded) -> None:
     run = session._run(event)
-    phase = run.phases.get(event.phase)
+    phases = run.present_phases
+    phase = phases.get(event.phase)
     if phase is None:
-        phase = run.phases[event.phase] = Phase(event.phase)
+        phase = phases[event.phase] = Phase(event.phase)
     phase.ended_seconds = event.monotonic_seconds
     phase.seconds, phase.bytes, phase.zero_copy, phase.note = event.seconds, event.bytes, event.zero_copy, event.note
     if run.current_phase == event.phase:
@@ -124,6 +130,8 @@ def _samples(session: Session, event: e.SamplesTaken) -> None:
         series = run.series[event.series] = Series()
     series.seconds += event.seconds
     series.calls_per_sample = event.calls_per_sample
+    if event.block is not None and run.launches:
+        run.launches[-1].turns.append(Turn(event.block, tuple(event.seconds)))
 
 
 def _progress(session: Session, event: e.ProgressMade) -> None:
@@ -143,6 +151,11 @@ def _run_closed(session: Session, event: e.RunClosed) -> None:
     run.status, run.current_phase = event.status, ""
     if run.ended_seconds is None:
         run.ended_seconds = event.monotonic_seconds
+
+
+def _identified(session: Session, event: e.ProcessIdentified) -> None:
+    if 0 <= event.index < event.count:
+        session.process_index, session.process_count = event.index, event.count
 
 
 def _environment(session: Session, event: e.EnvironmentRead) -> None:
@@ -212,7 +225,7 @@ def _reading(session: Session, event: e.DeviceReading) -> None:
 def _program(session: Session, event: e.Event) -> None:
     run = session._run(event)
     if run.program is None:
-        run.program = Program()
+        run.program = RecordedProgram()
     run.program.apply(event)
 
 
@@ -224,6 +237,7 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.RunPlanned: _planned,
     e.WorkerStarted: _worker_started,
     e.EnvironmentRead: _environment,
+    e.ProcessIdentified: _identified,
     e.PhaseStarted: _phase_started,
     e.PhaseEnded: _phase_ended,
     e.SamplesTaken: _samples,

@@ -1,4 +1,4 @@
-"""What was recorded inside a program, as its events left it. `results` derives the tables when they are shown."""
+"""What was recorded inside a program, as its events report it. `analysis` derives the tables when they are shown."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from jaxprof import events as e
 
 
 @dataclass(slots=True)
-class Program:
-    """The part of a run that only a program has. Every list is in the order in which its events came."""
+class RecordedProgram:
+    """The part of a run that only a program has. Every list is in order of arrival."""
 
     started: e.ProgramStarted | None = None
     jax: e.JaxImported | None = None
-    """None for as long as JAX was not imported."""
+    """None until JAX is imported."""
     compiled: list[e.Compiled] = field(default_factory=list)
     running: dict[str, e.StageRunning] = field(default_factory=dict)
-    """The stage that is going on, by the name of its thread (empty: the main one)."""
+    """The current stage by thread name (empty: the main thread)."""
     sampled: list[e.ProgramSampled] = field(default_factory=list)
     steps: list[e.StepsCounted] = field(default_factory=list)
     arrays: list[e.ArraysCounted] = field(default_factory=list)
@@ -25,7 +25,7 @@ class Program:
     ended: e.ProgramEnded | None = None
 
     def apply(self, event: e.Event) -> None:
-        """Takes one event of the program in; others are ignored."""
+        """Fold one event of the program; other events are ignored."""
         match event:
             case e.ProgramStarted():
                 self.started = event

@@ -1,4 +1,4 @@
-"""One run, as its events left it. Raw samples and facts only: `results` derives the statistics when shown."""
+"""One run, as its events report it. Raw samples and facts only: `analysis` derives the statistics on display."""
 
 from __future__ import annotations
 
@@ -18,21 +18,23 @@ from jaxprof.events import (
     MemoryReported,
     RunClosed,
     RunFinished,
-    RunPlanned,
+    RunSpec,
     StepsMeasured,
     TextRecorded,
     TrustReported,
     WarningRaised,
 )
-from jaxprof.session.program import Program
+from jaxprof.session.program import RecordedProgram
 
+UNLIKE_RESULTS = "unlike_results"
+"""Code of the warning that a side of a comparison returns other arrays than its baseline."""
 LOG_LINES_KEPT = 10_000
 """Lines of the child's output held in memory for each run; the file has them all."""
 
 
 @dataclass(slots=True)
 class Phase:
-    """One phase of a run. `seconds` is None while it goes on, and where it could not be measured."""
+    """One phase of a run. `seconds` is None while it is running, and if it could not be measured."""
 
     name: str
     started_seconds: float | None = None
@@ -46,27 +48,53 @@ class Phase:
 
 @dataclass(slots=True)
 class Series:
-    """Raw samples of one kind, in seconds a call."""
+    """Raw samples of one kind, in seconds per call."""
 
     seconds: list[float] = field(default_factory=list)
     calls_per_sample: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The samples of one turn of the steady run, in seconds a call."""
+
+    number: int
+    """Its place among the blocks of all runs of the session."""
+    seconds: tuple[float, ...]
+
+
+@dataclass(slots=True)
+class RunLaunch:
+    """One fresh process that measured a run. What is `None` or empty did not happen in it, or not yet."""
+
+    number: int
+    """From 1."""
+    started_seconds: float | None = None
+    """Monotonic."""
+    phases: dict[str, Phase] = field(default_factory=dict)
+    turns: list[Turn] = field(default_factory=list)
+    """Those of its steady run, in order; empty in sessions of jaxprof 0.1, which measured one run after the other."""
+
+
 @dataclass(slots=True)
 class Run:
-    """What is known of one run so far."""
+    """One run so far."""
 
     id: str
-    plan: RunPlanned
+    plan: RunSpec
+    """How it was requested."""
     status: str = "queued"
     """`queued`, `running`, or one of `events.STATUSES`."""
     pid: int | None = None
     python: str = ""
     started_seconds: float | None = None
     ended_seconds: float | None = None
+    launches: list[RunLaunch] = field(default_factory=list)
     phases: dict[str, Phase] = field(default_factory=dict)
+    """Those of the first launch."""
     current_phase: str = ""
     series: dict[str, Series] = field(default_factory=dict)
+    """Samples of all launches, in the order in which they were taken."""
     fraction: float | None = None
     remaining_seconds: float | None = None
     note: str = ""
@@ -86,36 +114,52 @@ class Run:
     buffers: BuffersReported | None = None
     warnings: list[WarningRaised] = field(default_factory=list)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES_KEPT))
-    program: Program | None = None
-    """Where the run is a program: what was recorded inside it."""
+    program: RecordedProgram | None = None
+    """If the run is a program: what was recorded inside it."""
     finished: RunFinished | None = None
     closed: RunClosed | None = None
 
     @property
+    def present_phases(self) -> dict[str, Phase]:
+        """Those of the launch that was started last."""
+        return self.launches[-1].phases if self.launches else self.phases
+
+    @property
     def error(self) -> str:
-        """What went wrong, or an empty text."""
+        """Why it failed; empty if it did not."""
         if self.closed is not None and self.closed.error:
             return self.closed.error
         return self.finished.error if self.finished is not None else ""
 
     @property
     def advice(self) -> str:
-        """What mends the error, or an empty text."""
+        """The hint of the error, or an empty text."""
         if self.closed is not None and self.closed.advice:
             return self.closed.advice
         return self.finished.advice if self.finished is not None else ""
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come of this run."""
+        """Whether it has ended."""
         return self.status not in ("queued", "running")
 
     @property
     def label(self) -> str:
-        """`selu jit cpu:0`, for people."""
-        return f"{self.plan.workload} {self.plan.variant} {self.plan.device}"
+        """`selu jit cpu:0`, for people; `A selu jit cpu:0` for a side of a comparison."""
+        plan = self.plan
+        return " ".join([*([plan.side] if plan.side else []), plan.workload, plan.variant, plan.device])
+
+    @property
+    def device_kind(self) -> str:
+        """The kind of its device, `NVIDIA H100 80GB HBM3`; where it was not reported, the platform. A worker may number
+        its device otherwise than the plan."""
+        platform = self.plan.device.partition(":")[0]
+        devices = self.environment.devices if self.environment is not None else []
+        own = [device for device in devices if device.get("id") == self.plan.device]
+        own += [device for device in devices if device.get("platform") == platform]
+        return str(own[0]["kind"]) if own and own[0].get("kind") else platform
 
     def samples(self, series: str) -> list[float]:
-        """The raw samples of a series, seconds a call; empty where there are none."""
-        found = self.series.get(series)
-        return found.seconds if found is not None else []
+        """The raw samples of a series, in seconds per call; empty if there are none."""
+        recorded = self.series.get(series)
+        return recorded.seconds if recorded is not None else []

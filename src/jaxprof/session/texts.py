@@ -1,7 +1,7 @@
-"""Long texts, kept once by content hash and decoded when they are looked at.
+"""Long texts, kept once by content hash and decoded only when needed.
 
-An HLO module can be megabytes of text; a session of twenty runs holds many, some of them equal. The log keeps each as
-zlib-compressed base64 pieces; this holds the pieces as they are.
+An HLO module can be megabytes of text; a session of twenty runs has many, some of them equal. The log keeps each as
+zlib-compressed base64 chunks; this holds the chunks undecoded.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.events import TextChunk, TextRecorded
 
 INLINE_BYTES = 64 * 1024
-"""A longer text is kept apart, in chunks."""
+"""A longer text is stored separately, in chunks."""
 CHUNK_CHARACTERS = 256 * 1024
-"""Most characters of base64 in one chunk."""
+"""The most characters of base64 in one chunk."""
 TEXT_LIMIT_BYTES = 4 << 30
 """A text that claims to decode to more is refused: no program's HLO is that long."""
 
 
 def split(name: str, text: str, run: str = "", monotonic_seconds: float = 0.0) -> Iterator[TextChunk | TextRecorded]:
-    """The events that record `text`: one, or its chunks and then the one that names them."""
+    """The events that record `text`: one event, or its chunks and then the event that names them."""
     raw = text.encode("utf-8", "backslashreplace")
     if len(raw) <= INLINE_BYTES:
         yield TextRecorded(run=run, monotonic_seconds=monotonic_seconds, name=name, text=text, bytes=len(raw))
@@ -51,16 +51,16 @@ class Texts:
         self._counts: dict[str, int] = {}
 
     def add(self, chunk: TextChunk) -> None:
-        """Takes one piece; a piece that is there already is the same one."""
+        """Add one chunk. A repeated chunk replaces itself."""
         self._pieces.setdefault(chunk.digest, {})[chunk.index] = chunk.data
         self._counts[chunk.digest] = chunk.count
 
     def __contains__(self, digest: str) -> bool:
-        """Whether every piece of the text is there."""
+        """Whether all chunks of the text have arrived."""
         return digest in self._pieces and len(self._pieces[digest]) == self._counts[digest]
 
     def decode(self, digest: str) -> str:
-        """The text. Raises FileRefusedError when a piece is missing or damaged."""
+        """The text. Raises FileRefusedError if a chunk is missing or damaged."""
         if digest not in self:
             raise FileRefusedError(
                 f"the text {digest[:12]} is not whole in this session",

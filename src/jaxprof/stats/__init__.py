@@ -1,22 +1,55 @@
-"""Summaries and intervals of raw samples, and the comparisons made of them. NumPy only, no state, no rounding.
+"""Summaries and intervals of raw samples, and comparisons of them. NumPy only, no state, no rounding.
 
-Medians and not means: a shared machine only ever makes a call slower, and a few slow calls must not move the figure.
+Medians, not means: a shared machine only ever makes a call slower, and a few slow calls must not move the figure.
 """
 
 from __future__ import annotations
 
 from jaxprof.stats.breakeven import break_even_calls, total_seconds
-from jaxprof.stats.compare import Speedup, speedup
+from jaxprof.stats.changes import ChangePoint, change_points
+from jaxprof.stats.comparison import (
+    MARGIN,
+    TimeComparison,
+    Verdict,
+    compare,
+    compare_apart,
+    corrected,
+    narrow_enough,
+    refuse,
+    with_control,
+)
+from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run
+from jaxprof.stats.modes import Modes, two_modes
 from jaxprof.stats.summary import Summary, histogram, median_interval, outliers, summarise
+from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, balanced_order, in_blocks
 
 __all__ = [
-    "Speedup",
+    "BLOCK_SECONDS",
+    "MARGIN",
+    "Block",
+    "ChangePoint",
+    "LaunchBlocks",
+    "LaunchSummary",
+    "Modes",
     "Summary",
+    "TimeComparison",
+    "Verdict",
+    "balanced_order",
     "break_even_calls",
+    "change_points",
+    "compare",
+    "compare_apart",
+    "corrected",
     "histogram",
+    "in_blocks",
     "median_interval",
+    "narrow_enough",
     "outliers",
-    "speedup",
+    "refuse",
     "summarise",
+    "summarise_launches",
+    "summarise_run",
     "total_seconds",
+    "two_modes",
+    "with_control",
 ]

@@ -2,19 +2,18 @@
 
 A bootstrap sample of size n draws n indices uniformly; its median is the sample's order statistic at the median of
 those indices. The median of n uniform variables is Beta distributed, so the index can be drawn directly: the same
-distribution as the textbook bootstrap (B. Efron, "Bootstrap Methods: Another Look at the Jackknife", 1979), for the
-price of one random number a draw, whatever n is.
+distribution as the textbook bootstrap (B. Efron, "Bootstrap Methods: Another Look at the Jackknife", 1979), at the
+price of one random number for each draw, whatever n is.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
     from numpy.typing import NDArray
 
 DRAWS = 9999
@@ -25,8 +24,10 @@ SEED = 20_260_101
 def bootstrap_medians(samples: Sequence[float], draws: int = DRAWS, seed: int = SEED) -> NDArray[np.float64]:
     """`draws` bootstrap replicates of the median of `samples`, shape (draws,), in the samples' unit.
 
-    Raises ValueError for no samples.
+    Raises ValueError where there are no samples.
     """
+    import numpy as np
+
     values = np.sort(np.asarray(samples, dtype=np.float64))
     n = len(values)
     if n == 0:
@@ -45,4 +46,6 @@ def bootstrap_medians(samples: Sequence[float], draws: int = DRAWS, seed: int = 
 
 
 def _index(uniform: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+    import numpy as np
+
     return np.minimum((uniform * n).astype(np.intp), n - 1)

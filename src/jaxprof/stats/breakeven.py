@@ -6,7 +6,7 @@ import math
 
 
 def total_seconds(calls: int, once_seconds: float, first_seconds: float, call_seconds: float) -> float:
-    """Time of `calls` calls: what is paid once, the first call, and the others. Zero calls cost nothing."""
+    """Total time of `calls` calls: what is paid once, the first call, and the others. Zero calls cost nothing."""
     if calls <= 0:
         return 0.0
     return once_seconds + first_seconds + (calls - 1) * call_seconds

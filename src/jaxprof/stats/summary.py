@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Literal
 
 from jaxprof.stats.bootstrap import bootstrap_medians
 
@@ -15,13 +13,15 @@ if TYPE_CHECKING:
 FEWEST_FOR_INTERVAL = 5
 """Below this many samples no interval is given: the extremes themselves cover the median in under 94 % of cases."""
 
+FEWEST_FOR_P95 = 20
 _NORMAL_CONSISTENCY = 1.4826
 """MAD × this estimates the standard deviation of normal noise (Rousseeuw & Croux, 1993)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Of samples in seconds. `low` and `high` bound the median with 95 % confidence; None where there are too few."""
+    """A summary of samples in seconds. `low` and `high` bound the median with 95 % confidence; None where there are too
+    few."""
 
     count: int
     median: float
@@ -32,6 +32,12 @@ class Summary:
     minimum: float
     maximum: float
     mean: float
+    p95: float | None
+    """What 95 % of the samples do not exceed; None for fewer than `FEWEST_FOR_P95`, where it would be a guess."""
+    unit: Literal["call", "block", "launch"] = "call"
+    """What the interval stands on: calls that are taken to be independent, or blocks of neighbouring calls, or
+    launches. On blocks it leaves out what differs between processes of the same program."""
+    launches: int = 1
 
     @property
     def relative_halfwidth(self) -> float | None:
@@ -50,6 +56,8 @@ def summarise(samples: Sequence[float]) -> Summary | None:
     """The summary of `samples` (seconds); None where there are none."""
     if not samples:
         return None
+    import numpy as np
+
     values = np.asarray(samples, dtype=np.float64)
     median = float(np.median(values))
     interval = median_interval(samples)
@@ -62,6 +70,7 @@ def summarise(samples: Sequence[float]) -> Summary | None:
         minimum=float(values.min()),
         maximum=float(values.max()),
         mean=float(values.mean()),
+        p95=float(np.percentile(values, 95)) if len(values) >= FEWEST_FOR_P95 else None,
     )
 
 
@@ -69,6 +78,8 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float] | None:
     """The 95 % percentile-bootstrap interval of the median, in the samples' unit; None for under five samples."""
     if len(samples) < FEWEST_FOR_INTERVAL:
         return None
+    import numpy as np
+
     low, high = np.percentile(bootstrap_medians(samples), [2.5, 97.5])
     return float(low), float(high)
 
@@ -77,6 +88,8 @@ def outliers(samples: Sequence[float], threshold: float = 5.0) -> list[bool]:
     """Which samples lie more than `threshold` scaled MADs from the median. They are marked, and kept."""
     if not samples:
         return []
+    import numpy as np
+
     values = np.asarray(samples, dtype=np.float64)
     median = np.median(values)
     spread = np.median(np.abs(values - median)) * _NORMAL_CONSISTENCY
@@ -94,6 +107,8 @@ def histogram(samples: Sequence[float], bins: int) -> tuple[list[int], float, fl
     """
     if not samples or bins < 1:
         raise ValueError("a histogram wants samples and bins")
+    import numpy as np
+
     values = np.asarray(samples, dtype=np.float64)
     kept = values[~np.asarray(outliers(samples), dtype=bool)]
     low, high = float(kept.min()), float(kept.max())

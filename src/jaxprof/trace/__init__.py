@@ -1,4 +1,4 @@
-"""Profiles: XPlane and Chrome traces read into lanes, and what is derived of them as events. numpy, and no jax.
+"""Profiles: XPlane and Chrome traces read into lanes, and what is derived from them as events. Needs numpy, not jax.
 
-`summary.summarise` is the entrance for a profile that was just recorded, `imported.import_profile` for somebody's.
+`summary.summarise` reads a profile that was just recorded, `imported.import_profile` one from elsewhere.
 """

@@ -1,7 +1,7 @@
 """The Chrome trace that JAX writes beside its xplane (`.trace.json.gz`), and its Perfetto copy.
 
-Microseconds whatever `displayTimeUnit` says; all arguments are texts; an empty object ends the list; and at most a
-million events are in it. Read event by event, so that what a cut-off file still holds is kept.
+Microseconds whatever `displayTimeUnit` says; all arguments are texts; an empty object ends the list; and it stops at a
+million events (five in newer versions). The file is read event by event, so that the events of a cut-off file are kept.
 """
 
 from __future__ import annotations
@@ -9,35 +9,46 @@ from __future__ import annotations
 import json
 import re
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from jaxprof.errors import FileRefusedError
-from jaxprof.trace.lanes import DERIVED, DEVICE, HOST, MARKS
-from jaxprof.trace.matching import match_kernels
+from jaxprof.trace.lanes import DERIVED, DEVICE, HOST, MARKS, cpu_lanes, marks_in
+from jaxprof.trace.launch import match_kernels
 from jaxprof.trace.model import (
     ABSENT,
     NO_OP,
     PROGRAM_MASK,
+    Counter,
     Ints,
     Kind,
     Lane,
     Op,
     OpNumbers,
     Platform,
+    ProgramText,
     TextColumn,
     Trace,
-    sound,
 )
 
 EVENTS_READ: Final = 2_000_000
-"""JAX writes half of that at most; more is another tool's, and is cut."""
+"""JAX writes half of that at most; a larger file comes from another tool, and is cut."""
+_EVENTS_AT_ONCE: Final = 1 << 14
+"""Events between two reports of progress."""
+_OWN_ZERO_PS: Final = 86_400 * 10**12
+"""JAX counts from the begin of the recording: that zero is kept. A later clock is the machine's."""
 _PS_IN_US: Final = 1_000_000
 _EVENTS: Final = re.compile(r'"traceEvents"\s*:\s*\[')
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _WHOLE: Final = re.compile(r"-?\d{1,19}\Z")
+_IDENTITY: Final = re.compile(r"-?\d{1,20}\Z")
+HLO_KEY: Final = "jaxprofHlo"
+"""As `report.perfetto` writes it."""
+_TRACK: Final = re.compile(r" \(\d+\)$")
+"""Suffix of a line that was exported as several, because its events overlap."""
 
 
 def _column_of_numbers() -> array[int]:
@@ -77,14 +88,16 @@ class _Reader:
         self.threads: dict[tuple[int, int], _Thread] = {}
         self.process_names: dict[int, str] = {}
         self.thread_names: dict[tuple[int, int], str] = {}
+        self.counters: dict[tuple[int, str, str], list[tuple[int, float]]] = {}
+        """Times and values, by process, name and unit."""
         self.ops = OpNumbers()
         self._numbers: dict[tuple[Any, Any, Any], int] = {}
-        """Of the ops, by their arguments as they stand in the file."""
+        """Numbers of the ops, by their arguments as they stand in the file."""
         self.events = 0
         self.refused = 0
 
     def take(self, event: Any) -> None:
-        """One event. What is no event of the form is counted, and left out."""
+        """Takes one event. Anything that is not an event of the format is counted, and left out."""
         if not isinstance(event, dict):
             self.refused += 1
             return
@@ -94,6 +107,8 @@ class _Reader:
                 self._name(event)
             elif kind == "X":
                 self._interval(event)
+            elif kind == "C":
+                self._count(event)
         except (TypeError, ValueError, OverflowError, LookupError, AttributeError):
             self.refused += 1
 
@@ -120,13 +135,19 @@ class _Reader:
         thread = self.threads.get(place)
         if thread is None:
             thread = self.threads[place] = _Thread()
-        # Everything that can fail is behind: the columns stay of one length.
+        # Nothing can fail from here on: the columns keep one length.
         for column, value in zip(thread.numbers, values, strict=True):
             column.append(value)
         thread.name_of.append(thread.names.setdefault(name, len(thread.names)))
         thread.launch_of.append(_text(thread.launches, arguments.get("kernel_details")))
         thread.copy_of.append(_text(thread.copies, arguments.get("memcpy_details")))
         self.events += 1
+
+    def _count(self, event: dict[str, Any]) -> None:
+        time, process, name = _picoseconds(event["ts"]), int(event["pid"]), str(event["name"])
+        for unit, value in event["args"].items():
+            number = float(value)
+            self.counters.setdefault((process, name, str(unit)), []).append((time, number))
 
     def _op(self, name: str, arguments: dict[str, Any]) -> int:
         if "hlo_op" in arguments:
@@ -139,17 +160,17 @@ class _Reader:
             return NO_OP
         number = self._numbers.get(key)
         if number is None:
-            program = None if key[2] is None else _whole(key[2], -1) & PROGRAM_MASK
+            program = _program(key[2])
             number = self._numbers[key] = self.ops.number(Op(module=str(key[1]), program=program, name=str(key[0])))
         return number
 
 
 def _picoseconds(microseconds: Any) -> int:
-    """Raises ValueError or OverflowError for what is no time."""
-    found = round(float(microseconds) * _PS_IN_US)
-    if not -(1 << 62) < found < 1 << 62:
+    """Raises ValueError or OverflowError for anything but a time."""
+    picoseconds = round(float(microseconds) * _PS_IN_US)
+    if not -(1 << 62) < picoseconds < 1 << 62:
         raise OverflowError(f"{microseconds} us")
-    return found
+    return picoseconds
 
 
 def _whole(value: Any, default: int) -> int:
@@ -160,22 +181,25 @@ def _whole(value: Any, default: int) -> int:
     return number if -(1 << 63) <= number < 1 << 63 else default
 
 
-def _text(known: dict[str, int], value: Any) -> int:
-    return known.setdefault(str(value), len(known)) if value is not None else ABSENT
+def _text(numbers: dict[str, int], value: Any) -> int:
+    return numbers.setdefault(str(value), len(numbers)) if value is not None else ABSENT
 
 
-def parse_chrome(raw: bytes | bytearray, name: str) -> Trace:
-    """The trace in the JSON text `raw`. Raises FileRefusedError where there are no trace events in it."""
+def parse_chrome(raw: bytes | bytearray, name: str, advance: Callable[[float], None] = lambda share: None) -> Trace:
+    """The trace in the JSON text `raw`; `advance` is called now and then with the share that is read, and may raise.
+
+    Raises FileRefusedError where there are no trace events in it.
+    """
     text = raw.decode("utf-8", "replace")
     begin = 1 if text.lstrip().startswith("[") else None
     if begin is None:
-        found = _EVENTS.search(text)
-        if found is None:
+        events_key = _EVENTS.search(text)
+        if events_key is None:
             raise FileRefusedError(
-                f"{name} is JSON, but no Chrome trace: it has no traceEvents",
+                f"{name} is JSON, but not a Chrome trace: it has no traceEvents",
                 "It should be the .trace.json.gz that jax.profiler writes under plugins/profile/<run>/.",
             )
-        begin = found.end()
+        begin = events_key.end()
     else:
         begin = text.index("[") + 1
     reader, problem = _Reader(), ""
@@ -195,18 +219,43 @@ def parse_chrome(raw: bytes | bytearray, name: str) -> Trace:
             break
         read += 1
         reader.take(event)
+        if read % _EVENTS_AT_ONCE == 0:
+            advance(at / len(text))
     if not reader.events:
         why = problem or "it has no event with a duration"
-        raise FileRefusedError(f"{name} holds no trace that can be used: {why}", "Record it again.")
+        raise FileRefusedError(f"{name} holds no usable trace: {why}", "Record it again.")
     trace = _trace(reader)
+    if not problem:
+        trace.programs = _modules(text, at)
     trace.problems += [text for text in (problem,) if text]
     if reader.refused:
-        trace.problems.append(f"{reader.refused} events are not of the form of a Chrome trace, and are left out")
+        trace.problems.append(f"{reader.refused} events are not Chrome trace events, and are left out")
     return trace
 
 
+def _modules(text: str, at: int) -> list[ProgramText]:
+    """The HLO that jaxprof writes after the events, which end at `at`; empty in a trace that it did not export."""
+    if f'"{HLO_KEY}"' not in text[at : at + 200]:
+        return []
+    try:
+        modules = json.loads('{"traceEvents":[' + text[at:])[HLO_KEY]
+        return [
+            ProgramText(name=str(module["module"]), program=_program(module["program"]), text=str(module["text"]))
+            for module in modules
+            if module["text"]
+        ]
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return []
+
+
+def _program(value: Any) -> int | None:
+    """The id of a program, as `Op.program`; texts of more than 19 digits too, because it is unsigned."""
+    text = str(value)
+    return int(text) & PROGRAM_MASK if value is not None and _IDENTITY.match(text) else None
+
+
 def _trace(reader: _Reader) -> Trace:
-    trace = Trace(ops=reader.ops.list, events=reader.events, chrome=True)
+    trace = Trace(ops=reader.ops.list, read=reader.events, chrome=True)
     pending: list[tuple[Lane, _Thread, str]] = []
     for (process, number), thread in reader.threads.items():
         plane = reader.process_names.get(process, f"process {process}")
@@ -222,23 +271,45 @@ def _trace(reader: _Reader) -> Trace:
         if lane.kind in ("stream", "ops") and (lane.op_of != NO_OP).any():
             platforms.add("tpu" if lane.kind == "ops" and lane.device.startswith("tpu") else "gpu")
     trace.platform = next(iter(sorted(platforms)), "")
-    origin = min(int(lane.starts.min()) for lane, _, _ in pending)
+    earliest = min(int(lane.starts.min()) for lane, _, _ in pending)
+    origin = 0 if 0 <= earliest < _OWN_ZERO_PS else earliest
     for lane, thread, plane in pending:
         lane.starts -= origin
         if lane.device == HOST:
             _add_host(trace, lane, thread, ops_here=plane.startswith("/host") and not platforms)
         elif not (lane.device in streams and lane.kind in ("ops", "async")):
-            _add(trace, lane)
+            trace.ready += trace.checked(lane)
+    for (process, name, unit), samples in reader.counters.items():
+        times, values = (np.array(column) for column in zip(*sorted(samples), strict=True))
+        where = _device(reader.process_names.get(process, ""))
+        trace.counters.append(Counter(where, name, unit, times.astype(np.int64) - origin, values.astype(np.float64)))
+    for lane in trace.ready:
+        if lane.kind != HOST:
+            continue
+        trace.python_tracer = trace.python_tracer or any(name.startswith("$") for name in lane.names)
+        if lane.step is not None:
+            trace.annotations.append(lane.select(np.flatnonzero(lane.step != ABSENT)))
+        launched = lane.op_of != NO_OP
+        if lane.correlation is not None:
+            launched |= lane.correlation != ABSENT
+        if launched.any():
+            trace.launches.append(lane.select(np.flatnonzero(launched)))
     match_kernels(trace)
     return trace
+
+
+def _device(plane: str) -> str:
+    """`gpu:0` of `/device:GPU:0`; the host of any other name."""
+    named = DEVICE.match(plane)
+    return f"{named['platform'].lower().replace('custom', 'gpu')}:{named['number']}" if named is not None else HOST
 
 
 def _lane(thread: _Thread, line: str, device: re.Match[str] | None) -> Lane:
     kind: Kind = HOST
     label: str = HOST
     if device is not None:
-        kind = DERIVED.get(line, "stream" if line.startswith("Stream") else HOST)
-        label = f"{device['platform'].lower().replace('custom', 'gpu')}:{device['number']}"
+        kind = DERIVED.get(_TRACK.sub("", line), "stream" if line.startswith("Stream") else HOST)
+        label = _device(device[0])
     correlation, steps, executions = (
         np.array(column, np.int64) for column in (thread.correlations, thread.steps, thread.executions)
     )
@@ -266,24 +337,12 @@ def _column(texts: dict[str, int], which: array[int]) -> TextColumn | None:
 
 
 def _add_host(trace: Trace, lane: Lane, thread: _Thread, *, ops_here: bool) -> None:
-    """A thread of the host: on CPU its ops make lanes of their own, one for each device that it served."""
-    marks = np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+    """A thread of the host: on CPU its ops form lanes of their own, one for each device that it served."""
+    marks = marks_in(lane)
     launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
     own = (lane.op_of != NO_OP) & ~launches & ops_here
-    _add(trace, lane.select(np.flatnonzero(~own & ~marks)))
+    trace.ready += trace.checked(lane.select(np.flatnonzero(~own & ~marks)))
     rows: Ints = np.flatnonzero(own)
     if len(rows):
         trace.platform = "cpu"
-    numbers = np.array(thread.ordinals, np.int64)[rows]
-    for number in np.unique(numbers).tolist():
-        part = lane.select(rows[numbers == number])
-        part.device, part.kind = f"cpu:{number}", "thread"
-        _add(trace, part)
-
-
-def _add(trace: Trace, lane: Lane) -> None:
-    good, dropped = sound(lane)
-    if dropped:
-        trace.problems.append(f"{lane.device} {lane.name}: {dropped} events have impossible times and are left out")
-    if len(good):
-        trace.lanes.append(good)
+    trace.ready += cpu_lanes(lane, rows, np.array(thread.ordinals, np.int64)[rows], trace)

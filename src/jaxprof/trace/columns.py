@@ -1,33 +1,37 @@
-"""Statistics of a line's events as columns: numbers to tell equal values by, texts, integers however written."""
+"""What a line's events say, as columns: integers in any encoding, texts, and the HLO op that each belongs to.
+
+On GPUs and CPUs an event's own statistics name its op; on TPUs the metadata of its name do."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
+from jaxprof.trace.events import Events, StatColumn
 from jaxprof.trace.intervals import distinct
-from jaxprof.trace.line import StatColumn
-from jaxprof.trace.model import ABSENT, Ints, TextColumn
+from jaxprof.trace.model import ABSENT, NO_OP, PROGRAM_MASK, Ints, Lane, Op, OpNumbers, TextColumn
 from jaxprof.trace.xspace import Plane
 
 
-def examples(which: Ints) -> Ints:
-    """Of each number in `which`, which holds all from 0 on, one place where it stands."""
-    found = np.zeros(int(which.max()) + 1 if len(which) else 0, np.int64)
-    found[which] = np.arange(len(which))
-    return found
+def _examples(which: Ints) -> Ints:
+    """For each number in `which`, which holds all from 0 on, one index at which it stands."""
+    rows = np.zeros(int(which.max()) + 1 if len(which) else 0, np.int64)
+    rows[which] = np.arange(len(which))
+    return rows
 
 
-def keys(column: StatColumn | None, rows: Ints) -> Ints:
-    """Numbers that are equal where the statistic is: references and integers as they are, texts by their hash."""
+def _keys(column: StatColumn | None, rows: Ints) -> Ints:
+    """Numbers that are equal where the statistics are equal: references and integers as they are, texts by their
+    hash."""
     if column is None:
         return np.zeros(len(rows), np.int64)
-    found = column.number[rows].copy()
+    numbers = column.number[rows].copy()
     textual = np.flatnonzero(column.text_end[rows])
     if len(textual):
         blob = column.blob
         at, end = column.number[rows], column.text_end[rows]
-        found[textual] = [hash(bytes(blob[at[index] : end[index]])) for index in textual.tolist()]
-    return found
+        numbers[textual] = [hash(bytes(blob[at[index] : end[index]])) for index in textual.tolist()]
+    return numbers
 
 
 def text_at(plane: Plane, column: StatColumn | None, row: int) -> str:
@@ -42,11 +46,11 @@ def text_at(plane: Plane, column: StatColumn | None, row: int) -> str:
 
 
 def integers(plane: Plane, column: StatColumn, default: int) -> Ints:
-    """A column of integers; those that a writer put down as text are read too."""
+    """A column of integers; integers written as text are read too."""
     values = np.where(column.present & (column.text_end == 0) & ~column.is_reference, column.number, default)
     for row in np.flatnonzero(column.present & ((column.text_end > 0) | column.is_reference)).tolist():
-        said = text_at(plane, column, row)
-        values[row] = int(said) if said.lstrip("-").isdecimal() and len(said) < 19 else default
+        text = text_at(plane, column, row)
+        values[row] = int(text) if text.lstrip("-").isdecimal() and len(text) < 19 else default
     return values
 
 
@@ -55,8 +59,79 @@ def text_column(plane: Plane, column: StatColumn | None) -> TextColumn | None:
     if column is None or not column.present.any():
         return None
     rows = np.flatnonzero(column.present)
-    which = distinct(keys(column, rows))[1]
-    first = examples(which)
-    found = np.full(len(column.present), ABSENT, np.int64)
-    found[rows] = which
-    return TextColumn([text_at(plane, column, row) for row in rows[first].tolist()], found)
+    which = distinct(_keys(column, rows))[1]
+    first = _examples(which)
+    index = np.full(len(column.present), ABSENT, np.int64)
+    index[rows] = which
+    return TextColumn([text_at(plane, column, row) for row in rows[first].tolist()], index)
+
+
+def ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops: OpNumbers) -> None:
+    """GPU and CPU: the event's own statistics name the op."""
+    correlation = columns.get("correlation_id")
+    if correlation is not None and correlation.present.any():
+        lane.correlation = integers(plane, correlation, ABSENT)
+    op, module, program = columns.get("hlo_op"), columns.get("hlo_module"), columns.get("program_id")
+    if op is None or not op.present.any():
+        return
+    if (execution := columns.get("run_id")) is not None:
+        lane.execution = integers(plane, execution, 0)
+    rows = np.flatnonzero(op.present)
+    which = distinct(_keys(op, rows))[1]
+    for column in (module, program):
+        if column is not None:
+            different, more = distinct(_keys(column, rows))
+            which = distinct(which * len(different) + more)[1]
+    first = _examples(which)
+    numbers = np.empty(len(first), np.int64)
+    for index, example in enumerate(rows[first].tolist()):
+        name = text_at(plane, op, example)
+        if not name:
+            numbers[index] = NO_OP
+            continue
+        identity = text_at(plane, program, example)
+        numbers[index] = ops.number(
+            Op(
+                module=text_at(plane, module, example),
+                program=int(identity) & PROGRAM_MASK if identity.lstrip("-").isdecimal() else None,
+                name=name,
+            )
+        )
+    lane.op_of[rows] = numbers[which]
+
+
+def use_own_clock(plane: Plane, events: Events, lane: Lane) -> None:
+    """TPU: the times by the device's own clock; the event's times are converted to the host's clock, which drifts.
+
+    The lane is moved as a whole, so that it stands beside the host's lanes and its intervals still nest.
+    """
+    columns = events.stats(plane.stat_ids("device_duration_ps", "device_offset_ps"))
+    duration, offset = columns.get("device_duration_ps"), columns.get("device_offset_ps")
+    if duration is None or offset is None or not (duration.present & offset.present).all():
+        return
+    shift = int(np.median(lane.starts - offset.number))
+    lane.starts, lane.durations = offset.number + shift, duration.number
+
+
+def ops_of_metadata(plane: Plane, events: Events, lane: Lane, modules: dict[int, str], ops: OpNumbers) -> None:
+    """TPU: the event's metadata names the op, its program, and what it costs."""
+    ids, which = distinct(events.metadata_ids)
+    numbers: NDArray[np.int64] = np.full(len(ids), NO_OP, np.int64)
+    for index, key in enumerate(ids.tolist()):
+        metadata = plane.event_metadata.get(key)
+        program = metadata.stats.get("program_id") if metadata is not None else None
+        if metadata is None or not isinstance(program, int):
+            continue
+        identity = program & PROGRAM_MASK
+        name = (
+            _instruction(metadata.name)
+            if lane.kind == "async"
+            else metadata.display_name or _instruction(metadata.name)
+        )
+        numbers[index] = ops.number(Op(module=modules.get(identity, ""), program=identity, name=name))
+    lane.op_of[:] = numbers[which]
+
+
+def _instruction(line: str) -> str:
+    """The name in a line of HLO: `copy-start.2` of `%copy-start.2 = (...) copy-start(...)`."""
+    return line.lstrip("%").split(" ", 1)[0]

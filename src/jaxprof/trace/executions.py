@@ -1,25 +1,32 @@
 """When programs ran on a device: each execution of each program as one interval.
 
-TPU and some GPU profiles have a line `XLA Modules` that says so. On CPU the ops of one execution share a `run_id`. On
-other GPU profiles a new execution begins where the op with which a program begins comes again.
+TPU and some GPU profiles have a line `XLA Modules` that lists them. On CPU the ops of one execution share a `run_id`. A
+GPU kernel's correlation id names its launch on the host, which lies within the call that executed the program. Where
+none of that is known, an execution ends where the ops that each execution has once come again.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
+from jaxprof.trace.intervals import distinct
 from jaxprof.trace.lanes import MODULE
-from jaxprof.trace.model import NO_OP, PROGRAM_MASK, Ints, Lane, Trace
+from jaxprof.trace.model import ABSENT, NO_OP, PROGRAM_MASK, Ints, Lane, Trace
 
 Program = tuple[str, int | None]
 """A module's name and its program id."""
+_CALL: Final = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
+"""The names that JAX's runtimes give to the host call that executes a program."""
+_NOWHERE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """Of one program on one device, in order of their start. Picoseconds."""
+    """The executions of one program on one device, in order of their start. Picoseconds."""
 
     program: Program
     starts: Ints
@@ -28,13 +35,13 @@ class Executions:
 
 def executions_on(trace: Trace, device: str) -> list[Executions]:
     """All executions on a device, by program; the program that took the longest first."""
-    named = [lane for lane in trace.lanes if lane.device == device and lane.kind == "modules"]
+    named = [lane for lane in trace.on_device(device) if lane.kind == "modules"]
     if named:
-        found = _of_module_lanes(named)
+        executions = _of_module_lanes(named)
     else:
         lanes = [lane for lane in trace.op_lanes() if lane.device == device]
-        found = _of_ops(trace, lanes)
-    return sorted(found, key=lambda one: -int((one.ends - one.starts).sum()))
+        executions = _of_ops(trace, lanes)
+    return sorted(executions, key=lambda program: -int((program.ends - program.starts).sum()))
 
 
 def _of_module_lanes(lanes: list[Lane]) -> list[Executions]:
@@ -69,17 +76,21 @@ def _of_ops(trace: Trace, lanes: list[Lane]) -> list[Executions]:
     runs = np.concatenate(
         [lane.execution if lane.execution is not None else np.zeros(len(lane), np.int64) for lane in lanes]
     )[there]
-    found = []
+    if runs.any():
+        calls = runs
+    elif any(lane.kind == "stream" for lane in lanes):
+        calls = _calls_of_kernels(trace, lanes)[there]
+    else:
+        calls = np.full(len(op), _NOWHERE, np.int64)
+    executions = []
     for name, number in numbers.items():
         rows = np.flatnonzero(program == number)
         if not len(rows):
             continue
-        if runs[rows].any():
-            group = np.unique(runs[rows], return_inverse=True)[1].astype(np.int64)
-        else:
-            group = _by_first_op(op[rows], start[rows])
-        found.append(_grouped(name, group, start[rows], end[rows]))
-    return found
+        own_calls = calls[rows] if runs.any() else _filled(calls[rows], start[rows])
+        group = _by_repetition(op[rows], start[rows], end[rows]) if own_calls is None else distinct(own_calls)[1]
+        executions.append(_grouped(name, group, start[rows], end[rows]))
+    return executions
 
 
 def _grouped(program: Program, group: Ints, start: Ints, end: Ints) -> Executions:
@@ -92,13 +103,113 @@ def _grouped(program: Program, group: Ints, start: Ints, end: Ints) -> Execution
     return Executions(program, first[order], last[order])
 
 
-def _by_first_op(op: Ints, start: Ints) -> Ints:
-    """Executions told by the op that begins them; all one where that op also runs inside a loop."""
+# -- by the call on the host -------------------------------------------------------------------------------------------
+
+
+def _calls_of_kernels(trace: Trace, lanes: list[Lane]) -> Ints:
+    """For each kernel of these lanes the number of the host call that launched it, `_NOWHERE` where it is unknown."""
+    nothing = np.zeros(0, np.int64)
+    host = lanes[0].device.rpartition("/")[0]
+    launches = [
+        (lane.correlation, lane.starts, np.full(len(lane), lane.thread, np.int64))
+        for lane in trace.launches
+        if lane.correlation is not None and lane.device.rpartition("/")[0] == host
+    ]
+    columns = [np.concatenate([nothing, *part]) for part in zip(*launches, strict=True)] or [nothing] * 3
+    correlated = columns[0] != ABSENT
+    correlation, start, thread = (column[correlated] for column in columns)
+    count = sum(len(lane) for lane in lanes)
+    if not len(correlation):
+        return np.full(count, _NOWHERE, np.int64)
+    call = _calls_around(trace, host, start, thread)
+    order = np.argsort(correlation, kind="stable")
+    correlation, call = correlation[order], call[order]
+    wanted = np.concatenate(
+        [np.full(len(lane), ABSENT, np.int64) if lane.correlation is None else lane.correlation for lane in lanes]
+    )
+    at = np.minimum(np.searchsorted(correlation, wanted), len(correlation) - 1)
+    return np.where((wanted != ABSENT) & (correlation[at] == wanted), call[at], _NOWHERE)
+
+
+def _calls_around(trace: Trace, host: str, moments: Ints, threads: Ints) -> Ints:
+    """The number of the call that each moment lies in: a call of its own thread, or the only call that there is."""
+    call_of = np.full(len(moments), _NOWHERE, np.int64)
+    certain = np.zeros(len(moments), np.bool_)
+    several = np.zeros(len(moments), np.bool_)
+    number = 0
+    for lane in trace.lanes:
+        if lane.kind != "host" or lane.device.rpartition("/")[0] != host:
+            continue
+        calls = np.array([bool(_CALL.search(name)) for name in lane.names], np.bool_)[lane.name_of]
+        if not calls.any():
+            continue
+        starts, ends = lane.starts[calls], lane.ends[calls]
+        order = np.lexsort((-ends, starts))
+        starts, ends = starts[order], ends[order]
+        outermost = np.concatenate([[True], starts[1:] >= np.maximum.accumulate(ends)[:-1]])
+        starts, ends = starts[outermost], ends[outermost]
+        at = np.maximum(np.searchsorted(starts, moments, side="right") - 1, 0)
+        inside = (starts[at] <= moments) & (moments <= ends[at])
+        own = inside & (threads == lane.thread) & (lane.thread != 0)
+        several |= inside & (call_of != _NOWHERE) & ~own & ~certain
+        take = own | (inside & ~certain)
+        call_of[take] = number + at[take]
+        certain |= own
+        number += len(starts)
+    call_of[several & ~certain] = _NOWHERE
+    return call_of
+
+
+def _filled(calls: Ints, starts: Ints) -> Ints | None:
+    """The calls of a program's kernels, an unknown one taken from the kernel before; None where a tenth or more are
+    unknown."""
+    unknown = calls == _NOWHERE
+    if np.count_nonzero(unknown) * 10 >= len(calls):
+        return None
+    if not unknown.any():
+        return calls
+    order = np.argsort(starts, kind="stable")
+    latest = np.where(unknown[order], 0, np.arange(len(order)))
+    latest = np.maximum(np.maximum.accumulate(latest), int(np.argmin(unknown[order])))
+    filled = np.empty_like(calls)
+    filled[order] = calls[order][latest]
+    return filled
+
+
+# -- by what comes again -----------------------------------------------------------------------------------------------
+
+
+def _by_repetition(op: Ints, start: Ints, end: Ints) -> Ints:
+    """Executions, separated by the ops that each of them has once.
+
+    The number of executions is how often most ops outside loops ran: the least of the counts that several ops share. A
+    kernel that lost its name changes the count of one op only. Between the last such op of an execution and the first
+    of the next one, the longest pause is the border.
+    """
     order = np.argsort(start, kind="stable")
-    begins = op[order] == op[order[0]]
-    counts = np.bincount(op)
-    if counts[op[order[0]]] > counts[counts > 0].min():
+    sequence = op[order]
+    ops, counts = np.unique(sequence, return_counts=True)
+    times, sharing = np.unique(counts, return_counts=True)
+    shared = times[sharing > 1]
+    executions = int(shared[0]) if len(shared) else int(times[0])
+    if executions < 2:
         return np.zeros(len(op), np.int64)
-    found = np.empty(len(op), np.int64)
-    found[order] = np.cumsum(begins) - 1
-    return found
+    once = np.isin(sequence, ops[counts == executions])
+    # The n-th time of each of these ops is in the n-th execution.
+    nth = np.zeros(len(sequence), np.int64)
+    places = np.flatnonzero(once)
+    by_op = places[np.argsort(sequence[places], kind="stable")]
+    nth[by_op] = np.tile(np.arange(executions), len(by_op) // executions)
+    first = np.full(executions, len(sequence))
+    last = np.zeros(executions, np.int64)
+    np.minimum.at(first, nth[places], places)
+    np.maximum.at(last, nth[places], places)
+    if (first[1:] <= last[:-1]).any():
+        return np.zeros(len(op), np.int64)  # the executions overlap: their borders are unknown
+    begin, reached = start[order], np.maximum.accumulate(end[order])
+    borders = np.zeros(len(sequence), np.int64)
+    for low, high in zip((last[:-1] + 1).tolist(), (first[1:] + 1).tolist(), strict=True):
+        borders[low + int(np.argmax(begin[low:high] - reached[low - 1 : high - 1]))] = 1
+    numbers = np.empty(len(op), np.int64)
+    numbers[order] = np.cumsum(borders)
+    return numbers

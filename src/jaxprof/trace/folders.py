@@ -1,6 +1,7 @@
 """Which recordings a path holds: one file, or a log folder with several runs and hosts. Standard library only.
 
-JAX writes `plugins/profile/<run>/<host>.xplane.pb` below the folder that it was given, and `.trace.json.gz` beside it.
+JAX writes `plugins/profile/<run>/<host>.xplane.pb` below the folder that it is told to write to, and `.trace.json.gz`
+beside it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.errors import FileRefusedError, UsageError, missing_file
 
 _PROFILES: Final = "plugins/profile"
-_XPLANE: Final = (".xplane.pb", ".xplane.pb.gz")
-_CHROME: Final = (".trace.json.gz", ".trace.json")
+XPLANE_ENDINGS: Final = (".xplane.pb", ".xplane.pb.gz")
+CHROME_ENDINGS: Final = (".trace.json.gz", ".trace.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,30 +40,30 @@ def runs_at(path: Path) -> list[ProfileRun]:
     Raises FileRefusedError where there is none.
     """
     if not path.exists():
-        raise FileRefusedError(f"there is no file {path}")
+        raise missing_file(path)
     if not path.is_dir():
         return [ProfileRun(path.name, (HostFile(_host(path), path),))]
     folders = [path]
     for base in (path / _PROFILES, path / "profile", path):
         if base.is_dir():
             folders += sorted(child for child in base.iterdir() if child.is_dir())
-    found: dict[Path, ProfileRun] = {}
+    by_folder: dict[Path, ProfileRun] = {}
     for folder in folders:
-        if folder.resolve() not in found and (hosts := _hosts_in(folder)):
-            found[folder.resolve()] = ProfileRun(folder.name, hosts)
-    if not found:
+        if folder.resolve() not in by_folder and (hosts := _hosts_in(folder)):
+            by_folder[folder.resolve()] = ProfileRun(folder.name, hosts)
+    if not by_folder:
         raise FileRefusedError(
             f"{path} is a directory without a profile",
-            "A folder that jax.profiler wrote to has plugins/profile/<run>/<host>.xplane.pb in it.",
+            "A folder that jax.profiler wrote to holds plugins/profile/<run>/<host>.xplane.pb.",
         )
-    return sorted(found.values(), key=lambda run: run.name, reverse=True)
+    return sorted(by_folder.values(), key=lambda run: run.name, reverse=True)
 
 
 def _hosts_in(folder: Path) -> tuple[HostFile, ...]:
-    """The profiles of a folder: xplanes, and a Chrome trace only of a host without one."""
+    """The profiles of a folder: xplanes, and a Chrome trace only for a host without an xplane."""
     files = sorted(child for child in folder.iterdir() if child.is_file())
     hosts: dict[str, Path] = {}
-    for endings in (_XPLANE, _CHROME):
+    for endings in (XPLANE_ENDINGS, CHROME_ENDINGS):
         for file in files:
             if file.name.endswith(endings) and not file.name.startswith("perfetto_trace"):
                 hosts.setdefault(_host(file), file)
@@ -70,28 +71,28 @@ def _hosts_in(folder: Path) -> tuple[HostFile, ...]:
 
 
 def _host(path: Path) -> str:
-    for ending in (*_XPLANE, *_CHROME):
+    for ending in (*XPLANE_ENDINGS, *CHROME_ENDINGS):
         if path.name.endswith(ending):
             return path.name.removesuffix(ending)
     return path.name
 
 
 def choose(path: Path, run: str = "", hosts: Sequence[str] = ()) -> ProfileRun:
-    """The recording called `run` (by default the newest), with those of its hosts (by default all).
+    """The recording called `run` (by default the newest), with the hosts in `hosts` (by default all).
 
-    Raises UsageError that names what there is, and FileRefusedError where there is nothing.
+    Raises UsageError, which names what there is, and FileRefusedError where there is nothing.
     """
-    found = runs_at(path)
-    chosen = found[0]
+    runs = runs_at(path)
+    chosen = runs[0]
     if run:
-        named = [one for one in found if one.name == run]
+        named = [item for item in runs if item.name == run]
         if not named:
-            raise UsageError(f"{path} has no run {run!r}", f"It has {', '.join(one.name for one in found[:10])}.")
+            raise UsageError(f"{path} has no run {run!r}", f"It has {', '.join(item.name for item in runs[:10])}.")
         chosen = named[0]
     if not hosts:
         return chosen
-    known = {one.host: one for one in chosen.hosts}
-    missing = [host for host in hosts if host not in known]
+    by_name = {item.host: item for item in chosen.hosts}
+    missing = [host for host in hosts if host not in by_name]
     if missing:
-        raise UsageError(f"run {chosen.name} has no host {missing[0]!r}", f"It has {', '.join(list(known)[:10])}.")
-    return ProfileRun(chosen.name, tuple(known[host] for host in hosts))
+        raise UsageError(f"run {chosen.name} has no host {missing[0]!r}", f"It has {', '.join(list(by_name)[:10])}.")
+    return ProfileRun(chosen.name, tuple(by_name[host] for host in hosts))

@@ -1,17 +1,20 @@
-"""Somebody's profile as the runs of a session: one for the whole, and one for each program that ran.
+"""A profile from elsewhere as the runs of a session: one for the whole, and one for each program that ran.
 
-The run of the whole has the capture, the steps, the timeline, the trust, and the times of what belongs to no program of
-its own. A program's run has its HLO and the times of its ops, so that every view of a measured run serves it as well.
+The run of the whole has the capture, the steps, the timeline, the trust, and the times of what belongs to no program's
+run. A program's run has its HLO and the times of its ops, so that every view of a measured run works on it as well.
 Runs that are made here are named `program:N`; the client gives them their ids.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from jaxprof.errors import JaxprofError
 from jaxprof.events import (
     CaptureTaken,
     EnvironmentRead,
@@ -20,26 +23,33 @@ from jaxprof.events import (
     ProgressMade,
     RunFinished,
     RunPlanned,
+    RunSpec,
+    StepsMeasured,
     TextRecorded,
     WarningRaised,
 )
+from jaxprof.hlo.read.proto import text as hlo_text
+from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import executions_on
-from jaxprof.trace.folders import choose
-from jaxprof.trace.model import Trace
+from jaxprof.trace.folders import HostFile, choose
+from jaxprof.trace.model import Op, ProgramText, Trace
 from jaxprof.trace.ops import OpTime, op_times
-from jaxprof.trace.programs import Program, program_of, text_of
 from jaxprof.trace.sources import read_chosen
-from jaxprof.trace.summary import events_of, kernel_rows
+from jaxprof.trace.summary import TIMELINE, VIEWS, events_of, kernel_rows
+from jaxprof.units import bytes_
 
 KIND: Final = "imported"
 VARIANT: Final = "profile"
+SECONDS_BETWEEN_WORDS: Final = 0.1
+_WITH_HLO: Final = {"kernels", "memory", TIMELINE}
+"""Views that need the HLO of the programs."""
 PROGRAMS_KEPT: Final = 64
 """Programs that get a run of their own, the longest first; a session of eager ops can have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """A program that ran, with the rows that are its own."""
+    """A program that ran, with its own rows."""
 
     name: Program
     rows: list[OpTime]
@@ -61,55 +71,101 @@ def import_profile(
     *,
     profile_run: str = "",
     hosts: Sequence[str] = (),
+    views: Collection[str] = (),
 ) -> None:
-    """Reads what was chosen at `path` and emits it as runs; that of the whole has the id `run`, and is not ended here.
+    """Reads what was chosen at `path` and emits it as runs; the run of the whole has the id `run`, and is not ended
+    here.
 
-    `check` is called now and then, and raises where the work must stop. Raises FileRefusedError and UsageError.
+    `views`, some of `summary.VIEWS`, selects what is derived: by default all. `check` is called now and then, and
+    raises where the work must stop. Raises FileRefusedError and UsageError.
     """
+    wanted = frozenset(views or VIEWS)
+    progress = _Progress(emit, check)
     chosen = choose(path, profile_run, hosts)
-    emit(ProgressMade(fraction=0.0, note=f"reading {', '.join(one.path.name for one in chosen.hosts[:3])}"))
-    trace = read_chosen(chosen, check)
-    check()
-    emit(ProgressMade(fraction=0.4, note=f"{trace.events} events: adding up"))
+    named = ", ".join(host.path.name for host in chosen.hosts[:3])
+    progress.stage(f"reading {named}", 0.0, 0.3, size=_size(chosen.hosts))
+    trace = read_chosen(chosen, progress.advance)
+    if wanted & {"steps", "trust", "compile", TIMELINE}:
+        progress.stage(f"{len(trace.ready)} device lanes; reading the host's threads", 0.3, 0.5)
+        trace.read_rest(progress.advance)
+    ops, devices = len(trace.ops), len({lane.device for lane in trace.op_lanes()})
+    progress.stage(f"{ops} ops on {devices} device{'s' * (devices != 1)}: adding up", 0.5, 0.6)
     table = op_times(trace)
     programs = _programs(table)
     own, rest = programs[:PROGRAMS_KEPT], programs[PROGRAMS_KEPT:]
     emit(_plan(run, chosen.name, table))
     emit(_environment(trace))
-    check()
     rows = [row for program in rest for row in program.rows]
-    for event in events_of(trace, KIND, path=str(path), table=rows):
+    for event in events_of(trace, KIND, path=str(path), table=rows, views=wanted):
         check()
         emit(replace(event, run=run))
+        if isinstance(event, StepsMeasured):
+            progress.stage(f"{len(event.steps)} steps, {trace.read} events: the timeline", 0.6, 0.7)
     if rest:
         emit(
             WarningRaised(
                 code="many_programs",
                 message=f"{len(programs)} programs ran: the {PROGRAMS_KEPT} longest have a run of their own here",
-                advice="The times of the others stand with the whole profile.",
+                advice="The times of the others are shown with the whole profile.",
             )
         )
     for number, program in enumerate(own):
-        check()
-        emit(ProgressMade(fraction=0.6 + 0.4 * number / len(own), note=f"the HLO of {program.name[0]}"))
-        _emit_program(trace, program, f"program:{number + 1}", str(path), emit)
+        words = f"the HLO of {program.name[0] or 'a program without a name'}, {number + 1} of {len(own)} programs"
+        progress.stage(words, 0.7 + 0.3 * number / len(own), 1.0)
+        _emit_program(trace, program, f"program:{number + 1}", str(path), emit, with_hlo=bool(wanted & _WITH_HLO))
+
+
+class _Progress:
+    """The current work and its progress, reported no more often than a person can read."""
+
+    def __init__(self, emit: Callable[[Event], None], check: Callable[[], None]) -> None:
+        self._emit, self._check = emit, check
+        self._note, self._begin, self._end, self._size = "", 0.0, 1.0, 0
+        self._told = 0.0
+
+    def stage(self, note: str, begin: float, end: float, *, size: int = 0) -> None:
+        """Begins a part of the work, which covers the whole from one share to another; `size` is its bytes, if any."""
+        self._note, self._begin, self._end, self._size = note, begin, end, size
+        self._tell(0.0)
+
+    def advance(self, share: float) -> None:
+        """Reports this share of the part as done."""
+        self._check()
+        if time.monotonic() - self._told >= SECONDS_BETWEEN_WORDS:
+            self._tell(share)
+
+    def _tell(self, share: float) -> None:
+        self._check()
+        self._told = time.monotonic()
+        read = f": {bytes_(round(share * self._size))} of {bytes_(self._size)}" if self._size else ""
+        self._emit(ProgressMade(fraction=self._begin + (self._end - self._begin) * share, note=f"{self._note}{read}"))
+
+
+def _size(hosts: Sequence[HostFile]) -> int:
+    total = 0
+    for host in hosts:
+        with suppress(OSError):
+            total += host.path.stat().st_size
+    return total
 
 
 def _programs(table: list[OpTime]) -> list[_Program]:
     groups: dict[Program, list[OpTime]] = {}
     for row in table:
         groups.setdefault(program_of(row.op), []).append(row)
-    return sorted((_Program(name, rows) for name, rows in groups.items()), key=lambda one: -one.seconds)
+    return sorted((_Program(name, rows) for name, rows in groups.items()), key=lambda program: -program.seconds)
 
 
 def _plan(run: str, name: str, table: list[OpTime]) -> RunPlanned:
     """The run of the whole again, now that its devices are known."""
     return RunPlanned(
         run=run,
-        workload=name,
-        variant=VARIANT,
-        how=KIND,
-        device=_label(sorted({row.device for row in table})) or "no device",
+        spec=RunSpec(
+            workload=name,
+            variant=VARIANT,
+            how=KIND,
+            device=_label(sorted({row.device for row in table})) or "no device",
+        ),
     )
 
 
@@ -119,7 +175,7 @@ def _label(devices: list[str]) -> str:
 
 
 def _environment(trace: Trace) -> EnvironmentRead:
-    """What the profile says of the process and the devices that it was recorded in."""
+    """What the profile says about the process and the devices that it was recorded in."""
     return EnvironmentRead(
         python="",
         numpy="",
@@ -139,36 +195,44 @@ _FACTS: Final = {
     "memory_size": "memory_limit_bytes",
     "memory_bandwidth": "memory_bytes_per_second",
 }
-"""The profiler's names of what is worth keeping of a device, and ours."""
+"""The profiler's names of the device properties that are kept, and ours."""
 
 
 def _facts(facts: dict[str, int | float | str]) -> dict[str, Any]:
-    found: dict[str, Any] = {ours: facts[theirs] for theirs, ours in _FACTS.items() if facts.get(theirs)}
+    kept: dict[str, Any] = {ours: facts[theirs] for theirs, ours in _FACTS.items() if facts.get(theirs)}
     if isinstance(clock := facts.get("clock_rate"), int) and clock > 0:
-        found["clock_hertz"] = clock * 1000
+        kept["clock_hertz"] = clock * 1000
     if isinstance(peak := facts.get("peak_teraflops_per_second"), float) and peak > 0:
-        found["flops_per_second"] = peak * 1e12
+        kept["flops_per_second"] = peak * 1e12
     if isinstance(peak := facts.get("peak_hbm_bw_gigabytes_per_second"), float) and peak > 0:
-        found["memory_bytes_per_second"] = peak * 1e9
-    return found
+        kept["memory_bytes_per_second"] = peak * 1e9
+    return kept
 
 
-def _emit_program(trace: Trace, program: _Program, run: str, path: str, emit: Callable[[Event], None]) -> None:
+def _emit_program(
+    trace: Trace, program: _Program, run: str, path: str, emit: Callable[[Event], None], *, with_hlo: bool
+) -> None:
     module, identity = program.name
     emit(
         RunPlanned(
             run=run,
-            workload=module or "program without a name",
-            variant=VARIANT,
-            how=KIND,
-            device=_label(program.devices),
-            parameters={} if identity is None else {"program": str(identity)},
+            spec=RunSpec(
+                workload=module or "program without a name",
+                variant=VARIANT,
+                how=KIND,
+                device=_label(program.devices),
+                parameters={} if identity is None else {"program": str(identity)},
+            ),
         )
     )
-    text, problem = text_of(trace, program.name)
+    text, problem = text_of(trace, program.name) if with_hlo else (None, "")
     if text is not None:
         emit(TextRecorded(run=run, name="hlo", text=text))
-    else:
+        module_text = proto_of(trace, program.name)
+        buffers = buffers_in(module_text.proto, text) if module_text is not None and module_text.proto else None
+        if buffers is not None:
+            emit(replace(buffers, run=run))
+    elif with_hlo:
         emit(WarningRaised(run=run, code="no_hlo", message=f"the kernels of {module} have times only: {problem}"))
     calls = _calls(trace, program)
     emit(CaptureTaken(run=run, kind=KIND, platform=trace.platform, calls=calls, path=path))
@@ -178,7 +242,42 @@ def _emit_program(trace: Trace, program: _Program, run: str, path: str, emit: Ca
 
 def _calls(trace: Trace, program: _Program) -> int | None:
     """Executions of the program on the first of its devices; None where they cannot be told apart."""
-    for one in executions_on(trace, program.devices[0]):
-        if one.program == program.name or (one.program[1] is not None and one.program[1] == program.name[1]):
-            return len(one.starts)
+    for executed in executions_on(trace, program.devices[0]):
+        if executed.program == program.name or (
+            executed.program[1] is not None and executed.program[1] == program.name[1]
+        ):
+            return len(executed.starts)
     return None
+
+
+Program = tuple[str, int | None]
+"""A module's name and its program id."""
+
+
+def program_of(op: Op) -> Program:
+    """Which program an op belongs to."""
+    return (op.module, op.program)
+
+
+def proto_of(trace: Trace, program: Program) -> ProgramText | None:
+    """The HLO of a program: by its id, or where the profile has no id, by a name that only one module has."""
+    name, identity = program
+    if identity is not None:
+        of_identity = [text for text in trace.programs if text.program == identity]
+        if of_identity:
+            return of_identity[0]
+    named = [text for text in trace.programs if text.name == name]
+    return named[0] if len(named) == 1 else None
+
+
+def text_of(trace: Trace, program: Program) -> tuple[str | None, str]:
+    """The HLO text of a program, or why there is none."""
+    held = proto_of(trace, program)
+    if held is None:
+        return None, "the profile does not hold its HLO"
+    if held.text:
+        return held.text, ""
+    try:
+        return hlo_text(held.proto), ""
+    except (JaxprofError, RecursionError) as error:
+        return None, f"its HLO cannot be read: {error}"

@@ -1,18 +1,23 @@
-"""Arithmetic of time intervals in bulk: unions, self times, medians, each over groups. Integers of picoseconds."""
+"""Arithmetic of time intervals in bulk, in integer picoseconds: unions, self times and medians over groups, and what a
+set of intervals covers in many windows at once."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
-_MOST = 1 << 62
+from jaxprof.trace.model import Ints
+
+MOST = 1 << 62
+"""Sums of times stay below it."""
 
 
 def self_times(starts: Ints, durations: Ints) -> Ints:
-    """Of intervals on one thread, which nest (or follow each other): each one's time without those inside it.
+    """The self time of each interval on one thread, where intervals nest or follow each other.
 
-    Of an interval that reaches out of the one that it began in, the part within it counts. Never below 0.
+    Where an interval reaches out of the one that it began in, the part within counts. Never below 0.
     """
     order = nesting_order(starts, durations)
     begin, length = starts[order], durations[order]
@@ -20,17 +25,18 @@ def self_times(starts: Ints, durations: Ints) -> Ints:
     own = length.copy()
     containers = np.flatnonzero(begin[1:] < end[:-1])
     last = np.searchsorted(begin, end, side="left")
-    for index in containers[::-1].tolist():  # the innermost first: what lies inside has its own time already
+    for index in containers[::-1].tolist():  # the innermost first: the intervals inside already have their self time
         within = slice(index + 1, int(last[index]))
         inside = int(own[within].sum()) - max(0, int(end[within].max()) - int(end[index]))
         own[index] = max(0, int(length[index]) - inside)
-    found = np.empty_like(own)
-    found[order] = own
-    return found
+    in_given_order = np.empty_like(own)
+    in_given_order[order] = own
+    return in_given_order
 
 
 def nesting_order(starts: Ints, durations: Ints) -> Ints:
-    """By start, the longer first: each interval comes before those inside it. Cheap where that is so already."""
+    """Sorts by start, the longer first: each interval comes before those inside it. Cheap where they are sorted
+    already."""
     step = np.diff(starts)
     if ((step > 0) | ((step == 0) & (durations[1:] <= durations[:-1]))).all():
         return np.arange(len(starts))
@@ -46,20 +52,20 @@ def distinct(values: Ints) -> tuple[Ints, Ints]:
         return values, values
     low, high = int(values.min()), int(values.max())
     if high - low > 4 * len(values) + 65536:
-        found, which = np.unique(values, return_inverse=True)
-        return found, which.astype(np.int64)
+        different, which = np.unique(values, return_inverse=True)
+        return different, which.astype(np.int64)
     table = np.zeros(high - low + 1, np.int64)
     table[values - low] = 1
-    found = np.flatnonzero(table) + low
-    return found, (np.cumsum(table) - 1)[values - low]
+    different = np.flatnonzero(table) + low
+    return different, (np.cumsum(table) - 1)[values - low]
 
 
-def _by_group(groups: Ints, values: Ints, count: int) -> Ints:
+def by_group(groups: Ints, values: Ints, count: int) -> Ints:
     """The order by group, within a group by value."""
     if count >= 1 << 16:
         return np.lexsort((values, groups))
     first = np.arange(len(values)) if (np.diff(values) >= 0).all() else np.argsort(values, kind="stable")
-    # Of 16-bit numbers the stable sort is a radix sort.
+    # For 16-bit numbers the stable sort is a radix sort.
     return first[np.argsort(groups[first].astype(np.uint16), kind="stable")]
 
 
@@ -68,14 +74,14 @@ def union_by_group(groups: Ints, starts: Ints, durations: Ints, count: int) -> I
     total = np.zeros(count, np.int64)
     if not len(groups):
         return total
-    order = _by_group(groups, starts, count)
+    order = by_group(groups, starts, count)
     group, begin = groups[order], starts[order]
     end = begin + durations[order]
     origin = begin.min()
     span = int(end.max() - origin) + 1
-    if span * (int(count) + 1) >= _MOST:
+    if span * (int(count) + 1) >= MOST:
         return _union_one_by_one(group, begin, end, count)
-    # Groups are laid one behind the other on one axis, so that one running maximum serves all of them.
+    # Groups are laid one after the other on one axis, so that one running maximum serves all of them.
     shift = _ranks(group) * span - origin
     reached = np.maximum.accumulate(end + shift)
     before = np.empty_like(reached)
@@ -86,7 +92,7 @@ def union_by_group(groups: Ints, starts: Ints, durations: Ints, count: int) -> I
 
 
 def _union_one_by_one(group: Ints, begin: Ints, end: Ints, count: int) -> Ints:
-    """Where all groups behind each other would not fit into 64 bits: one group after the other."""
+    """One group at a time, where all groups on one axis would not fit into 64 bits."""
     total = np.zeros(count, np.int64)
     borders = np.searchsorted(group, np.arange(count + 1))
     for number in np.unique(group).tolist():
@@ -112,7 +118,7 @@ def _ranks(sorted_groups: Ints) -> Ints:
 
 def medians_by_group(groups: Ints, values: Ints, count: int) -> tuple[NDArray[np.float64], Ints, Ints]:
     """Median, least and greatest value of each group; NaN and 0 for an empty one."""
-    order = _by_group(groups, values, count)
+    order = by_group(groups, values, count)
     group, value = groups[order], values[order]
     numbers = np.bincount(group, minlength=count)
     first = np.concatenate([[0], np.cumsum(numbers)[:-1]]).astype(np.int64)
@@ -128,7 +134,7 @@ def medians_by_group(groups: Ints, values: Ints, count: int) -> tuple[NDArray[np
 
 
 def gaps(starts: Ints, durations: Ints) -> tuple[Ints, Ints]:
-    """Where nothing went on between the first start and the last end: starts and durations of those gaps."""
+    """Starts and durations of the gaps between the first start and the last end."""
     if len(starts) < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     order = np.argsort(starts, kind="stable")
@@ -137,3 +143,64 @@ def gaps(starts: Ints, durations: Ints) -> tuple[Ints, Ints]:
     free = begin[1:] - reached[:-1]
     there = free > 0
     return reached[:-1][there], free[there]
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Disjoint intervals in order; one search finds what they cover up to any moment."""
+
+    starts: Ints
+    ends: Ints
+
+    @staticmethod
+    def of(starts: Ints, ends: Ints) -> Coverage:
+        """The union of these intervals; empty ones are left out."""
+        there = ends > starts
+        begin, end = starts[there], ends[there]
+        if not len(begin):
+            return Coverage(begin, end)
+        order = np.argsort(begin, kind="stable")
+        begin, end = begin[order], np.maximum.accumulate(end[order])
+        new = np.concatenate([[True], begin[1:] > end[:-1]])
+        last = np.concatenate([np.flatnonzero(new)[1:] - 1, [len(begin) - 1]])
+        return Coverage(begin[new], end[last])
+
+    def __or__(self, other: Coverage) -> Coverage:
+        return Coverage.of(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
+
+    @property
+    def total(self) -> int:
+        """How much is covered."""
+        return int((self.ends - self.starts).sum())
+
+    def within(self, starts: Ints, ends: Ints) -> Ints:
+        """How much of each window from `starts` to `ends` is covered."""
+        return self._until(ends) - self._until(starts)
+
+    def holding(self, starts: Ints, ends: Ints) -> NDArray[np.bool_]:
+        """Which of these windows are covered completely."""
+        if not len(self.starts):
+            return np.zeros(len(starts), np.bool_)
+        index = np.maximum(np.searchsorted(self.starts, starts, side="right") - 1, 0)
+        held: NDArray[np.bool_] = (self.starts[index] <= starts) & (ends <= self.ends[index])
+        return held
+
+    def _until(self, moments: Ints) -> Ints:
+        if not len(self.starts):
+            return np.zeros(len(moments), np.int64)
+        whole = np.concatenate([[0], np.cumsum(self.ends - self.starts)])
+        index = np.searchsorted(self.starts, moments, side="right")
+        previous = np.maximum(index - 1, 0)
+        inside = np.clip(moments - self.starts[previous], 0, self.ends[previous] - self.starts[previous])
+        covered: Ints = np.where(index > 0, whole[previous] + inside, 0)
+        return covered
+
+
+def holds_others(starts: Ints, durations: Ints) -> NDArray[np.bool_]:
+    """Which intervals of one thread hold another one (a while loop holds the ops of its body)."""
+    order = nesting_order(starts, durations)
+    begin, length = starts[order], durations[order]
+    holding = np.zeros(len(starts), np.bool_)
+    if len(order) > 1:
+        holding[order[:-1]] = (begin[1:] < begin[:-1] + length[:-1]) & (length[1:] > 0)
+    return holding

@@ -1,4 +1,4 @@
-"""From an XSpace to lanes: rows of intervals on one clock, each naming the HLO op that it belongs to, if it does.
+"""From an XSpace to lanes: rows of intervals on one clock, each naming the HLO op that it belongs to, if any.
 
 Which lines are which differs by platform. CPU: host threads, whose events carry `hlo_op`. NVIDIA and AMD: the streams
 of `/device:GPU:N`; derived lines that repeat them, and the launches on host threads, are not counted again. TPU: the
@@ -14,10 +14,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.trace.columns import examples, integers, keys, text_at, text_column
+from jaxprof.trace.columns import integers, ops_of_events, ops_of_metadata, text_column, use_own_clock
+from jaxprof.trace.counters import COUNTER_LINE, allocated_bytes, sampled_counters
+from jaxprof.trace.events import Events
 from jaxprof.trace.intervals import distinct
-from jaxprof.trace.line import Line, StatColumn
-from jaxprof.trace.matching import match_kernels
+from jaxprof.trace.launch import match_kernels
+from jaxprof.trace.line import PlaneLine, readable_lines
 from jaxprof.trace.model import (
     ABSENT,
     LONGEST_PS,
@@ -26,11 +28,9 @@ from jaxprof.trace.model import (
     Ints,
     Kind,
     Lane,
-    Op,
     OpNumbers,
     ProgramText,
     Trace,
-    sound,
 )
 from jaxprof.trace.varints import VARINT, TruncatedError, fields, padded, varint
 from jaxprof.trace.xspace import Plane, Space
@@ -54,12 +54,20 @@ _DAMAGE = (TruncatedError, IndexError, ValueError, OverflowError)
 """What reading a damaged message raises."""
 
 
-def lanes_of(space: Space) -> Trace:
-    """The lanes of a space, on one clock. What cannot be read of it is named in `problems`."""
+def lanes_of(space: Space, advance: Callable[[float], None] = lambda share: None) -> Trace:
+    """The lanes of a space, on one clock. `problems` names what cannot be read.
+
+    `advance` is called with the share that is done, plane by plane, and may raise.
+    """
     trace = Trace(hosts=list(space.hosts), problems=space.problems)
     trace.errors, trace.warnings = list(space.errors), list(space.warnings)
-    lines = {id(plane): _readable_lines(plane, trace) for plane in space.planes}
-    stamps = [line.timestamp_ns for found in lines.values() for line in found if len(line)]
+    trace.lost_names = [plane.name for plane in space.planes if plane.lost_names]
+    done = _Done(2 * sum(plane.size for plane in space.planes), advance)  # once for its lines, once for their events
+    lines = {}
+    for plane in space.planes:
+        lines[id(plane)] = _readable_lines(plane, trace)
+        done.add(plane.size)
+    stamps = [line.timestamp_ns for of_plane in lines.values() for line in of_plane if line.has_events]
     trace.origin_ns = _origin(stamps)
     ops = OpNumbers()
     for plane in space.planes:
@@ -70,12 +78,31 @@ def lanes_of(space: Space) -> Trace:
             _guarded(trace, plane.name, _programs, plane, trace)
         elif plane.name == TASK_PLANE:
             _guarded(trace, plane.name, _recording, plane, trace)
+        if not _is_host(plane):
+            done.add(plane.size)
     for plane in space.planes:
-        if plane.name.startswith("/host:") and plane.name != METADATA_PLANE:
+        if _is_host(plane):
             _host_lanes(plane, lines[id(plane)], trace, ops)
+            done.add(plane.size)
     trace.ops = ops.list
     match_kernels(trace)
     return trace
+
+
+class _Done:
+    """How far the reading is."""
+
+    def __init__(self, whole: int, advance: Callable[[float], None]) -> None:
+        self._whole, self._advance, self._done = max(1, whole), advance, 0
+
+    def add(self, size: int) -> None:
+        """So many bytes more were read."""
+        self._done += size
+        self._advance(self._done / self._whole)
+
+
+def _is_host(plane: Plane) -> bool:
+    return plane.name.startswith("/host:") and plane.name != METADATA_PLANE
 
 
 def _origin(stamps: list[int]) -> int:
@@ -84,11 +111,17 @@ def _origin(stamps: list[int]) -> int:
     return min((stamp for stamp in stamps if abs(stamp - middle) < LONGEST_PS // 1000), default=0)
 
 
-def _readable_lines(plane: Plane, trace: Trace) -> list[Line]:
-    found, damaged = plane.readable_lines()
+def _readable_lines(plane: Plane, trace: Trace) -> list[PlaneLine]:
+    readable, damaged = readable_lines(plane)
     trace.problems += [f"{plane.name}: a line cannot be read: {problem}" for problem in damaged]
-    trace.events += sum(len(line) for line in found)
-    return found
+    return readable
+
+
+def _count(trace: Trace, line: PlaneLine) -> None:
+    """Notes a line that has now been read completely."""
+    trace.read += len(line)
+    if line.damage and not line.plane.cut:
+        trace.problems.append(f"{line.plane.name}: the rest of {line.name or 'a line'} cannot be read: {line.damage}")
 
 
 def _guarded(trace: Trace, where: str, read: Callable[..., None], *arguments: object) -> None:
@@ -99,17 +132,8 @@ def _guarded(trace: Trace, where: str, read: Callable[..., None], *arguments: ob
         trace.problems.append(f"{where} is damaged: {error}")
 
 
-def _add(trace: Trace, lane: Lane) -> None:
-    """Takes a lane in, without what cannot be a time."""
-    good, dropped = sound(lane)
-    if dropped:
-        trace.problems.append(f"{lane.device} {lane.name}: {dropped} events have impossible times and are left out")
-    if len(good):
-        trace.lanes.append(good)
-
-
-def _device_lanes(plane: Plane, lines: list[Line], device: re.Match[str], trace: Trace, ops: OpNumbers) -> None:
-    names = {line.name or line.display_name for line in lines if len(line)}
+def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], trace: Trace, ops: OpNumbers) -> None:
+    names = {line.name or line.display_name for line in lines if line.has_events}
     has_streams = any(name.startswith("Stream") for name in names)
     platform = device["platform"].lower().replace("custom", "gpu")
     label = f"{platform}:{device['number']}"
@@ -117,159 +141,174 @@ def _device_lanes(plane: Plane, lines: list[Line], device: re.Match[str], trace:
     modules: dict[int, str] = {}
     _guarded(trace, plane.name, _module_names, plane, lines, modules)
 
-    def read(line: Line) -> None:
+    def read(line: PlaneLine) -> None:
+        _count(trace, line)
         name = line.name or line.display_name
+        if name == COUNTER_LINE:
+            sampled_counters(trace, line, label)
+            return
         kind: Kind = DERIVED.get(name, "stream" if name.startswith("Stream") else HOST)
         if has_streams and kind in ("ops", "async"):
-            return  # it repeats the streams
-        lane = _lane(line, trace, label, name, kind)
+            return  # it repeats the streams' events
+        events = line.events
+        lane = _lane(line, events, trace, label, name, kind)
         if kind == "stream":
-            columns = line.stats(plane.stat_ids(*_OP_STATS, "kernel_details", "memcpy_details"))
-            _ops_of_events(plane, columns, lane, ops)
+            columns = events.stats(plane.stat_ids(*_OP_STATS, "kernel_details", "memcpy_details"))
+            ops_of_events(plane, columns, lane, ops)
             lane.launch = text_column(plane, columns.get("kernel_details"))
             lane.copy = text_column(plane, columns.get("memcpy_details"))
         elif kind in ("ops", "async"):
-            _ops_of_metadata(plane, line, lane, modules, ops)
+            ops_of_metadata(plane, events, lane, modules, ops)
         if platform == "tpu":
-            _own_clock(plane, line, lane)
+            use_own_clock(plane, events, lane)
         if kind in ("stream", "ops") and (lane.op_of != NO_OP).any():
             trace.platform = "tpu" if kind == "ops" and platform == "tpu" else "gpu"
-        _add(trace, lane)
+        trace.ready += trace.checked(lane)
 
     for line in lines:
-        if len(line):
+        if line.has_events:
             _guarded(trace, f"{plane.name} {line.name}", read, line)
 
 
-def _host_lanes(plane: Plane, lines: list[Line], trace: Trace, ops: OpNumbers) -> None:
+def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbers) -> None:
+    """Reads what names an op, a step or a launch; the rest of each thread is read when all lanes are requested."""
     on_device = trace.platform != ""
+    wanted = plane.stat_ids("hlo_op", "correlation_id", "step_num", "memcpy_details")
 
-    def read(line: Line) -> None:
-        lane = _lane(line, trace, HOST, line.name or line.display_name or "(no name)", HOST)
-        marks = np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
-        columns = line.stats(plane.stat_ids(*_OP_STATS, "step_num", "memcpy_details"), ~marks)
-        _ops_of_events(plane, columns, lane, ops)
-        step = columns.get("step_num")
-        if step is not None and step.present.any():
-            lane.step = integers(plane, step, ABSENT)
-        lane.copy = text_column(plane, columns.get("memcpy_details"))
-        launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
-        own = (lane.op_of != NO_OP) & ~launches if not on_device else np.zeros(len(lane), np.bool_)
-        _add(trace, lane.select(np.flatnonzero(~own & ~marks)))
-        if own.any():
-            trace.platform = "cpu"
-            _add_cpu_lanes(plane, lane, np.flatnonzero(own), columns.get("device_ordinal"), trace)
+    def read(line: PlaneLine) -> None:
+        if line.name == COUNTER_LINE:
+            _count(trace, line)
+            sampled_counters(trace, line, HOST)
+            return
+        rows = line.rows_with(wanted)
+        lane, own = _marked(plane, line, rows, trace, ops, on_device=on_device)
+
+        def rest() -> list[Lane]:
+            lanes: list[Lane] = []
+            _guarded(trace, f"{plane.name} {line.name}", _whole_thread, trace, line, lane, rows, own, lanes)
+            _guarded(trace, f"{plane.name} {line.name}", allocated_bytes, trace, line, HOST)
+            return lanes
+
+        trace.pending.append(rest)
 
     for line in lines:
-        if len(line):
+        if line.has_events:
             _guarded(trace, f"{plane.name} {line.name}", read, line)
+    if any(event.name.startswith("$") for event in plane.event_metadata.values()):
+        trace.python_tracer = True
 
 
-def _add_cpu_lanes(plane: Plane, lane: Lane, rows: Ints, ordinal: StatColumn | None, trace: Trace) -> None:
-    """The ops of one thread; threads serve all CPU devices of a process, so that one may make several lanes."""
-    numbers = integers(plane, ordinal, 0)[rows] if ordinal is not None else np.zeros(len(rows), np.int64)
+def _whole_thread(
+    trace: Trace, line: PlaneLine, marked: Lane, rows: Ints, own: NDArray[np.bool_], lanes: list[Lane]
+) -> None:
+    """Adds the lane of a thread to `lanes`. `marked` are the events `rows` of the thread; those that are a CPU's `own`
+    ops form lanes of that device instead."""
+    _count(trace, line)
+    lane = _lane(line, line.events, trace, HOST, marked.name, HOST)
+    kept = ~marks_in(lane)
+    kept[rows[own]] = False
+    if len(rows):
+        lane.op_of[rows] = marked.op_of
+        lane.correlation = _spread(marked.correlation, rows, len(lane))
+        lane.step = _spread(marked.step, rows, len(lane))
+    lanes += trace.checked(lane if kept.all() else lane.select(np.flatnonzero(kept)))
+
+
+def _spread(column: Ints | None, rows: Ints, count: int) -> Ints | None:
+    """A column of all rows, from a column of some of them."""
+    if column is None:
+        return None
+    spread = np.full(count, ABSENT, np.int64)
+    spread[rows] = column
+    return spread
+
+
+def marks_in(lane: Lane) -> NDArray[np.bool_]:
+    """Which of its events the profiler wrote for itself."""
+    return np.array([bool(MARKS.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+
+
+def _marked(
+    plane: Plane, line: PlaneLine, rows: Ints, trace: Trace, ops: OpNumbers, *, on_device: bool
+) -> tuple[Lane, NDArray[np.bool_]]:
+    """The lane of some events of a thread, with their ops, steps and launches, and which of them are a CPU's own ops.
+
+    Adds these ops, the steps and the launches to the trace.
+    """
+    events = line.some(rows)
+    lane = _lane(line, events, trace, HOST, line.name or line.display_name or "(no name)", HOST)
+    own = np.zeros(len(lane), np.bool_)
+    if not len(rows):
+        return lane, own
+    marks = marks_in(lane)
+    columns = events.stats(plane.stat_ids(*_OP_STATS, "step_num", "memcpy_details"))
+    ops_of_events(plane, columns, lane, ops)
+    lane.op_of[marks] = NO_OP
+    step = columns.get("step_num")
+    if step is not None and step.present.any():
+        lane.step = integers(plane, step, ABSENT)
+        trace.annotations.append(lane.select(np.flatnonzero((lane.step != ABSENT) & ~marks)))
+    lane.copy = text_column(plane, columns.get("memcpy_details"))
+    launches = np.zeros(len(lane), np.bool_) if lane.correlation is None else lane.correlation != ABSENT
+    if not on_device:
+        own = (lane.op_of != NO_OP) & ~launches
+    launched = np.flatnonzero(~own & ~marks & (launches | (lane.op_of != NO_OP)))
+    if len(launched):
+        trace.launches.append(lane.select(launched))
+    if own.any():
+        trace.platform = "cpu"
+        ordinal = columns.get("device_ordinal")
+        devices = np.zeros(len(lane), np.int64) if ordinal is None else integers(plane, ordinal, 0)
+        trace.ready += cpu_lanes(lane, np.flatnonzero(own), devices[own], trace)
+    return lane, own
+
+
+def cpu_lanes(lane: Lane, rows: Ints, numbers: Ints, trace: Trace) -> list[Lane]:
+    """The ops `rows` of one thread. It serves all CPU devices of a process, so they may be several lanes: `numbers` has
+    the device of each op."""
+    lanes = []
     for number in np.unique(numbers).tolist():
         part = lane.select(rows[numbers == number])
         part.device, part.kind = f"cpu:{number}", "thread"
-        _add(trace, part)
+        lanes += trace.checked(part)
+    return lanes
 
 
-def _lane(line: Line, trace: Trace, device: str, name: str, kind: Kind) -> Lane:
+def _lane(line: PlaneLine, events: Events, trace: Trace, device: str, name: str, kind: Kind) -> Lane:
     metadata = line.plane.event_metadata
-    ids, name_of = distinct(line.metadata_ids)
+    ids, name_of = distinct(events.metadata_ids)
     texts = []
     for key in ids.tolist():
-        known = metadata.get(key)
-        texts.append((known.display_name or known.name) if known is not None else f"event {key}")
+        event = metadata.get(key)
+        texts.append((event.display_name or event.name) if event is not None else f"event {key}")
     shift = (line.timestamp_ns - trace.origin_ns) * 1000
     return Lane(
         device=device,
         name=name,
         kind=kind,
-        starts=line.starts_ps + shift,
-        durations=line.durations_ps,
+        starts=events.starts_ps + shift,
+        durations=events.durations_ps,
         names=texts,
         name_of=name_of,
-        op_of=np.full(len(line), NO_OP, np.int64),
+        op_of=np.full(len(events), NO_OP, np.int64),
+        thread=line.id,
     )
 
 
-def _ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops: OpNumbers) -> None:
-    """GPU and CPU: the event's own statistics name the op."""
-    correlation = columns.get("correlation_id")
-    if correlation is not None and correlation.present.any():
-        lane.correlation = integers(plane, correlation, ABSENT)
-    op, module, program = columns.get("hlo_op"), columns.get("hlo_module"), columns.get("program_id")
-    if op is None or not op.present.any():
-        return
-    if (execution := columns.get("run_id")) is not None:
-        lane.execution = integers(plane, execution, 0)
-    rows = np.flatnonzero(op.present)
-    which = distinct(keys(op, rows))[1]
-    for column in (module, program):
-        if column is not None:
-            different, more = distinct(keys(column, rows))
-            which = distinct(which * len(different) + more)[1]
-    first = examples(which)
-    numbers = np.empty(len(first), np.int64)
-    for index, example in enumerate(rows[first].tolist()):
-        name = text_at(plane, op, example)
-        if not name:
-            numbers[index] = NO_OP
-            continue
-        identity = text_at(plane, program, example)
-        numbers[index] = ops.number(
-            Op(
-                module=text_at(plane, module, example),
-                program=int(identity) & PROGRAM_MASK if identity.lstrip("-").isdecimal() else None,
-                name=name,
-            )
-        )
-    lane.op_of[rows] = numbers[which]
-
-
-def _own_clock(plane: Plane, line: Line, lane: Lane) -> None:
-    """TPU: what the device's own clock says; the event's times are converted to the host's clock, which drifts.
-
-    The lane is moved as a whole, so that it stands beside the host's lanes and its intervals still nest.
-    """
-    columns = line.stats(plane.stat_ids("device_duration_ps", "device_offset_ps"))
-    duration, offset = columns.get("device_duration_ps"), columns.get("device_offset_ps")
-    if duration is None or offset is None or not (duration.present & offset.present).all():
-        return
-    shift = int(np.median(lane.starts - offset.number))
-    lane.starts, lane.durations = offset.number + shift, duration.number
-
-
-def _module_names(plane: Plane, lines: list[Line], found: dict[int, str]) -> None:
-    """Takes the names of programs by id, from events such as `jit_f(1219…)`, into `found`."""
+def _module_names(plane: Plane, lines: list[PlaneLine], names: dict[int, str]) -> None:
+    """Takes the names of programs by id, from events such as `jit_f(1219…)`, into `names`."""
     for line in lines:
         if line.name != "XLA Modules":
             continue
-        for key in distinct(line.metadata_ids)[0].tolist():
-            known = plane.event_metadata.get(key)
-            match = MODULE.match(known.name) if known is not None else None
+        for key in distinct(line.events.metadata_ids)[0].tolist():
+            event = plane.event_metadata.get(key)
+            match = MODULE.match(event.name) if event is not None else None
             if match:
-                found[int(match["id"]) & PROGRAM_MASK] = match["name"]
-
-
-def _ops_of_metadata(plane: Plane, line: Line, lane: Lane, modules: dict[int, str], ops: OpNumbers) -> None:
-    """TPU: the event's metadata names the op, its program, and what it costs."""
-    ids, which = distinct(line.metadata_ids)
-    numbers: NDArray[np.int64] = np.full(len(ids), NO_OP, np.int64)
-    for index, key in enumerate(ids.tolist()):
-        known = plane.event_metadata.get(key)
-        program = known.stats.get("program_id") if known is not None else None
-        if known is None or not isinstance(program, int):
-            continue
-        identity = program & PROGRAM_MASK
-        name = _instruction(known.name) if lane.kind == "async" else known.display_name or _instruction(known.name)
-        numbers[index] = ops.number(Op(module=modules.get(identity, ""), program=identity, name=name))
-    lane.op_of[:] = numbers[which]
+                names[int(match["id"]) & PROGRAM_MASK] = match["name"]
 
 
 def _recording(plane: Plane, trace: Trace) -> None:
-    """When the profiling began, and what the profiler was asked for: a `ProfileOptions` message."""
+    """When the profiling began, and the profiler's options: a `ProfileOptions` message."""
     started = plane.stats.get("profile_start_time")
     trace.started_unix_ns = started if isinstance(started, int) and 0 < started < 1 << 62 else None
     options = plane.stats.get("profile_options")
@@ -282,21 +321,16 @@ def _recording(plane: Plane, trace: Trace) -> None:
         trace.tracers = asked
 
 
-def _instruction(line: str) -> str:
-    """The name in a line of HLO: `copy-start.2` of `%copy-start.2 = (...) copy-start(...)`."""
-    return line.lstrip("%").split(" ", 1)[0]
-
-
 def _programs(plane: Plane, trace: Trace) -> None:
     """The HLO modules of a profile: the metadata's name is `jit_f(ID)`, its key or `program_id` is the id."""
     trace.notes |= {name: str(value) for name, value in plane.stats.items() if name.endswith("_version")}
-    for key, known in plane.event_metadata.items():
-        proto = known.stats.get("Hlo Proto")
+    for key, metadata in plane.event_metadata.items():
+        proto = metadata.stats.get("Hlo Proto")
         if not isinstance(proto, bytes):
             continue
-        match = MODULE.match(known.name)
-        program = known.stats.get("program_id")
+        match = MODULE.match(metadata.name)
+        program = metadata.stats.get("program_id")
         if not isinstance(program, int):
             program = int(match["id"]) if match else key
-        name = match["name"] if match else known.name
+        name = match["name"] if match else metadata.name
         trace.programs.append(ProgramText(name=name, program=program & PROGRAM_MASK, proto=proto))

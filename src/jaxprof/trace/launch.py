@@ -1,21 +1,28 @@
-"""How GPU kernels were launched and what GPU copies moved, from the profiler's two lines of text.
+"""How GPU kernels were launched, by which HLO op, and what GPU copies moved.
+
+The profiler describes launches and copies in two lines of text.
 
 `kernel_details` is `regs:32 static_shared:0 dynamic_shared:49152 grid:132,1,1 block:128,1,1 occ_pct:50` on NVIDIA, and
-`grid:... block:... private_mem:0 group_mem:16384 occ_pct:0` on AMD. `memcpy_details` is
-`kind_src:host kind_dst:device size:4096 dest:0 async:1`, or older, `kind:Unknown size:0 dest:512 async:1`. A file was
-seen with arbitrary bytes in there: a value outside of what hardware can do is unknown, and is not shown.
+`grid:... block:... private_mem:0 group_mem:16384 occ_pct:0` on AMD. `memcpy_details` is `kind_src:host kind_dst:device
+size:4096 dest:0 async:1`, or older, `kind:Unknown size:0 dest:512 async:1`. One real file had arbitrary bytes there: a
+value beyond any hardware is unknown, and is not shown.
+
+Library kernels (cuBLAS, cuDNN, Tensile) and kernels of older profilers may name no HLO op. The launch on the host with
+the same correlation id names it: that is certain. Without one, a kernel between two kernels of one op counts as that
+op's as well, and is marked: it is a guess.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from jaxprof.trace.model import ABSENT, NO_OP, Lane, Trace
+from jaxprof.events import CopyTimes, KernelLaunch
+from jaxprof.trace.model import ABSENT, NO_OP, PS, Lane, Trace
 
-PS: Final = 1e-12
 _PAIR = re.compile(r"(\w+):([\w,.+-]*)")
 _MOST: Final = {
     "regs": 1024,
@@ -24,7 +31,7 @@ _MOST: Final = {
     "private_mem": 1 << 30,
     "group_mem": 1 << 20,
 }
-"""The largest value that is believed, by the profiler's name: several times what any GPU has."""
+"""The largest plausible value, by the profiler's name: several times what any GPU has."""
 _NAMES: Final = {
     "regs": "registers",
     "static_shared": "static_shared_bytes",
@@ -33,7 +40,7 @@ _NAMES: Final = {
     "group_mem": "group_bytes",
 }
 _MOST_BLOCKS, _MOST_THREADS = (1 << 31) - 1, 1024
-"""Of a grid along one axis (in AMD files it counts threads, which also fits), and of a block in all."""
+"""Largest grid along one axis (in AMD files it counts threads, which also fits), and largest block in total."""
 _MOST_COPIED: Final = 1 << 42
 DIRECTIONS: Final = {
     ("host", "device"): "host to device",
@@ -51,28 +58,28 @@ _COPY_NAME = re.compile(r"mem(cpy|set|cpy2D)|copyBuffer|fillBuffer", re.IGNORECA
 _SET_NAME = re.compile(r"memset|fillBuffer", re.IGNORECASE)
 
 
-def launch_details(text: str) -> dict[str, Any]:
-    """The launch as JSON: grid and block (3 numbers each), registers, shared memory in bytes, occupancy in 0..1."""
-    found: dict[str, Any] = {}
+def launch_details(text: str) -> KernelLaunch | None:
+    """The launch in the text; None where it holds no plausible value."""
+    details: dict[str, Any] = {}
     for name, value in _PAIR.findall(text):
         if name in _NAMES:
             number = _whole(value, _MOST[name])
             if number is not None:
-                found[_NAMES[name]] = number
+                details[_NAMES[name]] = number
         elif name in ("grid", "block"):
             sizes = [_whole(part, _MOST_BLOCKS) for part in value.split(",")]
             threads = int(np.prod([float(size or 0) for size in sizes]))
             if len(sizes) == 3 and all(sizes) and (name == "grid" or threads <= _MOST_THREADS):
-                found[name] = sizes
+                details[name] = tuple(sizes)
         elif name == "occ_pct":
             percent = _number(value)
             if percent is not None and 0 < percent <= 100:  # AMD's profiler writes 0 for "not computed"
-                found["occupancy"] = percent / 100
-    return found
+                details["occupancy"] = percent / 100
+    return KernelLaunch(**details) if details else None
 
 
 def copy_details(text: str) -> tuple[str, int | None]:
-    """Direction (empty where it is not said) and bytes (None where they are not) of a copy."""
+    """Direction (empty where unknown) and bytes (None where unknown) of a copy."""
     pairs = dict(_PAIR.findall(text))
     size = _whole(pairs.get("size", ""), _MOST_COPIED) or None  # a size of 0 is the profiler's "unknown"
     source, target = (_memory(pairs.get(key, "")) for key in ("kind_src", "kind_dst"))
@@ -106,29 +113,30 @@ def _number(text: str) -> float | None:
 def copies_of(lane: Lane) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which intervals of a device's stream are copies or fills that no kernel of the program does."""
     by_name = np.array([bool(_COPY_NAME.search(name)) for name in lane.names], np.bool_)
-    found = by_name[lane.name_of] if len(by_name) else np.zeros(len(lane), np.bool_)
-    return found if lane.copy is None else found | (lane.copy.which != ABSENT)
+    named = by_name[lane.name_of] if len(by_name) else np.zeros(len(lane), np.bool_)
+    return named if lane.copy is None else named | (lane.copy.which != ABSENT)
 
 
-def transfers_of(trace: Trace) -> list[dict[str, Any]]:
-    """The copies on device streams: rows of direction, device, count, total_seconds, bytes (None where unknown).
+def transfers_of(trace: Trace) -> list[CopyTimes]:
+    """The copies on device streams, a row for each direction on each device.
 
-    Where the device's record does not say which way it went, the call on the host that launched it does.
+    Where the device's record does not give the direction, the call on the host that launched the copy does.
     """
     calls = _host_calls(trace)
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for lane in trace.lanes:
+    rows: dict[tuple[str, str], CopyTimes] = {}
+    for lane in trace.op_lanes():
         if lane.kind != "stream":
             continue
         for index in np.flatnonzero(copies_of(lane)).tolist():
             direction, size = _one_copy(lane, index, calls)
-            row = rows.setdefault(
-                (lane.device, direction),
-                {"direction": direction, "device": lane.device, "count": 0, "total_seconds": 0.0, "bytes": 0},
+            key = (lane.device, direction)
+            before = rows.get(key) or CopyTimes(direction=direction, device=lane.device, bytes=0)
+            rows[key] = replace(
+                before,
+                count=before.count + 1,
+                total_seconds=before.total_seconds + int(lane.durations[index]) * PS,
+                bytes=None if size is None or before.bytes is None else before.bytes + size,
             )
-            row["count"] += 1
-            row["total_seconds"] += int(lane.durations[index]) * PS
-            row["bytes"] = None if size is None or row["bytes"] is None else row["bytes"] + size
     return list(rows.values())
 
 
@@ -138,9 +146,9 @@ def _one_copy(lane: Lane, index: int, calls: dict[int, tuple[str, str]]) -> tupl
     if lane.copy is not None and lane.copy.which[index] != ABSENT:
         direction, size = copy_details(lane.copy.texts[int(lane.copy.which[index])])
     correlation = int(lane.correlation[index]) if lane.correlation is not None else ABSENT
-    call, said = calls.get(correlation, ("", ""))
-    if said:
-        by_host, size_by_host = copy_details(said)
+    call, details = calls.get(correlation, ("", ""))
+    if details:
+        by_host, size_by_host = copy_details(details)
         direction, size = direction or by_host, size if size is not None else size_by_host
     if _SET_NAME.search(name) or _SET_NAME.search(call):
         return "fill", size
@@ -149,23 +157,23 @@ def _one_copy(lane: Lane, index: int, calls: dict[int, tuple[str, str]]) -> tupl
 
 def _host_calls(trace: Trace) -> dict[int, tuple[str, str]]:
     """Calls on the host that copied, by correlation: the call's name and its `memcpy_details`."""
-    found: dict[int, tuple[str, str]] = {}
-    for lane in trace.lanes:
-        if lane.kind != "host" or lane.correlation is None:
+    calls: dict[int, tuple[str, str]] = {}
+    for lane in trace.launches:
+        if lane.correlation is None:
             continue
         copying = np.array([bool(_COPY_NAME.search(name)) for name in lane.names], np.bool_)[lane.name_of]
         for index in np.flatnonzero(copying & (lane.correlation != ABSENT)).tolist():
-            said = ""
+            details = ""
             if lane.copy is not None and lane.copy.which[index] != ABSENT:
-                said = lane.copy.texts[int(lane.copy.which[index])]
-            found[int(lane.correlation[index])] = (lane.names[int(lane.name_of[index])], said)
-    return found
+                details = lane.copy.texts[int(lane.copy.which[index])]
+            calls[int(lane.correlation[index])] = (lane.names[int(lane.name_of[index])], details)
+    return calls
 
 
-def launches_of(trace: Trace) -> dict[tuple[str, int], dict[str, Any]]:
-    """How the longest kernel of each op was launched, by device and op; nothing for ops without such details."""
+def launches_of(trace: Trace) -> dict[tuple[str, int], KernelLaunch]:
+    """How the longest kernel of each op was launched, by device and op; ops without such details are absent."""
     longest: dict[tuple[str, int], tuple[int, str]] = {}
-    for lane in trace.lanes:
+    for lane in trace.op_lanes():
         if lane.kind != "stream" or lane.launch is None:
             continue
         rows = np.flatnonzero((lane.op_of != NO_OP) & (lane.launch.which != ABSENT))
@@ -173,4 +181,46 @@ def launches_of(trace: Trace) -> dict[tuple[str, int], dict[str, Any]]:
             key, duration = (lane.device, int(lane.op_of[index])), int(lane.durations[index])
             if duration >= longest.get(key, (-1, ""))[0]:
                 longest[key] = (duration, lane.launch.texts[int(lane.launch.which[index])])
-    return {key: details for key, (_, text) in longest.items() if (details := launch_details(text))}
+    return {key: details for key, (_, text) in longest.items() if (details := launch_details(text)) is not None}
+
+
+def match_kernels(trace: Trace) -> None:
+    """Fills `op_of` of the device's streams where the op can be found, and `guessed` where it is a guess."""
+    correlations = [
+        (lane.correlation[rows], lane.op_of[rows])
+        for lane in trace.launches
+        if lane.correlation is not None
+        for rows in [np.flatnonzero((lane.correlation != ABSENT) & (lane.op_of != NO_OP))]
+    ]
+    keys = np.concatenate([np.zeros(0, np.int64), *(key for key, _ in correlations)])
+    ops = np.concatenate([np.zeros(0, np.int64), *(op for _, op in correlations)])
+    order = np.argsort(keys, kind="stable")
+    keys, ops = keys[order], ops[order]
+    for lane in trace.op_lanes():
+        if lane.kind == "stream" and (lane.op_of == NO_OP).any():
+            if len(keys) and lane.correlation is not None:
+                missing = np.flatnonzero((lane.op_of == NO_OP) & (lane.correlation != ABSENT))
+                at = np.minimum(np.searchsorted(keys, lane.correlation[missing]), len(keys) - 1)
+                same = keys[at] == lane.correlation[missing]
+                lane.op_of[missing[same]] = ops[at[same]]
+            _between(lane)
+
+
+def _between(lane: Lane) -> None:
+    """Gives kernels between two kernels of one op to that op, as a guess."""
+    order = np.argsort(lane.starts, kind="stable")
+    op = lane.op_of[order]
+    matched = np.flatnonzero(op != NO_OP)
+    missing = np.flatnonzero((op == NO_OP) & ~copies_of(lane)[order])
+    if not len(matched) or not len(missing):
+        return
+    after = np.searchsorted(matched, missing)
+    inside = (after > 0) & (after < len(matched))
+    missing, after = missing[inside], after[inside]
+    before_op, after_op = op[matched[after - 1]], op[matched[after]]
+    same = before_op == after_op
+    rows = order[missing[same]]
+    if len(rows):
+        lane.op_of[rows] = before_op[same]
+        lane.guessed = np.zeros(len(lane), np.bool_)
+        lane.guessed[rows] = True

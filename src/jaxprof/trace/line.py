@@ -1,60 +1,59 @@
-"""A row of a plane: its events, decoded all at once into columns when they are asked for."""
+"""A row of a plane, and where its events begin; they are decoded on request, all at once, or only some of them.
+
+A thread of the host may have millions of events that name no HLO op, and most views need only those that do. A search
+of the bytes finds the events with a certain statistic, so that the others are not even walked over.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.trace.events import BYTES_TAG, STAT_TAG, TEXT_TAG, Events
 from jaxprof.trace.varints import (
     DELIMITED,
-    PADDING,
     VARINT,
+    Bytes,
     Positions,
+    TruncatedError,
     fields,
     signed,
     varint,
     varints,
 )
-from jaxprof.trace.walk import Chain
-
-if TYPE_CHECKING:
-    from jaxprof.trace.xspace import Plane
-
-Blob = bytes | bytearray
+from jaxprof.trace.xspace import (
+    STAT_DOUBLE,
+    STAT_ID,
+    STAT_INT64,
+    STAT_REFERENCE,
+    STAT_UINT64,
+    Plane,
+)
 
 LINE_ID, LINE_NAME, LINE_TIMESTAMP_NS, LINE_EVENTS, LINE_DISPLAY_NAME = 1, 2, 3, 4, 11
-EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS, EVENT_STATS = 1, 2, 3, 4
-STAT_ID, STAT_DOUBLE, STAT_UINT64, STAT_INT64, STAT_STRING, STAT_BYTES, STAT_REFERENCE = 1, 2, 3, 4, 5, 6, 7
 _EVENT_TAG = (LINE_EVENTS << 3) | DELIMITED
-_STAT_TAG = (EVENT_STATS << 3) | DELIMITED
-_TEXT_TAG = (STAT_STRING << 3) | DELIMITED
-_BYTES_TAG = (STAT_BYTES << 3) | DELIMITED
-_BLOCK = 1 << 14
-"""Events that are decoded at once: what is needed on the way then stays in the cache, and in memory that is there."""
-_MOST_STATS = 64
-"""Statistics of one event that are looked at: more than any profiler writes."""
+_PIECE = 1 << 18
+"""Bytes that are searched at once."""
+_VALUE_TAGS = np.zeros(256, np.bool_)
+"""Tags with which the value of a statistic may begin."""
+_VALUE_TAGS[[STAT_DOUBLE << 3 | 1, STAT_UINT64 << 3, STAT_INT64 << 3, TEXT_TAG, BYTES_TAG, STAT_REFERENCE << 3]] = True
+_CHUNK: Final = 1 << 13
+"""Bytes between two walks, in a line short enough for fewer than `_MOST_WALKS`."""
+_MOST_WALKS: Final = 1 << 15
+"""Walk numbers fit into 16 bits, and 16-bit numbers are sorted by radix."""
+_WINDOW: Final = 256
+"""Number of bytes in which a tag to begin at is searched."""
+_HOPS: Final = 24
+"""Links after which a walk that began inside an event has reached whole events: more than an event has statistics."""
+_FEWEST: Final = 4
+"""Number of walks that are worth a NumPy step."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatColumn:
-    """One statistic of every event of a line: absent, a number, or a reference into the plane's names."""
-
-    present: NDArray[np.bool_]
-    number: NDArray[np.int64]
-    """Integers as they are; references as the id of a name; text as where it lies in the file (`text_end` behind)."""
-    text_end: NDArray[np.int64]
-    """0 where the value is no text of its own."""
-    is_reference: NDArray[np.bool_]
-    blob: Blob
-    """The file, in which texts lie."""
-
-
-class Line:
+class PlaneLine:
     """One row of a plane: a thread of the host, a stream of a device, or a derived row."""
 
     def __init__(self, plane: Plane, begin: int, end: int) -> None:
@@ -64,188 +63,201 @@ class Line:
         self.name = ""
         self.display_name = ""
         self.timestamp_ns = 0
-        self._scan(begin, end)
+        self.damage = ""
+        """What is wrong with it; the events before the damage are kept."""
+        self._bounds = (begin, end)
+        self._begin = self._head(begin, end)
+        """Where its events begin."""
+        if self.name and self.timestamp_ns:
+            return
+        _ = self._starts  # its name may come after its events
 
-    def _scan(self, begin: int, end: int) -> None:
-        """Reads the line's own fields; events are only jumped over: their bytes are looked at when they are wanted."""
-        data, blob = self._data, self.plane.space.blob
+    def _head(self, begin: int, end: int) -> int:
+        """Reads the fields before the first event."""
+        data, at = self._data, begin
+        while at < end and data[at] != _EVENT_TAG:
+            at = self._field(at, end)
+        return at
+
+    def _field(self, at: int, end: int) -> int:
+        """Reads one of the line's own fields, and returns its end. Raises TruncatedError."""
+        data = self._data
+        number, kind, content, after = next(fields(data, at, end))
+        if kind == VARINT:
+            value = signed(varint(data, content)[0])
+            if number == LINE_ID:
+                self.id = value
+            elif number == LINE_TIMESTAMP_NS:
+                self.timestamp_ns = value
+        elif kind == DELIMITED and number in (LINE_NAME, LINE_DISPLAY_NAME):
+            text = self.plane.space.text(content, after)
+            if number == LINE_NAME:
+                self.name = text
+            else:
+                self.display_name = text
+        return after
+
+    @cached_property
+    def _starts(self) -> Positions:
+        """Where each event begins. Events are skipped: their bytes are read on request."""
+        data, blob, end = self._data, self.plane.space.blob, self._bounds[1]
         starts: list[Positions] = [np.zeros(0, np.int64)]
-        chain: Chain | None = None
-        at = begin
-        while at < end:
-            if blob[at] == _EVENT_TAG:
-                chain = chain or Chain(data, blob, at, end, _EVENT_TAG)
-                found, at = chain.run(at)
-                starts += found
-                continue
-            number, kind, content, after = next(fields(data, at, end))
-            if kind == VARINT:
-                value = signed(varint(data, content)[0])
-                if number == LINE_ID:
-                    self.id = value
-                elif number == LINE_TIMESTAMP_NS:
-                    self.timestamp_ns = value
-            elif kind == DELIMITED and number in (LINE_NAME, LINE_DISPLAY_NAME):
-                text = self.plane.space.text(content, after)
-                if number == LINE_NAME:
-                    self.name = text
-                else:
-                    self.display_name = text
-            at = after
-        self._starts: Positions = np.concatenate(starts)
+        at = self._begin
+        if at >= end:
+            return starts[0]
+        chain = Chain(data, blob, at, end, _EVENT_TAG)
+        try:
+            while at < end:
+                if data[at] != _EVENT_TAG:
+                    at = self._field(at, end)
+                    continue
+                pieces, at = chain.run(at)
+                starts += pieces
+                if at < end and data[at] == _EVENT_TAG:
+                    raise TruncatedError(f"an event is longer than its line, which ends at byte {end}")
+        except (TruncatedError, IndexError) as error:
+            self.damage = str(error)
+        return np.concatenate(starts)
+
+    @property
+    def has_events(self) -> bool:
+        """Whether there is any event: known without a walk over them."""
+        return self._begin < self._bounds[1]
 
     def __len__(self) -> int:
         return len(self._starts)
 
     @cached_property
-    def _columns(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], Positions, Positions]:
-        """Metadata ids, offsets and durations in ps, where each event's statistics begin, and where it ends.
+    def events(self) -> Events:
+        """All events."""
+        return Events(self.plane, self._starts)
 
-        The profiler writes the three numbers in order and leaves a zero out; any other order is read one by one.
+    def some(self, rows: Positions) -> Events:
+        """Some events, by their numbers in ascending order."""
+        return Events(self.plane, self._starts[rows])
+
+    def rows_with(self, wanted: Collection[int]) -> Positions:
+        """The numbers of the events that may have a statistic with one of these metadata ids: all that have one, and a
+        few in which the same bytes mean something else."""
+        begin, end = self._begin, self._bounds[1]
+        is_wanted = np.zeros(max(wanted, default=-1) + 2, np.bool_)
+        is_wanted[list(wanted)] = True
+        pieces = range(begin, end, _PIECE) if wanted else ()
+        per_piece = [self._stats_in(piece, min(piece + _PIECE, end), is_wanted) for piece in pieces]
+        places = np.concatenate([np.zeros(0, np.int64), *per_piece])
+        if not len(places):
+            return places
+        rows = np.searchsorted(self._starts, places, side="right") - 1
+        return rows[(rows >= 0) & (np.diff(rows, prepend=-1) > 0)]
+
+    def _stats_in(self, begin: int, end: int, is_wanted: NDArray[np.bool_]) -> Positions:
+        """Where between two positions a wanted statistic may begin: TAG LENGTH, then 08 ID TAG and the value."""
+        data = self._data
+        at = begin + np.flatnonzero(data[begin:end] == STAT_ID << 3)
+        at = at[is_wanted[np.minimum(data[at + 1], len(is_wanted) - 1)]] if len(is_wanted) <= 129 else at
+        at = at[(data[at - 2] == STAT_TAG) | (data[at - 3] == STAT_TAG)]
+        ids, behind = varints(data, at + 1)
+        there = is_wanted[np.minimum(ids, len(is_wanted) - 1).astype(np.int64)] & _VALUE_TAGS[data[behind]]
+        at, behind = at[there], behind[there]
+        whole = data[behind] & 7 != VARINT
+        stops = varints(data, behind + 1)[1]
+        # A number ends where the statistic does, if its length is one byte, as it is with a number.
+        fits: Positions = at[whole | (at + data[at - 1] == stops)]
+        return fits
+
+
+def readable_lines(plane: Plane) -> tuple[list[PlaneLine], list[str]]:
+    """The plane's lines, their events not yet decoded, and what is wrong with those that are lost."""
+    readable, problems = [], []
+    for begin, end in plane.line_bounds:
+        try:
+            readable.append(PlaneLine(plane, begin, end))
+        except (TruncatedError, IndexError) as error:
+            problems.append(str(error))
+    return readable, problems
+
+
+class Chain:
+    """The events in `data[begin:end]`, each a field of one `tag`; other fields may be between them.
+
+    A chain can only be followed link by link, and half a million links take a quarter of a second in Python. So the
+    line is walked from many places at once, a NumPy step for all of them. Where a walk may begin is found by trying:
+    the tag of an event is also that of a statistic in an event, so that a walk which begins at any such tag reaches
+    the event's end, and there the next event. Nothing is assumed: a walk counts only where the previous one ends
+    exactly at its begin, and what no walk covers is followed link by link.
+    """
+
+    def __init__(self, data: Bytes, blob: bytes | bytearray, begin: int, end: int, tag: int) -> None:
+        """`blob` is the same data, in a form that gives single bytes fast."""
+        self._data, self._blob, self._end, self._tag = data, blob, end, tag
+        self._walks: dict[int, tuple[Positions, int]] = {}
+        """The events of a walk, and where it ended, by where it began."""
+        if end - begin > _FEWEST * _CHUNK:
+            self._walk_all(begin)
+
+    def run(self, at: int) -> tuple[list[Positions], int]:
+        """The begins of the events that follow each other from `at` on, in pieces, and where something else comes.
+
+        An event begins at that place (its tag is there) only where the event reaches past the end.
         """
-        count = len(self._starts)
-        columns = tuple(np.zeros(count, np.int64) for _ in range(5))
-        for begin in range(0, count, _BLOCK):
-            block = slice(begin, begin + _BLOCK)
-            for column, values in zip(columns, self._numbers(self._starts[block]), strict=True):
-                column[block] = values
-        return columns[0], columns[1], columns[2], columns[3], columns[4]
-
-    def _numbers(self, starts: Positions) -> tuple[Positions, ...]:
-        """The five columns of `_columns`, of the events that begin there."""
-        data = self._data
-        lengths, at = varints(data, starts + 1)
-        end = _behind(at, lengths, np.full(len(at), len(data) - PADDING))
-        found = []
-        for number in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
-            there = (data[at] == (number << 3)) & (at < end)
-            if there.all():
-                read, at = varints(data, at + 1)
-                values = read.view(np.int64)
-            else:
-                values = np.zeros(len(at), np.int64)
-                read, after = varints(data, at[there] + 1)
-                values[there] = read.view(np.int64)
-                at = at.copy()
-                at[there] = after
-            found.append(values)
-        odd = np.flatnonzero((at < end) & (data[at] != _STAT_TAG))
-        for index in odd.tolist():
-            self._read_alone(int(starts[index]), index, found, at, end)
-        return (*found, at, end)
-
-    def _read_alone(self, start: int, index: int, found: list[Positions], at: Positions, end: Positions) -> None:
-        """An event whose fields come in another order, or with fields that we do not know."""
-        data = self._data
-        _, begin = varint(data, start + 1)
-        first_stat = int(end[index])
-        for number, kind, content, after in fields(data, begin, int(end[index])):
-            if kind == VARINT and number in (EVENT_METADATA_ID, EVENT_OFFSET_PS, EVENT_DURATION_PS):
-                found[number - 1][index] = signed(varint(data, content)[0])
-            elif number == EVENT_STATS:
-                first_stat = min(first_stat, begin)
-            begin = after
-        at[index] = first_stat
-
-    @property
-    def metadata_ids(self) -> NDArray[np.int64]:
-        """Of each event, in the order of the file."""
-        return self._columns[0]
-
-    @property
-    def starts_ps(self) -> NDArray[np.int64]:
-        """When each event began, in picoseconds on the line's clock, from the line's `timestamp_ns`."""
-        return self._columns[1]
-
-    @property
-    def durations_ps(self) -> NDArray[np.int64]:
-        """How long each took, in picoseconds."""
-        return self._columns[2]
-
-    def stats(self, wanted: Mapping[int, str], only: NDArray[np.bool_] | None = None) -> dict[str, StatColumn]:
-        """The statistics with these metadata ids (id → name), a column each over all events of the line.
-
-        Events where `only` is False are not looked at, and have none.
-        """
-        _, _, _, position, end = self._columns
-        data = self._data
-        count = len(self._starts)
-        columns = {
-            name: StatColumn(
-                np.zeros(count, np.bool_),
-                np.zeros(count, np.int64),
-                np.zeros(count, np.int64),
-                np.zeros(count, np.bool_),
-                self.plane.space.blob,
-            )
-            for name in wanted.values()
-        }
-        if not wanted:
-            return columns
-        there = (position < end) & (data[position] == _STAT_TAG)
-        rows = np.flatnonzero(there if only is None else there & only)
-        for begin in range(0, len(rows), _BLOCK):
-            block = rows[begin : begin + _BLOCK]
-            self._read_stats(columns, wanted, block, position[block], end[block])
-        return columns
-
-    def _read_stats(
-        self,
-        columns: dict[str, StatColumn],
-        wanted: Mapping[int, str],
-        rows: NDArray[np.int64],
-        at: Positions,
-        until: Positions,
-    ) -> None:
-        """Takes the statistics of these events, which begin at `at` and end before `until`, into the columns."""
-        data = self._data
-        for number in range(1, _MOST_STATS + 1):
-            if not len(rows):
-                break
-            lengths, inside = varints(data, at + 1)
-            after = _behind(inside, lengths, until)
-            self._one_stat(columns, wanted, rows, inside, after)
-            more = (after < until) & (data[after] == _STAT_TAG)
-            if number >= len(wanted):  # what has all that is wanted is done with
-                more &= np.add.reduce([column.present[rows] for column in columns.values()], dtype=np.int8) < len(
-                    wanted
-                )
-            if not more.all():
-                rows, after, until = rows[more], after[more], until[more]
-            at = after
-
-    def _one_stat(
-        self,
-        columns: dict[str, StatColumn],
-        wanted: Mapping[int, str],
-        rows: NDArray[np.int64],
-        inside: Positions,
-        after: Positions,
-    ) -> None:
-        """Takes one statistic of each of `rows` (bounds `inside`, `after`) into its column, where it is wanted."""
-        data = self._data
-        ids, value_at = varints(data, inside + 1)
-        sound = (data[inside] == STAT_ID << 3) & (value_at < after)
-        alike = bool((ids == ids[0]).all() and sound.all())  # most often: an op's statistics come in one order
-        for wanted_id in [int(ids[0])] if alike else np.unique(ids[sound]).tolist():
-            if wanted_id not in wanted:
+        blob, end, tag = self._blob, self._end, self._tag
+        pieces: list[Positions] = []
+        single: list[int] = []
+        while at < end and blob[at] == tag:
+            walk = self._walks.get(at)
+            if walk is not None and len(walk[0]):
+                pieces += [np.array(single, np.int64), walk[0]]
+                single, at = [], walk[1]
                 continue
-            column, at, row, end = columns[wanted[wanted_id]], value_at, rows, after
-            if not alike:
-                chosen = np.flatnonzero(sound & (ids == np.uint64(wanted_id)))
-                at, row, end = value_at[chosen], rows[chosen], after[chosen]
-            tags = data[at]
-            values, content = varints(data, at + 1)
-            column.present[row] = True
-            column.number[row] = values.view(np.int64)
-            column.is_reference[row] = tags == (STAT_REFERENCE << 3)
-            textual = np.flatnonzero((tags == _TEXT_TAG) | (tags == _BYTES_TAG))
-            if len(textual):
-                column.number[row[textual]] = content[textual]
-                column.text_end[row[textual]] = _behind(content[textual], values[textual], end[textual])
+            length, after = blob[at + 1], at + 2
+            if length >= 0x80:
+                try:
+                    length, after = varint(self._data, at + 1)
+                except TruncatedError:
+                    break
+            if after + length > end:
+                break
+            single.append(at)
+            at = after + length
+        return [*pieces, np.array(single, np.int64)], at
 
+    def _walk_all(self, begin: int) -> None:
+        chunk = max(_CHUNK, (self._end - begin) // _MOST_WALKS + 1)
+        first = np.arange(begin + chunk, self._end - chunk, chunk)
+        tags = self._data[first[:, None] + np.arange(_WINDOW)] == self._tag
+        starts = (first + tags.argmax(axis=1))[tags.any(axis=1)]
+        for _ in range(_HOPS):
+            starts, ahead = self._next(starts)
+            starts = starts[ahead]
+        starts = np.unique(starts)
+        if len(starts) < _FEWEST:
+            return
+        stops = np.concatenate([starts[1:], [self._end]])
+        at, lanes = starts.copy(), np.arange(len(starts))
+        walked: list[tuple[NDArray[np.uint16], Positions]] = []
+        ends = starts.copy()
+        while len(lanes) >= _FEWEST:
+            here = at[lanes]
+            after, ahead = self._next(here)
+            walked.append((lanes[ahead].astype(np.uint16), here[ahead]))
+            at[lanes[ahead]] = after[ahead]
+            ends[lanes] = at[lanes]
+            lanes = lanes[ahead & (at[lanes] < stops[lanes])]
+        lane_of = np.concatenate([lane for lane, _ in walked])
+        places = np.concatenate([place for _, place in walked])
+        order = np.argsort(lane_of, kind="stable")
+        borders = np.concatenate([[0], np.cumsum(np.bincount(lane_of, minlength=len(starts)))])
+        places = places[order]
+        for lane, start in enumerate(starts.tolist()):
+            self._walks[start] = (places[borders[lane] : borders[lane + 1]], int(ends[lane]))
 
-def _behind(at: Positions, lengths: NDArray[np.uint64], limit: Positions) -> Positions:
-    """Where contents of these lengths end; a damaged length ends where what holds it does."""
-    found: Positions = at + np.minimum(lengths, np.maximum(limit - at, 0).astype(np.uint64)).astype(np.int64)
-    return found
+    def _next(self, at: Positions) -> tuple[Positions, NDArray[np.bool_]]:
+        """The next link from each place, and where the link is of the ordinary kind: the tag, then a length of one or
+        two bytes, within the line."""
+        data = self._data
+        at = np.minimum(at, self._end)
+        low, high = data[at + 1].astype(np.int64), data[at + 2].astype(np.int64)
+        short = low < 0x80
+        after = at + np.where(short, low + 2, (low & 0x7F) + (high << 7) + 3)
+        ahead = (at < self._end) & (data[at] == self._tag) & (short | (high < 0x80)) & (after <= self._end)
+        return np.where(ahead, after, at), ahead

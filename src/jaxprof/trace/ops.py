@@ -1,7 +1,8 @@
 """The table of HLO ops of a trace: how often, how long, on how many threads at once.
 
-Wall time is the union of an op's intervals on its device, CPU time their sum; the two differ where several threads
-work on one op. Self time leaves out what ran inside (a while loop holds the ops of its body).
+On a CPU an execution of an op is one or more slices on threads; on a GPU one or more kernels, and each is counted, as
+xprof does. Wall time is the union of an op's intervals on its device, CPU time their sum; the two differ where several
+threads work on one op. Self time leaves out what ran inside (a while loop holds the ops of its body).
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jaxprof.trace.intervals import distinct, medians_by_group, self_times, union_by_group
-from jaxprof.trace.model import NO_OP, Lane, Op, Trace
-
-PS = 1e-12
+from jaxprof.trace.intervals import MOST, by_group, distinct, holds_others, medians_by_group, self_times, union_by_group
+from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Op, Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,17 +23,19 @@ class OpTime:
     op: Op
     device: str
     count: int
+    """Executions on a CPU, kernels on a GPU."""
     total_seconds: float
-    """Sum of its intervals: CPU time on a CPU, time on the stream on a GPU."""
+    """Sum of its intervals: CPU time on a CPU, stream time on a GPU."""
     self_seconds: float
-    """That sum without what ran inside."""
+    """The same sum without what ran inside."""
     wall_seconds: float
     """Union of its intervals."""
     median_seconds: float
+    """Time of one execution (or kernel): on a CPU the time in which at least one thread worked on it."""
     minimum_seconds: float
     maximum_seconds: float
     kernels: tuple[str, ...]
-    """Names of the device's kernels that it launched; of a CPU op its own."""
+    """Names of the device kernels that it launched; for a CPU op its own name."""
 
     @property
     def parallelism(self) -> float | None:
@@ -51,18 +53,19 @@ def op_times(trace: Trace) -> list[OpTime]:
 
 
 def unattributed_seconds(trace: Trace) -> dict[str, float]:
-    """Time on device streams that belongs to no HLO op (copies, library kernels without a name), by device."""
-    found: dict[str, float] = {}
+    """Time on device streams outside any HLO op (copies, library kernels without a name), by device."""
+    by_device: dict[str, float] = {}
     for lane in trace.op_lanes():
         if lane.kind == "stream":
             seconds = float(lane.durations[lane.op_of == NO_OP].sum()) * PS
-            found[lane.device] = found.get(lane.device, 0.0) + seconds
-    return found
+            by_device[lane.device] = by_device.get(lane.device, 0.0) + seconds
+    return by_device
 
 
 def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:
     count = len(trace.ops)
-    op_of, starts, durations, own = [], [], [], []
+    op_of, starts, durations, own, holds, runs = [], [], [], [], [], []
+    on_threads = lanes[0].kind == "thread"
     kernels: dict[int, set[str]] = {}
     for lane in lanes:
         there = lane.op_of != NO_OP
@@ -71,19 +74,25 @@ def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:
         op_of.append(lane.op_of[there])
         starts.append(lane.starts[there])
         durations.append(lane.durations[there])
-        nests = lane.kind != "stream"  # kernels of one stream may overlap, and then none holds the other
+        nests = lane.kind != "stream"  # kernels of one stream may overlap, and then neither holds the other
         own.append(self_times(starts[-1], durations[-1]) if nests else durations[-1])
+        if on_threads:
+            holds.append(holds_others(starts[-1], durations[-1]))
+            runs.append(np.zeros(len(op_of[-1]), np.int64) if lane.execution is None else lane.execution[there])
         pairs = distinct(lane.op_of[there] * len(lane.names) + lane.name_of[there])[0]
         for pair in pairs.tolist():
             kernels.setdefault(pair // len(lane.names), set()).add(lane.names[pair % len(lane.names)])
     if not op_of:
         return []
     group, begin, length = np.concatenate(op_of), np.concatenate(starts), np.concatenate(durations)
-    numbers = np.bincount(group, minlength=count)
+    once, took = group, length
+    if on_threads:
+        once, took = _executions(trace, group, begin, length, np.concatenate(runs), np.concatenate(holds))
+    numbers = np.bincount(once, minlength=count)
     total = np.bincount(group, weights=length.astype(np.float64), minlength=count)
     self_total = np.bincount(group, weights=np.concatenate(own).astype(np.float64), minlength=count)
     wall = union_by_group(group, begin, length, count)
-    median, least, greatest = medians_by_group(group, length, count)
+    median, least, greatest = medians_by_group(once, took, count)
     return [
         OpTime(
             op=trace.ops[index],
@@ -99,3 +108,90 @@ def _of_device(trace: Trace, device: str, lanes: list[Lane]) -> list[OpTime]:
         )
         for index in np.flatnonzero(numbers).tolist()
     ]
+
+
+def _executions(
+    trace: Trace, op: Ints, starts: Ints, durations: Ints, runs: Ints, holds: NDArray[np.bool_]
+) -> tuple[Ints, Ints]:
+    """For each execution of the ops on a CPU its op, and how long at least one of its slices ran."""
+    numbers: dict[tuple[str, int | None], int] = {}
+    program_of = np.array(
+        [numbers.setdefault((instruction.module, instruction.program), len(numbers)) for instruction in trace.ops],
+        np.int64,
+    )
+    which = op_executions(program_of[op], runs, op, starts, starts + durations, holds)
+    slices = np.bincount(which)
+    op_of = np.zeros(len(slices), np.int64)
+    took = np.zeros(len(slices), np.int64)
+    op_of[which], took[which] = op, durations
+    several = slices[which] > 1
+    if several.any():
+        groups, part = distinct(which[several])
+        took[groups] = union_by_group(part, starts[several], durations[several], len(groups))
+    return op_of, took
+
+
+Flags = NDArray[np.bool_]
+
+
+def op_executions(program: Ints, run: Ints, op: Ints, starts: Ints, ends: Ints, holds: Flags) -> Ints:
+    """For each slice the number of its execution, from 0 on. All columns have one length.
+
+    An op outside of loops runs once in a run of its program. In a loop (`holds` says which slices hold others) slices
+    belong to one execution where they overlap, or where no other op of the loop comes between them. A slice without a
+    run (`run` 0) is an execution of its own.
+    """
+    if not len(op):
+        return np.zeros(0, np.int64)
+    runs = _pairs(program, run)
+    order = by_group(runs, starts, int(runs.max()) + 1)
+    run_of, op_of, held = runs[order], op[order], holds[order]
+    begin, end = _laid_out(run_of, starts[order], ends[order])
+    in_loop = np.zeros(len(op), np.bool_)
+    in_loop[1:] = begin[1:] < np.maximum.accumulate(np.where(held, end, -1))[:-1]
+    sole = _sole(in_loop, held, op_of)
+    pair = _pairs(run_of, op_of)
+    rows = by_group(pair, np.arange(len(pair)), int(pair.max()) + 1)
+    same = np.diff(pair[rows], prepend=-1) == 0
+    low, high = _laid_out(pair[rows], begin[rows], end[rows])
+    overlap = np.zeros(len(op), np.bool_)
+    overlap[1:] = low[1:] < np.maximum.accumulate(high)[:-1]
+    follows = np.diff(rows, prepend=-2) == 1
+    joined = same & (run[order][rows] != 0) & (~in_loop[rows] | overlap | (follows & ~sole[rows]))
+    numbers = np.empty(len(op), np.int64)
+    numbers[order[rows]] = np.cumsum(~joined) - 1
+    return numbers
+
+
+def _pairs(first: Ints, second: Ints) -> Ints:
+    """A number for each pair: equal pairs have equal numbers, which ascend with the first of the pair."""
+    values, which = distinct(second)
+    return distinct(distinct(first)[1] * len(values) + which)[1]
+
+
+def _laid_out(groups: Ints, begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """The times of groups (ascending numbers; within a group the begins ascend) one group after the other on one axis
+    from 0 on, so that a running maximum never reaches from one into the next."""
+    new = np.diff(groups, prepend=-1) != 0
+    rank = np.cumsum(new) - 1
+    base = begin[new][rank]
+    span = int((end - base).max()) + 1
+    if span * (int(rank[-1]) + 1) >= MOST:  # the sum would exceed 64 bits: only the order of the times counts
+        times = np.unique(np.concatenate([begin, end]))
+        begin, end = np.searchsorted(times, begin), np.searchsorted(times, end)
+        base = begin[new][rank]
+        span = int((end - base).max()) + 1
+    return begin - base + rank * span, end - base + rank * span
+
+
+def _sole(in_loop: Flags, held: Flags, op: Ints) -> Flags:
+    """Where an op is the only one of its loop, so that its parts and its iterations cannot be told apart."""
+    loop = np.cumsum(~in_loop) - 1
+    if not in_loop.any():
+        return in_loop
+    leaf = in_loop & ~held
+    first = np.flatnonzero(np.diff(loop, prepend=-1))
+    least = np.minimum.reduceat(np.where(leaf, op, np.iinfo(np.int64).max), first)
+    most = np.maximum.reduceat(np.where(leaf, op, -1), first)
+    sole: Flags = (least == most)[np.maximum(loop, 0)] & in_loop
+    return sole

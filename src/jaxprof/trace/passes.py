@@ -1,9 +1,13 @@
 """Where the time of a compile went: XLA's phases and passes as a tree, with self times.
 
 The host's threads record nested intervals. One compile moves between threads (Python waits for the compiler's pool,
-which waits for the code generator's), so a thread's outermost interval is hung below the shortest one that it lies in
-of another thread's compile. Seconds are of threads: where several work at once, children add up to more than their
-parent took, whose self time is what no child covers.
+which waits for the code generator's), so a thread's outermost interval becomes a child of the shortest interval in
+another thread's compile that holds it. Seconds are thread time: where several work at once, children add up to more
+than their parent took, whose self time is what no child covers.
+
+A table of names assigns phases and passes to the stages of a compile, for the compilers of CPU, GPU and TPU. Names
+differ between versions, and new ones appear: a name that the table lacks takes the stage of what it runs in (a pass of
+a known pipeline), or is `other`.
 """
 
 from __future__ import annotations
@@ -12,15 +16,14 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from jaxprof.trace.intervals import union
-from jaxprof.trace.model import Lane, Trace
-from jaxprof.trace.stages import OTHER, stage_of
+from jaxprof.events import PassTimes
+from jaxprof.trace.intervals import Coverage, nesting_order, union
+from jaxprof.trace.model import PS, Lane, Trace
 
-PS: Final = 1e-12
 _ROOT = re.compile(r"backend_compile|XlaCompile|Client::Compile\b|CompileAndLoad|CompileAheadOfTime|TpuCompile")
 _MODULE_SUFFIX = re.compile(r" \([^()]*\)$")
 _DEEPEST: Final = 64
@@ -28,25 +31,25 @@ _DEEPEST: Final = 64
 
 @dataclass(slots=True, eq=False)
 class _Span:
-    """One interval of one thread, and those within it in order of their start."""
+    """One interval of one thread, and the intervals within it in order of their start."""
 
     name: str
     start: int
     end: int
     children: list[_Span] = field(default_factory=list)
     parallel: list[_Span] = field(default_factory=list)
-    """Of other threads."""
+    """Outermost spans of other threads."""
 
 
-def compile_tree(trace: Trace) -> dict[str, Any] | None:
-    """The tree as JSON: name, stage, seconds, self_seconds, count, children. None where nothing was compiled."""
-    threads = [_nested(lane) for lane in trace.lanes if lane.kind == "host" and lane.device.endswith("host")]
+def compile_tree(trace: Trace) -> PassTimes | None:
+    """The tree; None where nothing was compiled."""
+    threads = [_nested(lane) for lane in _within_compiles(trace)]
     compiles = [sorted(_outermost(tops), key=lambda span: span.start) for tops in threads]
-    roots = [span for found in compiles for span in found]
+    roots = [span for spans in compiles for span in spans]
     if not roots:
         return None
     for number, tops in enumerate(threads):
-        waiting = [found for other, found in enumerate(compiles) if other != number and found]
+        waiting = [spans for other, spans in enumerate(compiles) if other != number and spans]
         for top in tops:
             around = _shortest_around(top, waiting)
             if around is not None:
@@ -55,25 +58,40 @@ def compile_tree(trace: Trace) -> dict[str, Any] | None:
     kept = [root for root in roots if id(root) not in inside]
     starts = np.array([root.start for root in kept], np.int64)
     ends = np.array([root.end for root in kept], np.int64)
-    return {
-        "name": "compile",
-        "stage": "compile",
-        "seconds": union(starts, ends - starts) * PS,
-        "self_seconds": 0.0,
-        "count": len(kept),
-        "children": _merged(kept, "compile", 0),
-    }
+    return PassTimes(
+        name="compile",
+        stage="compile",
+        seconds=union(starts, ends - starts) * PS,
+        self_seconds=0.0,
+        count=len(kept),
+        children=_merged(kept, "compile", 0),
+    )
 
 
-def stage_seconds(tree: dict[str, Any]) -> dict[str, float]:
-    """Self seconds of each stage that took any, the longest first."""
-    found: dict[str, float] = {}
-    pending = [tree]
-    while pending:
-        node = pending.pop()
-        found[node["stage"]] = found.get(node["stage"], 0.0) + node["self_seconds"]
-        pending += node["children"]
-    return {stage: seconds for stage, seconds in sorted(found.items(), key=lambda item: -item[1]) if seconds > 0}
+def _within_compiles(trace: Trace) -> list[Lane]:
+    """The intervals of each host thread that can belong to a compile, so that only these are examined one by one.
+
+    These are the intervals in a compile of their own thread, and the outermost ones in a compile of any thread, with
+    what they hold: a trace with Python calls has millions of others.
+    """
+    lanes = [lane for lane in trace.lanes if lane.kind == "host" and lane.device.endswith("host")]
+    is_root = [np.array([bool(_ROOT.search(name)) for name in lane.names], np.bool_)[lane.name_of] for lane in lanes]
+    if not any(roots.any() for roots in is_root):
+        return []
+    own = [Coverage.of(lane.starts[roots], lane.ends[roots]) for lane, roots in zip(lanes, is_root, strict=True)]
+    starts = np.concatenate([lane.starts[roots] for lane, roots in zip(lanes, is_root, strict=True)])
+    ends = np.concatenate([lane.ends[roots] for lane, roots in zip(lanes, is_root, strict=True)])
+    anywhere = Coverage.of(starts, ends)
+    selected = []
+    for lane, compiles in zip(lanes, own, strict=True):
+        order = nesting_order(lane.starts, lane.durations)
+        begin, end = lane.starts[order], lane.ends[order]
+        outermost = np.ones(len(order), np.bool_)
+        outermost[1:] = begin[1:] >= np.maximum.accumulate(end)[:-1]
+        tops = anywhere.holding(begin[outermost], end[outermost])
+        kept = tops[np.cumsum(outermost) - 1] | compiles.holding(begin, end)
+        selected.append(lane.select(order[kept]))
+    return selected
 
 
 def _nested(lane: Lane) -> list[_Span]:
@@ -93,7 +111,7 @@ def _nested(lane: Lane) -> list[_Span]:
 
 
 def _outermost(spans: Sequence[_Span]) -> Iterator[_Span]:
-    """The spans in these trees that are compiles, each without those within it."""
+    """The spans in these trees that are compiles, without compiles nested in them."""
     pending = list(spans)
     while pending:
         span = pending.pop()
@@ -114,10 +132,10 @@ def _shortest_around(top: _Span, threads: Sequence[list[_Span]]) -> _Span | None
             at = bisect_right(level, top.start, key=lambda span: span.start) - 1
             if at < 0 or level[at].end < top.end:
                 break
-            found, level = level[at], level[at].children
-            length = found.end - found.start
+            around, level = level[at], level[at].children
+            length = around.end - around.start
             if length > top.end - top.start and (best is None or length < best.end - best.start):
-                best = found
+                best = around
     return best
 
 
@@ -130,8 +148,8 @@ def _below(root: _Span) -> Iterator[_Span]:
         pending += span.parallel
 
 
-def _merged(spans: Sequence[_Span], around: str, depth: int) -> list[dict[str, Any]]:
-    """Nodes for these siblings: those of one name make one node, and their children are siblings in turn."""
+def _merged(spans: Sequence[_Span], around: str, depth: int) -> tuple[PassTimes, ...]:
+    """Nodes for these siblings: spans of one name form one node, and their children are siblings in turn."""
     groups: dict[str, list[_Span]] = {}
     for span in spans:
         groups.setdefault(_MODULE_SUFFIX.sub("", span.name), []).append(span)
@@ -140,26 +158,68 @@ def _merged(spans: Sequence[_Span], around: str, depth: int) -> list[dict[str, A
         stage = stage_of(name, around)
         children = [child for span in same for child in (*span.children, *span.parallel)]
         nodes.append(
-            {
-                "name": name,
-                "stage": stage,
-                "seconds": sum(span.end - span.start for span in same) * PS,
-                "self_seconds": sum(map(_self_time, same)) * PS,
-                "count": len(same),
-                "children": _merged(children, stage if stage != OTHER else around, depth + 1)
-                if depth < _DEEPEST
-                else [],
-            }
+            PassTimes(
+                name=name,
+                stage=stage,
+                seconds=sum(span.end - span.start for span in same) * PS,
+                self_seconds=sum(map(_self_time, same)) * PS,
+                count=len(same),
+                children=_merged(children, stage if stage != OTHER else around, depth + 1) if depth < _DEEPEST else (),
+            )
         )
-    return sorted(nodes, key=lambda node: -float(node["seconds"]))
+    return tuple(sorted(nodes, key=lambda node: -node.seconds))
 
 
 def _self_time(span: _Span) -> int:
     """What no child covers, of this thread or another."""
     covered, reached = 0, span.start
-    for child in sorted((*span.children, *span.parallel), key=lambda one: one.start):
+    for child in sorted((*span.children, *span.parallel), key=lambda inner: inner.start):
         begin, end = max(child.start, reached), min(child.end, span.end)
         if end > begin:
             covered += end - begin
             reached = end
     return span.end - span.start - covered
+
+
+OTHER: Final = "other"
+
+_TABLE: Final = (
+    ("compile", r"backend_compile"),
+    ("HLO passes", r"^HLO passes|RunHloPasses|HloPass"),
+    ("cache", r"compilation_?cache|cache (read|write)|get_executable_and_time"),
+    ("autotuning", r"autotun|gemm-algorithm-picker|conv-algorithm-picker|Profile(Executable)?Config"),
+    ("PTX", r"ptx|cubin|nvlink|nvjitlink|CompileSingleModule|CompileToTargetBinary|hsaco|amdgcn|AMDGPUCompiler"),
+    ("partitioning", r"spmd|shardy|sharding|partition(er|ing)|propagation"),
+    ("verification", r"RunInvariantCheckers|verif(y|ier)|invariant"),
+    ("layout", r"layout[-_ ]?(assignment|normalization|canonicalization)|hlo normalization|move_copy_to_users"),
+    (
+        "fusion",
+        r"\bfusion\b|fusion[-_](wrapper|dispatch)|multi_output_fusion|priority|horizontal-(loop|input)|FuseElem",
+    ),
+    ("scheduling", r"schedul|latency.?hiding|memory.?space.?assign|rematerial|copy-insertion|async"),
+    ("buffer assignment", r"buffer.?assign|AssignBuffers|dataflow|alias.?analysis|heap"),
+    ("LLVM", r"llvm|\bIrCompiler|JitCompiler|SplitModule|CloneAsThreadSafe|OptimizeModule|TaskDispatcher|Orc"),
+    ("codegen", r"codegen|ThunkEmitter|FusionCompiler|IrEmitter|Emit[A-Z]|CompileModuleToLlvmIr|LowerTo|triton"),
+    ("MLIR", r"mlir::|\w+Pass$|StableHLO|MHLO|MlirToXla|ConvertMlir|Legalize[A-Z]"),
+    ("HLO passes", r"simplif|algsimp|decompos|expander|rewriter|dce|cse|constant_folding|inliner|normali[sz]ation"),
+    ("HLO passes", r"canonicali[sz]|optimi[sz]ation|legali[sz]"),
+    ("loading", r"Load(ed)?(Executable|Serialized|Module)?\b|Finali[sz]e|serialize|ResolveSymbols"),
+    ("compile", r"Compile\b|CompileAndLoad|RunBackend|CompileCpuExecutable|XlaCompile"),
+)
+"""Stage, and what its names look like; the first that fits."""
+_PATTERNS: Final = tuple((stage, re.compile(pattern, re.IGNORECASE)) for stage, pattern in _TABLE)
+STAGES: Final = (*dict.fromkeys(stage for stage, _ in _TABLE), OTHER)
+
+_PIPELINES: Final = ("HLO passes", "partitioning", "fusion", "layout", "scheduling")
+_HLO_PASS = re.compile(r"[a-z0-9_.-]+$")
+"""The form of an HLO pass's name: `tuple-simplifier`, `constant_folding`."""
+
+
+def stage_of(name: str, around: str = OTHER) -> str:
+    """The stage of a phase called `name` that runs inside a phase of stage `around`."""
+    for stage, pattern in _PATTERNS:
+        if pattern.search(name):
+            return stage
+    if around in _PIPELINES or around in ("MLIR", "codegen", "LLVM", "PTX", "autotuning"):
+        return around
+    return "HLO passes" if around == "compile" and _HLO_PASS.match(name) and "-" in name else OTHER

@@ -1,19 +1,25 @@
-"""Reading a profile from disk: files are told by what is in them, not by their names. They are only read."""
+"""Reading a profile from disk: a file's content decides its format, not its name. Files are never written.
+
+The traces of several hosts become one: on one clock, with the host's name before each device.
+"""
 
 from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
+
+import numpy as np
 
 from jaxprof.errors import FileRefusedError
 from jaxprof.trace.chrome import parse_chrome
 from jaxprof.trace.folders import ProfileRun, choose
 from jaxprof.trace.lanes import lanes_of
-from jaxprof.trace.model import Trace
-from jaxprof.trace.together import together
+from jaxprof.trace.model import NO_OP, Lane, OpNumbers, Trace
 from jaxprof.trace.varints import PADDING
 from jaxprof.trace.xspace import parse_xspace
 
@@ -21,6 +27,8 @@ LARGEST_BYTES: Final = 2 << 30
 """A larger profile is refused: its events do not fit into the memory of most machines."""
 _GZIP: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 22
+_READ: Final = 0.1
+"""The assumed share of reading from disk in the work on a file."""
 
 
 def read_profile(path: Path, run: str = "", hosts: Sequence[str] = ()) -> Trace:
@@ -28,58 +36,84 @@ def read_profile(path: Path, run: str = "", hosts: Sequence[str] = ()) -> Trace:
     return read_chosen(choose(path, run, hosts))
 
 
-def read_chosen(chosen: ProfileRun, check: Callable[[], None] = lambda: None) -> Trace:
-    """The trace of a recording. `check` is called between the files, and may raise.
+def read_chosen(chosen: ProfileRun, advance: Callable[[float], None] = lambda share: None) -> Trace:
+    """The trace of a recording. `advance` is called now and then with the share that is done, and may raise.
 
-    Of several hosts, one that cannot be read is left out, and named in `problems`. Raises FileRefusedError.
+    A host that cannot be read is left out and named in `problems` if others can. Raises FileRefusedError.
     """
     traces: list[tuple[str, Trace]] = []
     problems: list[str] = []
-    for one in chosen.hosts:
-        check()
+    sizes = [max(1, _size(host.path)) for host in chosen.hosts]
+    done = 0
+    for host, size in zip(chosen.hosts, sizes, strict=True):
+        before, share = done / sum(sizes), size / sum(sizes)
+        done += size
+        advance(before)
         try:
-            traces.append((one.host, read_file(one.path)))
+            traces.append((host.host, read_file(host.path, partial(_within, advance, before, share))))
         except FileRefusedError as error:
             if len(chosen.hosts) == 1:
                 raise
             problems.append(error.what)
     if not traces:
-        raise FileRefusedError(f"no host's profile of run {chosen.name} can be read: {problems[0]}")
+        raise FileRefusedError(f"no host's profile in run {chosen.name} can be read: {problems[0]}")
     trace = together(traces)
     trace.problems += problems
     return trace
 
 
-def read_file(path: Path) -> Trace:
-    """The trace in one file, whatever it is called. Raises FileRefusedError."""
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _within(advance: Callable[[float], None], before: float, share: float, done: float) -> None:
+    """Passes on the progress of a part that begins at `before` and is a `share` of the whole."""
+    advance(before + share * done)
+
+
+def read_file(path: Path, advance: Callable[[float], None] = lambda share: None) -> Trace:
+    """The trace in one file, whatever it is called; `advance` as for `read_chosen`. Raises FileRefusedError."""
     try:
         if not path.is_file():
-            raise FileRefusedError(f"{path} is no file that can be read")
+            raise FileRefusedError(f"{path} is not a readable file")
         size = path.stat().st_size
         if size > LARGEST_BYTES:
             raise FileRefusedError(f"{path} is larger than {LARGEST_BYTES >> 30} GiB", "Record fewer steps.")
         raw = bytearray(size + PADDING)
         with path.open("rb") as opened:
-            size = opened.readinto(memoryview(raw)[:size])
+            size = _filled(opened, memoryview(raw)[:size], partial(_within, advance, 0.0, _READ))
     except OSError as error:
         raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
     problem, length = "", size
     if raw.startswith(_GZIP):
         raw, problem = _unpacked(raw[:size], path)
+        advance(_READ)
         length = len(raw)
         raw += bytes(PADDING)
     if raw[:64].lstrip().startswith((b"{", b"[")):
-        trace = parse_chrome(raw[:length], str(path))
+        trace = parse_chrome(raw[:length], str(path), partial(_within, advance, _READ, 1 - _READ))
     else:
-        trace = lanes_of(parse_xspace(raw, str(path), length))
+        trace = lanes_of(parse_xspace(raw, str(path), length), partial(_within, advance, _READ, 1 - _READ))
     trace.sizes[str(path)] = size
     if problem:
         trace.problems.append(problem)
     return trace
 
 
+def _filled(opened: BinaryIO, room: memoryview, advance: Callable[[float], None]) -> int:
+    """Reads until the buffer is full or the file ends; returns the number of bytes."""
+    at = 0
+    while at < len(room) and (read := opened.readinto(room[at : at + _CHUNK])):  # type: ignore[attr-defined]
+        at += read
+        advance(at / len(room))
+    return at
+
+
 def _unpacked(raw: bytearray, path: Path) -> tuple[bytearray, str]:
-    """What is in a gzip file, as far as it goes, and what is wrong with it."""
+    """The content of a gzip file, as far as it can be read, and what is wrong with it."""
     pieces: list[bytes] = []
     total = 0
     unpacker = zlib.decompressobj(wbits=31)
@@ -98,3 +132,76 @@ def _unpacked(raw: bytearray, path: Path) -> tuple[bytearray, str]:
     if total > LARGEST_BYTES:
         raise FileRefusedError(f"{path} unpacks to more than {LARGEST_BYTES >> 30} GiB", "Record fewer steps.")
     return bytearray().join(pieces), "" if unpacker.eof else f"{path} is cut off: the gzip file has no end"
+
+
+PS_IN_NS = 1000
+
+
+def together(traces: Sequence[tuple[str, Trace]]) -> Trace:
+    """The trace of all these hosts; the trace of a single host is returned as it is.
+
+    The wall clocks at which the recordings began align them. Where one host does not give it, each trace begins at 0,
+    and the result has no `started_unix_ns`.
+    """
+    if len(traces) == 1:
+        host, only = traces[0]
+        only.hosts = only.hosts or [host]
+        return only
+    starts = [trace.started_unix_ns for _, trace in traces]
+    stated = [start for start in starts if start is not None]
+    first = min(stated) if len(stated) == len(starts) else None
+    ops = OpNumbers()
+    joined = Trace(started_unix_ns=first, origin_ns=traces[0][1].origin_ns)
+    for host, trace in traces:
+        shift_ns = 0
+        if first is not None and trace.started_unix_ns is not None:
+            shift_ns = trace.started_unix_ns - first + trace.origin_ns - joined.origin_ns
+        _take(joined, host, trace, shift_ns * PS_IN_NS, ops)
+    joined.ops = ops.list
+    return joined
+
+
+def _take(joined: Trace, host: str, trace: Trace, shift_ps: int, ops: OpNumbers) -> None:
+    numbers = np.array([*(ops.number(op) for op in trace.ops), NO_OP], np.int64)
+
+    def moved(lanes: Iterable[Lane]) -> list[Lane]:
+        return [
+            replace(
+                lane,
+                device=f"{host}/{lane.device}",
+                starts=lane.starts + shift_ps,
+                op_of=numbers[lane.op_of],  # NO_OP is the last place
+            )
+            for lane in lanes
+        ]
+
+    def rest() -> list[Lane]:
+        ready, read, problems = len(trace.ready), trace.read, len(trace.problems)
+        lanes = moved(trace.lanes[ready:])
+        joined.read += trace.read - read
+        joined.counters += [
+            replace(counter, device=f"{host}/{counter.device}", times=counter.times + shift_ps)
+            for counter in trace.counters
+        ]
+        joined.problems += [f"{host}: {problem}" for problem in trace.problems[problems:]]
+        return lanes
+
+    joined.ready += moved(trace.ready)
+    joined.annotations += moved(trace.annotations)
+    joined.launches += moved(trace.launches)
+    joined.read += trace.read
+    joined.pending.append(rest)
+    joined.python_tracer = joined.python_tracer or trace.python_tracer
+    joined.hosts.append(host)
+    joined.chrome = joined.chrome or trace.chrome
+    joined.platform = joined.platform or trace.platform
+    joined.devices |= {f"{host}/{device}": facts for device, facts in trace.devices.items()}
+    present = {(program.name, program.program) for program in joined.programs}
+    joined.programs += [program for program in trace.programs if (program.name, program.program) not in present]
+    joined.sizes |= trace.sizes
+    joined.notes = {**trace.notes, **joined.notes}
+    joined.tracers = {name: max(level, joined.tracers.get(name, 0)) for name, level in trace.tracers.items()}
+    joined.problems += [f"{host}: {problem}" for problem in trace.problems]
+    joined.lost_names += [f"{host} {plane}" for plane in trace.lost_names]
+    joined.errors += [f"{host}: {text}" for text in trace.errors]
+    joined.warnings += [f"{host}: {text}" for text in trace.warnings]

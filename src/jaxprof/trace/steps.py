@@ -1,27 +1,27 @@
 """Where the time of each step went: kernels, copies, collectives, gaps, idle. The parts of a step add up to it.
 
-Each moment of a step on a device belongs to one part, the first that fits: a kernel ran; a collective ran and no
-kernel (exposed); a copy ran and neither; a program was being executed but nothing ran (a gap between launches);
-nothing was being executed (idle). A collective that ran beside a kernel is overlapped, and told apart from the parts.
+Each moment of a step on a device belongs to one part, the first that fits: a kernel ran; a collective ran and no kernel
+(exposed); a copy ran and neither; a program was being executed but nothing ran (a gap between launches); nothing was
+being executed (idle). A collective that ran beside a kernel is overlapped, and is not one of the parts.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.trace.coverage import Coverage, holds_others
+from jaxprof.events import StepParts, StepsDevice, StepTimes
 from jaxprof.trace.executions import executions_on
+from jaxprof.trace.intervals import Coverage, holds_others
 from jaxprof.trace.launch import copies_of
-from jaxprof.trace.model import ABSENT, NO_OP, Ints, Lane, Trace
+from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
 
-PS: Final = 1e-12
 STEPS_KEPT: Final = 4096
-"""More steps than that are not written down one by one."""
+"""Number of steps that are recorded one by one."""
 COLLECTIVE = re.compile(
     r"all-?_?reduce|all-?_?gather|reduce-?_?scatter|all-?_?to-?_?all|collective|nccl|rccl|^(send|recv)(-done)?\b",
     re.IGNORECASE,
@@ -36,13 +36,15 @@ class Steps:
 
     found_by: str
     """As `StepsMeasured.found_by`."""
-    rows: list[dict[str, Any]]
+    devices: list[StepsDevice]
+    """As `StepsMeasured.devices`."""
+    rows: list[StepTimes]
     total: int
-    """How many there are; the rows are the first of them."""
+    """Number of all steps; the rows are the first of them."""
     outside_seconds: float
     """Device time that lies in no step."""
     inside_seconds: float
-    """Device time that does."""
+    """Device time that lies in steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +64,56 @@ class _Activity:
     collectives: Coverage
     copies: Coverage
     holders: Coverage
-    """While loops and the like: their time without what runs in them is the program's own."""
+    """While loops and other ops that contain ops: their time without what runs in them is the program's own."""
     executing: Coverage
 
 
 def steps_of(trace: Trace) -> Steps:
     """The steps on every device that ran HLO ops."""
-    devices = list(dict.fromkeys(lane.device for lane in trace.op_lanes()))
-    found_by, rows, total, inside, busy_all = "", [], 0, 0, 0
-    for device in devices:
+    per_device: list[StepsDevice] = []
+    rows: list[StepTimes] = []
+    inside, busy_all = 0, 0
+    span = trace.span_ps or (0, 0)
+    for device in sorted({lane.device for lane in trace.op_lanes()}, key=_in_order):
         executing = executions_on(trace, device)
-        how, windows = _windows(trace, device, [(one.program[0], one.starts, one.ends) for one in executing])
-        if not len(windows.starts):
-            continue
-        found_by = found_by or how
+        how, windows = _windows(trace, device, [(item.program[0], item.starts, item.ends) for item in executing])
         activity = _activity(
             trace,
             device,
             Coverage.of(
-                np.concatenate([np.zeros(0, np.int64), *(one.starts for one in executing)]),
-                np.concatenate([np.zeros(0, np.int64), *(one.ends for one in executing)]),
+                np.concatenate([np.zeros(0, np.int64), *(item.starts for item in executing)]),
+                np.concatenate([np.zeros(0, np.int64), *(item.ends for item in executing)]),
             ),
         )
-        op_starts = np.sort(np.concatenate([lane.starts for lane in trace.op_lanes() if lane.device == device]))
-        rows += _rows(device, windows, activity, op_starts)
-        total += len(windows.starts)
         busy = activity.kernels | activity.collectives | activity.copies | activity.holders
+        busy_ps = busy.total
+        busy_all += busy_ps
+        per_device.append(
+            StepsDevice(
+                device=device,
+                found_by=how,
+                steps=len(windows.starts),
+                span_seconds=(span[1] - span[0]) * PS,
+                busy_seconds=busy_ps * PS,
+                idle_seconds=(span[1] - span[0] - busy_ps) * PS,
+            )
+        )
+        op_starts = np.sort(np.concatenate([lane.starts for lane in trace.op_lanes() if lane.device == device]))
+        in_device = _rows(device, windows, activity, op_starts)
+        if how == "modules" and len(in_device) == len(windows.starts) > 1:
+            in_device[-1] = replace(in_device[-1], to_next=False)
+        rows += in_device
         in_steps = Coverage.of(windows.starts, windows.ends)
         inside += int(busy.within(in_steps.starts, in_steps.ends).sum())
-        busy_all += int((busy.ends - busy.starts).sum())
-    return Steps(found_by, rows, total, (busy_all - inside) * PS, inside * PS)
+    how = per_device[0].found_by if per_device else ""
+    total = sum(item.steps or 0 for item in per_device)
+    return Steps(how, per_device, rows, total, (busy_all - inside) * PS, inside * PS)
+
+
+def _in_order(device: str) -> tuple[str, int]:
+    """`gpu:2` comes before `gpu:10`."""
+    name, _, number = device.rpartition(":")
+    return name, int(number) if number.isdecimal() else 0
 
 
 def _windows(trace: Trace, device: str, executions: list[tuple[str, Ints, Ints]]) -> tuple[str, _Windows]:
@@ -100,7 +122,7 @@ def _windows(trace: Trace, device: str, executions: list[tuple[str, Ints, Ints]]
         return "annotation", annotated
     if executions:
         name, starts, ends = executions[0]
-        # A step reaches to the next one's begin, so that what the host does between two calls is seen.
+        # A step ends where the next one begins, so that it includes what the host does between two calls.
         until = np.concatenate([starts[1:], ends[-1:]])
         return "modules", _Windows([f"{name} {number}" for number in range(len(starts))], starts, until)
     spans = [(int(lane.starts.min()), int(lane.ends.max())) for lane in trace.op_lanes() if lane.device == device]
@@ -110,15 +132,15 @@ def _windows(trace: Trace, device: str, executions: list[tuple[str, Ints, Ints]]
 
 def _annotated(trace: Trace, device: str) -> _Windows | None:
     """The device's own `Steps` line, else the step annotations of its host."""
-    for lane in trace.lanes:
-        if lane.device == device and lane.kind == "steps" and len(lane):
+    for lane in trace.on_device(device):
+        if lane.kind == "steps" and len(lane):
             order = np.argsort(lane.starts, kind="stable")
             names = [f"step {lane.names[number]}" for number in lane.name_of[order].tolist()]
             return _Windows(names, lane.starts[order], lane.ends[order])
     host = device.rpartition("/")[0]
     marked = [
         (int(lane.starts[row]), int(lane.ends[row]), f"{lane.names[int(lane.name_of[row])]} {int(lane.step[row])}")
-        for lane in trace.lanes
+        for lane in trace.annotations
         if lane.step is not None and lane.device.rpartition("/")[0] == host
         for row in np.flatnonzero(lane.step != ABSENT).tolist()
     ]
@@ -133,8 +155,8 @@ def _activity(trace: Trace, device: str, executing: Coverage) -> _Activity:
     is_collective = np.array([bool(COLLECTIVE.search(op.name)) for op in trace.ops] + [False], np.bool_)
     is_copy = np.array([bool(_COPY_OP.match(op.name)) for op in trace.ops] + [False], np.bool_)
     parts: dict[str, list[Lane]] = {"kernels": [], "collectives": [], "copies": [], "holders": []}
-    for lane in trace.lanes:
-        if lane.device != device or lane.kind not in ("stream", "ops", "thread", "async"):
+    for lane in trace.on_device(device):
+        if lane.kind not in ("stream", "ops", "thread", "async"):
             continue
         collective, copy = is_collective[lane.op_of], is_copy[lane.op_of]  # NO_OP is the last place: False
         if lane.kind == "stream":
@@ -164,7 +186,7 @@ def _covered(lanes: list[Lane]) -> Coverage:
     )
 
 
-def _rows(device: str, windows: _Windows, activity: _Activity, op_starts: Ints) -> list[dict[str, Any]]:
+def _rows(device: str, windows: _Windows, activity: _Activity, op_starts: Ints) -> list[StepTimes]:
     starts, ends = windows.starts[:STEPS_KEPT], windows.ends[:STEPS_KEPT]
 
     def covered(coverage: Coverage) -> Ints:
@@ -181,33 +203,33 @@ def _rows(device: str, windows: _Windows, activity: _Activity, op_starts: Ints) 
     overlapped = covered(activity.collectives) - exposed
     complete = _complete(windows, op_starts)[:STEPS_KEPT]
     return [
-        {
-            "name": windows.names[index],
-            "device": device,
-            "start_seconds": int(starts[index]) * PS,
-            "seconds": int(ends[index] - starts[index]) * PS,
-            "complete": bool(complete[index]),
-            "parts": {
-                "kernels": int(kernels[index]) * PS,
-                "transfers": int(copies[index]) * PS,
-                "collectives_exposed": int(exposed[index]) * PS,
-                "launch_gaps": int(gaps[index]) * PS,
-                "idle": int(idle[index]) * PS,
-            },
-            "collectives_overlapped_seconds": int(overlapped[index]) * PS,
-        }
+        StepTimes(
+            name=windows.names[index],
+            device=device,
+            start_seconds=int(starts[index]) * PS,
+            seconds=int(ends[index] - starts[index]) * PS,
+            complete=bool(complete[index]),
+            parts=StepParts(
+                kernels=int(kernels[index]) * PS,
+                transfers=int(copies[index]) * PS,
+                collectives_exposed=int(exposed[index]) * PS,
+                launch_gaps=int(gaps[index]) * PS,
+                idle=int(idle[index]) * PS,
+            ),
+            collectives_overlapped_seconds=int(overlapped[index]) * PS,
+        )
         for index in range(len(starts))
     ]
 
 
 def _complete(windows: _Windows, op_starts: Ints) -> NDArray[np.bool_]:
-    """False for the first and the last step where they have clearly fewer ops than every step between them.
+    """Whether each step is whole: False for the first and the last where they have clearly fewer ops than every other.
 
     The profile then began, or ended, in the middle of it.
     """
-    found = np.ones(len(windows.starts), np.bool_)
-    if len(found) < 3:
-        return found
+    complete = np.ones(len(windows.starts), np.bool_)
+    if len(complete) < 3:
+        return complete
     ops = np.searchsorted(op_starts, windows.ends) - np.searchsorted(op_starts, windows.starts)
-    found[[0, -1]] = ops[[0, -1]] >= _CLEARLY * ops[1:-1].min()
-    return found
+    complete[[0, -1]] = ops[[0, -1]] >= _CLEARLY * ops[1:-1].min()
+    return complete

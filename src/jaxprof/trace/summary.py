@@ -1,27 +1,29 @@
 """From a recorded profile to the events of a run: what was captured, the kernel times, the steps, the timeline.
 
-The one entrance for a capture pass: `summarise` reads the file that the profiler wrote and yields events without
+The one entry point for a capture pass: `summarise` reads the file that the profiler wrote and yields events without
 sequence numbers or times, which the pipe stamps. It needs no jax.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import median
 
 from jaxprof.events import (
     CaptureTaken,
     CompilePasses,
     Event,
+    KernelLaunch,
     KernelsMeasured,
+    KernelTimes,
     StepsMeasured,
     TextRecorded,
     TrustReported,
 )
 from jaxprof.trace.launch import launches_of, transfers_of
-from jaxprof.trace.model import Lane, Op, Trace
-from jaxprof.trace.ops import PS, OpTime, op_times, unattributed_seconds
+from jaxprof.trace.model import PS, Lane, Op, Trace
+from jaxprof.trace.ops import OpTime, op_times, unattributed_seconds
 from jaxprof.trace.passes import compile_tree
 from jaxprof.trace.sources import read_profile
 from jaxprof.trace.steps import Steps, steps_of
@@ -30,6 +32,8 @@ from jaxprof.trace.trust import trust_rows
 
 TIMELINE = "timeline"
 """The name of the timeline's text."""
+VIEWS = ("kernels", "steps", "compile", "memory", "trust", TIMELINE)
+"""What can be derived from a profile."""
 
 
 def summarise(
@@ -38,17 +42,21 @@ def summarise(
     run: str = "",
     calls: int | None = None,
     *,
-    seconds_with: float | None = None,
-    kept: bool = False,
+    seconds_of_calls: Sequence[float] = (),
+    timed_seconds: float | None = None,
+    kept: str = "",
 ) -> Iterator[Event]:
     """The events of the profile at `path`, for the run of that id.
 
-    `path` is a file, or the folder that the profiler was told to write to. `kind` is that of `CaptureTaken`; `calls`
-    and `seconds_with` are what the capture pass knows of itself; `kept` says that the raw file stays where it is.
-    Raises FileRefusedError for a file that is empty or no profile.
+    `path` is a file, or the folder that the profiler wrote to. `kind` is that of `CaptureTaken`; `calls` and
+    `seconds_of_calls` are what the capture pass measured itself, and `timed_seconds` is what a call took before,
+    without the profiler; `kept` is where the raw file is kept, empty where it is not. Raises FileRefusedError for a
+    file that is empty or not a profile.
     """
     trace = read_profile(path)
-    yield from events_of(trace, kind, run, calls=calls, seconds_with=seconds_with, path=str(path) if kept else "")
+    yield from events_of(
+        trace, kind, run, calls=calls, seconds_of_calls=seconds_of_calls, timed_seconds=timed_seconds, path=kept
+    )
 
 
 def events_of(
@@ -57,13 +65,21 @@ def events_of(
     run: str = "",
     *,
     calls: int | None = None,
-    seconds_with: float | None = None,
+    seconds_of_calls: Sequence[float] = (),
+    timed_seconds: float | None = None,
     path: str = "",
     table: list[OpTime] | None = None,
+    views: Collection[str] = VIEWS,
 ) -> Iterator[Event]:
-    """As `summarise`, of a trace that was read; with these rows for the table of kernels instead of all."""
-    span = trace.span_ps
+    """As `summarise`, for a trace that is already read; the table of kernels has these rows instead of all.
+
+    Only what `views` need is derived: a table of kernels does without the millions of events on the host's threads.
+    """
+    wanted = frozenset(views)
+    whole = bool(wanted & {"steps", "trust", "timeline", "compile"})
+    span = trace.span_ps if whole else None
     wall_seconds = (span[1] - span[0]) * PS if span is not None else None
+    seconds_with = median(seconds_of_calls) if seconds_of_calls else None
     yield CaptureTaken(
         run=run,
         kind=kind,
@@ -71,12 +87,11 @@ def events_of(
         calls=calls,
         seconds_with=seconds_with,
         wall_seconds=wall_seconds,
-        events=trace.events,
+        events=trace.events if whole else None,
         bytes=sum(trace.sizes.values()) or None,
         path=path,
     )
-    steps = None
-    if kind != "compile":
+    if kind != "compile" and "kernels" in wanted:
         yield KernelsMeasured(
             run=run,
             kind=kind,
@@ -85,34 +100,31 @@ def events_of(
             transfers=transfers_of(trace),
             unattributed_seconds=unattributed_seconds(trace),
         )
-        steps = steps_of(trace)
-        if steps.rows:
-            yield StepsMeasured(run=run, found_by=steps.found_by, steps=steps.rows)
-    tree = compile_tree(trace)
-    if tree is not None and kind in ("compile", "imported"):
+    steps = steps_of(trace) if kind != "compile" and wanted & {"steps", "trust", "timeline"} else None
+    if steps is not None and steps.rows:
+        yield StepsMeasured(run=run, found_by=steps.found_by, steps=steps.rows, devices=steps.devices)
+    tree = compile_tree(trace) if wanted & {"compile", "trust"} else None
+    if tree is not None and kind in ("compile", "imported") and "compile" in wanted:
         yield CompilePasses(run=run, tree=tree)
-    left_out = max(0, sum(len(lane) for lane in trace.lanes) - INTERVALS_KEPT)
-    yield TrustReported(
-        run=run,
-        kind=kind,
-        rows=trust_rows(
+    has_timeline = "timeline" in wanted and kind != "compile"
+    if "trust" in wanted:
+        rows = trust_rows(
             trace,
             kind,
             steps,
-            None if tree is None else float(tree["seconds"]),
-            intervals_left_out=left_out if kind != "compile" else 0,
-            busy_share=_busy_share(steps, calls, seconds_with),
-        ),
-    )
-    if trace.lanes and kind != "compile":
+            None if tree is None else tree.seconds,
+            intervals_left_out=max(0, sum(map(len, trace.lanes)) - INTERVALS_KEPT) if has_timeline else 0,
+            busy_share=_busy_share(steps, seconds_of_calls),
+            seconds_with=seconds_with,
+            timed_seconds=timed_seconds,
+        )
+        yield TrustReported(run=run, kind=kind, rows=rows)
+    if has_timeline and trace.lanes:
         yield TextRecorded(run=run, name=TIMELINE, text=timeline_text(trace))
 
 
-def kernel_rows(trace: Trace, table: list[OpTime]) -> list[dict[str, Any]]:
-    """The table of ops as the rows of `KernelsMeasured`. `launch` and `uncertain` are there where they say something.
-
-    A program's id is text: it may be larger than what JSON's readers hold in a number.
-    """
+def kernel_rows(trace: Trace, table: list[OpTime]) -> list[KernelTimes]:
+    """The table of ops as the rows of `KernelsMeasured`."""
     launches = launches_of(trace)
     numbers = {op: index for index, op in enumerate(trace.ops)}
     guessed = _guessed(trace)
@@ -120,27 +132,24 @@ def kernel_rows(trace: Trace, table: list[OpTime]) -> list[dict[str, Any]]:
 
 
 def _row(
-    row: OpTime, number: int, launches: dict[tuple[str, int], dict[str, Any]], guessed: set[tuple[str, int]]
-) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "module": row.op.module,
-        "program": _program(row.op),
-        "name": row.op.name,
-        "device": row.device,
-        "count": row.count,
-        "total_seconds": row.total_seconds,
-        "self_seconds": row.self_seconds,
-        "wall_seconds": row.wall_seconds,
-        "median_seconds": row.median_seconds,
-        "minimum_seconds": row.minimum_seconds,
-        "maximum_seconds": row.maximum_seconds,
-        "kernels": list(row.kernels),
-    }
-    if (row.device, number) in launches:
-        found["launch"] = launches[row.device, number]
-    if (row.device, number) in guessed:
-        found["uncertain"] = True
-    return found
+    row: OpTime, number: int, launches: dict[tuple[str, int], KernelLaunch], guessed: set[tuple[str, int]]
+) -> KernelTimes:
+    return KernelTimes(
+        module=row.op.module,
+        program=_program(row.op),
+        name=row.op.name,
+        device=row.device,
+        count=row.count,
+        total_seconds=row.total_seconds,
+        self_seconds=row.self_seconds,
+        wall_seconds=row.wall_seconds,
+        median_seconds=row.median_seconds,
+        minimum_seconds=row.minimum_seconds,
+        maximum_seconds=row.maximum_seconds,
+        kernels=tuple(row.kernels),
+        launch=launches.get((row.device, number)),
+        uncertain=(row.device, number) in guessed,
+    )
 
 
 def _program(op: Op) -> str | None:
@@ -154,8 +163,11 @@ def _guessed(trace: Trace) -> set[tuple[str, int]]:
     return set().union(*map(of, trace.op_lanes()))
 
 
-def _busy_share(steps: Steps | None, calls: int | None, seconds_with: float | None) -> float | None:
-    """Device time a call over the time a call, of a capture of steady calls."""
-    if steps is None or not calls or not seconds_with or not steps.rows:
+def _busy_share(steps: Steps | None, seconds_of_calls: Sequence[float]) -> float | None:
+    """Device time over the time of all calls, for a capture of nothing else; for several devices their mean.
+
+    Total over total: a call that the machine held up counts in both, while a median leaves it out.
+    """
+    if steps is None or not steps.rows or not sum(seconds_of_calls):
         return None
-    return (steps.inside_seconds + steps.outside_seconds) / calls / seconds_with
+    return (steps.inside_seconds + steps.outside_seconds) / len(steps.devices) / sum(seconds_of_calls)

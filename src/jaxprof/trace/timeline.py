@@ -1,7 +1,7 @@
 """The timeline of a profile as one JSON text: lanes of intervals, small enough to keep in a session.
 
-Starts are differences to the interval before, so that the numbers stay short. The form is in `docs/traces.md`; who
-draws it or exports it reads it with `jaxprof.results.timeline`.
+Starts are differences to the previous interval, so that the numbers stay short. `docs/traces.md` describes the format;
+`jaxprof.analysis.timeline` reads it for drawing and export.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from jaxprof.trace.model import NO_OP, Ints, Lane, Trace
+from jaxprof.trace.intervals import nesting_order
+from jaxprof.trace.model import ABSENT, LONGEST_PS, NO_OP, Counter, Ints, Lane, Trace
 
 TIMELINE_VERSION: Final = 1
 INTERVALS_KEPT: Final = 1_000_000
-"""Of a profile with more intervals the shortest are left out, and their number is said."""
+"""Most intervals that are kept; of more, the shortest are left out, and their number is recorded."""
+COUNTS_KEPT: Final = 200_000
+"""Most values of a counter that are kept."""
 _NAME_LIMIT: Final = 300
-"""Characters of an interval's name: TPU profiles name it by a whole line of HLO."""
+"""Most characters of an interval's name: TPU profiles use a whole line of HLO as the name."""
 _DEVICE_KINDS: Final = ("modules", "steps", "stream", "ops", "thread", "async")
 
 
@@ -34,24 +37,26 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
         "ops": [[op.module, None if op.program is None else str(op.program), op.name] for op in trace.ops],
         "lanes": [_lane(lane, rows) for lane, rows in zip(trace.lanes, kept, strict=True) if len(rows)],
     }
+    if trace.counters:
+        payload["counters"] = [_counter(counter) for counter in _joined(trace.counters)]
     return json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
 
 
 def _kept(lanes: list[Lane], limit: int) -> list[Ints]:
-    """For each lane the intervals that stay, in order of their start."""
+    """For each lane the intervals that are kept, in order of their start."""
     total = sum(len(lane) for lane in lanes)
     if total <= limit:
         chosen = [np.arange(len(lane)) for lane in lanes]
     else:
         on_device = np.concatenate([np.full(len(lane), lane.kind in _DEVICE_KINDS) for lane in lanes])
         durations = np.concatenate([lane.durations for lane in lanes])
-        best = np.lexsort((-durations, ~on_device))[:limit]
+        wanted = durations + on_device * (LONGEST_PS + 1)
         stays = np.zeros(total, np.bool_)
-        stays[best] = True
+        stays[np.argpartition(wanted, total - limit)[total - limit :]] = True
         borders = np.cumsum([len(lane) for lane in lanes])[:-1]
         chosen = [np.flatnonzero(part) for part in np.split(stays, borders)]
     return [
-        rows[np.lexsort((-lane.durations[rows], lane.starts[rows]))] for lane, rows in zip(lanes, chosen, strict=True)
+        rows[nesting_order(lane.starts[rows], lane.durations[rows])] for lane, rows in zip(lanes, chosen, strict=True)
     ]
 
 
@@ -62,13 +67,59 @@ def _lane(lane: Lane, rows: Ints) -> dict[str, Any]:
     for row in rows[first].tolist():
         op = int(lane.op_of[row])
         labels.append([lane.names[int(lane.name_of[row])][:_NAME_LIMIT], None if op == NO_OP else op])
-    starts = np.rint(lane.starts[rows] / 1000).astype(np.int64)
-    return {
+    # Begin and end are rounded, each once: were begin and duration rounded, nested intervals would overlap.
+    starts, ends = _nanoseconds(lane.starts[rows]), _nanoseconds(lane.ends[rows])
+    payload: dict[str, Any] = {
         "device": lane.device,
         "name": lane.name,
         "kind": lane.kind,
         "labels": labels,
         "label": which[: len(rows)].tolist() if len(different) > 1 else [0] * len(rows),
         "start": np.diff(starts, prepend=0).tolist(),
-        "duration": np.rint(lane.durations[rows] / 1000).astype(np.int64).tolist(),
+        "duration": (ends - starts).tolist(),
     }
+    if lane.execution is not None and lane.execution[rows].any():
+        payload["execution"] = np.diff(lane.execution[rows], prepend=0).tolist()
+    if lane.correlation is not None and (lane.correlation[rows] != ABSENT).any():
+        payload["correlation"] = np.diff(lane.correlation[rows], prepend=0).tolist()
+    if lane.step is not None:
+        annotated = np.flatnonzero(lane.step[rows] != ABSENT)
+        payload["steps"] = [[int(at), int(lane.step[rows[at]])] for at in annotated.tolist()]
+    return payload
+
+
+def _joined(counters: list[Counter]) -> list[Counter]:
+    """Merges counters of one name: several threads may report the same allocator."""
+    groups: dict[tuple[str, str, str], list[Counter]] = {}
+    for counter in counters:
+        groups.setdefault((counter.device, counter.name, counter.unit), []).append(counter)
+    joined = []
+    for (device, name, unit), same in groups.items():
+        times = np.concatenate([counter.times for counter in same])
+        order = np.argsort(times, kind="stable")
+        joined.append(
+            Counter(device, name, unit, times[order], np.concatenate([counter.values for counter in same])[order])
+        )
+    return joined
+
+
+def _counter(counter: Counter) -> dict[str, Any]:
+    """The points at which its value changes; of several values within a nanosecond the last."""
+    times = _nanoseconds(counter.times)
+    last = np.append(times[1:] != times[:-1], [True])
+    times, values = times[last], counter.values[last]
+    changes = np.concatenate([[True], values[1:] != values[:-1]])[:COUNTS_KEPT]
+    times, values = times[:COUNTS_KEPT][changes], values[:COUNTS_KEPT][changes]
+    return {
+        "device": counter.device,
+        "name": counter.name,
+        "unit": counter.unit,
+        "time": np.diff(times, prepend=0).tolist(),
+        "value": values.tolist(),
+    }
+
+
+def _nanoseconds(picoseconds: Ints) -> Ints:
+    """Rounded half up, in integers: a double has too few digits for a long recording."""
+    nanoseconds: Ints = (picoseconds + 500) // 1000
+    return nanoseconds

@@ -18,15 +18,15 @@ Positions = NDArray[np.int64]
 VARINT, FIXED64, DELIMITED, FIXED32 = 0, 1, 2, 5
 LONGEST_VARINT = 10
 PADDING = 16
-"""Zero bytes that must follow the data, so that a varint at its very end can be read without a check."""
+"""Number of zero bytes that must follow the data, so that a varint at its very end can be read without a check."""
 
 
 class TruncatedError(ValueError):
-    """A message says that it is longer than the data."""
+    """A message claims to be longer than the data."""
 
 
 def padded(data: bytes | bytearray) -> Bytes:
-    """`data` as an array with `PADDING` zero bytes behind it."""
+    """`data` as an array, followed by `PADDING` zero bytes."""
     raw = np.empty(len(data) + PADDING, np.uint8)
     raw[: len(data)] = np.frombuffer(data, np.uint8)
     raw[len(data) :] = 0
@@ -34,7 +34,7 @@ def padded(data: bytes | bytearray) -> Bytes:
 
 
 def varints(data: Bytes, at: Positions) -> tuple[NDArray[np.uint64], Positions]:
-    """The varints that begin at `at`, and the positions behind them. Both have the shape of `at`."""
+    """The varints that begin at `at`, and the positions after them. Both have the shape of `at`."""
     byte = data[at]
     values = (byte & 0x7F).astype(np.uint64)
     after = at + 1
@@ -50,7 +50,7 @@ def varints(data: Bytes, at: Positions) -> tuple[NDArray[np.uint64], Positions]:
 
 
 def varint(data: Bytes, at: int) -> tuple[int, int]:
-    """The varint at `at`, and the position behind it."""
+    """The varint at `at`, and the position after it."""
     value, shift = 0, 0
     while True:
         byte = int(data[at])
@@ -66,7 +66,7 @@ def varint(data: Bytes, at: int) -> tuple[int, int]:
 def fields(data: Bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, int]]:
     """The fields of the message in `data[begin:end]`: number, wire type, and where its content begins and ends.
 
-    Of a varint the content is the varint itself. Raises TruncatedError.
+    The content of a varint field is the varint itself. Raises TruncatedError.
     """
     at = begin
     while at < end:
@@ -84,9 +84,30 @@ def fields(data: Bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, i
         else:
             raise TruncatedError(f"wire type {kind} at byte {at}")
         if after > end or number == 0:
-            raise TruncatedError(f"a field at byte {at} is longer than what holds it")
+            raise TruncatedError(f"a field at byte {at} is longer than the message around it")
         yield number, kind, at, after
         at = after
+
+
+def fields_before_cut(data: Bytes, begin: int, end: int) -> Iterator[tuple[int, int, int, int, bool]]:
+    """As `fields`, for a message that may have lost its end: a last field that reaches past it gives the part that is
+    there.
+
+    The fifth value says whether the field is whole. Raises TruncatedError where even the field's head is missing.
+    """
+    at = begin
+    try:
+        for number, kind, content, after in fields(data, begin, end):
+            yield number, kind, content, after, True
+            at = after
+    except TruncatedError:
+        key, content = varint(data, at)
+        if not key >> 3 or key & 7 != DELIMITED:
+            raise
+        length, content = varint(data, content)
+        if not content < end < content + length:
+            raise
+        yield key >> 3, DELIMITED, content, end, False
 
 
 def signed(value: int) -> int:

@@ -1,14 +1,14 @@
 """The XSpace protobuf that JAX's profiler writes (`*.xplane.pb`): planes, lines, events, and their metadata.
 
 An index first: planes, lines and metadata are found in one pass that jumps over the events; a line's events are decoded
-when they are asked for, all at once, into columns. The field numbers are those of tsl/profiler/protobuf/xplane.proto.
-The file is only read, never written.
+on request, all at once, into columns. The field numbers are those of tsl/profiler/protobuf/xplane.proto. The file is
+only read, never written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from jaxprof.errors import FileRefusedError
-from jaxprof.trace.line import STAT_BYTES, STAT_DOUBLE, STAT_ID, STAT_REFERENCE, STAT_UINT64, Blob, Line
 from jaxprof.trace.varints import (
     DELIMITED,
     FIXED64,
@@ -24,22 +23,28 @@ from jaxprof.trace.varints import (
     Bytes,
     TruncatedError,
     fields,
+    fields_before_cut,
     padded,
     signed,
     varint,
 )
 
+Blob = bytes | bytearray
 Value = int | float | str | bytes
 
-SPACE_PLANES, SPACE_ERRORS, SPACE_WARNINGS, SPACE_HOSTS = 1, 2, 3, 4
 PLANE_NAME, PLANE_LINES, PLANE_EVENT_METADATA, PLANE_STAT_METADATA, PLANE_STATS = 2, 3, 4, 5, 6
-_PLANE_NAME = re.compile(r"/|#|Task Environment$")
-"""How planes are called: `/host:CPU`, `/device:GPU:0`, `#Chip0#...`."""
+_WHAT = {
+    PLANE_LINES: "the rest of its events, and all names",
+    PLANE_EVENT_METADATA: "the names of some events",
+    PLANE_STAT_METADATA: "the names of some statistics",
+}
+"""What is lost when a plane is cut off in that field: the fields are in the order of their numbers."""
+STAT_ID, STAT_DOUBLE, STAT_UINT64, STAT_INT64, STAT_STRING, STAT_BYTES, STAT_REFERENCE = 1, 2, 3, 4, 5, 6, 7
 
 
 @dataclass(frozen=True, slots=True)
 class EventMetadata:
-    """What events of one name share. `stats` is where on TPU and GPU the HLO's own facts are."""
+    """What events of one name share. On TPU and GPU `stats` holds the HLO's own facts."""
 
     id: int
     name: str
@@ -47,80 +52,14 @@ class EventMetadata:
     stats: dict[str, Value]
 
 
-class Plane:
-    """One source of events: the host, a device, or a collection of metadata."""
-
-    def __init__(self, space: Space, begin: int, end: int) -> None:
-        self.space = space
-        self.name = ""
-        self._lines: list[tuple[int, int]] = []
-        self._event_metadata: list[tuple[int, int]] = []
-        stat_metadata: list[tuple[int, int]] = []
-        stats: list[tuple[int, int]] = []
-        for number, kind, content, after in fields(space.data, begin, end):
-            if kind != DELIMITED:
-                continue
-            if number == PLANE_NAME:
-                self.name = space.text(content, after)
-            elif number == PLANE_LINES:
-                self._lines.append((content, after))
-            elif number == PLANE_EVENT_METADATA:
-                self._event_metadata.append((content, after))
-            elif number == PLANE_STAT_METADATA:
-                stat_metadata.append((content, after))
-            elif number == PLANE_STATS:
-                stats.append((content, after))
-        self.stat_names = {key: space.name_of(value) for key, value in map(space.map_entry, stat_metadata) if value}
-        self._stats = stats
-
-    def readable_lines(self) -> tuple[list[Line], list[str]]:
-        """The plane's lines, their events not yet decoded, and what is wrong with those that are damaged."""
-        found, problems = [], []
-        for begin, end in self._lines:
-            try:
-                found.append(Line(self, begin, end))
-            except (TruncatedError, IndexError) as error:
-                problems.append(str(error))
-        return found, problems
-
-    @cached_property
-    def stats(self) -> dict[str, Value]:
-        """The plane's own statistics, e.g. `clock_rate`, `memory_bandwidth` of a GPU; none where they are damaged."""
-        try:
-            return self.space.stats(self._stats, self.stat_names)
-        except (TruncatedError, IndexError, ValueError) as error:
-            self.space.problems.append(f"{self.name}: its properties cannot be read: {error}")
-            return {}
-
-    @cached_property
-    def event_metadata(self) -> dict[int, EventMetadata]:
-        """By id. On old GPU files the id is the program id. A damaged one is left out, and named in `problems`."""
-        found = {}
-        for begin, end in self._event_metadata:
-            try:
-                key, value = self.space.map_entry((begin, end))
-                if value:
-                    found[key] = self.space.metadata(key, value, self.stat_names)
-            except (TruncatedError, IndexError) as error:
-                self.space.problems.append(f"{self.name}: the name of some events cannot be read: {error}")
-        return found
-
-    def stat_ids(self, *names: str) -> dict[int, str]:
-        """The ids under which this plane writes statistics of these names."""
-        return {key: name for key, name in self.stat_names.items() if name in names}
-
-
 @dataclass
-class Space:
-    """A whole file. `problems` says what could not be read of it."""
+class ProtoBytes:
+    """The bytes of an XSpace, and the readers of its smaller messages."""
 
     data: Bytes
     blob: Blob
-    planes: list[Plane] = field(default_factory=list)
-    hosts: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    """What could not be read."""
 
     def text(self, begin: int, end: int) -> str:
         """The UTF-8 text between two positions."""
@@ -144,7 +83,7 @@ class Space:
         return ""
 
     def metadata(self, key: int, bounds: tuple[int, int], stat_names: Mapping[int, str]) -> EventMetadata:
-        """An XEventMetadata; a name that is bytes of a proto stays out of the way."""
+        """An XEventMetadata; a name that holds the bytes of a proto is ignored."""
         name = display_name = ""
         stats: list[tuple[int, int]] = []
         for number, kind, content, after in fields(self.data, *bounds):
@@ -160,7 +99,7 @@ class Space:
 
     def stats(self, bounds: list[tuple[int, int]], names: Mapping[int, str]) -> dict[str, Value]:
         """XStats as a dict by name; references are resolved."""
-        found: dict[str, Value] = {}
+        values: dict[str, Value] = {}
         for begin, end in bounds:
             name = ""
             value: Value | None = None
@@ -181,14 +120,113 @@ class Space:
                 elif kind == DELIMITED:
                     value = bytes(self.blob[content:after]) if number == STAT_BYTES else self.text(content, after)
             if name and value is not None:
-                found[name] = value
-        return found
+                values[name] = value
+        return values
+
+
+class Plane:
+    """One source of events: the host, a device, or a collection of metadata."""
+
+    def __init__(self, space: ProtoBytes, begin: int, end: int) -> None:
+        """The part of the file from `begin` to `end`, whose last bytes may be missing."""
+        self.space = space
+        self.size = end - begin
+        """Size in the file, in bytes."""
+        self.name = ""
+        self.cut = ""
+        """What it lacks, where it was cut off or is damaged."""
+        self._lines: list[tuple[int, int]] = []
+        self._event_metadata: list[tuple[int, int]] = []
+        stat_metadata: list[tuple[int, int]] = []
+        stats: list[tuple[int, int]] = []
+        kept = {
+            PLANE_LINES: self._lines,
+            PLANE_EVENT_METADATA: self._event_metadata,
+            PLANE_STAT_METADATA: stat_metadata,
+            PLANE_STATS: stats,
+        }
+        try:
+            for number, kind, content, after, whole in fields_before_cut(space.data, begin, end):
+                if not whole:
+                    self.cut = _WHAT.get(number, "its end")
+                if kind == DELIMITED and number == PLANE_NAME and whole:
+                    self.name = space.text(content, after)
+                elif kind == DELIMITED and number in kept and (whole or number == PLANE_LINES):
+                    kept[number].append((content, after))
+        except (TruncatedError, IndexError):
+            self.cut = "its end"
+        self.stat_names: dict[int, str] = {}
+        for bounds in stat_metadata:
+            try:
+                key, value = space.map_entry(bounds)
+                if value:
+                    self.stat_names[key] = space.name_of(value)
+            except (TruncatedError, IndexError):
+                self.cut = self.cut or "the name of a statistic"
+        self._stats = stats
+
+    @property
+    def line_bounds(self) -> Sequence[tuple[int, int]]:
+        """Where each of its lines begins and ends."""
+        return self._lines
+
+    @property
+    def holds_something(self) -> bool:
+        """Whether it has lines, or metadata."""
+        return bool(self._lines or self._event_metadata)
+
+    @property
+    def lost_names(self) -> bool:
+        """Whether it has events without names, because the names came after the cut."""
+        return bool(self.cut and self._lines and not self._event_metadata)
+
+    @cached_property
+    def stats(self) -> dict[str, Value]:
+        """The plane's own statistics, e.g. `clock_rate`, `memory_bandwidth` of a GPU; none where they are damaged."""
+        try:
+            return self.space.stats(self._stats, self.stat_names)
+        except (TruncatedError, IndexError, ValueError) as error:
+            self.space.problems.append(f"{self.name}: its properties cannot be read: {error}")
+            return {}
+
+    @cached_property
+    def event_metadata(self) -> dict[int, EventMetadata]:
+        """Event metadata by id; in old GPU files this is the program id. Damaged metadata is left out, and named in
+        `problems`."""
+        by_id = {}
+        for begin, end in self._event_metadata:
+            try:
+                key, value = self.space.map_entry((begin, end))
+                if value:
+                    by_id[key] = self.space.metadata(key, value, self.stat_names)
+            except (TruncatedError, IndexError) as error:
+                self.space.problems.append(f"{self.name}: the name of some events cannot be read: {error}")
+        return by_id
+
+    def stat_ids(self, *names: str) -> dict[int, str]:
+        """The ids under which this plane writes statistics of these names."""
+        return {key: name for key, name in self.stat_names.items() if name in names}
+
+
+SPACE_PLANES, SPACE_ERRORS, SPACE_WARNINGS, SPACE_HOSTS = 1, 2, 3, 4
+_PLANE_NAME = re.compile(r"/|#|Task Environment$")
+"""How names of planes begin: `/host:CPU`, `/device:GPU:0`, `#Chip0#...`."""
+
+
+@dataclass
+class Space(ProtoBytes):
+    """A whole file. `problems` says what could not be read of it."""
+
+    planes: list[Plane] = field(default_factory=list)
+    hosts: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def read_xspace(path: Path) -> Space:
     """The index of the file at `path`. Raises FileRefusedError where it is empty or no XSpace.
 
-    A file that was cut off gives the planes that are whole, and says so in `problems`.
+    A file that was cut off gives its whole planes, and says so in `problems`.
     """
     try:
         return parse_xspace(path.read_bytes(), str(path))
@@ -197,9 +235,9 @@ def read_xspace(path: Path) -> Space:
 
 
 def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
-    """As `read_xspace`, of bytes that are there already; `name` is for messages.
+    """As `read_xspace`, for bytes in memory; `name` is for messages.
 
-    With a `size`, `raw` is longer than that by `PADDING` zero bytes, and need not be copied.
+    With a `size`, `raw` is `PADDING` zero bytes longer than that, and need not be copied.
     """
     end = len(raw) if size is None else size
     if not end:
@@ -208,16 +246,18 @@ def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
     space = Space(data, raw)
     at = 0
     try:
-        for number, kind, content, after in fields(data, 0, end):
-            at = after
+        for number, kind, content, after, whole in fields_before_cut(data, 0, end):
             if kind != DELIMITED or number > SPACE_HOSTS:
-                raise TruncatedError(f"field {number} is none of an XSpace")
+                raise TruncatedError(f"field {number} is not a field of an XSpace")
             if number == SPACE_PLANES:
-                space.planes.append(Plane(space, content, after))
-            elif number == SPACE_HOSTS:
+                _take_plane(space, Plane(space, content, after), whole=whole)
+            elif whole and number == SPACE_HOSTS:
                 space.hosts.append(space.text(content, after))
-            else:
+            elif whole:
                 (space.errors if number == SPACE_ERRORS else space.warnings).append(space.text(content, after))
+            if not whole:
+                raise TruncatedError("what comes next is longer than the file")
+            at = after
     except (TruncatedError, IndexError) as error:
         if not any(plane.name for plane in space.planes):
             raise FileRefusedError(
@@ -227,7 +267,18 @@ def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
         space.problems.append(f"the file is damaged or cut off after byte {at} of {end}: {error}")
     if not any(_PLANE_NAME.match(plane.name) for plane in space.planes):
         raise FileRefusedError(
-            f"{name} has the form of an XSpace, but no plane of JAX's profiler",
-            "It may be another tool's. It should be the `.xplane.pb` under plugins/profile/<run>/.",
+            f"{name} is an XSpace, but has no plane of JAX's profiler",
+            "Another tool may have written it. It should be the `.xplane.pb` under plugins/profile/<run>/.",
         )
     return space
+
+
+def _take_plane(space: Space, plane: Plane, *, whole: bool) -> None:
+    """Whether the name of a plane that has lost its end is that of a profile's plane."""
+    if not whole:
+        plane.cut = plane.cut or "its end"
+    if plane.cut and not (_PLANE_NAME.match(plane.name) and plane.holds_something):
+        raise TruncatedError("nothing is left of a plane")
+    space.planes.append(plane)
+    if plane.cut:
+        space.problems.append(f"{plane.name} is cut off or damaged: it lacks {plane.cut}")

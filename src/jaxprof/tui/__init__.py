@@ -1,1 +1,1 @@
-"""The terminal app. The only room that knows Textual; it never imports jax, and computes nothing: it shows sessions."""
+"""The terminal app: it shows sessions. Only this package knows Textual; it never imports jax and computes no result."""

@@ -1,6 +1,6 @@
-"""Terminals that cannot show more than ASCII get ASCII: each character is replaced on its way out, one column by one.
+"""Terminals that can show only ASCII get ASCII: the driver replaces each character by one of the same width.
 
-Doing it where the bytes leave keeps every widget, ours and Textual's, from having two ways to draw.
+Replacing where the bytes leave saves every widget, ours and Textual's, a second way to draw.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from jaxprof.safe_text import columns
+from jaxprof.operating_system import can_run
+from jaxprof.text import columns
 
 if TYPE_CHECKING:
     from textual.driver import Driver
@@ -78,17 +79,17 @@ class _Table(dict[int, str]):
     def __missing__(self, code: int) -> str:
         character = chr(code)
         if code < 0x80:
-            found = character
+            replacement = character
         elif 0x2500 <= code <= 0x257F:
-            found = _box(code)
+            replacement = _box(code)
         elif 0x2580 <= code <= 0x259F:
-            found = "#"
+            replacement = "#"
         elif 0x2800 <= code <= 0x28FF:
-            found = " " if code == 0x2800 else ":" if (code - 0x2800).bit_count() > 2 else "."
+            replacement = " " if code == 0x2800 else ":" if (code - 0x2800).bit_count() > 2 else "."
         else:
-            found = "?" * columns(character)
-        self[code] = found
-        return found
+            replacement = "?" * columns(character)
+        self[code] = replacement
+        return replacement
 
 
 def _box(code: int) -> str:
@@ -101,7 +102,7 @@ TO_ASCII = _Table({ord(key): value for key, value in {**_LOOKALIKES, **_SPARKS, 
 
 
 def wants_ascii() -> bool:
-    """Whether the terminal was said to know no UTF-8, by its locale or by `JAXPROF_ASCII=1`."""
+    """Whether the locale, or `JAXPROF_ASCII=1`, says that the terminal cannot show UTF-8."""
     if os.environ.get(ASCII_VARIABLE):
         return os.environ[ASCII_VARIABLE] != "0"
     for name in ("LC_ALL", "LC_CTYPE", "LANG"):
@@ -114,7 +115,7 @@ def wants_ascii() -> bool:
 
 def driver_for_this_terminal() -> type[Driver] | None:
     """None for Textual's own choice, or a driver that writes ASCII."""
-    if not wants_ascii():
+    if not wants_ascii() or not can_run():  # a Windows console shows every character
         return None
     from textual.drivers.linux_driver import LinuxDriver
 

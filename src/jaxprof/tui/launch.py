@@ -1,7 +1,7 @@
-"""Starting the app in a real terminal, and leaving the terminal as it was, however the app ends.
+"""Starts the app in a real terminal, and restores the terminal however the app ends.
 
-Textual hangs without a terminal and leaves a mess behind when a signal ends it, so both are met here: the streams are
-looked at first, and the signals that end a process close the log, end the worker and restore the terminal.
+Textual hangs without a terminal, and leaves the terminal in disorder when a signal ends it. So this module checks the
+streams first, and its signal handlers close the log, end the worker and restore the terminal.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from jaxprof.operating_system import can_run, signals
+
 if TYPE_CHECKING:
+    from jaxprof.runner import Interpreter
+    from jaxprof.runner.program import ProgramCommand
     from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.live import Listener, Live, MadeForProgram, ProgramMaker
-    from jaxprof.worker import Interpreter
-    from jaxprof.worker.program import Program
 
-ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT)
+ENDING_SIGNALS = signals("SIGTERM", "SIGHUP", "SIGQUIT", "SIGINT")
 PATIENCE_SECONDS = 3.0
-"""How long an app that was told to end may take before it is ended without its help."""
+"""How long the app may take to end after a signal before the process exits without it."""
 RESTORE = (
     b"\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b[?1004l\x1b[<u\x1b[?25h"
     b"\x1b[?1049l\x1b[0m\r\n"
@@ -34,9 +36,9 @@ RESTORE = (
 
 
 def launch(path: Path | None = None, *, interpreter: Interpreter | None = None, follow: bool = False) -> int:
-    """Opens the app, with the session at `path` when one is given; gives the process's exit code.
+    """Opens the app, with the session at `path` if one is given; returns the process's exit code.
 
-    `follow`: the session is followed even where no writer of it can be seen from here.
+    `follow`: follow the session even if no writer is visible from here.
     """
     if _refused():
         return 2
@@ -48,22 +50,22 @@ def launch(path: Path | None = None, *, interpreter: Interpreter | None = None, 
     return app.return_code or 0
 
 
-def launch_program(program: Program, *, path: Path | None = None, interpreter: Interpreter | None = None) -> int:
-    """Opens the app on a program that it starts at once; gives the program's exit code.
+def launch_program(program: ProgramCommand, *, path: Path | None = None, interpreter: Interpreter | None = None) -> int:
+    """Opens the app and starts a program in it; returns the program's exit code.
 
-    The session goes to `path`, or into the user's folder. Whoever leaves while the program runs ends it, and gets the
-    exit code that it ends with; an app that is ended by a signal gives 128 and the signal's number.
+    The session goes to `path`, or into the user's folder. Quitting while the program runs ends the program, and returns
+    the exit code that it ends with. If a signal ends the app, the exit code is 128 plus the signal's number.
     """
     if _refused():
         return 2
     from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.ascii_driver import driver_for_this_terminal
-    from jaxprof.tui.live import make_program_conductor
+    from jaxprof.tui.live import make_program_scheduler
 
     app = JaxprofApp(
         program=program,
         interpreter=interpreter,
-        make_program=_once_at(path) if path is not None else make_program_conductor,
+        make_program=_once_at(path) if path is not None else make_program_scheduler,
         driver_class=driver_for_this_terminal(),
     )
     _run(app)
@@ -71,7 +73,7 @@ def launch_program(program: Program, *, path: Path | None = None, interpreter: I
 
 
 def _exit_code(live: Live) -> int:
-    """What the program ended with; one that was ended just now is waited for. 1 where it was never started."""
+    """The program's exit code, after waiting for one that is just ending. 1 if it never started."""
     until = time.monotonic() + PATIENCE_SECONDS
     while live.started and live.exit_code is None and time.monotonic() < until:
         time.sleep(0.01)
@@ -80,19 +82,19 @@ def _exit_code(live: Live) -> int:
 
 
 def _once_at(path: Path) -> ProgramMaker:
-    """The first session at `path`; a program that is run again gets one in the user's folder."""
-    from jaxprof.tui.live import make_program_conductor
+    """Writes the first session to `path`; a program that runs again gets one in the user's folder."""
+    from jaxprof.tui.live import make_program_scheduler
 
     places = [path]
 
-    def make(program: Program, interpreter: Interpreter, listen: Listener) -> MadeForProgram:
-        return make_program_conductor(program, interpreter, listen, places.pop() if places else None)
+    def make(program: ProgramCommand, interpreter: Interpreter, listen: Listener) -> MadeForProgram:
+        return make_program_scheduler(program, interpreter, listen, places.pop() if places else None)
 
     return make
 
 
 def _refused() -> bool:
-    """Says why the app cannot be opened here, if it cannot."""
+    """Reports on stderr why the app cannot open here; whether it cannot."""
     problem = terminal_problem()
     if problem:
         sys.stderr.write(f"jaxprof: {problem}\n  jaxprof --help lists what works without one.\n")
@@ -108,18 +110,19 @@ def _run(app: JaxprofApp) -> None:
 
 
 def terminal_problem() -> str:
-    """Why the app cannot be opened here, or an empty text."""
+    """Why the app cannot open here, or an empty text."""
     for name, stream in (("stdin", sys.stdin), ("stdout", sys.stdout), ("stderr", sys.stderr)):
         if stream is None or not stream.isatty():
-            return f"the app needs a terminal, and {name} is none"
-    if os.environ.get("TERM", "") in ("", "dumb"):
-        return "the app needs a terminal that can place its cursor, and TERM says that this one cannot"
+            return f"the app needs a terminal, but {name} is not one"
+    # Windows has no TERM, and each of its consoles can move the cursor.
+    if os.environ.get("TERM", "" if can_run() else "windows") in ("", "dumb"):
+        return "the app needs a terminal that can move its cursor; TERM says that this one cannot"
     return ""
 
 
 @contextmanager
 def _signals(app: JaxprofApp) -> Iterator[None]:
-    """While the app runs, the signals that end a process end it in good order."""
+    """While the app runs, signals that end a process close the log and the children first."""
     attributes = _terminal_attributes()
 
     def end(number: int, frame: FrameType | None) -> None:
@@ -139,13 +142,13 @@ def _signals(app: JaxprofApp) -> Iterator[None]:
 
 
 def _end_soft(app: JaxprofApp, name: str, code: int) -> None:
-    """In a thread, because the log is synced and a child is ended: both may take a moment."""
+    """Runs in a thread, because syncing the log and ending a child may take a moment."""
     app.live.close(name)
     app.call_from_thread(app.exit, return_code=code)
 
 
 def _end_hard(number: int, attributes: list[object] | None) -> None:
-    """For an app that does not answer, or whose terminal is gone."""
+    """Ends an app that does not answer, or whose terminal is gone."""
     with suppress(OSError):
         os.write(2, RESTORE)
     if attributes is not None:
@@ -157,8 +160,10 @@ def _end_hard(number: int, attributes: list[object] | None) -> None:
 
 
 def _terminal_attributes() -> list[object] | None:
-    import termios
-
+    try:
+        import termios
+    except ImportError:  # Windows: Textual itself restores the console
+        return None
     try:
         return list(termios.tcgetattr(0))
     except termios.error:

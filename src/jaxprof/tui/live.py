@@ -1,8 +1,8 @@
-"""The session that this app writes: a conductor driven from threads, its events brought to the screen in batches.
+"""The session that this app writes: a scheduler that threads drive, whose events reach the screens in batches.
 
-There is one at a time. Every measured run joins the queue and the file of the same `Conductor`; a program of the user's
-has a `ProgramConductor` and a file for itself, and what was written before is closed in good order. Nothing here
-blocks the thread that draws. Whatever happens to a child, or to the disk, is told by a message, and the app lives.
+There is one at a time. Every measured run joins the queue and the file of the same `Scheduler`; a user's program has a
+`ProgramScheduler` and a file of its own, and starting it closes the session before. Nothing here blocks the UI thread.
+A failure of a child, or of the disk, arrives as a message, and the app goes on.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from textual.app import App
 
     from jaxprof.events import Event
+    from jaxprof.runner import Interpreter, PlannedRun
+    from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
-    from jaxprof.worker import Interpreter, Planned
-    from jaxprof.worker.program import Program
 
 
 class Driven(Protocol):
-    """What is asked of whoever writes a session; the tests have some without processes."""
+    """What every scheduler offers; the tests have fakes without processes."""
 
     @property
     def storage_failure(self) -> StorageError | None: ...
@@ -38,15 +38,15 @@ class Driven(Protocol):
     def close(self, reason: str = "finished") -> None: ...
 
 
-class ConductorLike(Driven, Protocol):
-    """What is asked of a conductor of measured runs."""
+class SchedulerLike(Driven, Protocol):
+    """What a scheduler of measured runs offers."""
 
-    def add(self, planned: Sequence[Planned]) -> list[str]: ...
+    def add(self, planned: Sequence[PlannedRun]) -> list[str]: ...
 
 
 @runtime_checkable
-class ProgramConductorLike(Driven, Protocol):
-    """What is asked of a conductor of one program."""
+class ProgramSchedulerLike(Driven, Protocol):
+    """What a scheduler of one program offers."""
 
     @property
     def exit_code(self) -> int | None: ...
@@ -55,48 +55,52 @@ class ProgramConductorLike(Driven, Protocol):
 
 
 Listener = Callable[[list["Event"]], None]
-Made = tuple[ConductorLike, "Session", Path | None]
-"""A conductor, the empty session that the screen folds for itself, and where the log is."""
-MadeForProgram = tuple[ProgramConductorLike, "Session", Path | None]
+Made = tuple[SchedulerLike, "Session", Path | None]
+"""A scheduler, the empty session that the UI thread folds, and the path of the log."""
+MadeForProgram = tuple[ProgramSchedulerLike, "Session", Path | None]
 Maker = Callable[["Interpreter", Listener], Made]
-ProgramMaker = Callable[["Program", "Interpreter", Listener], MadeForProgram]
+ProgramMaker = Callable[["ProgramCommand", "Interpreter", Listener], MadeForProgram]
 
 
-def make_conductor(interpreter: Interpreter, listen: Listener) -> Made:
-    """A conductor that writes a new session into the user's folder."""
+def make_scheduler(interpreter: Interpreter, listen: Listener) -> Made:
+    """A scheduler that writes a new session into the user's folder."""
+    from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.runner import Scheduler
     from jaxprof.session import Session
-    from jaxprof.store import Library, LogWriter, new_header
-    from jaxprof.telemetry.environment import environment_facts
-    from jaxprof.worker import Conductor
+    from jaxprof.session.log import Library, LogWriter, new_header
 
     header = new_header(environment_facts())
     path = Library().new_path(header)
-    return Conductor(LogWriter(header, path), interpreter, listen), Session(header), path
+    return Scheduler(LogWriter(header, path), interpreter, listen), Session(header), path
 
 
-def make_program_conductor(
-    program: Program, interpreter: Interpreter, listen: Listener, path: Path | None = None
+def make_program_scheduler(
+    program: ProgramCommand, interpreter: Interpreter, listen: Listener, path: Path | None = None
 ) -> MadeForProgram:
-    """A conductor that writes a new session with that program, at `path` or into the user's folder."""
+    """A scheduler that writes a new session with that program, at `path` or into the user's folder."""
+    from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.runner.program_run import ProgramScheduler
     from jaxprof.session import Session
-    from jaxprof.store import Library, LogWriter, new_header
-    from jaxprof.telemetry.environment import environment_facts
-    from jaxprof.worker.program_run import ProgramConductor
+    from jaxprof.session.log import Library, LogWriter, new_header
 
     header = new_header(environment_facts())
     path = path if path is not None else Library().new_path(header)
-    return ProgramConductor(LogWriter(header, path), interpreter, listen, program), Session(header), path
+    return ProgramScheduler(LogWriter(header, path), interpreter, listen, program), Session(header), path
 
 
 class Live:
-    """What this app writes. Every method may be called from the thread that draws; none of them waits."""
+    """Starts and cancels what this app writes. The UI thread may call every method; only `close` waits.
+
+    `_lock` guards the choice of scheduler and `_driving`: of two threads that add runs, one drives the queue, and the
+    other leaves its runs to it. `session` is folded on the UI thread alone.
+    """
 
     def __init__(
         self,
         app: App[Any],
         interpreter: Interpreter | None = None,
-        make: Maker = make_conductor,
-        make_program: ProgramMaker = make_program_conductor,
+        make: Maker = make_scheduler,
+        make_program: ProgramMaker = make_program_scheduler,
     ) -> None:
         self._app = app
         self._make = make
@@ -104,84 +108,84 @@ class Live:
         self._interpreter = interpreter
         self._lock = threading.Lock()
         self._driving = False
-        self._conductor: ConductorLike | ProgramConductorLike | None = None
+        self._scheduler: SchedulerLike | ProgramSchedulerLike | None = None
         self._storage_told = False
         self._ended = False
         self.session: Session | None = None
-        """Folded on the thread that draws; None before the first run."""
-        self.planned: dict[str, Planned] = {}
-        """What was asked for, by the id of the run that it became: what is needed to ask for it again."""
-        self.program: Program | None = None
-        """The program that was started last, where that is what is being written."""
+        """Folded on the UI thread; None before the first run."""
+        self.planned: dict[str, PlannedRun] = {}
+        """The plans of this session by run id; running something again needs them."""
+        self.program: ProgramCommand | None = None
+        """The program that this session records; None in a session of measured runs."""
         self.path: Path | None = None
 
     @property
     def busy(self) -> bool:
-        """Whether a run is going on or waits."""
+        """Whether a run is in progress or queued."""
         return self._driving
 
     @property
     def exit_code(self) -> int | None:
-        """What the program ended with; None where none was started, or while that is not known."""
-        conductor = self._conductor
-        return conductor.exit_code if isinstance(conductor, ProgramConductorLike) else None
+        """The program's exit code; None without a program, or while it is unknown."""
+        scheduler = self._scheduler
+        return scheduler.exit_code if isinstance(scheduler, ProgramSchedulerLike) else None
 
     @property
     def started(self) -> bool:
-        """Whether a program was asked for and could be started."""
-        return self.program is not None and bool(self.session is not None and self._conductor is not None)
+        """Whether a program has been started."""
+        return self.program is not None and bool(self.session is not None and self._scheduler is not None)
 
     def interpreter(self) -> Interpreter:
-        """The Python that runs the engine, found when it is first needed. Blocks: for threads only."""
-        from jaxprof.worker import find_interpreter
+        """The Python that runs the engine, found at first use. Blocks: for threads only."""
+        from jaxprof.runner import find_interpreter
 
         if self._interpreter is None:
             self._interpreter = find_interpreter()
         return self._interpreter
 
-    def start(self, planned: Sequence[Planned]) -> None:
-        """Puts runs into the queue, and works it. While a program goes on it is refused: both would be disturbed."""
+    def start(self, planned: Sequence[PlannedRun]) -> None:
+        """Adds runs to the queue and works through it. Refused while a program runs: both would be disturbed."""
         self._in_thread(lambda: self._start(planned), "start")
 
-    def start_program(self, program: Program) -> None:
-        """Starts a program, with a session of its own. While anything else goes on it is refused."""
+    def start_program(self, program: ProgramCommand) -> None:
+        """Starts a program with a session of its own. Refused while anything else is in progress."""
         self._in_thread(lambda: self._start_program(program), "start")
 
     def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
-        """Switches the profiler on in the program that goes on, for so long."""
-        conductor = self._conductor
-        if isinstance(conductor, ProgramConductorLike):
-            self._in_thread(lambda: conductor.capture(seconds, steps), "ask")
+        """Captures a profile of the running program, for this many seconds or steps."""
+        scheduler = self._scheduler
+        if isinstance(scheduler, ProgramSchedulerLike):
+            self._in_thread(lambda: scheduler.capture(seconds, steps), "ask")
 
     def cancel(self, run: str) -> None:
-        """Cancels a run that waits or goes on; a second time, with less patience."""
-        self._ask(lambda conductor: conductor.cancel(run))
+        """Cancels a queued or running run; a second call waits less for its end."""
+        self._ask(lambda scheduler: scheduler.cancel(run))
 
     def cancel_current(self) -> None:
-        """Cancels the run that goes on; those that wait go on."""
+        """Cancels the current run; queued runs go on."""
         if self.session is not None:
             for run in self.session.runs.values():
                 if run.status == "running":
                     self.cancel(run.id)
 
     def cancel_all(self) -> None:
-        """Cancels the run that goes on and all that wait."""
-        self._ask(lambda conductor: conductor.cancel_all())
+        """Cancels the current run and all queued runs."""
+        self._ask(lambda scheduler: scheduler.cancel_all())
 
     def move_to(self, path: Path, done: Callable[[], object] | None = None) -> None:
-        """Goes on writing the session in another file. What prevents it arrives as `StorageFailed` again."""
+        """Moves the session to another file and goes on writing there. A failure arrives as `StorageFailed`."""
         self._in_thread(lambda: self._move_to(path, done), "move")
 
     def close(self, reason: str = "finished") -> None:
-        """Ends the children and closes the log in good order. Waits for both: not for the thread that draws."""
+        """Ends the children and closes the log. Waits for both: not for the UI thread."""
         self._ended = True
-        if self._conductor is not None:
-            self._conductor.close(reason)
+        if self._scheduler is not None:
+            self._scheduler.close(reason)
 
     def _ask(self, what: Callable[[Driven], None]) -> None:
-        conductor = self._conductor
-        if conductor is not None:
-            self._in_thread(lambda: what(conductor), "ask")
+        scheduler = self._scheduler
+        if scheduler is not None:
+            self._in_thread(lambda: what(scheduler), "ask")
 
     def _in_thread(self, work: Callable[[], object], name: str) -> None:
         def guarded() -> None:
@@ -192,53 +196,59 @@ class Live:
 
         self._app.run_worker(guarded, name=name, group="live", thread=True)
 
-    def _start(self, planned: Sequence[Planned]) -> None:
+    def _start(self, planned: Sequence[PlannedRun]) -> None:
         interpreter = self.interpreter()
         with self._lock:
-            conductor = self._conductor
-            if conductor is None or isinstance(conductor, ProgramConductorLike):
+            scheduler = self._scheduler
+            if scheduler is None or isinstance(scheduler, ProgramSchedulerLike):
                 if self._driving:
-                    raise UsageError("a program is going on", "Measure when it is over: both would disturb each other.")
+                    raise UsageError("a program is running", "Wait until it ends: measuring now would disturb both.")
                 self._close_before()
                 made: list[Session] = []
-                conductor, session, self.path = self._make(interpreter, self._listener(made))
+                scheduler, session, self.path = self._make(interpreter, self._listener(made))
                 made.append(session)
-                self._conductor, self.session, self.program = conductor, session, None
-            self.planned.update(zip(conductor.add(planned), planned, strict=True))
+                self._scheduler, self.session, self.program = scheduler, session, None
+            self.planned.update(zip(scheduler.add(planned), planned, strict=True))
             if self._driving:
                 return
             self._driving = True
         self._post(LiveChanged(busy=True))
-        self._drive(conductor)
+        self._drive(scheduler)
 
-    def _start_program(self, program: Program) -> None:
+    def _start_program(self, program: ProgramCommand) -> None:
         interpreter = self.interpreter()
         with self._lock:
             if self._driving:
-                raise UsageError("something else is going on", "Start the program when it is over, or cancel it.")
+                raise UsageError(
+                    "another run is in progress", "Wait until it ends, or cancel it, then start the program."
+                )
             self._close_before()
             made: list[Session] = []
-            conductor, session, self.path = self._make_program(program, interpreter, self._listener(made))
+            scheduler, session, self.path = self._make_program(program, interpreter, self._listener(made))
             made.append(session)
-            self._conductor, self.session, self.program = conductor, session, program
-            conductor.start()
+            self._scheduler, self.session, self.program = scheduler, session, program
+            scheduler.start()
             self._driving = True
         self._post(LiveChanged(busy=True))
-        self._drive(conductor)
+        self._drive(scheduler)
 
     def _close_before(self) -> None:
-        """The session that was written until now is over."""
-        if self._conductor is not None:
-            self._conductor.close()
+        """Closes the session that was written until now. The caller holds the lock."""
+        if self._scheduler is not None:
+            self._scheduler.close()
         self.planned, self._storage_told = {}, False
 
-    def _drive(self, conductor: Driven) -> None:
-        """Works the queue until it is empty, also of what was added in the last moment."""
+    def _drive(self, scheduler: Driven) -> None:
+        """Works through the queue until it is empty.
+
+        `busy` is read under the lock: a run that was added at the last moment is either seen here, or its thread sees
+        `_driving` off and drives the queue itself.
+        """
         try:
             while True:
-                conductor.run()
+                scheduler.run()
                 with self._lock:
-                    if not conductor.busy or self._ended:
+                    if not scheduler.busy or self._ended:
                         self._driving = False
                         break
         finally:
@@ -246,11 +256,11 @@ class Live:
             self._post(LiveChanged(busy=False))
 
     def _listener(self, made: list[Session]) -> Listener:
-        """Takes the events of one conductor; its session is in `made` before any of them is looked at."""
+        """A listener for one scheduler; `made` has its session before a screen looks at an event."""
 
         def listen(events: list[Event]) -> None:
             self._post(EventsArrived(events, made))
-            failure = self._conductor.storage_failure if self._conductor is not None else None
+            failure = self._scheduler.storage_failure if self._scheduler is not None else None
             if failure is not None and not self._storage_told:
                 self._storage_told = True
                 self._post(StorageFailed(failure))
@@ -258,10 +268,10 @@ class Live:
         return listen
 
     def _move_to(self, path: Path, done: Callable[[], object] | None) -> None:
-        if self._conductor is None:
+        if self._scheduler is None:
             return
         try:
-            self._conductor.move_to(path)
+            self._scheduler.move_to(path)
         except StorageError as error:
             self._post(StorageFailed(error))
             return

@@ -10,18 +10,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jaxprof.errors import JaxprofError
-    from jaxprof.events import DeviceReading, Event
+    from jaxprof.events import Event
     from jaxprof.session import Session
-    from jaxprof.store import Entry, Follower
-    from jaxprof.tui.devices import DeviceFacts
-    from jaxprof.workloads.model import WorkloadCard
+    from jaxprof.session.log import Entry
+    from jaxprof.workloads.model import WorkloadInfo
 
 
 class SessionChanged(Message, bubble=False):
     """Events were folded into `app.session`, or another session was opened. Posted to the screens in view.
 
-    A screen reads `results` again for `runs` and updates what it shows of them; `replaced` says that it is another
-    session, and that nothing of the old one holds.
+    A screen derives the results of `runs` again and updates what it shows of them. `replaced`: this is another session,
+    and nothing of the old one holds.
     """
 
     def __init__(self, runs: frozenset[str], *, replaced: bool = False) -> None:
@@ -31,7 +30,7 @@ class SessionChanged(Message, bubble=False):
 
 
 class EventsArrived(Message):
-    """A batch of events of a session that this app writes, as they stand in its log. Posted by its thread."""
+    """A batch of events of a session that this app writes, as its log has them. Posted by the scheduler's thread."""
 
     def __init__(self, events: list[Event], made: list[Session]) -> None:
         super().__init__()
@@ -40,7 +39,7 @@ class EventsArrived(Message):
 
     @property
     def session(self) -> Session | None:
-        """The session that they belong to: this app may have begun another since."""
+        """The session of these events: this app may have begun another since."""
         return self._made[0] if self._made else None
 
 
@@ -53,7 +52,7 @@ class LiveChanged(Message, bubble=False):
 
 
 class StorageFailed(Message):
-    """The session cannot be written any more; it is kept in memory until another place is chosen."""
+    """The session can no longer be written; it stays in memory until the user chooses another file."""
 
     def __init__(self, error: JaxprofError) -> None:
         super().__init__()
@@ -61,40 +60,10 @@ class StorageFailed(Message):
 
 
 class Failed(Message):
-    """Something that was done in a thread failed, with what mends it."""
+    """Work in a thread failed; the error has a hint."""
 
     def __init__(self, error: JaxprofError) -> None:
         super().__init__()
-        self.error = error
-
-
-class SessionOpened(Message):
-    """A session was read in a thread and can be shown; `written` while another process goes on writing it."""
-
-    def __init__(self, follower: Follower[Session], path: Path, *, written: bool, go: str) -> None:
-        super().__init__()
-        self.follower = follower
-        self.path = path
-        self.written = written
-        self.go = go
-        """The mode to go to."""
-
-
-class ReadingsTaken(Message, bubble=False):
-    """Live readings of all devices, taken by the monitor's thread."""
-
-    def __init__(self, readings: list[DeviceReading]) -> None:
-        super().__init__()
-        self.readings = readings
-
-
-class DevicesFound(Message):
-    """The machine's devices are known; `asked` when JAX has said which of them it uses, or could not."""
-
-    def __init__(self, facts: list[DeviceFacts], *, asked: bool, error: JaxprofError | None = None) -> None:
-        super().__init__()
-        self.facts = facts
-        self.asked = asked
         self.error = error
 
 
@@ -102,16 +71,16 @@ class DevicesChanged(Message, bubble=False):
     """`app.devices` has other devices or other readings. Posted to the screen in view."""
 
 
-class CardsLoaded(Message):
+class WorkloadsLoaded(Message):
     """Descriptions of workloads were read."""
 
-    def __init__(self, cards: list[WorkloadCard]) -> None:
+    def __init__(self, infos: list[WorkloadInfo]) -> None:
         super().__init__()
-        self.cards = cards
+        self.infos = infos
 
 
 class EntriesRead(Message):
-    """The kept sessions were listed."""
+    """The saved sessions were listed."""
 
     def __init__(self, entries: list[Entry], size_bytes: int, folder: Path) -> None:
         super().__init__()

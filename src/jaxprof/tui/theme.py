@@ -1,9 +1,11 @@
-"""Colours by meaning. Screens name what they mean (`$phase-compile`, `$text-muted`), never a colour.
+"""Colours by meaning. Screens name a meaning (`$phase-compile`, `$text-muted`), never a colour.
 
-`VARIABLES` are the meanings that Textual's themes do not know; they have defaults, so that every theme can be chosen.
+`VARIABLES` are the meanings that Textual's themes do not define; their defaults make every theme work.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from textual.theme import Theme
 
@@ -129,3 +131,7 @@ LIGHT = Theme(
         "scrollbar-corner-color": "#f6f8fa",
     },
 )
+
+STYLES = Path(__file__).with_name("jaxprof.tcss")
+"""The style sheet of all screens and dialogs; absolute, because Textual resolves a relative path beside the file of the
+subclass."""

@@ -1,21 +1,22 @@
-"""What can be said of a callable without calling it: a function, a compiled one, a partial, an object.
+"""Inspect a callable (a function, a compiled one, a partial, an object), and call it with arguments by name.
 
-Public attributes only: `__wrapped__` for what a jit or a decorator is around, `func` for a partial.
+Uses public attributes only: `__wrapped__` of a jit or a decorator, `func` of a partial.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
-if TYPE_CHECKING:
-    from jaxprof.workloads.model import Parameters
+from jaxprof.errors import UsageError
+from jaxprof.events import Scalar
 
 
 def layers(function: object) -> Iterator[object]:
-    """`function`, then what it wraps, down to the function that somebody wrote."""
+    """`function`, then what it wraps, down to the function as written."""
     seen: set[int] = set()
     layer: object = function
     while layer is not None and id(layer) not in seen:
@@ -25,10 +26,38 @@ def layers(function: object) -> Iterator[object]:
 
 
 def written_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The Python function that somebody wrote, under jits, partials and decorators; for an object its `__call__`."""
+    """The Python function as written, under jits, partials and decorators; for an object its `__call__`."""
     *_, innermost = layers(function)
     written: Callable[..., Any] = innermost if inspect.isroutine(innermost) else type(innermost).__call__
     return written
+
+
+@functools.cache
+def source_of(function: Callable[..., Any]) -> str:
+    """The source code of a function, dedented, without `@workload(...)`; empty if it cannot be read. Reading it costs a
+    millisecond."""
+    try:
+        return _without_declaration(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError):
+        return ""
+
+
+def _without_declaration(source: str) -> str:
+    """`source` without jaxprof's decorator, which computes nothing. What does not parse stays unchanged."""
+    if not source.startswith("@"):
+        return source
+    import ast
+
+    try:
+        (function,) = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return source
+    lines = source.splitlines(keepends=True)
+    for decorator in reversed(getattr(function, "decorator_list", [])):
+        called = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if ast.unparse(called).rpartition(".")[2] == "workload":
+            del lines[decorator.lineno - 1 : decorator.end_lineno]
+    return "".join(lines)
 
 
 def op_by_op(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -41,8 +70,8 @@ def op_by_op(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def bound(function: Callable[..., Any], parameters: Parameters) -> Callable[..., Any]:
-    """`function` with those of its keyword-only arguments that are parameters given their values."""
+def bound(function: Callable[..., Any], parameters: Mapping[str, Scalar]) -> Callable[..., Any]:
+    """`function` with the values of those keyword-only arguments that are parameters."""
     given = {key: parameters[key] for key in keyword_only(function) if key in parameters}
     return functools.partial(function, **given) if given else function
 
@@ -62,6 +91,18 @@ def arguments_by_name(function: Callable[..., Any]) -> dict[str, Any]:
     return {parameter.name: parameter.default for parameter in parameters if parameter.kind in by_name}
 
 
+def call_by_name(function: Callable[..., Any], known: Mapping[str, Any], what: str) -> Any:
+    """Call `function` with those of `known` that it names. Raises UsageError about `what` it is, if it needs others."""
+    wanted = arguments_by_name(function)
+    missing = [key for key, default in wanted.items() if key not in known and default is inspect.Parameter.empty]
+    if missing:
+        random = ", and `random` for a seeded NumPy generator" if "random" in known else ""
+        raise UsageError(
+            f"{what} wants {', '.join(missing)}", f"It may name parameters{random}; give anything else a default."
+        )
+    return function(**{key: known[key] for key in wanted if key in known})
+
+
 def keyword_only(function: Callable[..., Any]) -> list[str]:
     signature = signature_of(function)
     parameters = signature.parameters.values() if signature is not None else ()
@@ -71,24 +112,26 @@ def keyword_only(function: Callable[..., Any]) -> list[str]:
 def in_order(
     function: Callable[..., Any], positional: tuple[Any, ...], by_name: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call with those that have a place in it at their place, so that few are left by name.
+    """The arguments of a call, by position wherever the signature allows it, and the rest by name.
 
-    They stay as they are where the function does not tell its arguments, or cannot be called with these.
+    They stay unchanged if the function has no signature, or cannot be called with them.
     """
     signature = signature_of(function)
     if not by_name or signature is None:
         return positional, by_name
     try:
-        found = signature.bind(*positional, **by_name)
+        bound_call = signature.bind(*positional, **by_name)
     except TypeError:
         return positional, by_name
-    return found.args, found.kwargs
+    return bound_call.args, bound_call.kwargs
 
 
 def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callable[..., Any]:
-    """`function`, its last positional arguments given on by these names; itself where there are none."""
+    """`function`, called with its last positional arguments under these names; itself if there are none."""
     if not names:
         return function
+    if hasattr(function, "trace") and hasattr(function, "lower"):
+        return _CompiledByName(function, names)
 
     @functools.wraps(written_function(function))
     def named(*arguments: Any) -> Any:
@@ -96,3 +139,32 @@ def last_by_name(function: Callable[..., Any], names: tuple[str, ...]) -> Callab
         return function(*arguments[:at], **dict(zip(names, arguments[at:], strict=True)))
 
     return named
+
+
+class _CompiledByName:
+    """A function of `jax.jit` (a `jax.stages.Wrapped`), called with its last positional arguments by name.
+
+    The result is one, too: compiled with the same settings, and with the same static arguments.
+    """
+
+    def __init__(self, function: Any, names: tuple[str, ...]) -> None:
+        functools.update_wrapper(self, written_function(function))
+        inside = getattr(function, "__wrapped__", None)
+        self.__wrapped__ = last_by_name(inside, names) if inside is not None else function
+        self._function, self._names = function, names
+
+    def __call__(self, *arguments: Any) -> Any:
+        positional, by_name = self._split(arguments)
+        return self._function(*positional, **by_name)
+
+    def trace(self, *arguments: Any) -> Any:
+        positional, by_name = self._split(arguments)
+        return self._function.trace(*positional, **by_name)
+
+    def lower(self, *arguments: Any) -> Any:
+        positional, by_name = self._split(arguments)
+        return self._function.lower(*positional, **by_name)
+
+    def _split(self, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        at = len(arguments) - len(self._names)
+        return arguments[:at], dict(zip(self._names, arguments[at:], strict=True))

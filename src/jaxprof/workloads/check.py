@@ -1,15 +1,26 @@
-"""Whether a result is the right one: one number for any tree of arrays.
+"""Check a result: every number in a tree of arrays is compared with the expected one.
 
-NumPy only, imported inside. What the number is held against, the tolerance, is declared with the workload; it follows
-the effective precision of matrix products, and never asks for more digits than the result's own dtype has.
+NumPy only, imported inside. A number of a floating-point result is right when its error is within
+
+    tolerance × min(largest, |expected| + scale)
+
+where `largest` is the largest magnitude of the array, and `scale` its typical one (the median) or `SPREAD` of the
+largest, whichever is more: a number that was summed from others carries the rounding of what cancelled, so near 0 its
+error is not in proportion to its own magnitude. In an elementwise program the numbers do not depend on each other, and
+for most of them it is: at most `MOST_INEXACT` of them may be off by more than the tolerance of their own magnitude
+(those where terms cancelled). So a result with a wide range, `exp(x)`, is checked down to its small numbers.
+
+Integers, booleans and keys are right if they are equal. NaN is right where NaN is expected.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from jaxprof.workloads.trees import is_key, leaves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,82 +29,284 @@ if TYPE_CHECKING:
 
     from jaxprof.workloads.model import Workload
 
-_FLOOR_BY_DTYPE = {"bfloat16": 5e-2, "float16": 1e-2}
-"""What a narrow dtype can be asked for after a few roundings (2⁻⁸ and 2⁻¹¹ each)."""
+_FLOOR_BY_DTYPE = {
+    "float8_e4m3fn": 0.25,
+    "float8_e5m2": 0.5,
+    "bfloat16": 5e-2,
+    "float16": 1e-2,
+    "float32": 1e-6,
+    "complex64": 1e-6,
+}
+"""What a narrow dtype can be asked for after a few roundings (2⁻⁴, 2⁻³, 2⁻⁸, 2⁻¹¹ and 2⁻²⁴ each)."""
+_SMALLEST_NORMAL = {"float8_e4m3fn": 2.0**-6, "float8_e5m2": 2.0**-14, "float16": 2.0**-14, "float64": 2.0**-1022}
+"""Below this a device may flush numbers to 0. Other dtypes: float32's, 2⁻¹²⁶."""
+SPREAD = 0.1
+"""Of the largest magnitude: noise that sums leave where nothing is expected, as beside the peak of a spectrum, or off
+the diagonal of a matrix times its inverse."""
+MOST_INEXACT = 0.10
+"""Share of the numbers of an elementwise result that may be off relative to themselves: those where terms cancelled."""
+_CHUNK = 1 << 20
+_SAMPLED = 1 << 18
+"""Numbers that the typical magnitude of a larger array is taken from, evenly spread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One number of a result, as text because it may be anything: complex, NaN, a key."""
+
+    where: str
+    """The way to its array and its index there: `['w'][3, 5]`; empty for a result that is one number."""
+    got: str
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A result compared with the expected one."""
+
+    passed: bool
+    max_relative_error: float
+    """Largest of max |output - expected| / max |expected| over the arrays; absolute for an array that should be all 0.
+    Infinite if it cannot be determined."""
+    elements: int
+    """Numbers of the expected result."""
+    wrong: int
+    """How many of them are off by more than the accepted error; all numbers of an array of another shape or kind."""
+    worst: Element | None = None
+    """The number with the largest error in proportion to the accepted one; None if all are equal."""
+    note: str = ""
+    """What cannot be compared, or what was compared in an unusual way."""
+
+
+def compare(output: Any, expected: Any, tolerance: float, *, elementwise: bool = False) -> Comparison:
+    """Compare `output` with `expected`, two trees of arrays and numbers.
+
+    The trees are nested tuples, lists and dicts (and all other JAX trees, once JAX is imported); a tuple and a list of
+    the same leaves are equal. `tolerance` is relative. `elementwise`: no number of the result depends on a sum over
+    others. An expected Python number matches any array that can hold it.
+    """
+    outputs, wanted = list(leaves(output)), list(leaves(expected))
+    if len(outputs) != len(wanted):
+        elements = sum(_array(value).size for _, value in wanted)
+        note = f"the result has {_arrays(len(outputs))}, {len(wanted)} {'is' if len(wanted) == 1 else 'are'} expected"
+        return Comparison(passed=False, max_relative_error=math.inf, elements=elements, wrong=elements, note=note)
+    compared = [
+        _compare_leaf(path, value, right, tolerance, elementwise=elementwise)
+        for (path, value), (_, right) in zip(outputs, wanted, strict=True)
+    ]
+    worst = max(compared, key=lambda leaf: (not leaf.passed, leaf.excess), default=None)
+    return Comparison(
+        passed=all(leaf.passed for leaf in compared),
+        max_relative_error=max((leaf.relative_error for leaf in compared), default=0.0),
+        elements=sum(leaf.elements for leaf in compared),
+        wrong=sum(leaf.wrong for leaf in compared),
+        worst=worst.worst if worst is not None else None,
+        note="; ".join(dict.fromkeys(leaf.note for leaf in compared if leaf.note)),
+    )
 
 
 def relative_error(output: Any, expected: Any) -> float:
-    """Largest of max |output - expected| / max |expected| over the arrays of two trees.
-
-    The trees are nested tuples, lists and dicts (and whatever JAX knows as a tree, once JAX is there); a tuple and a
-    list of the same leaves are alike. An expected array that is all 0 is compared absolutely. Infinite where the
-    number of leaves or a shape differs, and where either holds a NaN; infinities of the same sign are equal.
-    """
-    outputs, wanted = list(_leaves(output)), list(_leaves(expected))
-    if len(outputs) != len(wanted):
-        return math.inf
-    return max((_leaf_error(_array(one), _array(other)) for one, other in zip(outputs, wanted, strict=True)), default=0)
+    """`Comparison.max_relative_error` of two trees, without a tolerance."""
+    return compare(output, expected, 0.0).max_relative_error
 
 
-def tolerance(workload: Workload, precision: str, expected: Any) -> float:
-    """The largest error that is accepted of `workload` at the effective `precision` (`float32`, `tf32`, `bfloat16`).
+def tolerance(workload: Workload, precision: str, *results: Any) -> float:
+    """The largest relative error that `workload` accepts at the effective `precision` (`float32`, `tf32`...).
 
-    A result is right when its error is at most this. A precision that the workload does not know is taken for float32;
-    an `expected` tree with bfloat16 or float16 leaves widens it to what those can hold.
+    An unknown precision counts as float32. Results (the run's, the expected one) with leaves
+    of a narrow dtype widen it to what those can hold.
     """
     declared = workload.tolerance
-    known = declared.get(precision, declared.get("float32", max(declared.values(), default=0.0)))
-    dtypes = {str(getattr(leaf, "dtype", "")) for leaf in _leaves(expected)}
-    return max([known, *(floor for dtype, floor in _FLOOR_BY_DTYPE.items() if dtype in dtypes)])
+    accepted = declared.get(precision, declared.get("float32", max(declared.values(), default=0.0)))
+    if accepted == 0:
+        return 0.0
+    dtypes = {str(getattr(leaf, "dtype", "")) for result in results for _, leaf in leaves(result)}
+    return max([accepted, *(floor for dtype, floor in _FLOOR_BY_DTYPE.items() if dtype in dtypes)])
 
 
-def is_key(leaf: Any) -> bool:
-    """Whether `leaf` is an array of typed JAX keys, which NumPy cannot hold."""
-    return str(getattr(leaf, "dtype", "")).startswith("key<")
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """One array compared with another."""
+
+    passed: bool
+    relative_error: float
+    elements: int
+    wrong: int
+    excess: float = 0.0
+    """The largest error over what is accepted there."""
+    worst: Element | None = None
+    note: str = ""
 
 
-def _leaf_error(output: numpy.ndarray[Any, Any], expected: numpy.ndarray[Any, Any]) -> float:
+def _compare_leaf(path: str, output: Any, expected: Any, tolerance: float, *, elementwise: bool) -> _Leaf:
     import numpy as np
 
-    if output.shape != expected.shape:
-        return math.inf
-    if output.size == 0 or np.array_equal(output, expected):
-        return 0.0
-    differs = output != expected
-    if not (np.isfinite(output[differs]).all() and np.isfinite(expected[differs]).all()):
-        return math.inf
-    finite = expected[np.isfinite(expected)]
-    scale = float(np.max(np.abs(finite), initial=0.0))
-    return float(np.max(np.abs(output[differs] - expected[differs]))) / (scale or 1.0)
+    got, right = _array(output), _array(expected)
+    whole = right.size
+
+    def not_alike(note: str) -> _Leaf:
+        return _Leaf(False, math.inf, whole, whole, math.inf, None, f"{path}: {note}" if path else note)
+
+    if got.shape != right.shape:
+        return not_alike(f"the result's shape is {got.shape}, {right.shape} is expected")
+    if not _may_stand_for(_kind(right.dtype), _kind(got.dtype), is_python=isinstance(expected, (int, float, complex))):
+        return not_alike(f"the result is {got.dtype}, {right.dtype} is expected")
+    if whole == 0 or np.array_equal(got, right):
+        return _Leaf(True, 0.0, whole, 0)
+    exact = _kind(got.dtype) in ("bool", "integer") and _kind(right.dtype) in ("bool", "integer")
+    scales = _Scales.of(got, right, 0.0 if exact else tolerance, elementwise=elementwise)
+    errors = _Errors()
+    flat_got, flat_right = got.reshape(-1), right.reshape(-1)
+    for start in range(0, whole, _CHUNK):
+        errors.add(start, flat_got[start : start + _CHUNK], flat_right[start : start + _CHUNK], scales)
+    wrong, excess, at = errors.verdict(scales, whole)
+    relative = math.inf if errors.unlike else errors.largest / (scales.largest or 1.0)
+    index = ", ".join(str(int(number)) for number in np.unravel_index(at, right.shape))
+    worst = Element(f"{path}[{index}]" if index else path, _text(flat_got[at]), _text(flat_right[at]))
+    return _Leaf(
+        passed=wrong == 0,
+        relative_error=relative,
+        elements=whole,
+        wrong=wrong,
+        excess=excess,
+        worst=worst if excess else None,
+        note=f"{errors.nan} of {whole} values are NaN, as expected" if errors.nan else "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Scales:
+    """What the errors in one array are compared with."""
+
+    tolerance: float
+    largest: float
+    scale: float
+    smallest: float
+    """Below it numbers count as 0."""
+    is_elementwise: bool
+
+    @classmethod
+    def of(cls, got: Any, right: Any, tolerance: float, *, elementwise: bool) -> _Scales:
+        largest = max((_largest(right[part]) for part in _parts(right)), default=0.0)
+        dtypes = (str(got.dtype), str(right.dtype))
+        smallest = max(_SMALLEST_NORMAL.get(name, 2.0**-126) for name in dtypes) if tolerance else 0.0
+        return cls(tolerance, largest, max(_typical(right), SPREAD * largest), smallest, elementwise)
+
+
+class _Errors:
+    """The errors of an array, gathered part by part."""
+
+    def __init__(self) -> None:
+        self.largest = 0.0
+        self.unlike = 0
+        """Numbers of which one is NaN or infinite, and the other is not that."""
+        self.nan = 0
+        """Numbers that are NaN, and are to be."""
+        self._wrong = self._inexact = self._compared = 0
+        self._worst = self._worst_itself = (-1.0, 0)
+        """The largest error over what is accepted there, and where; in proportion to the number itself."""
+
+    def add(self, start: int, got: Any, right: Any, scales: _Scales) -> None:
+        import numpy as np
+
+        both_nan = (got != got) & (right != right)
+        self.nan += int(np.count_nonzero(both_nan))
+        differs = ~((got == right) | both_nan)
+        got, right = _wide(got), _wide(right)
+        finite = np.isfinite(got) & np.isfinite(right)
+        unlike = differs & ~finite
+        with np.errstate(all="ignore"):
+            error = np.where(differs & finite, np.abs(got - right), 0.0)
+            own = np.where(finite, np.abs(right), 0.0)
+            most = own + scales.scale if scales.largest else np.ones_like(own)  # to be all 0: absolute
+            accepted = scales.tolerance * np.minimum(scales.largest or 1.0, most) + scales.smallest
+            # What differs may be equal in float64: integers beyond 2⁵³, of which none may differ.
+            excess = np.where(unlike | (differs & (accepted == 0)), np.inf, np.where(differs, error / accepted, 0.0))
+            itself = np.where(error > 0, error / (scales.tolerance * own + scales.smallest), 0.0) * (own > 0)
+        self.largest = max(self.largest, float(error.max()))
+        self.unlike += int(np.count_nonzero(unlike))
+        self._wrong += int(np.count_nonzero(excess > 1))
+        self._inexact += int(np.count_nonzero(itself > 1))
+        self._compared += int(np.count_nonzero(own > scales.smallest))
+        self._worst = max(self._worst, _peak(excess, start), key=lambda found: found[0])
+        self._worst_itself = max(self._worst_itself, _peak(itself, start), key=lambda found: found[0])
+
+    def verdict(self, scales: _Scales, whole: int) -> tuple[int, float, int]:
+        """How many numbers are wrong, the largest error over what is accepted, and where that is."""
+        if not self._wrong and scales.is_elementwise and self._inexact > max(1.0, MOST_INEXACT * self._compared):
+            return self._inexact, *self._worst_itself
+        return self._wrong, *self._worst
+
+
+def _peak(values: Any, start: int) -> tuple[float, int]:
+    at = int(values.argmax())
+    return float(values[at]), start + at
+
+
+def _parts(array: Any) -> Iterator[Any]:
+    """Indices that go through an array a part at a time, so that no copy of the whole is made."""
+    if array.ndim == 0:
+        yield ()
+        return
+    rows = max(1, _CHUNK // max(1, array.size // len(array)))
+    for start in range(0, len(array), rows):
+        yield slice(start, start + rows)
+
+
+def _largest(part: Any) -> float:
+    import numpy as np
+
+    magnitudes = np.abs(_wide(part))
+    return float(np.max(magnitudes, initial=0.0, where=np.isfinite(magnitudes)))
+
+
+def _typical(array: Any) -> float:
+    """The median magnitude of the numbers that are not 0."""
+    import numpy as np
+
+    flat = array.reshape(-1)
+    magnitudes = np.abs(_wide(flat[:: max(1, flat.size // _SAMPLED)]))
+    finite = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
+    return float(np.median(finite)) if finite.size else 0.0
 
 
 def _array(leaf: Any) -> numpy.ndarray[Any, Any]:
-    """`leaf` on the host, wide enough that the comparison itself rounds nothing away."""
+    """`leaf` on the host."""
     import numpy as np
 
     if is_key(leaf):
         import jax
 
         leaf = jax.random.key_data(leaf)
-    array = np.asarray(leaf)
+    return np.asarray(leaf)
+
+
+def _wide(array: Any) -> Any:
+    """A dtype wide enough that the comparison itself rounds nothing away."""
+    import numpy as np
+
     return array.astype(np.complex128 if np.iscomplexobj(array) else np.float64)
 
 
-def _leaves(tree: Any) -> Iterator[Any]:
-    """The leaves of `tree` in a fixed order: dicts by key, as JAX has them."""
-    if isinstance(tree, Mapping):
-        for key in sorted(tree):
-            yield from _leaves(tree[key])
-    elif isinstance(tree, (tuple, list)):
-        for branch in tree:
-            yield from _leaves(branch)
-    elif tree is None:
-        return
-    elif hasattr(tree, "dtype") or isinstance(tree, (bool, int, float, complex)) or "jax" not in sys.modules:
-        yield tree
-    else:
-        branches = sys.modules["jax"].tree.leaves(tree)
-        if len(branches) == 1 and branches[0] is tree:
-            raise TypeError(f"a result holds {type(tree).__name__}, which is neither an array nor a tree of arrays")
-        for branch in branches:
-            yield from _leaves(branch)
+def _kind(dtype: Any) -> str:
+    """`bool`, `integer`, `float` or `complex`; NumPy's own kind of a narrow dtype of ml_dtypes says nothing."""
+    name = str(dtype)
+    for kind, beginnings in (("bool", ("bool",)), ("integer", ("int", "uint")), ("complex", ("complex",))):
+        if name.startswith(beginnings):
+            return kind
+    return "float" if "float" in name else name
+
+
+_HOLDS: Mapping[str, tuple[str, ...]] = {"integer": ("float", "complex"), "float": ("complex",)}
+
+
+def _may_stand_for(expected: str, got: str, *, is_python: bool) -> bool:
+    return expected == got or (is_python and got in _HOLDS.get(expected, ()))
+
+
+def _text(value: Any) -> str:
+    return str(value.item()) if str(value.dtype) in ("bool", "float64", "complex128") else str(value)
+
+
+def _arrays(count: int) -> str:
+    return f"{count} array{'s' * (count != 1)}"

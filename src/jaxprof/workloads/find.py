@@ -1,71 +1,93 @@
-"""From what somebody typed to a workload: a built-in name, `path/to/file.py:function`, `package.module:function`.
+"""Find the workload of a target: a built-in name, `path/to/file.py:function`, `package.module:function`.
 
-Importing a user's file runs it. So this is done in the engine's process only, and never in the one that draws the
-screen. What goes wrong there is the user's to mend: every error says where, and what to do.
+Importing a user's file runs it, so this happens only in the engine's process, never in the one that draws the screen.
+Only the user can fix what fails there: every error says where it happened, and what to do.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.errors import UsageError, missing_file, unknown_name
 from jaxprof.workloads import built_in, names
+from jaxprof.workloads.decorator import declaration_of
 from jaxprof.workloads.function import workload_of
 from jaxprof.workloads.model import Workload
-from jaxprof.workloads.user import declaration_of
 
 COMPANION = "_inputs"
-"""The function whose name ends so, `step_inputs` for `step`, makes the arguments of the one beside it."""
+"""`step_inputs` in the same file makes the arguments of `step`."""
+SHARDINGS = "_shardings"
+"""`step_shardings` in the same file returns their shardings."""
 _OFFERED = 12
 
 
-def find(target: str, arguments: Sequence[str] = ()) -> Workload:
-    """The workload at `target`; `arguments` are specs for a user's own function, and mean nothing to a built-in one.
+def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = ()) -> Workload:
+    """The workload at `target`. `arguments`: specs for a user's own function, ignored for a built-in one. `argv`: the
+    value of `sys.argv` while the user's file is imported; by default the file alone, as with `python FILE`.
 
-    Raises UsageError naming what is wrong, and what is near.
+    Raises UsageError with the reason, and with similar names.
     """
     if target in names():
         return built_in(target)
     place, _, wanted = target.rpartition(":") if ":" in target else (target, "", "")
     if not place or not _is_place(place):
         raise unknown_name("workload", target, names())
-    module = _load(place)
+    module = _load(place, argv)
     if not wanted:
         raise UsageError(f"{place} is a file or module, not a function", _offer(place, module))
     return _workload(module, place, wanted, arguments)
 
 
 def find_all(target: str, arguments: Sequence[str] = ()) -> list[Workload]:
-    """As `find`; a file or module without a function gives all its functions that are ready to be run.
+    """As `find`, but a file or module without a function means all its functions that are ready to be run.
 
-    Those are the declared ones, and the ones that have an inputs function beside them. Raises UsageError, listing the
-    functions, where there is none of either.
+    Those are the declared ones, and the ones with an inputs function; with `arguments`, those of them (or, if there are
+    none, of all functions) that can be called with these. Raises UsageError, listing the functions, if there are none.
     """
     if target in names() or ":" in target or not _is_place(target):
         return [find(target, arguments)]
     module = _load(target)
-    ready = [name for name in functions_in(module) if _is_ready(module, name)]
-    if not ready:
-        raise UsageError(f"{target} declares no workload", _offer(target, module))
-    return [_workload(module, target, name, arguments) for name in ready]
+    defined = functions_in(module)
+    ready = [name for name in defined if _is_ready(module, name)]
+    if not arguments:
+        if not ready:
+            raise UsageError(f"{target} declares no workload", _offer(target, module))
+        return [_workload(module, target, name) for name in ready]
+    fitting = _fitting(module, target, ready, arguments) or _fitting(module, target, defined, arguments)
+    if not fitting:
+        raise UsageError(f"no function of {target} can be called with {', '.join(arguments)}", _offer(target, module))
+    return fitting
+
+
+def _fitting(module: ModuleType, place: str, wanted: Sequence[str], arguments: Sequence[str]) -> list[Workload]:
+    """Those of the functions `wanted` that can be called with `arguments`."""
+    fitting: list[Workload] = []
+    for name in wanted:
+        with suppress(UsageError):
+            fitting.append(_workload(module, place, name, arguments))
+    return fitting
 
 
 def functions_in(module: ModuleType) -> list[str]:
-    """Names of the functions that `module` itself defines, the declared ones first; no inputs functions, no classes."""
+    """Names of the functions that `module` itself defines, the declared ones first, without inputs functions and
+    classes."""
     own = [
         name
         for name, value in vars(module).items()
         if not name.startswith("_") and callable(value) and not isinstance(value, type) and _is_own(module, value)
     ]
-    shown = [name for name in own if not (name.endswith(COMPANION) and name.removesuffix(COMPANION) in own)]
+    beside = {name + ending for name in own for ending in (COMPANION, SHARDINGS)}
+    shown = [name for name in own if name not in beside]
     return sorted(shown, key=lambda name: declaration_of(vars(module)[name]) is None)
 
 
@@ -74,12 +96,12 @@ def _is_ready(module: ModuleType, name: str) -> bool:
 
 
 def _is_own(module: ModuleType, value: object) -> bool:
-    """Whether it was made in `module`: a function says so itself; a partial does not, and counts if declared."""
+    """Whether it was defined in `module`. A partial does not know where, and counts if it is declared."""
     maker = getattr(value, "__module__", None)
     return maker == module.__name__ or (maker == "functools" and declaration_of(value) is not None)
 
 
-def _workload(module: ModuleType, place: str, wanted: str, arguments: Sequence[str]) -> Workload:
+def _workload(module: ModuleType, place: str, wanted: str, arguments: Sequence[str] = ()) -> Workload:
     function = _attribute(module, place, wanted)
     short = Path(place).name if place.endswith(".py") else place
     workload = workload_of(
@@ -87,6 +109,7 @@ def _workload(module: ModuleType, place: str, wanted: str, arguments: Sequence[s
         origin=f"{place}:{wanted}",
         name=f"{short}:{wanted}",
         companion=_companion(module, wanted),
+        shardings=_companion(module, wanted, SHARDINGS),
         arguments=arguments,
     )
     if workload.name in names():
@@ -97,7 +120,7 @@ def _workload(module: ModuleType, place: str, wanted: str, arguments: Sequence[s
 
 
 def _attribute(module: ModuleType, place: str, wanted: str) -> Callable[..., Any]:
-    """The function `wanted` (dots allowed), or the one that was declared under that name. Raises UsageError."""
+    """The function `wanted` (dots allowed), or the one declared under that name. Raises UsageError."""
     value: Any = module
     try:
         for part in wanted.split("."):
@@ -108,10 +131,10 @@ def _attribute(module: ModuleType, place: str, wanted: str) -> Callable[..., Any
             if declared is not None and declared.name == wanted:
                 function: Callable[..., Any] = vars(module)[name]
                 return function
-        known = functions_in(module)
-        near = get_close_matches(wanted, known, n=3, cutoff=0.5)
-        mend = f"Did you mean {', '.join(near)}?" if near else _offer(place, module)
-        raise UsageError(f"{place} has no function {wanted!r}", mend) from None
+        functions = functions_in(module)
+        near = get_close_matches(wanted, functions, n=3, cutoff=0.5)
+        hint = f"Did you mean {', '.join(near)}?" if near else _offer(place, module)
+        raise UsageError(f"{place} has no function {wanted!r}", hint) from None
     if not callable(value):
         raise UsageError(
             f"{place}:{wanted} is not a function (its type is {type(value).__name__})", _offer(place, module)
@@ -120,18 +143,18 @@ def _attribute(module: ModuleType, place: str, wanted: str) -> Callable[..., Any
     return called
 
 
-def _companion(module: ModuleType, name: str) -> Callable[..., Any] | None:
-    companion = vars(module).get(name + COMPANION)
+def _companion(module: ModuleType, name: str, ending: str = COMPANION) -> Callable[..., Any] | None:
+    companion = vars(module).get(name + ending)
     return companion if callable(companion) else None
 
 
 def _offer(place: str, module: ModuleType) -> str:
-    """What there is in `module`, as an advice."""
-    known = functions_in(module)
-    if not known:
+    """The functions in `module`, as a hint."""
+    defined = functions_in(module)
+    if not defined:
         return "It defines no function."
-    more = f" and {len(known) - _OFFERED} more" if len(known) > _OFFERED else ""
-    return "It has: " + ", ".join(f"{place}:{name}" for name in known[:_OFFERED]) + more + "."
+    more = f" and {len(defined) - _OFFERED} more" if len(defined) > _OFFERED else ""
+    return "It has: " + ", ".join(f"{place}:{name}" for name in defined[:_OFFERED]) + more + "."
 
 
 def _is_place(text: str) -> bool:
@@ -153,13 +176,32 @@ def _module_exists(name: str) -> bool:
         return False
 
 
-def _load(place: str) -> ModuleType:
-    """The module at `place`, a file or a dotted name. Raises UsageError: missing, broken, or failing when imported."""
+@contextmanager
+def _started_as(argv: Sequence[str]) -> Iterator[None]:
+    """Inside, `sys.argv` is the user's: many files parse it when they are imported, and would fail on ours."""
+    former, sys.argv = sys.argv, list(argv)
+    try:
+        yield
+    finally:
+        sys.argv = former
+
+
+def _module_argv(name: str, argv: Sequence[str]) -> list[str]:
+    """For a module that is imported by name: `-m NAME ARGS` becomes FILE ARGS, as Python does it."""
+    spec = importlib.util.find_spec(name)
+    file = spec.origin if spec is not None and spec.origin else name
+    return [file, *argv[2:]] if argv[:1] == ["-m"] else list(argv) or [file]
+
+
+def _load(place: str, argv: Sequence[str] = ()) -> ModuleType:
+    """The module at `place`, a file or a dotted name. Raises UsageError if it is missing or cannot be imported."""
     if _is_file(place):
-        return _load_file(place)
+        with _started_as([place, *argv[2:]] if argv[:1] == ["-m"] else argv or [place]):
+            return _load_file(place)
     _first_on_path(Path.cwd())
     try:
-        return importlib.import_module(place)
+        with _started_as(_module_argv(place, argv)):
+            return importlib.import_module(place)
     except ModuleNotFoundError as error:
         if error.name and (place == error.name or place.startswith(error.name + ".")):
             raise UsageError(
@@ -173,18 +215,16 @@ def _load(place: str) -> ModuleType:
 
 
 def _load_file(place: str) -> ModuleType:
-    path = Path(place).expanduser().resolve()
+    path = Path(os.path.expanduser(place)).resolve()
     if not path.exists():
-        near = get_close_matches(path.name, [sibling.name for sibling in path.parent.glob("*.py")], n=3, cutoff=0.5)
-        mend = f"In that folder there is: {', '.join(near)}." if near else f"The folder is {path.parent}."
-        raise UsageError(f"there is no file {place}", mend)
+        raise missing_file(place)
     if path.is_dir() or path.suffix != ".py":
         raise UsageError(f"{place} is not a Python file", "Give path/to/file.py:function.")
     dotted, root = dotted_name(path)
     _first_on_path(root)
     try:
-        found = importlib.util.find_spec(dotted)
-        if found is not None and found.origin is not None and Path(found.origin).resolve() == path:
+        spec = importlib.util.find_spec(dotted)
+        if spec is not None and spec.origin is not None and Path(spec.origin).resolve() == path:
             return importlib.import_module(dotted)
         return _load_apart(path)
     except (Exception, SystemExit) as error:
@@ -201,7 +241,7 @@ def dotted_name(path: Path) -> tuple[str, Path]:
 
 
 def _load_apart(path: Path) -> ModuleType:
-    """The file under a name of its own, because another module has its name already."""
+    """The file, imported under another name because its own is taken by another module."""
     name = f"jaxprof_target_{path.stem}"
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__file__ == str(path):
@@ -220,14 +260,14 @@ def _load_apart(path: Path) -> ModuleType:
 
 
 def _first_on_path(folder: Path) -> None:
-    """`folder` where Python looks first, as it does for a script: the file's neighbours can be imported."""
+    """Put `folder` first on the path, as Python does for a script, so that the file can import its neighbours."""
     text = str(folder)
     if text not in sys.path:
         sys.path.insert(0, text)
 
 
 def _broken(place: str, error: BaseException, path: Path | None = None) -> UsageError:
-    """The error for a file that is there and cannot be imported: what, on which line, and what that line says."""
+    """The error for a file that cannot be imported: the reason, and the line."""
     if isinstance(error, SyntaxError):
         line = (error.text or "").strip()
         return UsageError(

@@ -1,41 +1,39 @@
-"""A user's function as a workload: op by op and compiled, with whatever was said about its arguments.
+"""Make a workload from a user's function: op by op and compiled, with the arguments that are declared for it.
 
-Where nothing is declared, little is assumed: no published figures, no estimate beyond the arguments' own size, and the
-compiled result is held against the one that is computed op by op.
+Without a declaration little is assumed: no published figures, no estimate beyond the size of the arguments, and the
+compiled result is compared with the op-by-op result.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.errors import UsageError
-from jaxprof.events import Scalar
+from jaxprof.errors import UsageError, unknown_name
 from jaxprof.workloads.callables import (
-    arguments_by_name,
     bound,
+    call_by_name,
     in_order,
     keyword_only,
     last_by_name,
-    op_by_op,
     signature_of,
     written_function,
 )
-from jaxprof.workloads.check import is_key
-from jaxprof.workloads.model import Estimate, How, Parameter, Parameters, Variant, Workload
-from jaxprof.workloads.specs import Spec, make, parse
-from jaxprof.workloads.user import Declaration, Default, declaration_of
+from jaxprof.workloads.decorator import Declaration, declaration_of, declared_parameters
+from jaxprof.workloads.making import make
+from jaxprof.workloads.model import Estimate, Parameters, Variant, Workload
+from jaxprof.workloads.specs import Spec, parse
+from jaxprof.workloads.trees import is_key
 
 if TYPE_CHECKING:
     import numpy
 
-_TOLERANCE = {"float32": 1e-4, "tf32": 1e-2, "bfloat16": 5e-2}
-_HOW: dict[str, How] = {"jax": "eager", "jit": "jit"}
-_VARIANT_WORDS = {"jax": "op by op, device-resident", "jit": "one compiled program", "numpy": "the NumPy twin"}
+_TOLERANCE = {"float64": 1e-9, "float32": 1e-4, "tf32": 1e-2, "bfloat16": 5e-2}
+_TWIN = Variant(name="numpy", how="numpy", description="NumPy on the host")
 
 
 def workload_of(
@@ -44,62 +42,89 @@ def workload_of(
     origin: str,
     name: str,
     companion: Callable[..., Any] | None = None,
+    shardings: Callable[..., Any] | None = None,
     arguments: Sequence[str] = (),
+    declared: Declaration | None = None,
 ) -> Workload:
     """`function` as a workload.
 
-    `origin` is the target under which it was found, and `name` its name where none was declared. Its arguments
-    come from `arguments` (specs), else from what was declared, else from `companion`. Raises UsageError where
-    nothing says what they are.
+    `origin` is the target under which it was found, and `name` its name if none was declared. Its arguments come from
+    `arguments` (specs), else from the declaration, else from `companion`; how they are split over a mesh, from the
+    declaration, else from `shardings`. `declared` replaces the function's own declaration. Raises UsageError if nothing
+    tells what the arguments are.
     """
-    declared = declaration_of(function) or Declaration()
+    declared = declared or declaration_of(function) or Declaration()
     if arguments:
         declared = replace(declared, specs=tuple(parse(text) for text in arguments), inputs=None)
     elif declared.specs is None and declared.inputs is None and companion is not None:
         declared = replace(declared, inputs=companion)
     if declared.specs is None and declared.inputs is None:
-        declared = replace(declared, specs=_no_arguments(function, origin))
-    defaults = {**_defaults(declared.inputs), **_checked(declared.parameters, origin)}
+        declared = replace(declared, specs=_no_arguments(function, origin, factory=declared.factory))
+    parameters, presets = declared_parameters(declared, origin)
     given_by_name: tuple[str, ...] = ()
     if declared.specs is not None:
-        _refuse_misfit(function, declared.specs, defaults, origin)
-        ordered, given_by_name = _ordered(function, declared.specs)
-        declared = replace(declared, specs=ordered)
+        _refuse_unknown_sizes(declared.specs, presets["quick"])
+        if declared.factory:
+            _refuse_names(declared.specs, origin)
+        else:
+            _refuse_misfit(function, declared.specs, presets["quick"], origin)
+            ordered, given_by_name = _ordered(function, declared.specs)
+            declared = replace(declared, specs=ordered)
     written = written_function(function)
-    function = last_by_name(function, given_by_name)
-    variants = tuple(_variant(kind, function) for kind in declared.variants)
-    if declared.numpy is not None:
-        variants = (_numpy_variant(last_by_name(declared.numpy, given_by_name)), *variants)
+    variants = _variants(declared, function, given_by_name)
     return Workload(
         name=declared.name or name,
         title=declared.title or _title(function, written),
         description=declared.description or _description(written, origin),
-        parameters=tuple(_parameter(key, default) for key, default in defaults.items()),
-        presets=_presets(defaults, declared.presets, origin),
+        parameters=parameters,
+        presets=presets,
         variants=variants,
         inputs=_inputs(declared, origin),
-        baseline=variants[0].name,
-        expected=_expected(declared, function),
-        against=_against(declared),
+        baseline=_baseline(declared, variants, origin),
+        expected=_expected(declared, variants),
+        against=declared.against or _against(declared, variants),
+        noisy_answer=declared.noisy_answer,
         tolerance=_tolerance(declared.tolerance),
-        estimate=_estimate(declared.specs),
+        estimate=_estimate(declared, origin),
         published=declared.published,
         has_dots=declared.matrix_products,
+        shardings=declared.shardings if declared.shardings is not None else shardings,
         origin=origin,
     )
 
 
-def _variant(kind: str, function: Callable[..., Any]) -> Variant:
-    called = op_by_op(function) if kind == "jax" else function
-    return Variant(name=kind, how=_HOW[kind], build=_build(called), description=_VARIANT_WORDS[kind])
+def _variants(
+    declared: Declaration, function: Callable[..., Any], given_by_name: tuple[str, ...]
+) -> tuple[Variant, ...]:
+    """The declared variants, the NumPy twin first, each with its function."""
+    twin = () if declared.numpy is None else (replace(_TWIN, function=declared.numpy),)
+    return tuple(_complete(variant, declared, function, given_by_name) for variant in (*twin, *declared.variants))
 
 
-def _numpy_variant(twin: Callable[..., Any]) -> Variant:
-    return Variant(name="numpy", how="numpy", build=_build(twin), adapt=_to_numpy, description=_VARIANT_WORDS["numpy"])
+def _complete(
+    variant: Variant, declared: Declaration, function: Callable[..., Any], given_by_name: tuple[str, ...]
+) -> Variant:
+    if variant.function is None:
+        variant = replace(variant, function=function, factory=declared.factory)
+    if variant.how == "numpy" and variant.adapt is None:
+        variant = replace(variant, adapt=_to_numpy)
+    if variant.factory or variant.function is None:
+        return variant
+    return replace(variant, function=last_by_name(variant.function, given_by_name))
+
+
+def _baseline(declared: Declaration, variants: tuple[Variant, ...], origin: str) -> str:
+    names = [variant.name for variant in variants]
+    if declared.baseline and declared.baseline not in names:
+        raise unknown_name(f"variant of {origin}", declared.baseline, names)
+    return declared.baseline or names[0]
 
 
 def _to_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """JAX arrays, which an inputs function may have made, as NumPy arrays; keys stay keys."""
+    """JAX arrays, which an inputs function may have made, as NumPy arrays. Keys stay unchanged."""
+    if "jax" not in sys.modules:
+        return inputs  # a NumPy run does not import it
+
     import jax
     import numpy as np
 
@@ -111,7 +136,7 @@ def _to_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _to_jax(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """NumPy arrays as JAX arrays, because op by op the operators of a NumPy array are NumPy's."""
+    """NumPy arrays as JAX arrays: op by op, the operators of a NumPy array would be NumPy's own."""
     import jax
     import numpy as np
 
@@ -119,15 +144,6 @@ def _to_jax(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         lambda leaf: jax.device_put(leaf) if isinstance(leaf, np.ndarray) else leaf, inputs
     )
     return converted
-
-
-def _build(function: Callable[..., Any]) -> Callable[[Parameters], Callable[..., Any]]:
-    """What gives `function` to the engine; its source, to whoever asks for it, is the function's own."""
-
-    def build(parameters: Parameters) -> Callable[..., Any]:
-        return bound(function, parameters)
-
-    return functools.update_wrapper(build, written_function(function), updated=())
 
 
 def _title(function: Callable[..., Any], written: Callable[..., Any]) -> str:
@@ -145,93 +161,44 @@ def _description(written: Callable[..., Any], origin: str) -> str:
     return " ".join(textwrap.dedent(text).split()) or f"A function of {origin.rpartition(':')[0]}."
 
 
-def _parameter(name: str, default: Default) -> Parameter:
-    if isinstance(default, tuple):
-        return Parameter(name=name, description="one of the words", kind="choice", choices=default)
-    kind = "int" if isinstance(default, int) else "float"
-    return Parameter(name=name, description=f"{default} unless set", kind=kind)  # type: ignore[arg-type]
-
-
-def _presets(
-    defaults: Mapping[str, Default], presets: Mapping[str, Mapping[str, Scalar]], origin: str
-) -> dict[str, dict[str, Scalar]]:
-    """The defaults as `quick` and `published`, with the declared presets laid over them. Raises UsageError."""
-    base: dict[str, Scalar] = {
-        key: default[0] if isinstance(default, tuple) else default for key, default in defaults.items()
-    }
-    for preset, values in presets.items():
-        for key in values:
-            if key not in base:
-                raise UsageError(
-                    f"{origin}: preset {preset!r} sets {key!r}, which is no parameter", "Name it in parameters=."
-                )
-    return {preset: {**base, **presets.get(preset, {})} for preset in dict.fromkeys(("quick", "published", *presets))}
-
-
 def _inputs(declared: Declaration, origin: str) -> Callable[[Parameters, numpy.random.Generator], tuple[Any, ...]]:
     specs, maker = declared.specs, declared.inputs
     if specs is not None:
         return lambda parameters, random: make(specs, parameters, random)
     assert maker is not None
-    wanted = arguments_by_name(maker)
 
     def inputs(parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
-        known = {**parameters, "random": random}
-        missing = [key for key, default in wanted.items() if key not in known and default is inspect.Parameter.empty]
-        if missing:
-            raise UsageError(
-                f"{origin}: the inputs function wants {', '.join(missing)}",
-                "It may name parameters, and `random` for a seeded NumPy generator; give anything else a default.",
-            )
-        made = maker(**{key: known[key] for key in wanted if key in known})
+        made = call_by_name(maker, {**parameters, "random": random}, f"{origin}: the inputs function")
         return made if type(made) is tuple else (made,)
 
     return inputs
 
 
-def _defaults(inputs: Callable[..., Any] | None) -> dict[str, Default]:
-    """The parameters that an inputs function declares by its own defaults: numbers, and words."""
-    wanted = arguments_by_name(inputs) if inputs is not None else {}
-    return {
-        key: (default,) if isinstance(default, str) else default
-        for key, default in wanted.items()
-        if isinstance(default, (int, float, str)) and not isinstance(default, bool)
-    }
-
-
-def _checked(parameters: Mapping[str, Any], origin: str) -> dict[str, Default]:
-    """The declared parameters. Raises UsageError for a default that is neither a number nor words to choose from."""
-    checked: dict[str, Default] = {}
-    for key, default in parameters.items():
-        words = (default,) if isinstance(default, str) else default
-        is_words = isinstance(words, tuple) and words and all(isinstance(word, str) for word in words)
-        if not is_words and (isinstance(default, bool) or not isinstance(default, (int, float))):
-            raise UsageError(
-                f"{origin}: parameter {key!r} cannot be {default!r}",
-                "A parameter's default is a number, or a tuple of words to choose from.",
-            )
-        checked[key] = words
-    return checked
-
-
 def _expected(
-    declared: Declaration, function: Callable[..., Any]
+    declared: Declaration, variants: Sequence[Variant]
 ) -> Callable[[Parameters, tuple[Any, ...]], Any] | None:
-    """The declared answer; else, without a NumPy twin, the function op by op. None: the twin's result."""
+    """The declared result; else, without a NumPy twin, that of the function op by op. None: the baseline's result."""
     right = declared.expected
     if callable(right):
         return lambda parameters, inputs: bound(right, parameters)(*_to_numpy(inputs))
     if right is not None:
         return lambda parameters, inputs: right
-    if declared.numpy is not None or "jax" not in declared.variants:
+    if _has_twin(variants):
         return None
-    return lambda parameters, inputs: bound(op_by_op(function), parameters)(*_to_jax(inputs))
+    eager = next((variant for variant in variants if variant.how == "eager"), None)
+    if eager is None:
+        return None
+    return lambda parameters, inputs: eager.build(parameters)(*_to_jax(eager.arguments(inputs)))
 
 
-def _against(declared: Declaration) -> str:
+def _has_twin(variants: Sequence[Variant]) -> bool:
+    return any(variant.how == "numpy" for variant in variants)
+
+
+def _against(declared: Declaration, variants: Sequence[Variant]) -> str:
     if declared.expected is not None:
         return "known answer"
-    return "numpy twin" if declared.numpy is not None else "the function op by op"
+    return "numpy twin" if _has_twin(variants) else "the function op by op"
 
 
 def _tolerance(tolerance: float | Mapping[str, float] | None) -> Mapping[str, float]:
@@ -240,17 +207,20 @@ def _tolerance(tolerance: float | Mapping[str, float] | None) -> Mapping[str, fl
     return tolerance if isinstance(tolerance, Mapping) else dict.fromkeys(_TOLERANCE, float(tolerance))
 
 
-def _estimate(specs: Sequence[Spec] | None) -> Callable[[Parameters], Estimate]:
-    """The arguments' own bytes, which are the least that a call takes, where they are known beforehand."""
+def _estimate(declared: Declaration, origin: str) -> Callable[[Parameters], Estimate]:
+    """The declared estimate; else the bytes of the arguments, if known: a call takes at least these."""
+    estimate, specs = declared.estimate, declared.specs
+    if estimate is not None:
+        return lambda parameters: call_by_name(estimate, parameters, f"{origin}: the estimate")
     if not specs:
         return lambda parameters: Estimate()
     return lambda parameters: Estimate(memory_bytes=float(sum(spec.bytes(parameters) for spec in specs)))
 
 
-def _no_arguments(function: Callable[..., Any], origin: str) -> tuple[Spec, ...]:
-    """Nothing, for a function that takes nothing. Raises UsageError, with the three ways to say it, for any other."""
+def _no_arguments(function: Callable[..., Any], origin: str, *, factory: bool) -> tuple[Spec, ...]:
+    """No specs, for a function without arguments. For any other, raises UsageError with the three ways to give them."""
     signature = signature_of(function)
-    if signature is not None:
+    if signature is not None and not factory:
         try:
             signature.bind()
         except TypeError:
@@ -258,21 +228,33 @@ def _no_arguments(function: Callable[..., Any], origin: str) -> tuple[Spec, ...]
         else:
             return ()
     takes = str(signature) if signature is not None else "arguments"
+    says = "makes a function" if factory else f"takes {takes}"
     called = getattr(written_function(function), "__name__", "function")
     raise UsageError(
-        f"{origin} takes {takes}, and nothing says what they are",
+        f"{origin} {says}, and nothing says what {'its arguments' if factory else 'they'} are",
         f'Give one spec for each: --arg "f32[1024,1024]". Or write {called}_inputs() in the same file, or decorate the '
         "function with @jaxprof.workload(inputs=[...]).",
     )
 
 
-def _refuse_misfit(
-    function: Callable[..., Any], specs: Sequence[Spec], parameters: Mapping[str, Default], origin: str
-) -> None:
-    """Raises UsageError where the function cannot be called with that many arguments, or a shape names no parameter."""
+def _refuse_unknown_sizes(specs: Sequence[Spec], parameters: Parameters) -> None:
+    """Raises UsageError if a shape names an unknown parameter."""
     for spec in specs:
         if spec.names:
             spec.check(dict.fromkeys(parameters, 1))
+
+
+def _refuse_names(specs: Sequence[Spec], origin: str) -> None:
+    """Raises UsageError if an argument is given by name: the function that a factory makes may not have that name."""
+    for spec in specs:
+        if spec.keyword:
+            raise UsageError(
+                f"{origin}: {spec.text} gives an argument of a factory's function by name", "Give it by its place."
+            )
+
+
+def _refuse_misfit(function: Callable[..., Any], specs: Sequence[Spec], parameters: Parameters, origin: str) -> None:
+    """Raises UsageError if the function cannot be called with these arguments."""
     signature = signature_of(function)
     if signature is None:
         return
@@ -288,7 +270,7 @@ def _refuse_misfit(
 
 
 def _ordered(function: Callable[..., Any], specs: Sequence[Spec]) -> tuple[tuple[Spec, ...], tuple[str, ...]]:
-    """The specs in the order of the call, those that only a name can give last, and these names."""
+    """The specs in the order of the call, those that must be given by name last, and these names."""
     by_name = {spec.keyword: spec for spec in specs if spec.keyword}
     placed, named = in_order(function, tuple(spec for spec in specs if not spec.keyword), by_name)
     return (*placed, *named.values()), tuple(named)

@@ -1,20 +1,20 @@
-"""What a workload is: a declaration of what can be run, with its NumPy twin and its published figures.
+"""A workload: a declaration of what can be run, with its NumPy twin and its published figures.
 
-Importing a declaration costs nothing: numpy and jax are imported inside the functions that use them, because the
-process that draws the screen lists the workloads and must not hold jax. Running one is the engine's business.
+Nothing here imports numpy or jax, because the process that draws the screen lists the workloads and must not load jax.
+The engine runs them.
 """
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from jaxprof import units
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.events import Scalar
+from jaxprof.workloads.callables import bound, call_by_name, op_by_op, source_of, written_function
+from jaxprof.workloads.deferred import load_modules
 
 if TYPE_CHECKING:
     import numpy
@@ -26,17 +26,20 @@ Placement = Literal["device", "host"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One number (or word) that a user can set, within bounds that are checked before anything is run."""
+    """One number (or word) that a user can set, within bounds that are checked before anything is run.
 
-    name: str
-    description: str
+    In `@workload(parameters={...})` the key is the name, and the preset `quick` gives the value if none is set.
+    """
+
+    name: str = ""
+    description: str = ""
     kind: Literal["int", "float", "choice"] = "int"
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
 
     def read(self, text: str) -> Scalar:
-        """The value that `text` says: `4000`, `1e6`, `4_000`. Raises UsageError with the bounds."""
+        """The value of `text`: `4000`, `1e6`, `4_000`. Raises UsageError with the bounds."""
         if self.kind == "choice":
             if text not in self.choices:
                 raise unknown_name(f"value of {self.name}", text, self.choices)
@@ -60,15 +63,6 @@ class Parameter:
         return above and (self.maximum is None or value <= self.maximum)
 
 
-@cache
-def _source(build: Callable[..., Any]) -> str:
-    """Reading it costs a millisecond, and variants share their functions."""
-    try:
-        return textwrap.dedent(inspect.getsource(build))
-    except (OSError, TypeError):
-        return ""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """One way to compute the workload's result."""
@@ -76,8 +70,12 @@ class Variant:
     name: str
     how: How
     """`numpy`: called as it is; `eager`: called with JAX arrays, op by op; `jit`: compiled as one program."""
-    build: Callable[[Parameters], Callable[..., Any]]
-    """Gives the function that is called with the workload's inputs. Its source is what the screens show."""
+    function: Callable[..., Any] | None = None
+    """What is called with the workload's inputs; in `@workload(variants=[...])` None is the decorated function. Its
+    source is what the screens show."""
+    factory: bool = False
+    """Whether `function` makes the function that is called. It is called once, before anything is timed, with the
+    parameters that it names."""
     description: str = ""
     inputs: Placement = "device"
     """`device`: the inputs are put there once, before the calls; `host`: NumPy arrays at each call, transfer inside."""
@@ -91,48 +89,86 @@ class Variant:
         """What this variant is called with, given the workload's `inputs` on the host."""
         return self.adapt(inputs) if self.adapt else inputs
 
+    def build(self, parameters: Parameters) -> Callable[..., Any]:
+        """The function that is called with the workload's inputs. Raises UsageError if a factory needs others."""
+        if self.function is None:
+            raise UsageError(f"the variant {self.name} has no function", "Give it function=.")
+        load_modules(written_function(self.function), with_jax=self.how != "numpy")
+        if not self.factory:
+            called = bound(self.function, parameters)
+        else:
+            called = call_by_name(self.function, parameters, f"the factory of {self.name}")
+        return op_by_op(called) if self.how == "eager" else called
+
     @property
     def source(self) -> str:
-        """The source code of the computation, dedented; empty when it cannot be read."""
-        return _source(self.build)
+        """The source code of the computation, dedented; empty if it cannot be read."""
+        return source_of(written_function(self.function)) if self.function is not None else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """A figure that somebody printed, with everything needed to know whether it can be compared."""
+    """A published figure, with everything needed to decide whether it can be compared."""
 
     variant: str
     phase: str
-    """Which of our phases it comes nearest to: `run`, `first_run`, `transfer_in`, ..."""
+    """The phase that it corresponds to most closely: `run`, `first_run`, `transfer_in`, ..."""
     seconds: float | None
     hardware: str
     source: str
     parameters: dict[str, Scalar] = field(default_factory=dict)
-    statistic: str = "not said"
-    """As the source says: `mean ± sd of 7 runs`, `best of 3`, `one run`."""
+    kind: Literal["mean", "median", "best", "one call", "value", ""] = ""
+    """Which statistic `seconds` is; `value` for a result that is not a time, empty if the source does not say."""
+    runs: int | None = None
+    """How many runs the statistic covers."""
+    deviation_seconds: float | None = None
+    """Their standard deviation."""
+    statistic: str = ""
+    """The same in words: `mean ± sd of 7 runs`, `best of 3`. Made from the three fields above if it is not given."""
     caveat: str = ""
-    """Why it is not like for like; empty where it is."""
+    """Why it is not like for like, as where a variant differs from the source's own program; empty where it is."""
     text: str = ""
-    """Where the source gives no seconds, its own words: `about 2× the time of NumPy`."""
+    """If the source gives no seconds, its own words: `28 times faster than NumPy`."""
+
+    def __post_init__(self) -> None:
+        if not self.statistic:
+            object.__setattr__(self, "statistic", self._in_words())
+
+    def _in_words(self) -> str:
+        if not self.kind:
+            return "not said"
+        if self.kind == "value":
+            return "a value, not a time"
+        if self.runs is None:
+            return self.kind
+        return f"mean ± sd of {self.runs} runs" if self.kind == "mean" else f"{self.kind} of {self.runs}"
+
+    @property
+    def figure(self) -> str:
+        """`27.9 ms ± 2.26 ms`, or the source's own words."""
+        if self.seconds is None:
+            return self.text
+        spread = "" if self.deviation_seconds is None else f" ± {units.seconds(self.deviation_seconds)}"
+        return units.seconds(self.seconds) + spread
 
 
-def published_value(source: str, parameters: dict[str, Scalar], text: str) -> Published:
-    """Where a source prints what comes out, and not how long it takes: the same on any hardware."""
+def published_value(source: str, parameters: dict[str, Scalar], text: str, variant: str = "jax") -> Published:
+    """For a source that prints the result, and not how long it takes: the same on any hardware."""
     return Published(
-        variant="jax",
+        variant=variant,
         phase="run",
         seconds=None,
         hardware="any",
         source=source,
         parameters=parameters,
-        statistic="a value, not a time",
+        kind="value",
         text=text,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What one call needs, from the parameters alone: said before anything is run. None is unknown."""
+    """What one call needs, derived from the parameters alone, before anything is run. None is unknown."""
 
     memory_bytes: float | None = None
     """Inputs, outputs and the largest intermediates that are alive at once, for the hungriest variant."""
@@ -158,17 +194,23 @@ class Workload:
     inputs: Callable[[Parameters, numpy.random.Generator], tuple[Any, ...]]
     """The arguments of one call, as NumPy arrays (or Python scalars, or nested tuples, lists and dicts of them)."""
     baseline: str = "numpy"
-    """The variant that the others are compared with, and whose result is right where there is no `expected`."""
+    """The variant that the others are compared with. Its result counts as right if there is no `expected`."""
     expected: Callable[[Parameters, tuple[Any, ...]], Any] | None = None
     """A known answer, or an independent computation (finite differences); None: the baseline's result."""
     against: str = "numpy twin"
-    """What a result is held against, in words."""
+    """What a result is compared with, in words."""
+    noisy_answer: bool = False
+    """Whether `expected` is noisy where 0 is right (finite differences), so that no number of the result can be
+    compared in proportion to its own magnitude alone."""
     tolerance: Mapping[str, float] = field(default_factory=lambda: {"float32": 1e-4, "tf32": 1e-2, "bfloat16": 5e-2})
-    """Largest accepted error, relative to the largest magnitude of the expected result, by effective precision."""
+    """Largest accepted error of a number, relative as `workloads.check` says, by effective precision."""
     estimate: Callable[[Parameters], Estimate] = lambda parameters: Estimate()
     published: tuple[Published, ...] = ()
     has_dots: bool = False
-    """Whether matrix products or convolutions are inside, so that the matrix precision matters."""
+    """Whether it has matrix products or convolutions, so that the matrix precision matters."""
+    shardings: tuple[str | None, ...] | Callable[..., Any] | None = None
+    """How the arguments are split over a mesh of several devices: a spec for each, or a function that returns them (it
+    may take the mesh)."""
     origin: str = "built in"
     """`built in`, or the target under which a user's workload was found: `path/to/file.py:function`."""
 
@@ -191,21 +233,21 @@ def resolve(
     preset: str,
     settings: Mapping[str, str],
 ) -> dict[str, Scalar]:
-    """The parameters of `preset` with `settings` (name → text) laid over them. Raises UsageError."""
+    """The parameters of `preset`, replaced by those in `settings` (name → text). Raises UsageError."""
     if preset not in presets:
         raise unknown_name(f"preset of {workload}", preset, presets)
     values = dict(presets[preset])
-    known = {parameter.name: parameter for parameter in parameters}
+    by_name = {parameter.name: parameter for parameter in parameters}
     for name, text in settings.items():
-        if name not in known:
-            raise unknown_name(f"parameter of {workload}", name, known)
-        values[name] = known[name].read(text)
+        if name not in by_name:
+            raise unknown_name(f"parameter of {workload}", name, by_name)
+        values[name] = by_name[name].read(text)
     return values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VariantCard:
-    """A variant as data: what a process that cannot import the user's code knows of it."""
+class VariantInfo:
+    """A variant as data: what a process that cannot import the user's code knows about it."""
 
     name: str
     how: str
@@ -216,21 +258,21 @@ class VariantCard:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadCard:
-    """A workload as data (JSON in, JSON out). Screens and the command line work with cards only, for all workloads."""
+class WorkloadInfo:
+    """A workload as data (JSON in, JSON out). Screens and the command line know workloads only in this form."""
 
     name: str
     title: str
     description: str
     parameters: tuple[Parameter, ...]
     presets: dict[str, dict[str, Scalar]]
-    variants: tuple[VariantCard, ...]
+    variants: tuple[VariantInfo, ...]
     baseline: str
     published: tuple[Published, ...] = ()
     has_dots: bool = False
     origin: str = "built in"
 
-    def variant(self, name: str) -> VariantCard:
+    def variant(self, name: str) -> VariantInfo:
         """The variant of that name. Raises UsageError naming the near ones."""
         for variant in self.variants:
             if variant.name == name:
@@ -243,25 +285,25 @@ class WorkloadCard:
 
     @property
     def target(self) -> str:
-        """What the engine is asked for: the name of a built-in workload, or where the user's own was found."""
+        """How the engine is asked for it: the name of a built-in workload, or the target of a user's own."""
         return self.name if self.origin == "built in" else self.origin
 
 
-def worth_running(variant: Variant | VariantCard, platform: str) -> bool:
+def worth_running(variant: Variant | VariantInfo, platform: str) -> bool:
     """Whether `variant` can differ from its default twin on `platform`: on a CPU, `highest` is the same program."""
     return not (variant.precision == "highest" and platform == "cpu")
 
 
-def card(workload: Workload, *, sources: bool = True) -> WorkloadCard:
+def workload_info(workload: Workload, *, sources: bool = True) -> WorkloadInfo:
     """`workload` as data. `sources=False` leaves the source code out (it costs a file read)."""
-    return WorkloadCard(
+    return WorkloadInfo(
         name=workload.name,
         title=workload.title,
         description=workload.description,
         parameters=workload.parameters,
         presets={name: dict(values) for name, values in workload.presets.items()},
         variants=tuple(
-            VariantCard(
+            VariantInfo(
                 name=variant.name,
                 how=variant.how,
                 description=variant.description,

@@ -1,26 +1,24 @@
-"""Arguments written down: `f32[1024,1024]`, `bf16[8,128]`, `i32[10]`, `f32[]`, `key`, `3`, `2.5`.
+"""Arguments written as text: `f32[1024,1024]`, `bf16[8,128]`, `i32[10]`, `f32[]`, `key`, `3`, `2.5`.
 
 The notation is that of jaxprs. A name in a shape, `f32[n,n]`, is a parameter of the workload. Arrays are filled with
-seeded random numbers: normal ones for floats, 0 to 9 for integers. Nested arguments are written as in Python (`nested`
-reads them): `{'w': f32[8,4], 'b': f32[4]}`, `(f32[3], None, 'relu')`; `x=f32[3]` is given by its name. Other objects
-have no notation here; they come from an inputs function. NumPy and jax are imported where an array is made, and not
-before.
+seeded random numbers (`making`). Nested arguments are written as in Python: `{'w': f32[8,4], 'b': f32[4]}`,
+`(f32[3], None, 'relu')`; a named tuple is `module:Name(field=f32[3])`; `x=f32[3]` gives the argument by its name. Other
+objects have no notation here; they come from an inputs function. Nothing is called or imported here.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
-    import numpy
-
     from jaxprof.workloads.model import Parameters
 
 _BITS = {
@@ -56,53 +54,59 @@ _SHORT = {
     **{f"s{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
     **{f"u{bits}": f"uint{bits}" for bits in (8, 16, 32, 64)},
 }
-_INTEGERS_BELOW = 10
 _ARRAY = re.compile(r"\s*(\w+)\s*\[([^\[\]]*)\]\s*")
 _KEY = re.compile(r"key(?:<(\w+)>)?(?:\[([^\[\]]*)\])?")
 _EXAMPLES = (
     "Write f32[1024,1024], bf16[8,128], i32[10], f32[] for a scalar array, key, a number (3, 2.5), "
     "or several of them: {'w': f32[8,4], 'b': f32[4]}."
 )
+_KEYWORD: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=(?!=)")
+_LEAF: Final = re.compile(
+    r"\s*(?:key(?:<\w+>)?(?:\s*\[[^\[\]]*\])?|\w+\s*\[[^\[\]]*\]|[+-]?[\w.]+(?:(?<=[eE])[+-]\d+)?)\s*(?=[,)\]}]|$)"
+)
+_STRING: Final = re.compile(r"""\s*('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")\s*""")
+_NAMED: Final = re.compile(r"\s*([A-Za-z_][\w.]*:[A-Za-z_][\w.]*)\s*\(")
+_DEEPEST: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """One argument, as it was written."""
+    """One argument."""
 
     text: str
     kind: Literal["array", "key", "number", "word", "nested"]
     """`word`: a string or None, as it is; `nested`: a container of `parts`."""
     dtype: str = ""
-    """NumPy's (or ml_dtypes') name of it; of a key, what makes it, where that is not JAX's default."""
+    """The name in NumPy or ml_dtypes; for a key, its implementation, if it is not JAX's default."""
     shape: tuple[int | str, ...] = ()
-    """Sizes; a word is the name of a parameter."""
+    """Sizes; a string is the name of a parameter."""
     number: bool | int | float = 0
     word: str | None = None
     container: str = ""
     """`tuple`, `list`, `dict`, or the `module:Name` of a named tuple."""
     parts: tuple[tuple[str | int, Spec], ...] = ()
-    """Of a container, in order: key, name or index, and what is there."""
+    """The parts of a container, in order: key, name or index, and spec."""
     keyword: str = ""
-    """The name by which the argument is given; empty where its place says it."""
+    """The name by which the argument is given; empty if it is given by position."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters that the shape, or one inside, speaks of."""
+        """The parameters that the shape, or one inside, names."""
         inside = [name for _, part in self.parts for name in part.names]
         return (*(size for size in self.shape if isinstance(size, str)), *inside)
 
     def check(self, parameters: Parameters) -> None:
-        """Raises UsageError where a shape, or one inside, names no parameter."""
+        """Raises UsageError if a shape, or one inside, names an unknown parameter."""
         self.sizes(parameters)
         for _, part in self.parts:
             part.check(parameters)
 
     def sizes(self, parameters: Parameters) -> tuple[int, ...]:
-        """The shape in numbers. Raises UsageError for a name that is no parameter, or a value that is no size."""
+        """The shape in numbers. Raises UsageError for an unknown parameter, or a value that is not a size."""
         return tuple(self._size(size, parameters) for size in self.shape)
 
     def bytes(self, parameters: Parameters) -> int:
-        """What the array takes, or all that is inside."""
+        """Bytes of the array, or of all arrays inside."""
         if self.kind == "nested":
             return sum(part.bytes(parameters) for _, part in self.parts)
         return prod(self.sizes(parameters)) * _BITS[self.dtype] // 8 if self.kind == "array" else 8
@@ -111,23 +115,16 @@ class Spec:
         if isinstance(size, int):
             return size
         if size not in parameters:
-            known = f"The parameters are: {', '.join(parameters)}." if parameters else "There are no parameters."
-            raise UsageError(f"{self.text}: there is no parameter {size!r}", f"{known} Or write a number.")
+            hint = f"The parameters are: {', '.join(parameters)}." if parameters else "There are no parameters."
+            raise UsageError(f"{self.text}: there is no parameter {size!r}", f"{hint} Or write a number.")
         value = parameters[size]
         if not isinstance(value, int) or value < 0:
             raise UsageError(f"{self.text}: {size}={value} is not a size", "A size is a whole number from 0.")
         return value
 
 
-def parse(text: str) -> Spec:
-    """The spec that `text` says. Raises UsageError showing how one is written."""
-    from jaxprof.workloads.nested import parse_argument
-
-    return parse_argument(text)
-
-
 def parse_leaf(text: str) -> Spec:
-    """As `parse`, for an argument that has nothing inside it."""
+    """The spec of an argument that is not a container. Raises UsageError with examples."""
     stripped = text.strip()
     key = _KEY.fullmatch(stripped)
     if key:
@@ -150,7 +147,7 @@ def parse_leaf(text: str) -> Spec:
 
 
 def cannot_read(text: str) -> UsageError:
-    """The error for what is no argument."""
+    """The error for a text that is not an argument."""
     return UsageError(f"cannot read the argument {text!r}", _EXAMPLES)
 
 
@@ -162,59 +159,12 @@ def array_text(dtype: str, shape: Sequence[int]) -> str | None:
     return f"{short}[{','.join(map(str, shape))}]"
 
 
-def make(specs: Sequence[Spec], parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
-    """The arguments: NumPy arrays, numbers as they are, and for `key` a typed JAX key. Raises UsageError."""
-    return tuple(_make(spec, parameters, random) for spec in specs)
-
-
-def _make(spec: Spec, parameters: Parameters, random: numpy.random.Generator) -> Any:
-    if spec.kind == "number":
-        return spec.number
-    if spec.kind == "word":
-        return spec.word
-    if spec.kind == "key":
-        return _make_key(spec, parameters, random)
-    if spec.kind == "nested":
-        from jaxprof.workloads.nested import put_together
-
-        return put_together(spec, [(label, _make(part, parameters, random)) for label, part in spec.parts])
-    shape, dtype = spec.sizes(parameters), spec.dtype
-    if dtype == "bool":
-        return random.random(shape) < 0.5
-    if dtype.startswith(("int", "uint")):
-        return random.integers(_INTEGERS_BELOW, size=shape, dtype="int64").astype(dtype)
-    if dtype.startswith("complex"):
-        part = "float32" if dtype == "complex64" else "float64"
-        return random.standard_normal((*shape, 2), dtype=part).view(dtype)[..., 0]  # type: ignore[call-overload]
-    if dtype in ("float32", "float64"):
-        return random.standard_normal(shape, dtype=dtype)  # type: ignore[call-overload]
-    return random.standard_normal(shape, dtype="float32").astype(_narrow(dtype))
-
-
-def _make_key(spec: Spec, parameters: Parameters, random: numpy.random.Generator) -> Any:
-    import jax
-
-    try:
-        key = jax.random.key(int(random.integers(2**31)), impl=spec.dtype or None)
-    except ValueError as error:
-        raise UsageError(f"{spec.text}: {error}", "Write key for a key of JAX's default kind.") from None
-    return jax.random.split(key, spec.sizes(parameters)) if spec.shape else key
-
-
-def _narrow(dtype: str) -> Any:
-    if dtype == "float16":
-        return dtype
-    import ml_dtypes
-
-    return getattr(ml_dtypes, dtype)
-
-
 def _dtype(name: str, text: str) -> str:
     dtype = _SHORT.get(name, name)
     if dtype not in _BITS:
         near = get_close_matches(name, [*_SHORT, *_BITS], n=3, cutoff=0.5)
-        mend = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join([*_SHORT, *_BITS])}."
-        raise UsageError(f"{text}: unknown dtype {name!r}", mend)
+        hint = f"Did you mean {', '.join(near)}?" if near else f"Known: {', '.join([*_SHORT, *_BITS])}."
+        raise UsageError(f"{text}: unknown dtype {name!r}", hint)
     return dtype
 
 
@@ -236,3 +186,106 @@ def _dimension(item: str, whole: str) -> int | str:
     except (ValueError, OverflowError):
         raise UsageError(f"{whole}: {item!r} is not a size", f"A size is a whole number from 0. {_EXAMPLES}") from None
     return int(size)
+
+
+def parse(text: str) -> Spec:
+    """The spec of one argument. Raises UsageError with examples."""
+    keyword = _KEYWORD.match(text)
+    reader = _Reader(text, keyword.end() if keyword else 0)
+    spec = reader.value(0)
+    reader.must_end()
+    return replace(spec, text=text.strip(), keyword=keyword[1]) if keyword else spec
+
+
+class _Reader:
+    """Reads a text from left to right."""
+
+    def __init__(self, text: str, at: int) -> None:
+        self._text = text
+        self._at = at
+
+    def value(self, depth: int) -> Spec:
+        """The spec that begins here."""
+        if depth > _DEEPEST:
+            raise cannot_read(self._text[:60])
+        began = self._at
+        if string := self._take(_STRING):
+            return Spec(text=string[1], kind="word", word=str(ast.literal_eval(string[1])))
+        if named := self._take(_NAMED):
+            parts = self._items(")", lambda: self._field(depth))
+            return self._nested(began, named[1], parts)
+        if self._takes("("):
+            return self._in_parentheses(began, depth)
+        if self._takes("["):
+            listed = self._items("]", lambda: self.value(depth + 1))
+            return self._nested(began, "list", list(enumerate(listed)))
+        if self._takes("{"):
+            return self._nested(began, "dict", self._items("}", lambda: self._entry(depth)))
+        if leaf := self._take(_LEAF):
+            return parse_leaf(leaf[0])
+        raise cannot_read(self._text)
+
+    def must_end(self) -> None:
+        """Raises UsageError if there is more text."""
+        if self._text[self._at :].strip():
+            raise cannot_read(self._text)
+
+    def _in_parentheses(self, began: int, depth: int) -> Spec:
+        """A tuple; `(x)` is `x`, as in Python."""
+        values: list[Spec] = self._items(")", lambda: self.value(depth + 1))
+        if len(values) == 1 and not re.search(r",\s*\)\s*$", self._text[began : self._at]):
+            return replace(values[0], text=self._text[began : self._at].strip())
+        return self._nested(began, "tuple", list(enumerate(values)))
+
+    def _field(self, depth: int) -> tuple[str | int, Spec]:
+        name = self._take(_KEYWORD)
+        if name is None:
+            raise cannot_read(self._text)
+        return name[1], self.value(depth + 1)
+
+    def _entry(self, depth: int) -> tuple[str | int, Spec]:
+        if string := self._take(_STRING):
+            key: str | int = str(ast.literal_eval(string[1]))
+        elif word := self._take(re.compile(r"\s*(-?\d+|[A-Za-z_]\w*)\s*")):
+            key = int(word[1]) if word[1].lstrip("-").isdigit() else word[1]
+        else:
+            raise cannot_read(self._text)
+        if not self._takes(":"):
+            raise cannot_read(self._text)
+        return key, self.value(depth + 1)
+
+    def _items(self, closing: str, item: Callable[[], Any]) -> list[Any]:
+        """The items up to `closing`, separated by commas; a trailing comma is allowed."""
+        items: list[Any] = []
+        while not self._takes(closing):
+            items.append(item())
+            if self._takes(closing):
+                break
+            if not self._takes(","):
+                raise cannot_read(self._text)
+        return items
+
+    def _nested(self, began: int, container: str, parts: Sequence[tuple[str | int, Spec]]) -> Spec:
+        text = self._text[began : self._at].strip()
+        return Spec(text=text, kind="nested", container=container, parts=tuple(parts))
+
+    def _takes(self, sign: str) -> bool:
+        return self._take(re.compile(rf"\s*{re.escape(sign)}\s*")) is not None
+
+    def _take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        match = pattern.match(self._text, self._at)
+        if match:
+            self._at = match.end()
+        return match
+
+
+def split_shard(text: str) -> tuple[str, str]:
+    """The argument that `--shard` names, and how it is split: `x=data,-`. Raises UsageError. Needs no argument's value,
+    so the client can check it before it starts a process."""
+    selector, equals, written = text.partition("=")
+    if not equals or not selector.strip():
+        raise UsageError(
+            f"cannot read --shard {text!r}",
+            "As 1=data, x=data,-,model, params/*/kernel=-,model, or 0=1 for dimension 1.",
+        )
+    return selector.strip(), written

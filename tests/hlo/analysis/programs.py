@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxprof.hlo.model import Module
-from jaxprof.hlo.parse import module
+from jaxprof.hlo.read.parse import module
 
 
 def f32(*sizes: int) -> jax.ShapeDtypeStruct:

@@ -12,8 +12,7 @@ import pytest
 from jax import lax
 
 from hlo.analysis.programs import compiled, f32, s32, written
-from jaxprof.hlo.analysis import Barrier, barriers
-from jaxprof.hlo.analysis.barriers import REASONS
+from jaxprof.hlo.analysis.barriers import REASONS, Barrier, barriers
 from jaxprof.hlo.model import Module
 
 _X = f32(512, 512)
@@ -37,7 +36,11 @@ _PAIRS: dict[str, tuple[_Program, _Program]] = {
         (lambda x: lax.fori_loop(0, 100, lambda _, c: c * 2 + 1, jnp.sin(x)), (_X,)),
         (_unrolled, (_X,)),
     ),
-    "library-call": (  # sorting to find the largest
+    "library-call": (  # a factorisation, or a plain square
+        (lambda x: jnp.linalg.cholesky(x @ x.T), (_X,)),
+        (lambda x: x * x, (_X,)),
+    ),
+    "whole-array": (  # sorting to find the largest
         (lambda x: jnp.sort(x)[:, -1], (_X,)),
         (lambda x: jnp.max(x, 1), (_X,)),
     ),
@@ -71,7 +74,7 @@ _PAIRS: dict[str, tuple[_Program, _Program]] = {
     ),
     "not-told": (
         (lambda x: lax.associative_scan(jnp.add, x), (f32(1000, 8),)),
-        (lambda x: jnp.cumsum(x, 0), (f32(1000, 8),)),
+        (lambda x: x + x, (f32(1000, 8),)),
     ),
 }
 
@@ -113,6 +116,13 @@ def test_communication_between_devices_and_its_pair() -> None:
     assert "communication" not in _reasons(without_it)
 
 
+def test_a_matrix_product_of_xlas_own_and_its_pair() -> None:
+    text = "ENTRY main {{\n  x = f32[64,64] parameter(0)\n  y = f32[64,64] negate(x)\n  ROOT z = f32[64,64] {}\n}}"
+    product = written(text.format("dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"))
+    assert _reasons(product) == {"matrix-product"}
+    assert _reasons(written(text.format("multiply(y, y)"))) == {"not-told"}
+
+
 def _sum_of(count: int) -> Module:
     """A GPU fusion of `count` arrays, and one that takes its result with another `count`."""
 
@@ -146,7 +156,7 @@ def test_the_size_limit_of_a_fusion_and_its_pair() -> None:
 
 
 def test_every_reason_has_a_pair() -> None:
-    assert {*_PAIRS, "communication", "size-limit"} == set(REASONS)
+    assert {*_PAIRS, "communication", "matrix-product", "size-limit"} == set(REASONS)
 
 
 def _only(module: Module, reason: str) -> Barrier:
@@ -156,7 +166,7 @@ def _only(module: Module, reason: str) -> Barrier:
 
 def test_the_bytes_of_a_barrier_are_what_one_kernel_would_not_move() -> None:
     """The only reader: written and read once less. One of two readers: read once less. A result: it is written."""
-    alone = _only(compiled(lambda x: jnp.sort(jnp.sin(x)), _X), "library-call")
+    alone = _only(compiled(lambda x: jnp.sort(jnp.sin(x)), _X), "whole-array")
     assert alone.bytes == 2 * 512 * 512 * 4
     (with_it, arguments), _ = _PAIRS["several-users"]
     assert {b.bytes for b in barriers(compiled(with_it, *arguments)) if b.reason == "several-users"} == {512 * 512 * 4}

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 
 from hlo.analysis.programs import compiled, f32, lowered, s32, written
-from jaxprof.hlo.analysis import kernels
+from jaxprof.hlo.analysis.kernels import kernels
 
 
 def test_selu_is_five_operations_and_one_exponential_for_each_of_a_million_elements() -> None:

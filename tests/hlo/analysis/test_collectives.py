@@ -1,12 +1,11 @@
-"""Who takes part in a collective, over which link it goes, and how long that takes at the least."""
+"""Who takes part in a collective, in each of the ways in which XLA writes it, and what is exchanged."""
 
 from __future__ import annotations
 
 import pytest
 
-from jaxprof.hlo.analysis import DEVICES, Collective, collectives
-from jaxprof.hlo.analysis.collectives import NETWORK
-from jaxprof.hlo.parse import module
+from jaxprof.hlo.analysis.collectives import Collective, collectives
+from jaxprof.hlo.read.parse import module
 
 TEXT = """HloModule jit_f, is_scheduled=true{header}
 
@@ -29,38 +28,79 @@ def collective(groups: str, header: str = "") -> Collective:
 
 
 @pytest.mark.parametrize(
-    ("groups", "header", "size"),
+    ("groups", "header", "found"),
     [
-        ("{{0,1,2,3},{4,5,6,7}}", "", 4),
-        ("[2,4]<=[8]", "", 4),
-        ("[4,2]<=[2,4]T(1,0)", "", 2),
-        ("mesh['data'=4,'model'=2] {'data'}", "", 4),
-        ("mesh['data'=4,'model'=2] {'data','model'}", "", 8),
-        ("mesh['data'=4] {'other'}", "", None),
-        ("{}", ", num_partitions=8", 8),
-        ("{}", ", replica_count=2, num_partitions=4", 8),
+        ("{{0,1,2,3},{4,5,6,7}}", "", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("[2,4]<=[8]", "", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("[4,2]<=[2,4]T(1,0)", "", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("[2,4]<=[2,2,2]T(1,0,2)", "", ((0, 1, 4, 5), (2, 3, 6, 7))),
+        ("mesh['data'=4,'model'=2] {'data'}", "", ((0, 2, 4, 6), (1, 3, 5, 7))),
+        ("mesh['data'=4,'model'=2] {'model'}", "", ((0, 1), (2, 3), (4, 5), (6, 7))),
+        ("mesh['data'=4,'model'=2] {'data','model'}", "", (tuple(range(8)),)),
+        (
+            "mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0)) {'axis_0'}",
+            "",
+            ((0, 1), (2, 3), (4, 5), (6, 7)),
+        ),
+        ("{}", ", num_partitions=4", ((0, 1, 2, 3),)),
+        ("{}", ", replica_count=2, num_partitions=2", ((0, 1, 2, 3),)),
         ("{}", "", None),
+        ("mesh['data'=4] {'other'}", "", None),
+        ("[2,4]<=[9]", "", None),
+        ("[999999999,9]<=[999999999,9]", "", None),
+        ("[0,4]<=[0]", "", None),
+        ("[4,2]<=[2,4]T(0,0)", "", None),
+        ("mesh['x'=0] {'x'}", "", None),
+        ("mesh['x'=2] {'x','x'}", "", None),
+        ("mesh['x'=2,'y'=4], device_ids=([2,2]) {'x'}", "", None),
+        ("{{},{}}", "", None),
     ],
 )
-def test_how_many_take_part(groups: str, header: str, size: int | None) -> None:
-    assert collective(groups, header).group_size == size
+def test_how_groups_are_read(groups: str, header: str, found: tuple[tuple[int, ...], ...] | None) -> None:
+    read = collective(groups, header)
+    assert read.groups == found
+    assert read.group_size == (len(found[0]) if found else None)
 
 
-def test_an_all_reduce_sends_twice_what_is_not_its_own() -> None:
+def test_what_is_exchanged() -> None:
     found = collective("[1,8]<=[8]")
-    assert found.bytes == 4096
-    assert found.sent_fraction == pytest.approx(2 * 7 / 8)
-    link = DEVICES["h100"].link_bandwidth
-    assert link is not None
-    assert found.least_seconds(DEVICES["h100"]) == pytest.approx(4096 * 1.75 / link)
+    assert (found.opcode, found.bytes) == ("all-reduce", 4096)
 
 
-def test_a_group_that_is_larger_than_a_host_crosses_the_network() -> None:
-    found = collective("[1,32]<=[32]")
-    inside, across = found.least_seconds(DEVICES["h100"]), found.least_seconds(DEVICES["h100"], 8)
-    assert inside is not None
-    assert across is not None
-    assert across > inside
-    assert found.link(DEVICES["h100"], 8) == NETWORK
-    assert "assumed" in NETWORK[1]
-    assert collective("[4,8]<=[32]").link(DEVICES["h100"], 8)[1] == DEVICES["h100"].link
+def test_a_permute_has_its_pairs_and_no_group() -> None:
+    text = TEXT.replace("all-reduce(%x), channel_id=1, replica_groups={groups}, to_apply=%add", "{permute}")
+    for pairs, read in (("{{0,1},{1,0}}", ((0, 1), (1, 0))), ("{}", None)):
+        permute = f"collective-permute(%x), channel_id=1, source_target_pairs={pairs}"
+        (found,) = collectives(module(text.format(header="", permute=permute)))
+        assert (found.opcode, found.groups, found.group_size, found.bytes) == ("collective-permute", read, None, 4096)
+
+
+FUSED = """HloModule jit_f, is_scheduled=true, num_partitions=4
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}
+
+%all-reduce-scatter (p: f32[1024], at: u32[]) -> f32[256] {
+  %p = f32[1024]{0} parameter(0)
+  %at = u32[] parameter(1)
+  %r = f32[1024]{0} all-reduce(%p), channel_id=1, replica_groups=[1,4]<=[4], use_global_device_ids=true, to_apply=%add
+  ROOT %mine = f32[256]{0} dynamic-slice(%r, %at), dynamic_slice_sizes={256}
+}
+
+ENTRY %main (x: f32[1024], i: u32[]) -> f32[256] {
+  %x = f32[1024]{0} parameter(0)
+  %i = u32[] parameter(1)
+  ROOT %fusion = f32[256]{0} fusion(%x, %i), kind=kCustom, calls=%all-reduce-scatter
+}
+"""
+
+
+def test_a_fusion_around_an_all_reduce_that_keeps_a_part_is_a_reduce_scatter() -> None:
+    (found,) = collectives(module(FUSED))
+    assert (found.opcode, found.bytes, found.groups) == ("reduce-scatter", 4096, ((0, 1, 2, 3),))
+    whole = FUSED.replace("f32[256]", "f32[1024]").replace("{256}", "{1024}")
+    (kept,) = collectives(module(whole))
+    assert kept.opcode == "all-reduce"

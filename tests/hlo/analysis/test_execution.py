@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from hlo.analysis.programs import written
-from jaxprof.hlo.analysis import kernels, totals
+from jaxprof.hlo.analysis.kernels import kernels, totals
 
 _COUNTED_LOOP = """
     body {{

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.analysis.programs import compiled, f32, written
-from jaxprof.hlo.analysis import Difference, diff, fingerprint
+from jaxprof.hlo.analysis.fingerprint import ComputationDifference, diff, fingerprint
 
 _TEXT = """
     add {
@@ -100,10 +100,10 @@ def test_new_and_gone() -> None:
         "    ENTRY", "    extra {\n      p = f32[] parameter(0)\n      ROOT q = f32[] negate(p)\n    }\n\n    ENTRY"
     )
     first, second = written(_TEXT), written(more)
-    assert Difference("new", "", "extra") in diff(first, second)
-    assert Difference("gone", "extra", "") in diff(second, first)
+    assert ComputationDifference("new", "", "extra") in diff(first, second)
+    assert ComputationDifference("gone", "extra", "") in diff(second, first)
     renamed = written(_TEXT.replace("add {", "add.12 {").replace("to_apply=add", "to_apply=add.12"))
-    assert Difference("same", "add", "add.12") in diff(first, renamed)
+    assert ComputationDifference("same", "add", "add.12") in diff(first, renamed)
 
 
 def test_absent_and_circular_computations() -> None:

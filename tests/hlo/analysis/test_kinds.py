@@ -6,7 +6,9 @@ from __future__ import annotations
 import pytest
 
 from hlo.analysis.programs import written
-from jaxprof.hlo.analysis import Kernel, kernels, platform_of
+from jaxprof.hlo.analysis.kernel import Kernel
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.platform import platform_of
 
 
 def _call(target: str, operands: list[str], result: str, more: str = "") -> Kernel:
@@ -120,6 +122,12 @@ def _fusion(kind: str, inside: str, config: str = "", result: str = "f32[64,64]{
           ROOT s = f32[] add(a, b)
         }}
 
+        max {{
+          a = f32[] parameter(0)
+          b = f32[] parameter(1)
+          ROOT s = f32[] maximum(a, b)
+        }}
+
         fused {{
           x = f32[64,64]{{1,0}} parameter(0)
           {inside}
@@ -165,10 +173,14 @@ def test_fusions_in_words(kind: str, inside: str, config: str, words: str, targe
     assert (kernel.kind, kernel.target, kernel.opcode) == (words, target, "fusion")
 
 
-def test_two_products_with_an_exponential_and_a_sum_between_them_are_attention() -> None:
+def test_two_products_with_a_softmax_between_them_are_attention() -> None:
     inside = f"""
         s = f32[64,64]{{1,0}} dot(x, x), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
-        e = f32[64,64]{{1,0}} exponential(s)
+        i = f32[] constant(-inf)
+        m = f32[64]{{0}} reduce(s, i), dimensions={{1}}, to_apply=max
+        n = f32[64,64]{{1,0}} broadcast(m), dimensions={{0}}
+        d = f32[64,64]{{1,0}} subtract(s, n)
+        e = f32[64,64]{{1,0}} exponential(d)
         z = f32[] constant(0)
         r = f32[64]{{0}} reduce(e, z), dimensions={{1}}, to_apply=add
         b = f32[64,64]{{1,0}} broadcast(r), dimensions={{0}}
@@ -177,8 +189,8 @@ def test_two_products_with_an_exponential_and_a_sum_between_them_are_attention()
     """
     kernel = _fusion("kCustom", inside)
     assert kernel.kind == "attention"
-    assert kernel.flops == 2 * 2 * 64**3 + 64 * 63 + 64 * 64
-    assert kernel.instructions == 7
+    assert kernel.flops == 2 * 2 * 64**3 + 2 * 64 * 63 + 2 * 64 * 64
+    assert kernel.instructions == 11
 
 
 def test_nested_fusions_are_looked_into() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jaxprof.hlo.analysis.liveness import MOST_POINTS, liveness, thinned
-from jaxprof.hlo.parse import module
+from jaxprof.hlo.read.parse import module
 
 KIB = 1024
 

@@ -10,7 +10,9 @@ import jax.numpy as jnp
 import pytest
 
 from hlo.analysis.programs import compiled, f32, written
-from jaxprof.hlo.analysis import OpPath, Place, kernels, op_path, source_lines
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath, op_path, source_lines
+from jaxprof.hlo.frames import Frame, is_own, own_frame
 
 _NONE: tuple[str, ...] = ()
 
@@ -89,7 +91,7 @@ def test_metadata_of_the_older_form_and_names_that_xla_joined() -> None:
     """
     (kernel,) = kernels(written(text))
     assert kernel.op_name == "jit(f)/neg"
-    assert kernel.source == Place("/a/b.py", 7)
+    assert kernel.source == HloSourceLocation("/a/b.py", 7)
 
 
 def test_a_kernel_without_metadata_has_no_origin() -> None:
@@ -100,8 +102,83 @@ def test_a_kernel_without_metadata_has_no_origin() -> None:
 def test_source_lines_are_read_where_the_file_is_there(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text("a = 1\nb = 2\nc = 3\nd = 4\n", encoding="utf-8")
-    assert source_lines(Place(str(file), 3)) == ((3, "c = 3"),)
-    assert source_lines(Place(str(file), 1), around=1) == ((1, "a = 1"), (2, "b = 2"))
-    assert source_lines(Place(str(file), 99)) == ()
-    assert source_lines(Place(str(tmp_path / "absent.py"), 3)) == ()
-    assert source_lines(Place("nul\0file", 3)) == ()
+    assert source_lines(HloSourceLocation(str(file), 3)) == ((3, "c = 3"),)
+    assert source_lines(HloSourceLocation(str(file), 1), around=1) == ((1, "a = 1"), (2, "b = 2"))
+    assert source_lines(HloSourceLocation(str(file), 99)) == ()
+    assert source_lines(HloSourceLocation(str(tmp_path / "absent.py"), 3)) == ()
+    assert source_lines(HloSourceLocation("nul\0file", 3)) == ()
+
+
+_LIBRARY = "/home/me/.venv/lib/python3.11/site-packages/flax/nnx/nn/linear.py"
+_OWN = "/home/me/train.py"
+_LAYERED = f"""HloModule m, is_scheduled=true
+
+FileNames
+1 "{_LIBRARY}"
+2 "{_OWN}"
+
+FunctionNames
+1 "__call__"
+2 "loss"
+
+FileLocations
+1 {{file_name_id=1 function_name_id=1 line=1194 end_line=1194 column=1 end_column=2}}
+2 {{file_name_id=2 function_name_id=2 line=12 end_line=12 column=1 end_column=2}}
+3 {{file_name_id=2 function_name_id=2 line=15 end_line=15 column=1 end_column=2}}
+4 {{file_name_id=1 function_name_id=1 line=77 end_line=77 column=1 end_column=2}}
+
+StackFrames
+1 {{file_location_id=2 parent_frame_id=1}}
+2 {{file_location_id=1 parent_frame_id=2}}
+3 {{file_location_id=3 parent_frame_id=1}}
+4 {{file_location_id=4 parent_frame_id=1}}
+
+fused {{
+  p = f32[8] parameter(0)
+  a = f32[8] negate(p), metadata={{op_name="jit(f)/neg" stack_frame_id=4}}
+  b = f32[8] exponential(a), metadata={{op_name="jit(f)/exp" stack_frame_id=2}}
+  c = f32[8] sine(b), metadata={{op_name="jit(f)/sin" stack_frame_id=2}}
+  ROOT d = f32[8] add(c, b), metadata={{op_name="jit(f)/add" stack_frame_id=3}}
+}}
+
+ENTRY main {{
+  x = f32[8] parameter(0)
+  ROOT f = f32[8] fusion(x), kind=kLoop, calls=fused, metadata={{op_name="jit(f)/neg" stack_frame_id=4}}
+}}
+"""
+
+
+def test_a_fused_kernel_has_all_its_lines_the_users_own_first() -> None:
+    (kernel,) = kernels(written(_LAYERED))
+    assert kernel.sources == (HloSourceLocation(_OWN, 12), HloSourceLocation(_OWN, 15), HloSourceLocation(_LIBRARY, 77))
+    assert kernel.source == HloSourceLocation(_OWN, 12)
+    assert kernel.op_name == "jit(f)/neg"
+    assert [(origin.is_own, origin.frame.line if origin.frame else None) for origin in kernel.origins] == [
+        (False, 77), (True, 12), (True, 12), (True, 15),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("file", "own"),
+    [
+        ("/home/me/train.py", True),
+        ("<ipython-input-3-abc>", True),
+        ("/tmp/ipykernel_9/123.py", True),
+        ("/opt/src/flax/linear.py", True),  # installed for editing: it is worked on
+        ("/usr/lib/python3/dist-packages/numpy/a.py", False),
+        ("/opt/conda/lib/python3.12/functools.py", False),
+        ("C:\\env\\Lib\\site-packages\\flax\\a.py", False),
+        ("<frozen runpy>", False),
+        ("/home/me/src/jaxprof/engine/measure/stages.py", False),
+        ("/home/jaxprof/train.py", True),
+    ],
+)
+def test_whose_file_it_is(file: str, own: bool) -> None:
+    assert is_own(file) is own
+
+
+def test_a_stack_of_packages_alone_is_told_by_its_innermost_line() -> None:
+    inner = (Frame(_LIBRARY, "a", 1), Frame(_LIBRARY, "b", 2))
+    assert own_frame(inner) == inner[0]
+    assert own_frame((Frame("", "c", 3), *inner)) == inner[0]
+    assert own_frame(()) is None

@@ -16,12 +16,12 @@ import pytest
 from jax import lax
 
 from hlo.analysis.programs import bf16, f32, s32
-from jaxprof.hlo.analysis import Totals, kernels, totals
+from jaxprof.hlo.analysis.kernels import ModuleTotals, kernels, totals
 from jaxprof.hlo.model import Module
-from jaxprof.hlo.parse import module
+from jaxprof.hlo.read.parse import module
 
 
-def _both(function: Callable[..., Any], *arguments: Any) -> tuple[Totals, dict[str, float], Module]:
+def _both(function: Callable[..., Any], *arguments: Any) -> tuple[ModuleTotals, dict[str, float], Module]:
     stage = jax.jit(function).lower(*arguments).compile()
     read = module(stage.as_text())
     return totals(read), stage.cost_analysis() or {}, read

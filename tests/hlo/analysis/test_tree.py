@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from hlo.analysis.programs import written
-from jaxprof.hlo.analysis import Row, instruction_of, kernels, text_tree, tree
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.tree import TreeRow, text_tree, tree
 
 _FUSED = """
     inner {
@@ -31,10 +32,10 @@ _FUSED = """
 """
 
 
-def _rows(text: str) -> tuple[Row, ...]:
+def _rows(text: str) -> tuple[TreeRow, ...]:
     module = written(text)
     (kernel,) = kernels(module)
-    return tree(instruction_of(module, kernel))
+    return tree(kernel.instruction)
 
 
 def test_a_fusion_as_a_tree() -> None:

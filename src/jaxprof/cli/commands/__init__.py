@@ -1,1 +1,1 @@
-"""One module a command. Each is imported when its command is asked for, and imports its rooms when it runs."""
+"""One module per command. Each is imported when its command is called, and imports what it needs when it runs."""

@@ -1,4 +1,4 @@
-"""`jaxprof attach HOST:PORT`: a capture from a program that runs, over its profiler server."""
+"""`jaxprof attach HOST:PORT`: a capture of a running program, over its profiler server."""
 
 from __future__ import annotations
 
@@ -21,25 +21,30 @@ import click
 )
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
-@click.option("--python", metavar="PATH", help="The interpreter, or environment, that has jax and xprof.")
+@click.option("--python", metavar="PATH", help="The interpreter or environment that has jax and xprof.")
 def command(address: str, duration: float, out: Path | None, force: bool, python: str | None) -> None:
-    """Capture a program that runs, and make a session of its kernels, steps and HLO.
+    """Capture a running program, and keep its kernels, steps and HLO as a session.
 
-    The program must have called jax.profiler.start_server(PORT); mind that such a server lets in everybody who can
-    reach the machine. PORT alone means this machine. Needs xprof: pip install "jaxprof[xprof]". Without --out the
-    session is kept with the others, as `jaxprof sessions` lists them.
+    The program must have called jax.profiler.start_server(PORT). Note that anyone who can reach the machine can use
+    that server. PORT alone means this machine. Needs xprof: pip install "jaxprof[xprof]". Without --out the session is
+    kept with the others, as `jaxprof sessions` lists them.
     """
+    from jaxprof.cli.given import refuse_without
     from jaxprof.cli.profiles import import_to
-    from jaxprof.errors import StorageError, UsageError
-    from jaxprof.store import Library, new_header
-    from jaxprof.worker import find_interpreter
-    from jaxprof.worker.attach import collect, read_address
+    from jaxprof.cli.session_output import refuse_existing
+    from jaxprof.errors import UsageError
+    from jaxprof.operating_system import refuse_to_run
+    from jaxprof.runner import find_interpreter
+    from jaxprof.runner.attach import collect, read_address
+    from jaxprof.session.log import Library, new_header
 
+    refuse_to_run("jaxprof attach")
+    refuse_without("out", ("force",))
     place = read_address(address)
     if out is not None and out.is_dir():
         raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'attached.jaxprof'}")
-    if out is not None and out.exists() and not force:
-        raise StorageError(f"{out} is there already", "Give another name, or --force to replace it.")
+    if out is not None and not force:
+        refuse_existing(out)
     target = out if out is not None else Library().new_path(new_header({}))
     with tempfile.TemporaryDirectory(prefix="jaxprof-attach-") as folder:
         click.echo(f"capturing {place} for {duration:g} s", err=True)

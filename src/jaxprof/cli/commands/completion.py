@@ -21,6 +21,6 @@ def command(shell: str) -> None:
 
     from jaxprof.cli.main import cli
 
-    found = get_completion_class(shell)
-    assert found is not None, shell
-    click.echo(found(cli, {}, "jaxprof", "_JAXPROF_COMPLETE").source())
+    completer = get_completion_class(shell)
+    assert completer is not None, shell
+    click.echo(completer(cli, {}, "jaxprof", "_JAXPROF_COMPLETE").source())

@@ -1,4 +1,4 @@
-"""`jaxprof devices`: what JAX sees, joined with live readings. jax runs in a child, which takes no GPU memory."""
+"""`jaxprof devices`: what JAX sees, with live readings. JAX runs in a child process, which takes no GPU memory."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from jaxprof.cli.output import format_option, print_json
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jaxprof.devices.inventory.machine import Device
     from jaxprof.events import DeviceReading
-    from jaxprof.telemetry.devices import Device
 
 WINDOW_SECONDS = 0.3
-"""Over how long the use of the cores is read; after the child has ended, so that it is not counted."""
+"""How long, in seconds, core use is measured; after the child has ended, so that the child is not counted."""
 
 
 @click.command("devices")
-@click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax is asked.")
+@click.option("--python", metavar="PATH", help="The interpreter or environment whose jax lists the devices.")
 @format_option("text", "json")
 def command(python: str | None, form: str) -> None:
-    """List the devices that JAX sees, with live readings; name those that it does not use, and what mends that."""
-    from jaxprof.cli.devices import find_all
-    from jaxprof.telemetry.report import devices_report, devices_text
-    from jaxprof.worker import find_interpreter
+    """List the devices that JAX sees, with live readings, and those that it does not use, with the fix."""
+    from jaxprof.cli.device_selection import find_all
+    from jaxprof.report.device_list import devices_report, devices_text
+    from jaxprof.runner import find_interpreter
 
     interpreter = find_interpreter(Path(python) if python else None)
     devices, problem = find_all(interpreter)
     if problem:
-        click.echo(f"jaxprof: JAX could not be asked, this is what the machine says: {problem}", err=True)
+        click.echo(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}", err=True)
     readings = _read(devices)
     if form == "json":
         print_json(devices_report(devices, readings))
@@ -41,7 +41,7 @@ def command(python: str | None, form: str) -> None:
 
 
 def _read(devices: Sequence[Device]) -> list[DeviceReading]:
-    from jaxprof.telemetry.monitor import Monitor
+    from jaxprof.devices.live.monitor import Monitor
 
     monitor = Monitor(devices)
     try:

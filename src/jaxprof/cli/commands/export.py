@@ -3,54 +3,66 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.complete import complete_session
+from jaxprof.cli.complete import complete_run, complete_session
 from jaxprof.cli.profiles import profile_at, profile_options
 
 if TYPE_CHECKING:
+    from jaxprof.report.perfetto import ExportedHlo
     from jaxprof.session import Run, Session
 
 
 @click.command("export")
 @click.argument("file", metavar="FILE", shell_complete=complete_session)
 @click.option(
-    "--format", "form", type=click.Choice(["perfetto"]), default="perfetto", show_default=True, help="What to."
+    "--format", "form", type=click.Choice(["perfetto"]), default="perfetto", show_default=True, help="Output format."
 )
-@click.option("--run", "run_id", metavar="ID", help="The run: r2. Needed where several have a timeline.")
-@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout. With .gz, packed.")
+@click.option(
+    "--run",
+    "run_id",
+    metavar="ID",
+    shell_complete=complete_run,
+    help="The run: r2. Needed if several runs have a timeline.",
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout. With .gz, compressed."
+)
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @profile_options
 def command(
     file: str, form: str, run_id: str | None, out: Path | None, force: bool, profile_run: str, hosts: tuple[str, ...]
 ) -> None:
     """Write the timeline of the session FILE (or of a profile) as a trace that ui.perfetto.dev opens."""
-    from jaxprof.cli.profiles import imported
+    from jaxprof.cli.given import refuse_without
+    from jaxprof.cli.profiles import imported, refuse_of_profile
     from jaxprof.session import Session
-    from jaxprof.store import Library, load
+    from jaxprof.session.log import Library, load
 
+    refuse_without("out", ("force",))
     profile = profile_at(file)
     if profile is not None:
-        with imported(profile, profile_run, hosts) as (_, session):
+        with imported(profile, profile_run, hosts, ("timeline", "trust")) as (_, session):
             _export(session, file, run_id, out, force)
     else:
+        refuse_of_profile(file)
         _export(load(Library().find(file), Session), file, run_id, out, force)
 
 
 def _export(session: Session, file: str, run_id: str | None, out: Path | None, force: bool) -> None:
+    from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
     from jaxprof.errors import StorageError
     from jaxprof.report.perfetto import to_perfetto
-    from jaxprof.results.timeline import TEXT_NAME, read_timeline
 
     run = _chosen(session, file, run_id)
     timeline = read_timeline(session.text(run.id, TEXT_NAME) or "")
     if timeline.left_out:
         click.echo(f"note: the {timeline.left_out} shortest intervals are not in the timeline", err=True)
-    pieces = to_perfetto(timeline, run.label)
+    pieces = to_perfetto(timeline, run.label, list(_modules(session, run)))
     if out is None:
         for piece in pieces:
             click.echo(piece, nl=False)
@@ -58,10 +70,23 @@ def _export(session: Session, file: str, run_id: str | None, out: Path | None, f
     try:
         _write(pieces, out, force)
     except FileExistsError as error:
-        raise StorageError(f"{out} is there already", "--force replaces it.") from error
+        raise StorageError(f"{out} already exists", "--force replaces it.") from error
     except OSError as error:
         raise StorageError(f"{out} cannot be written: {error.strerror or error}", "Name another place.") from error
     click.echo(f"written: {out} (open it at https://ui.perfetto.dev)", err=True)
+
+
+def _modules(session: Session, run: Run) -> Iterator[ExportedHlo]:
+    """The HLO of the programs in the timeline of `run`: its own, or, for a profile, that of all its programs."""
+    from jaxprof.analysis.profile import programs_of
+    from jaxprof.report.perfetto import ExportedHlo
+
+    for of_program in programs_of(session, run):
+        text = session.text(of_program.id, "hlo")
+        if text:
+            name = text.split("HloModule ", 1)[-1].split(",", 1)[0].split(None, 1)[0] if run is of_program else ""
+            program = of_program.plan.parameters.get("program")
+            yield ExportedHlo(name or of_program.plan.workload, None if program is None else str(program), text)
 
 
 def _write(pieces: Iterable[str], out: Path, force: bool) -> None:
@@ -74,8 +99,8 @@ def _write(pieces: Iterable[str], out: Path, force: bool) -> None:
 
 
 def _chosen(session: Session, file: str, run_id: str | None) -> Run:
+    from jaxprof.analysis.timeline import TEXT_NAME
     from jaxprof.errors import UsageError, unknown_name
-    from jaxprof.results.timeline import TEXT_NAME
 
     having = [run for run in session.runs.values() if TEXT_NAME in run.texts]
     those = ", ".join(f"{run.id} ({run.label})" for run in having[:10])
@@ -86,7 +111,7 @@ def _chosen(session: Session, file: str, run_id: str | None) -> Run:
             raise UsageError(f"run {run_id} has no timeline", f"These have one: {those}." if those else "")
         return session.runs[run_id]
     if not having:
-        raise UsageError(f"no run of {file} has a timeline", "A run has one where its kernels were captured.")
+        raise UsageError(f"no run of {file} has a timeline", "A run has one if its kernels were captured.")
     if len(having) > 1:
         raise UsageError(f"{len(having)} runs of {file} have a timeline", f"Choose one with --run: {those}.")
     return having[0]

@@ -2,268 +2,351 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.complete import complete_session
-from jaxprof.cli.output import format_option, print_json
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.cli.complete import (
+    complete_parameter,
+    complete_preset,
+    complete_run,
+    complete_target,
+    complete_variant,
+)
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.given import chosen_view, is_given, refuse, refuse_without, view_options
+from jaxprof.cli.options import target_options
+from jaxprof.cli.output import format_option, print_csv, print_json
+from jaxprof.errors import UsageError, missing_file, unknown_name
 
 if TYPE_CHECKING:
-    from jaxprof.cli.programs import Program
-    from jaxprof.hlo.analysis import Kernel
+    from jaxprof.cli.hlo_target import CompileOptions, TargetModule
+    from jaxprof.devices.targets import Machine
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Module
+    from jaxprof.report.kernel_list import KernelOptions
+    from jaxprof.session import Run
 
+MOST_PROBLEMS = 20
+"""How many unreadable lines are listed one by one."""
 STAGES = ("jaxpr", "stablehlo", "hlo-before", "hlo")
+SORTS = (
+    "order", "share", "least", "bytes", "flops", "times", "inside", "intensity", "name", "kind", "bound", "source",
+)  # fmt: skip
+"""`jaxprof.report.kernels.SORTABLE` without measured columns: known before HLO is read."""
 
 
 @click.command("hlo")
-@click.argument("target", metavar="TARGET", shell_complete=complete_session)
-@click.option("--kernels", "view", flag_value="kernels", help="The kernels, with costs and their least time.")
-@click.option("--findings", "view", flag_value="findings", help="What is worth looking at, with advice.")
-@click.option("--barriers", "view", flag_value="barriers", help="Why kernels were not fused further.")
-@click.option("--passes", "view", flag_value="passes", help="Of the folder of an XLA dump: what each pass changed.")
+@click.argument("target", metavar="TARGET", shell_complete=complete_target)
+@view_options(
+    {
+        "kernels": "The kernels, with costs and least times.",
+        "findings": "What to improve, with advice.",
+        "barriers": "Why kernels were not fused further.",
+        "passes": "For the folder of an XLA dump: what each pass changed.",
+    }
+)
+@click.option("--top", type=click.IntRange(1), metavar="N", help="The first N kernels by --sort, or the N largest.")
+@click.option("--sort", type=click.Choice(SORTS), help="Sort the kernels: largest first, names from A to Z.")
 @click.option("--tree", metavar="KERNEL", help="What is inside a kernel, as a tree.")
 @click.option("--dot", metavar="KERNEL", help="A kernel and its neighbours as Graphviz DOT.")
+@click.option("--diff", "other", metavar="B", help="What differs from the module B, whatever the names are.")
 @click.option("--stage", type=click.Choice(STAGES), help="The program's text at this stage.")
-@click.option("--run", "run_id", metavar="ID", help="Of a session, this run: r2.")
-@click.option("--module", "number", type=click.IntRange(1), metavar="N", help="Of a dump, the Nth module.")
-@click.option("--for", "targets", metavar="DEVICE[,DEVICE...]", default="", help="Compile for h100, a100:8, tpu-v5e...")
-@click.option("--shard", multiple=True, metavar="ARG=AXIS", help="With --for: split this argument over the devices.")
-@click.option("--variant", default="", metavar="NAME", help="Of a workload: the variant (else the first compiled one).")
-@click.option("--preset", default="quick", show_default=True, metavar="NAME", help="Of a workload: the sizes.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="Of a workload: a parameter.")
+@click.option("--run", "run_id", metavar="ID", shell_complete=complete_run, help="The run of a session: r2.")
+@click.option("--module", "number", type=click.IntRange(1), metavar="N", help="The Nth module of a dump.")
+@target_options("Compile for h100, a100:8, tpu-v5e...")
+@click.option(
+    "--variant",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_variant,
+    help="The variant of a workload (default: the first compiled one).",
+)
+@click.option(
+    "--preset",
+    default="quick",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=complete_preset,
+    help="The sizes of a workload.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    shell_complete=complete_parameter,
+    help="A parameter of a workload.",
+)
 @click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="For your own function: f32[1024,1024].")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
 @click.option("--keep-constants", is_flag=True, help="Keep literals of more than 16 elements.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Keep what was compiled as a session.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Keep the compiled program as a session.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @format_option("text", "json", "csv")
 def command(
     target: str,
-    view: str | None,
+    top: int | None,
+    sort: str | None,
     tree: str | None,
     dot: str | None,
+    other: str | None,
     stage: str | None,
     run_id: str | None,
     number: int | None,
-    targets: str,
-    shard: tuple[str, ...],
-    variant: str,
-    preset: str,
-    settings: tuple[str, ...],
-    arguments: tuple[str, ...],
-    python: Path | None,
-    keep_constants: bool,
-    out: Path | None,
-    force: bool,
     form: str,
-) -> None:
+    **compiling: Any,
+) -> ExitCode:
     """Print what XLA made of TARGET.
 
     TARGET is a path (a session, HLO text or proto, the folder of an XLA dump, a profile), your own function
     (path/to/file.py:function, package.module:function), a workload (selu, selu:jit), or a kept session (its name, a
-    part of it, or `last`). Functions and workloads are lowered and compiled, and not run; with --for, for devices that
-    are not here: an estimate of their kernels.
+    part of it, or `last`). Functions and workloads are lowered and compiled, but not run. With --for, they are
+    compiled for devices that you do not have: an estimate of their kernels.
     """
-    from jaxprof.cli.choosing import read_settings
-    from jaxprof.cli.programs import Wanted, find_programs
+    from jaxprof.cli.hlo_target import CompileOptions, find_modules
 
-    wanted = Wanted(
-        variant=variant,
-        preset=preset,
-        settings=read_settings(settings),
-        arguments=arguments,
-        targets=targets,
-        shard=shard,
-        python=python,
-        keep_constants=keep_constants,
-        out=out,
-        force=force,
-    )
+    view = chosen_view("tree", "dot", "other", "stage")
+    options = CompileOptions(**compiling)
+    _refuse_misfits(view, options, form)
     if view == "passes":
         _passes(Path(target), number, form)
-        return
-    if form == "csv" and view != "kernels":
-        raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
-    programs = find_programs(target, run_id, number, wanted)
-    for program in programs:
-        for note in program.notes:
+        return ExitCode.OK
+    if other is not None:
+        return _difference(target, other, run_id, number, options, form)
+    modules = find_modules(target, run_id, number, options)
+    for module in modules:
+        for note in module.notes:
             click.echo(note, err=True)
     if tree or dot:
-        _one_kernel(programs, tree or dot or "", as_dot=bool(dot))
+        _one_kernel(modules, tree or dot or "", as_dot=bool(dot))
     elif form == "json":
-        _json(programs, stage)
+        _json(modules, stage, view, _kernel_options(sort, top))
     elif form == "csv":
-        _csv(programs)
-    elif targets and "," in targets and view is None and stage is None:
-        _devices(programs)
-    elif view is not None or (targets and stage is None):
-        _view(programs, view or "kernels")
+        _csv(modules, _kernel_options(sort, top))
+    elif "," in options.targets and view is None and stage is None:
+        _devices(modules)
+    elif view is not None or (options.targets and stage is None):
+        _view(modules, view or "kernels", _kernel_options(sort, top))
     else:
-        _text(programs, stage or "hlo", target)
+        _text(modules, stage or "hlo", target)
+    of_text = view is None and form == "text" and not (tree or dot or options.targets)
+    return ExitCode.NOT_WHOLE if _is_doubtful(modules, stage, of_text=of_text) else ExitCode.OK
+
+
+def _difference(
+    target: str, other: str, run_id: str | None, number: int | None, options: CompileOptions, form: str
+) -> ExitCode:
+    """Print what differs between one module of each target."""
+    from jaxprof.cli.hlo_target import find_pair
+    from jaxprof.report.hlo_difference import difference_json, difference_text
+
+    refuse(("out",), "keeps one program, and --diff compares two", "Leave it out.")
+    if "," in options.targets:
+        raise UsageError("--diff compares programs of one device", "Name one device with --for.")
+    sides = list(find_pair((target, other), run_id, number, options))
+    for side in sides:
+        _note(side)
+    before, after = (side.hlo for side in sides)
+    if form == "json":
+        print_json(difference_json(before, after))
+    else:
+        for line in difference_text(before, after):
+            click.echo(line)
+    return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, of_text=True) else ExitCode.OK
+
+
+def _refuse_misfits(view: str | None, options: CompileOptions, form: str) -> None:
+    """Raises UsageError for options that have no effect together, and for a format that the view does not have."""
+    if view != "kernels" and not options.targets:
+        refuse(("top", "sort"), "applies to the list of kernels", "Give --kernels, too.")
+    refuse_without("out", ("force",))
+    if form != "text" and (is_given("tree") or is_given("dot")):
+        refuse(("form",), "has no effect beside --tree and --dot", "They are text; --format json has all kernels.")
+    if view == "passes":
+        compiling = [field.name for field in fields(options)]
+        refuse(("run_id", *compiling), "has no effect with --passes", "It reads the folder of an XLA dump.")
+    if form == "csv" and view != "kernels":
+        raise UsageError("only --kernels has a CSV form", "Give --kernels, or --format text or json.")
+
+
+def _kernel_options(sort: str | None, top: int | None) -> KernelOptions:
+    from jaxprof.report.kernel_list import KernelOptions  # and all that reads kernels, which the text does not need
+
+    return KernelOptions(sort or "", top)
+
+
+def _is_doubtful(modules: list[TargetModule], stage: str | None, *, of_text: bool) -> bool:
+    """Whether the printed answer is unreliable. The text itself is reliable before XLA's passes too, other stages
+    always."""
+    if stage not in (None, "hlo"):
+        return False
+    from jaxprof.hlo.analysis.notices import NOT_OPTIMISED, notices
+
+    of_modules = (notice for module in modules if module.has_hlo for notice in notices(module.hlo))
+    return any(notice.serious and not (of_text and notice.code == NOT_OPTIMISED) for notice in of_modules)
 
 
 def _passes(folder: Path, number: int | None, form: str) -> None:
     from jaxprof.hlo.passes import modules_with_passes, passes
     from jaxprof.report.passes import passes_json, passes_text
 
+    if not folder.exists():
+        raise missing_file(folder)
     if not folder.is_dir():
-        raise UsageError(f"--passes reads the folder of an XLA dump, and {folder} is none", "--xla_dump_to names it.")
-    if form == "csv":
-        raise UsageError("only --kernels has a CSV form", "Give --format text or json.")
-    known = modules_with_passes(folder)
-    if number is not None and number > len(known):
-        listed = ", ".join(f"{at} {name}" for at, (_, name, _) in enumerate(known, 1))
-        raise UsageError(f"{folder} has {len(known)} modules with passes", f"--module takes one of: {listed}.")
-    found = passes(folder, known[number - 1][0] if number is not None else "")
+        raise UsageError(
+            f"--passes reads the folder of an XLA dump, and {folder} is not one", "--xla_dump_to names that folder."
+        )
+    modules = modules_with_passes(folder)
+    if number is not None and number > len(modules):
+        listed = ", ".join(f"{at} {name}" for at, (_, name, _) in enumerate(modules, 1))
+        raise UsageError(f"{folder} has {len(modules)} modules with passes", f"--module takes one of: {listed}.")
+    changes = passes(folder, modules[number - 1][0] if number is not None else "")
     if form == "json":
-        print_json(passes_json(found))
+        print_json(passes_json(changes))
     else:
-        click.echo("\n".join(passes_text(found)))
+        click.echo("\n".join(passes_text(changes)))
 
 
-def _text(programs: list[Program], stage: str, target: str) -> None:
-    from jaxprof.safe_text import safe_lines
+def _text(modules: list[TargetModule], stage: str, target: str) -> None:
+    from jaxprof.text import safe_lines
 
     name = stage.replace("-", "_")
-    having = [program for program in programs if name in program.texts]
+    having = [module for module in modules if name in module.stages.stages]
     if not having:
-        raise UsageError(
-            f"no program of {target} has its {stage}", "--stage takes jaxpr, stablehlo, hlo-before or hlo."
-        )
+        kept = {stage for module in modules for stage in module.stages.stages}
+        listed = ", ".join(stage for stage in STAGES if stage.replace("-", "_") in kept)
+        raise UsageError(f"no program of {target} has its {stage}", f"It has {listed}.")
     if len(having) > 1 and having[0].run is not None:
-        named = ", ".join(program.label for program in having)
+        named = ", ".join(module.label for module in having)
+        if is_given("targets"):
+            raise UsageError(f"--stage {stage} prints one program", "Name one device with --for.")
         raise UsageError(f"{len(having)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
-    for program in having:
-        click.echo("\n".join(safe_lines(_plain(name, program.texts[name]).rstrip("\n"))))
-        for problem in program.module.problems if name == "hlo" else ():
-            click.echo(f"line {problem.line}: {problem.message}", err=True)
+    for module in having:
+        click.echo("\n".join(safe_lines(_plain(name, module.stages.text(name)).rstrip("\n"))))
+        if name == "hlo":
+            _note(module)
+
+
+def _note(module: TargetModule) -> None:
+    """Print notices and unreadable places on stderr, if the answer's format has no room for them."""
+    from jaxprof.hlo.analysis.notices import notices
+    from jaxprof.hlo.problems import problems
+    from jaxprof.text import safe
+
+    for notice in notices(module.hlo):
+        click.echo(safe(str(notice)), err=True)
+    for problem in problems(module.hlo)[:MOST_PROBLEMS]:
+        click.echo(safe(f"line {problem.line}: {problem.message}"), err=True)
 
 
 def _plain(name: str, text: str) -> str:
-    """A stage without the locations that tie it to the other stages: they are in the JSON form."""
+    """A stage without the locations that link it to the other stages. JSON has them."""
+    if name in ("hlo", "hlo_before"):
+        return text
     from jaxprof.hlo.places import without_comments, without_locations
 
     if name == "jaxpr":
         return without_comments(text)[0]
-    return without_locations(text)[0] if name == "stablehlo" else text
+    return without_locations(text)[0]
 
 
-def _view(programs: list[Program], view: str) -> None:
-    from jaxprof.report import programs as report
-    from jaxprof.safe_text import safe
+def _view(modules: list[TargetModule], view: str, choice: KernelOptions) -> None:
+    from jaxprof.report import modules as report
+    from jaxprof.report.kernel_list import kernel_lines
+    from jaxprof.text import safe
 
-    for at, program in enumerate(having := [one for one in programs if "hlo" in one.texts or one.modules]):
+    having = [module for module in modules if module.has_hlo]
+    if not having:
+        raise UsageError("there is no optimised HLO", "--stage shows the stages that exist.")
+    for at, module in enumerate(having):
         if len(having) > 1:
-            click.echo(("\n" if at else "") + safe(program.label))
+            click.echo(("\n" if at else "") + safe(module.label))
         if view == "findings":
-            lines = report.findings_text(program.module)
+            lines = report.findings_text(module.hlo)
         elif view == "barriers":
-            lines = report.barriers_text(program.module)
+            lines = report.barriers_text(module.hlo)
         else:
-            lines = report.kernels_text(program.module, program.device)
-            if program.elsewhere and program.device is not None:
-                lines += [
-                    "",
-                    *report.collectives_text(program.module, program.device, report.devices_per_host(program.run)),
-                ]
-                lines += [
-                    "",
-                    *report.devices_table([(_device_label(program), program.module, program.device, program.run)]),
-                ]
-        click.echo("\n".join(lines))
+            lines = []
+            for line in kernel_lines(module.hlo, module.machine, choice):
+                click.echo(line)
+            if module.elsewhere and module.machine is not None:
+                lines += ["", *report.collectives_text(module.hlo, module.machine)]
+                lines += ["", *report.devices_table([_device_row(module, module.machine)])]
+        if lines:
+            click.echo("\n".join(lines))
 
 
-def _devices(programs: list[Program]) -> None:
-    from jaxprof.report.programs import devices_table
+def _devices(modules: list[TargetModule]) -> None:
+    from jaxprof.report.modules import devices_table
 
-    rows = [(_device_label(one), one.module, one.device, one.run) for one in programs if one.device is not None]
+    rows = [_device_row(module, module.machine) for module in modules if module.machine is not None]
     click.echo("\n".join(devices_table(rows)))
 
 
-def _device_label(program: Program) -> str:
-    return program.run.plan.device if program.run is not None else program.label
+def _device_row(module: TargetModule, machine: Machine) -> tuple[str, Module, Machine, Run | None]:
+    """What the table of devices needs of a module: the device that it was compiled for, by name, its HLO, its run."""
+    return module.run.plan.device if module.run is not None else module.label, module.hlo, machine, module.run
 
 
-def _json(programs: list[Program], stage: str | None) -> None:
-    from jaxprof.report.programs import program_json
+def _json(modules: list[TargetModule], stage: str | None, view: str | None, choice: KernelOptions) -> None:
+    from jaxprof.report.modules import program_json
 
     if stage is not None:
         name = stage.replace("-", "_")
-        found = [
-            {"label": program.label, "stage": stage, "text": program.texts[name]}
-            for program in programs
-            if name in program.texts
+        printed = [
+            {"label": module.label, "stage": stage, "text": module.stages.text(name)}
+            for module in modules
+            if name in module.stages.stages
         ]
     else:
-        found = [
+        printed = [
             {
-                **({"run": program.run.id, "label": program.label} if program.run is not None else {}),
-                **program_json(program.module, program.device, program.run, elsewhere=program.elsewhere),
+                **({"run": module.run.id, "label": module.label} if module.run is not None else {}),
+                **program_json(
+                    module.hlo,
+                    module.machine,
+                    module.run,
+                    elsewhere=module.elsewhere,
+                    view=view,
+                    choice=choice,
+                ),
             }
-            for program in programs
-            if "hlo" in program.texts or program.modules
+            for module in modules
+            if module.has_hlo
         ]
-    print_json(found[0] if len(found) == 1 else {"programs": found})
+    print_json(printed[0] if len(printed) == 1 else {"programs": printed})
 
 
-def _csv(programs: list[Program]) -> None:
-    import csv
-    import sys
+def _csv(modules: list[TargetModule], choice: KernelOptions) -> None:
+    from jaxprof.report.kernel_list import rows_of
+    from jaxprof.report.kernels import kernels_table
 
-    from jaxprof.report.programs import program_json
-
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    columns = (
-        "name",
-        "kind",
-        "opcode",
-        "instructions",
-        "count",
-        "flops",
-        "bytes",
-        "intensity",
-        "bound",
-        "least_seconds",
-    )
-    writer.writerow(("program", *columns, "file", "line", "op_name"))
-    for program in programs:
-        if "hlo" not in program.texts and not program.modules:
-            continue
-        data = program_json(program.module, program.device, program.run, elsewhere=program.elsewhere)
-        for row in data["kernels"]:
-            source = row["source"] or {}
-            writer.writerow(
-                (
-                    program.label,
-                    *(row.get(column) for column in columns),
-                    source.get("file"),
-                    source.get("line"),
-                    row["op_name"],
-                )
-            )
+    having = [module for module in modules if module.has_hlo]
+    for module in having:
+        _note(module)
+    print_csv(kernels_table((module.label, rows_of(module.hlo, module.machine, choice)) for module in having))
 
 
-def _one_kernel(programs: list[Program], name: str, *, as_dot: bool) -> None:
-    from jaxprof.hlo.analysis import kernels
+def _one_kernel(modules: list[TargetModule], name: str, *, as_dot: bool) -> None:
+    from jaxprof.hlo.analysis.kernels import kernels
 
-    for program in programs:
-        found = [kernel for kernel in kernels(program.module) if kernel.name == name.lstrip("%")]
-        if found:
-            click.echo("\n".join(_kernel_lines(program, found[0], as_dot=as_dot)))
+    for module in modules:
+        kernel = next((kernel for kernel in kernels(module.hlo) if kernel.name == name.lstrip("%")), None)
+        if kernel is not None:
+            _note(module)
+            click.echo("\n".join(_kernel_lines(module, kernel, as_dot=as_dot)))
             return
-    known = [kernel.name for program in programs for kernel in kernels(program.module)]
-    raise unknown_name("kernel", name, known)
+    raise unknown_name("kernel", name, [kernel.name for module in modules for kernel in kernels(module.hlo)])
 
 
-def _kernel_lines(program: Program, kernel: Kernel, *, as_dot: bool) -> list[str]:
+def _kernel_lines(module: TargetModule, kernel: Kernel, *, as_dot: bool) -> list[str]:
     if as_dot:
-        from jaxprof.hlo.dot import to_dot
-        from jaxprof.hlo.graph import neighbourhood
+        from jaxprof.hlo.graph import neighbourhood, to_dot
 
-        return to_dot(neighbourhood(program.module, kernel)).splitlines()
-    from jaxprof.report.programs import tree_text
+        return to_dot(neighbourhood(module.hlo, kernel)).splitlines()
+    from jaxprof.report.modules import tree_text
 
-    return tree_text(program.module, kernel)
+    return tree_text(kernel)

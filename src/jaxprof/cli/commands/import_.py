@@ -1,4 +1,4 @@
-"""`jaxprof import PATH -o FILE`: somebody's profile as a session."""
+"""`jaxprof import PATH -o FILE`: keep a recorded profile as a session."""
 
 from __future__ import annotations
 
@@ -15,17 +15,26 @@ from jaxprof.cli.profiles import profile_options
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @profile_options
 def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: tuple[str, ...]) -> None:
-    """Make a session of a profile that was recorded elsewhere.
+    """Turn a profile that was recorded elsewhere into a session.
 
     PATH is an .xplane.pb (or .gz), a .trace.json.gz, or the folder that jax.profiler wrote to. Without --out the
-    session is kept with the others, as `jaxprof sessions` lists them. The profile is only read.
+    session is kept with the others, as `jaxprof sessions` lists them. The profile itself is not changed.
     """
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.cli.given import refuse_without
     from jaxprof.cli.profiles import import_to
-    from jaxprof.errors import UsageError
-    from jaxprof.store import Library, new_header
+    from jaxprof.errors import FileRefusedError, UsageError, missing_file
+    from jaxprof.session.log import Library, new_header
 
+    refuse_without("out", ("force",))
     if out is not None and out.is_dir():
         raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'profile.jaxprof'}")
+    if not path.exists():
+        raise missing_file(path)
+    kind = kind_of(path) if path.is_file() else None
+    if kind in (Kind.HLO, Kind.SESSION):
+        printing = "hlo" if kind is Kind.HLO else "show"
+        raise FileRefusedError(f"{path} is {kind.value}, not a profile", f"jaxprof {printing} {path} prints it.")
     target = out if out is not None else Library().new_path(new_header({}))
     session = import_to(path, target, profile_run, hosts, replace=force and out is not None)
     programs = len(session.runs) - 1

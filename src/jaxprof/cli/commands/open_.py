@@ -2,41 +2,53 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.profiles import profile_at, profile_options
+from jaxprof.cli.given import refuse
+from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
 
 if TYPE_CHECKING:
-    from jaxprof.worker import Interpreter
+    from jaxprof.runner import Interpreter
 
 
 @click.command("open")
 @click.argument("file", metavar="FILE", shell_complete=complete_session)
-@click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax the app measures.")
+@click.option("--python", metavar="PATH", help="The interpreter or environment whose jax the app measures.")
 @click.option(
-    "--follow", is_flag=True, help="Follow a session that something else still writes, from another host too."
+    "--follow", is_flag=True, help="Follow a session that another process, or another host, is still writing."
 )
 @profile_options
 def command(file: str, python: str | None, follow: bool, profile_run: str, hosts: tuple[str, ...]) -> int:
     """Open FILE in the terminal app: a session's path or name, part of it, or `last`.
 
-    A session that a process of this machine writes now is followed anyway; --follow does so where no writer can be
-    seen, as in a folder that another host writes to.
+    A session that a process on this machine is writing is followed anyway. --follow is for a writer that cannot be
+    seen, such as another host writing to a shared folder.
 
-    Or a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that jax.profiler
-    wrote to. `jaxprof import` keeps one as a session. Or HLO: text, a proto, the folder of an XLA dump.
+    FILE can also be a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that
+    jax.profiler wrote to. `jaxprof import` keeps one as a session. It can also be HLO: text, a proto, the folder of an
+    XLA dump.
     """
+    from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.session import Session
-    from jaxprof.store import Follower, Library
-    from jaxprof.tui.programs.program import holds_hlo
+    from jaxprof.session.log import Follower, Library
 
-    if holds_hlo(Path(file).expanduser()):
-        return launch_app(Path(file).expanduser(), python)
+    is_hlo = kind_of(Path(os.path.expanduser(file))) is Kind.HLO
     profile = profile_at(file)
+    if profile is None:
+        refuse_of_profile(file)
+    if is_hlo or profile is not None:
+        refuse(
+            ("follow",),
+            f"applies to a session that is being written, and {file} is not one",
+            "Open it without --follow.",
+        )
+    if is_hlo:
+        return launch_app(Path(os.path.expanduser(file)), python)
     if profile is not None:
         from jaxprof.cli.profiles import imported
 
@@ -44,12 +56,14 @@ def command(file: str, python: str | None, follow: bool, profile_run: str, hosts
         with imported(profile, profile_run, hosts) as (session_path, _):
             return launch_app(session_path, python)
     path = Library().find(file)
-    Follower(path, Session).finish()  # reads the header: what is no session is refused here, before the screen changes
+    Follower(
+        path, Session
+    ).finish()  # reads the header, so that a file that is not a session is refused before the screen changes
     return launch_app(path, python, follow=follow)
 
 
 def launch_app(path: Path | None, python: str | None, *, follow: bool = False) -> int:
-    """Starts the app, with the session at `path` opened; gives its exit code. Raises UsageError without a terminal."""
+    """Start the app with the session at `path`, and return its exit code. Raises UsageError without a terminal."""
     from jaxprof.tui.launch import launch
 
     _refuse_without_terminal()
@@ -67,9 +81,9 @@ def _refuse_without_terminal() -> None:
 
 
 def _interpreter(python: str | None) -> Interpreter | None:
-    """None leaves the choice to the app, which makes it after its first frame."""
+    """None leaves the choice to the app, which chooses after its first frame."""
     if python is None:
         return None
-    from jaxprof.worker import find_interpreter
+    from jaxprof.runner import find_interpreter
 
     return find_interpreter(Path(python))

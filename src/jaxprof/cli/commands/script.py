@@ -1,4 +1,4 @@
-"""`jaxprof script`: runs a program unchanged, and keeps what it compiled and where its time went."""
+"""`jaxprof script`: run a program unchanged, and record what it compiled and where its time went."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from jaxprof.cli.commands.run import positive_seconds
-from jaxprof.cli.keeping import clear_place
+from jaxprof.cli.given import refuse, refuse_without
+from jaxprof.cli.options import positive_seconds
+from jaxprof.cli.session_output import clear_place
 
 _UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
 
@@ -23,7 +24,7 @@ def duration(value: str | float) -> float:
     try:
         return positive_seconds(float(number) * scale)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is no time: 10s, 500ms, 2m") from None
+        raise click.BadParameter(f"{value!r} is not a time such as 10s, 500ms or 2m") from None
 
 
 @click.command("script", context_settings={"allow_interspersed_args": False})
@@ -32,9 +33,11 @@ def duration(value: str | float) -> float:
 @click.option("-m", "module", is_flag=True, help="Run a module, as python -m does.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
-@click.option("--plain", is_flag=True, help="No app: the program has the terminal, notes come after its end.")
-@click.option("--python", metavar="PATH", help="The interpreter, or environment, that runs the program.")
-@click.option("--capture-steps", type=click.IntRange(1), metavar="N", help="Kernel times of N steps (a window).")
+@click.option("--plain", is_flag=True, help="No app: the program has the terminal, notes follow after it ends.")
+@click.option("--python", metavar="PATH", help="The interpreter or environment that runs the program.")
+@click.option(
+    "--capture-steps", type=click.IntRange(1), metavar="N", help="Capture kernel times of N steps (a window)."
+)
 @click.option("--capture-after", type=duration, metavar="10s", help="When the window begins.")
 @click.option("--capture-seconds", type=duration, metavar="S", help="How long the window is.")
 @click.option(
@@ -67,8 +70,13 @@ def command(
 
     Everything after FILE.py (or after -m MODULE) belongs to the program. The exit code is the program's.
     """
-    from jaxprof.engine.recording import RecordingOptions
-    from jaxprof.worker.program import Program
+    from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.operating_system import refuse_to_run
+    from jaxprof.runner.program import ProgramCommand
+
+    refuse_to_run("jaxprof script")
+    refuse_without("out", ("force",))
+    refuse_without("function", ("values",))
 
     options = RecordingOptions(
         capture_after_seconds=capture_after,
@@ -79,10 +87,16 @@ def command(
         transfers=transfers,
         keep_constants=keep_constants,
     )
-    from jaxprof.cli.plain import is_missing, run_missing, run_plain
-    from jaxprof.worker.interpreter import find_interpreter
+    if not options.wants_window:
+        refuse(
+            ("keep_trace",),
+            "keeps the profile of a window, and no window was requested",
+            "--capture-steps N requests one.",
+        )
+    from jaxprof.cli.plain_script import is_missing, run_missing, run_plain
+    from jaxprof.runner.interpreter import find_interpreter
 
-    program = Program(path=target, arguments=arguments, module=module, options=options, keep_trace=keep_trace)
+    program = ProgramCommand(path=target, arguments=arguments, module=module, options=options, keep_trace=keep_trace)
     interpreter = find_interpreter(Path(python) if python else None)
     if is_missing(program):
         return run_missing(interpreter.path, program)
@@ -96,5 +110,5 @@ def command(
 
 
 def _has_terminal() -> bool:
-    """Whether the app can be opened: a program whose output goes elsewhere, or that reads stdin, has no use for it."""
+    """Whether to open the app: not for a program whose output goes elsewhere, or that reads stdin."""
     return all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))

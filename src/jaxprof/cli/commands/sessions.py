@@ -1,4 +1,4 @@
-"""`jaxprof sessions`: the kept sessions, their sizes, and how to be rid of them. Listing folds nothing."""
+"""`jaxprof sessions`: list, rename and delete the kept sessions. Listing folds no session."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import click
 
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.given import refuse
 from jaxprof.cli.output import format_option, print_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from jaxprof.store import Entry, Library
+    from jaxprof.report.table import Table
+    from jaxprof.session.log import Entry, Library
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$", re.IGNORECASE)
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -37,6 +39,8 @@ def command(ctx: click.Context, form: str) -> None:
     """List the kept sessions with their sizes; rename, delete or prune them."""
     if ctx.invoked_subcommand is None:
         _list(form)
+    else:
+        refuse(("form",), "goes after the subcommand", "jaxprof sessions list --format json")
 
 
 @command.command("list")
@@ -48,7 +52,7 @@ def list_(form: str) -> None:
 
 @command.command()
 def path() -> None:
-    """Print the folder that keeps them."""
+    """Print the folder of the kept sessions."""
     click.echo(_library().folder)
 
 
@@ -72,12 +76,12 @@ def delete(names: tuple[str, ...], yes: bool) -> int:
 
 @command.command()
 @click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep the newest N.")
-@click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Delete what is older than so many days.")
+@click.option("--older-than", type=click.FloatRange(0), metavar="DAYS", help="Delete sessions older than DAYS.")
 @click.option("--max-size", type=size, metavar="SIZE", help="Delete the oldest until the rest fits: 500M, 2G.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool, yes: bool) -> int:
-    """Delete old sessions, after asking. Those that are being written now are left alone."""
+    """Delete old sessions, after asking. Sessions that are being written are kept."""
     if keep is None and older_than is None and max_size is None:
         raise click.UsageError("Say what to delete: --keep N, --older-than DAYS or --max-size SIZE.")
     library = _library()
@@ -90,7 +94,7 @@ def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_
 
 
 def _library() -> Library:
-    from jaxprof.store import Library
+    from jaxprof.session.log import Library
 
     return Library()
 
@@ -104,34 +108,48 @@ def _list(form: str) -> None:
             {"folder": str(library.folder), "size_bytes": total, "sessions": [_entry_json(each) for each in entries]}
         )
         return
-    from jaxprof.report.table import table
+    from jaxprof.report.renderers import text_lines
     from jaxprof.units import bytes_
 
-    if entries:
-        rows = [("session", "created", "size", "runs", "state", "workloads")]
-        rows += [_row(entry) for entry in entries]
-        click.echo("\n".join(table(rows, right=(2, 3), indent="", widest=(34, 0, 0, 0, 24, 40))))
+    for line in text_lines(_table(entries), indent=""):
+        click.echo(line)
     total_text = bytes_(sum(entry.size_bytes for entry in entries))
     count = f"{len(entries)} session{'' if len(entries) == 1 else 's'}"
     click.echo(f"{count}, {total_text}, in {library.folder}")
 
 
-def _row(entry: Entry) -> tuple[str, str, str, str, str, str]:
+def _table(entries: list[Entry]) -> Table[Entry]:
+    from jaxprof.report.table import Column, Table, at
     from jaxprof.units import bytes_
 
-    created = entry.header.created.replace("T", " ").removesuffix("Z") if entry.header is not None else "-"
-    failed = sum(run.status != "ok" for run in entry.closed)
-    runs = (
-        f"{len(entry.closed)}/{len(entry.planned)}"
-        if len(entry.closed) < len(entry.planned)
-        else f"{len(entry.closed)}"
+    return Table(
+        (
+            Column("name", "session", widest=34),
+            Column("", "created", at("header.created"), _created, right=False),
+            Column("size_bytes", "size", show=bytes_),
+            Column("", "runs", _runs, right=True),
+            Column("", "state", _state, widest=24),
+            Column("", "workloads", lambda entry: entry.problem or ", ".join(entry.workloads), widest=40),
+        ),
+        entries,
     )
-    state = "complete" if entry.complete else "being written" if entry.live else "cut off"
+
+
+def _created(text: str | None) -> str:
+    return "-" if text is None else text.replace("T", " ").removesuffix("Z")
+
+
+def _runs(entry: Entry) -> str:
+    closed, planned = len(entry.closed), len(entry.planned)
+    return f"{closed}/{planned}" if closed < planned else str(closed)
+
+
+def _state(entry: Entry) -> str:
     if entry.problem:
-        state = "not readable"
-    elif failed:
-        state += f", {failed} not well"
-    return entry.name, created, bytes_(entry.size_bytes), runs, state, entry.problem or ", ".join(entry.workloads)
+        return "unreadable"
+    state = "complete" if entry.complete else "being written" if entry.live else "cut off"
+    failed = sum(run.status != "ok" for run in entry.closed)
+    return f"{state}, {failed} failed" if failed else state
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
@@ -141,6 +159,8 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "size_bytes": entry.size_bytes,
         "id": entry.header.session if entry.header is not None else None,
         "created": entry.header.created if entry.header is not None else None,
+        "process_index": entry.process_index,
+        "process_count": entry.process_count,
         "complete": entry.complete,
         "live": entry.live,
         "problem": entry.problem or None,
@@ -161,7 +181,7 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> int:
-    """Deletes after asking; where nobody can be asked, `--yes` must say so."""
+    """Delete after asking. Without a terminal, `--yes` is required."""
     if not doomed:
         click.echo("Nothing to delete.", err=True)
         return ExitCode.OK
@@ -172,7 +192,7 @@ def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> int:
         click.echo(each, err=True)
     if not yes:
         if not sys.stdin.isatty():
-            raise click.UsageError("Deleting asks first, and stdin is no terminal: add --yes.")
+            raise click.UsageError("Deleting asks first, and stdin is not a terminal: add --yes.")
         if not click.confirm(f"Delete {len(doomed)} ({taken})?", err=True):
             return ExitCode.OK
     for each in doomed:

@@ -1,4 +1,4 @@
-"""`jaxprof show FILE`: a kept session on stdout. A torn one, or one with failed runs, is shown like any other."""
+"""`jaxprof show FILE`: a kept session on stdout. A session that was cut off or has failed runs is shown too."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.complete import complete_session
+from jaxprof.cli.complete import complete_run, complete_session
+from jaxprof.cli.given import chosen_view, view_options
 from jaxprof.cli.output import format_option, print_json
-from jaxprof.cli.profiles import profile_at, profile_options
+from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
@@ -16,44 +17,74 @@ if TYPE_CHECKING:
 
 @click.command("show")
 @click.argument("file", metavar="FILE", shell_complete=complete_session)
-@click.option("--kernels", "view", flag_value="kernels", help="The measured kernels alone.")
-@click.option("--compile", "view", flag_value="compile", help="Where the compile time went: XLA's phases and passes.")
-@click.option("--steps", "view", flag_value="steps", help="Where the time of each step went.")
-@click.option("--memory", "view", flag_value="memory", help="What the peak memory is made of, and the largest buffers.")
-@click.option("--trust", "view", flag_value="trust", help="Whether the captures can be trusted.")
-@click.option("--compiles", "view", flag_value="compiles", help="Of a program: each compilation, and why.")
-@click.option("--findings", "view", flag_value="findings", help="Of a program: what to change, and at which line.")
-@click.option("--transfers", "view", flag_value="transfers", help="Of a program: implicit copies, host to device.")
-@click.option("--timeline", "view", flag_value="timeline", help="Of a program: where its wall time went.")
+@view_options(
+    {
+        "kernels": "The measured kernels alone.",
+        "compile": "Where the compile time went: XLA's phases and passes.",
+        "steps": "Where the time of each step went.",
+        "memory": "What the peak memory is made of, and the largest buffers.",
+        "trust": "Whether the captures can be trusted.",
+        "compiles": "For a program: each compilation, and why.",
+        "findings": "For a program: what to change, and at which line.",
+        "transfers": "For a program: implicit copies, host to device.",
+        "timeline": "For a program: where its wall time went.",
+    }
+)
+@click.option("--run", "run_id", metavar="ID", shell_complete=complete_run, help="Only this run (r2) and its baseline.")
 @profile_options
 @format_option("text", "json", "csv", "markdown")
-def command(file: str, view: str | None, profile_run: str, hosts: tuple[str, ...], form: str) -> None:
+def command(file: str, run_id: str | None, profile_run: str, hosts: tuple[str, ...], form: str) -> None:
     """Print the session FILE: a path, the name of a kept session, part of it, or `last`.
 
-    Or a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that jax.profiler
-    wrote to.
+    FILE can also be a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that
+    jax.profiler wrote to.
     """
     from jaxprof.session import Session
-    from jaxprof.store import Library, load
-    from jaxprof.store.library import is_live
+    from jaxprof.session.log import Library, load
+    from jaxprof.session.log.library import is_live
 
+    view = chosen_view()
     profile = profile_at(file)
     if profile is not None:
         from jaxprof.cli.profiles import imported
 
-        with imported(profile, profile_run, hosts) as (_, read):
+        with imported(profile, profile_run, hosts, _needed(view)) as (_, read):
             if view is not None:
-                _print_view(read, view, form)
+                _print_view(_only(read, run_id), view, form)
             else:
-                _print_session(read, form)
+                _print_session(_only(read, run_id, with_baseline=True), form)
         return
+    refuse_of_profile(file)
     path = Library().find(file)
-    session = load(path, Session)
+    session = _only(load(path, Session), run_id, with_baseline=view is None)
     live = not session.complete and is_live(path)
     if view is not None:
         _print_view(session, view, form)
     else:
         _print_session(session, form, live=live)
+
+
+def _only(session: Session, run_id: str | None, *, with_baseline: bool = False) -> Session:
+    """`session` with this run alone, or with it and its baseline. Raises UsageError."""
+    if run_id is None:
+        return session
+    from copy import copy
+
+    from jaxprof.errors import unknown_name
+
+    if run_id not in session.runs:
+        raise unknown_name("run", run_id, session.runs)
+    kept = {run_id, session.runs[run_id].plan.baseline if with_baseline else run_id}
+    part = copy(session)
+    part.runs = {name: run for name, run in session.runs.items() if name in kept}
+    return part
+
+
+def _needed(view: str | None) -> tuple[str, ...]:
+    """The views to derive from a profile: without a chosen view, all except the timeline, which is not printed."""
+    if view is None:
+        return ("kernels", "steps", "compile", "memory", "trust")
+    return (view,) if view in ("kernels", "compile", "steps", "memory", "trust") else ("trust",)
 
 
 def _print_session(session: Session, form: str, *, live: bool = False) -> None:
@@ -62,7 +93,7 @@ def _print_session(session: Session, form: str, *, live: bool = False) -> None:
 
         print_json(to_dict(session, live=live))
     elif form == "csv":
-        from jaxprof.report.csv import to_csv
+        from jaxprof.report.runs import to_csv
 
         click.echo(to_csv(session, live=live), nl=False)
     elif form == "markdown":
@@ -77,7 +108,7 @@ def _print_session(session: Session, form: str, *, live: bool = False) -> None:
 
 
 def _print_view(session: Session, view: str, form: str) -> None:
-    """One view of the captures, or of a program. Raises UsageError for a form that it does not have."""
+    """One view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     from jaxprof.errors import UsageError
     from jaxprof.report import views
     from jaxprof.report.recording import json, text
@@ -90,4 +121,4 @@ def _print_view(session: Session, view: str, form: str) -> None:
     elif form == "text":
         click.echo((text.program_view_text if of_program else views.view_text)(session, view))
     else:
-        raise UsageError(f"--{view} is not written as {form}", "It has --format text, json and csv.")
+        raise UsageError(f"--{view} has no {form} form", "It has --format text, json and csv.")

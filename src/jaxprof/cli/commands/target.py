@@ -12,22 +12,27 @@ VENDORS = ("nvidia", "tpu")
 
 @click.group("target", invoke_without_command=False)
 def command() -> None:
-    """Devices that are not here, for `jaxprof hlo TARGET --for DEVICE`."""
+    """Compilers for devices that are not here, for `jaxprof hlo TARGET --for DEVICE`."""
 
 
 @command.command("list")
 def list_() -> None:
-    """The devices that can be compiled for."""
-    from jaxprof.report.table import table
-    from jaxprof.targets import CHIPS
+    """List the devices that jaxprof can compile for."""
+    from jaxprof.devices.targets import CHIPS
+    from jaxprof.devices.targets.chips import Chip
+    from jaxprof.hlo.analysis.cost.peaks import device
+    from jaxprof.report.renderers import text_lines
+    from jaxprof.report.table import Column, Table
     from jaxprof.units import bytes_
 
-    rows = [("device", "as JAX names it", "memory", "needs")]
-    rows += [
-        (chip.name, chip.device_kind, bytes_(chip.memory_bytes or None), f"jaxprof target install {chip.vendor}")
-        for chip in CHIPS
-    ]
-    click.echo("\n".join(table(rows, right=(2,), indent="")))
+    columns: tuple[Column[Chip], ...] = (
+        Column("name", "device"),
+        Column("device_kind", "as JAX names it"),
+        Column("", "memory", lambda chip: chip.memory_bytes or device(chip.name).memory_bytes, bytes_),
+        Column("", "a chip", lambda chip: f"{chip.devices} device{'s' if chip.devices > 1 else ''}"),
+        Column("", "needs", lambda chip: f"jaxprof target install {chip.vendor}"),
+    )
+    click.echo("\n".join(text_lines(Table(columns, CHIPS), indent="")))
 
 
 @command.command("install")
@@ -37,11 +42,11 @@ def list_() -> None:
 def install(vendor: str, yes: bool, python: Path | None) -> None:
     """Download the compiler for VENDOR's devices. Your own environment stays as it is.
 
-    Says first how much that is, and under which licences.
+    Shows the download size and the licences first.
     """
+    from jaxprof.devices.targets import wheels
     from jaxprof.errors import UsageError
-    from jaxprof.targets import wheels
-    from jaxprof.worker import find_interpreter
+    from jaxprof.runner import find_interpreter
 
     interpreter = find_interpreter(python)
     kit = wheels.kit_for(vendor)
@@ -54,7 +59,7 @@ def install(vendor: str, yes: bool, python: Path | None) -> None:
         click.echo(f"  {package}: {licence}", err=True)
     if not yes:
         if not sys.stdin.isatty():
-            raise UsageError("there is no terminal to ask at", "Give --yes to install without being asked.")
+            raise UsageError("there is no terminal to ask on", "Give --yes to install without being asked.")
         click.confirm("Install?", abort=True, err=True)
     place = wheels.install(kit.vendor, interpreter.path, lambda line: click.echo(line, err=True))
     click.echo(f"installed in {place}", err=True)
@@ -64,7 +69,7 @@ def install(vendor: str, yes: bool, python: Path | None) -> None:
 @click.argument("vendor", type=click.Choice(VENDORS))
 def remove(vendor: str) -> None:
     """Delete VENDOR's compilers, for every jax that they were installed for."""
-    from jaxprof.targets import wheels
+    from jaxprof.devices.targets import wheels
 
     removed = wheels.remove(wheels.kit_for(vendor).vendor)
-    click.echo(f"removed {len(removed)} folders" if removed else "there were none", err=True)
+    click.echo(f"removed {len(removed)} folders" if removed else "nothing was installed", err=True)

@@ -12,86 +12,97 @@ from jaxprof.cli.output import format_option, print_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jaxprof.workloads.model import Parameter, Published, WorkloadCard
+    from jaxprof.report.table import Table
+    from jaxprof.workloads.model import Parameter, Published, VariantInfo, WorkloadInfo
 
 WIDTH = 80
 
 
 @click.command("workloads")
 @click.argument("name", required=False, shell_complete=complete_workload)
-@click.option("--python", metavar="PATH", help="The interpreter that describes a function of your own.")
+@click.option("--python", metavar="PATH", help="The interpreter that imports a function of your own.")
 @click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="An argument of your function: f32[1024,1024].")
 @format_option("text", "json")
 def command(name: str | None, python: str | None, arguments: tuple[str, ...], form: str) -> None:
-    """List what can be run, or tell all about the workload NAME (built in, or a function of your own)."""
+    """List what can be run, or describe the workload NAME (built in, or a function of your own)."""
     from dataclasses import asdict
 
-    cards = _cards(name, python, arguments)
+    infos = _infos(name, python, arguments)
     if form == "json":
-        print_json([asdict(card) for card in cards])
+        print_json([asdict(info) for info in infos])
     elif name is None:
-        click.echo("\n".join(_list(cards)))
+        click.echo("\n".join(_list(infos)))
+    elif len(infos) > 1:
+        click.echo("\n".join(_list(infos)))
+        click.echo(f"jaxprof workloads {infos[0].origin} describes one.", err=True)
     else:
-        click.echo("\n".join(_detail(cards[0])))
+        click.echo("\n".join(_detail(infos[0])))
 
 
-def _cards(name: str | None, python: str | None, arguments: tuple[str, ...]) -> list[WorkloadCard]:
+def _infos(name: str | None, python: str | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:
     from jaxprof import workloads
-    from jaxprof.workloads.model import card
+    from jaxprof.workloads.model import workload_info
 
     if name is None:
-        return workloads.cards()
-    if not (":" in name or "/" in name or name.endswith(".py")):
-        return [card(workloads.built_in(name))]
+        _refuse_own_options(python, arguments)
+        return workloads.infos()
     from pathlib import Path
 
-    from jaxprof.cli.choosing import describe_own
-    from jaxprof.worker import find_interpreter
+    from jaxprof.cli.selection import describe_own, is_own
+    from jaxprof.runner import find_interpreter
 
+    if not is_own(name):
+        _refuse_own_options(python, arguments)
+        return [workload_info(workloads.built_in(name))]
     return describe_own([name], find_interpreter(Path(python) if python else None), arguments)
 
 
-def _list(cards: list[WorkloadCard]) -> list[str]:
-    from jaxprof.report.table import table
+def _refuse_own_options(python: str | None, arguments: tuple[str, ...]) -> None:
+    """Raises UsageError for options that apply only to a user's own function."""
+    from jaxprof.errors import UsageError
 
-    rows = [("name", "computes", "variants")]
-    rows += [(one.name, one.title, ", ".join(variant.name for variant in one.variants)) for one in cards]
-    return table(rows, indent="", widest=(0, 44, 60))
-
-
-def _detail(card: WorkloadCard) -> Iterator[str]:
-    from jaxprof.report.table import table, wrap
-    from jaxprof.safe_text import safe, safe_lines
-
-    yield safe(f"{card.name}: {card.title}")
-    yield ""
-    yield from wrap(card.description, width=WIDTH, indent="")
-    if card.parameters:
-        presets = list(card.presets)
-        rows = [("parameter", *presets, "bounds", "")]
-        rows += [
-            (
-                one.name,
-                *(_value(card.presets[preset].get(one.name)) for preset in presets),
-                _bounds(one),
-                one.description,
+    for option, given in (("--arg", arguments), ("--python", python)):
+        if given:
+            raise UsageError(
+                f"{option} applies to a function of your own", "Name it: jaxprof workloads FILE.py:FUNCTION ..."
             )
-            for one in card.parameters
-        ]
-        yield ""
-        yield from table(rows, indent="")
-    rows = [("variant", "how", "")]
-    rows += [
-        (f"{one.name} (baseline)" if one.name == card.baseline else one.name, one.how, one.description)
-        for one in card.variants
-    ]
+
+
+def _list(infos: list[WorkloadInfo]) -> Iterator[str]:
+    from jaxprof.report.renderers import text_lines
+    from jaxprof.report.table import Column, Table
+
+    columns: tuple[Column[WorkloadInfo], ...] = (
+        Column("name", "name"),
+        Column("title", "computes", widest=44),
+        Column("", "variants", lambda info: ", ".join(variant.name for variant in info.variants), widest=60),
+    )
+    return text_lines(Table(columns, infos), indent="")
+
+
+def _detail(info: WorkloadInfo) -> Iterator[str]:
+    from jaxprof.report.renderers import text_lines, wrap
+    from jaxprof.report.table import Column, Table
+    from jaxprof.text import safe, safe_lines
+
+    yield safe(f"{info.name}: {info.title}")
     yield ""
-    yield from table(rows, indent="")
-    if card.published:
+    yield from wrap(info.description, width=WIDTH, indent="")
+    if info.parameters:
         yield ""
-        yield from _published(card.published)
+        yield from text_lines(_parameters(info), indent="")
+    variants: tuple[Column[VariantInfo], ...] = (
+        Column("", "variant", lambda one: f"{one.name} (baseline)" if one.name == info.baseline else one.name),
+        Column("how", "how"),
+        Column("description", ""),
+    )
+    yield ""
+    yield from text_lines(Table(variants, info.variants), indent="")
+    if info.published:
+        yield ""
+        yield from _published(info.published)
     sources: dict[str, list[str]] = {}
-    for variant in card.variants:
+    for variant in info.variants:
         if variant.source:
             sources.setdefault(variant.source, []).append(variant.name)
     for source, names in sources.items():
@@ -100,27 +111,41 @@ def _detail(card: WorkloadCard) -> Iterator[str]:
         yield from (f"    {line}".rstrip() for line in safe_lines(source.rstrip()))
 
 
+def _parameters(info: WorkloadInfo) -> Table[Parameter]:
+    """The parameters, with a column for each preset."""
+    from jaxprof.report.table import Column, Table
+
+    def column(preset: str) -> Column[Parameter]:
+        return Column("", preset, lambda one: info.presets[preset].get(one.name), _value, right=False)
+
+    presets = map(column, info.presets)
+    bounds: Column[Parameter] = Column("", "bounds", _bounds)
+    return Table((Column("name", "parameter"), *presets, bounds, Column("description", "")), info.parameters)
+
+
 def _published(figures: tuple[Published, ...]) -> Iterator[str]:
-    from jaxprof.report.table import table, wrap
-    from jaxprof.units import seconds
+    from jaxprof.report.renderers import text_lines, wrap
+    from jaxprof.report.table import Column, Table
 
     numbers = {
-        caveat: at for at, caveat in enumerate(dict.fromkeys(one.caveat for one in figures if one.caveat), start=1)
+        caveat: at
+        for at, caveat in enumerate(dict.fromkeys(figure.caveat for figure in figures if figure.caveat), start=1)
     }
-    rows = [("published", "phase", "figure", "statistic", "on", "source", "")]
-    rows += [
-        (
-            one.variant,
-            one.phase.replace("_", " "),
-            seconds(one.seconds) if one.seconds is not None else one.text or "-",
-            one.statistic,
-            one.hardware,
-            one.source,
-            f"[{numbers[one.caveat]}]" if one.caveat else "",
-        )
-        for one in figures
-    ]
-    yield from table(rows, indent="")
+    columns: tuple[Column[Published], ...] = (
+        Column("variant", "published"),
+        Column("", "phase", lambda figure: figure.phase.replace("_", " ")),
+        Column("figure", "figure"),
+        Column("statistic", "statistic"),
+        Column("hardware", "on"),
+        Column("source", "source"),
+        Column("", "", lambda figure: f"[{numbers[figure.caveat]}]" if figure.caveat else "", str, right=False),
+    )
+    yield from text_lines(Table(columns, [figure for figure in figures if figure.seconds is not None]), indent="")
+    for figure in figures:
+        if figure.seconds is None:
+            caveat = f" [{numbers[figure.caveat]}]" if figure.caveat else ""
+            words = f"{figure.variant} on {figure.hardware}: {figure.text} ({figure.source}){caveat}"
+            yield from wrap(words, width=WIDTH, indent="    ", first="")
     for caveat, at in numbers.items():
         yield from wrap(caveat, width=WIDTH, indent="    ", first=f"[{at}] ")
 

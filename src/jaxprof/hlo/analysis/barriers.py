@@ -1,44 +1,45 @@
 """Why two kernels are not one: for each array that goes through memory between them, the reason and what it costs.
 
-HLO does not say why XLA did not fuse; it shows what stands between. The reasons are looked for in a fixed order, the
-ones that no edit of the program removes first. Where none is found the reason is `not-told`: then XLA's cost model
-decided, and this module does not guess.
+HLO does not say why XLA did not fuse; it shows what lies between the kernels. The reasons are tried in a fixed order,
+those that no edit of the program removes first. Where none fits, the reason is `not-told`: XLA's cost model decided,
+and this module does not guess.
 
 Scalars are left out. The bytes of a barrier are those that one run of the program would not move if the two kernels
-were one: what the consumer reads of the array, and what the producer writes of it when nobody else reads it and it is
-no result.
+were one: what the consumer reads of the array, and what the producer writes of it if nothing else reads it and it is
+not a result.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.flow import Flow, Passage, array_key
-from jaxprof.hlo.analysis.kinds import fused, is_collective
-from jaxprof.hlo.analysis.layout import reorders
-from jaxprof.hlo.analysis.opcodes import FREE
+from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
+from jaxprof.hlo.analysis.dataflow import ELEMENTWISE, MOST_STEPS, Value, resolved, same_elements, upstream
+from jaxprof.hlo.analysis.flow import Flow, Passage, array_key, flow_of
+from jaxprof.hlo.analysis.kinds import is_collective, reorders
+from jaxprof.hlo.analysis.opcodes import SAME_PLACE
 from jaxprof.hlo.analysis.platform import is_optimised
+from jaxprof.hlo.collecting import not_collecting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from jaxprof.hlo.analysis.kernels import Kernel, KernelTable
-    from jaxprof.hlo.model import Instruction, Shape
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Module
+    from jaxprof.hlo.shape import Shape
 
 MOST_OPERANDS: Final = 96
 """Parameters and results that XLA lets a GPU fusion have (`MaxOperandsAndOutputsPerFusion`)."""
 MANY_INSTRUCTIONS: Final = 500
-"""Instructions from which on a fusion is called large; XLA limits the size of the generated code in several ways."""
-_LIBRARY_KINDS: Final = frozenset(
-    {
-        "GEMM", "convolution", "attention", "sort", "FFT", "top-k", "Cholesky", "LU", "QR", "SVD", "eigenvalues",
-        "triangular solve", "library call", "Pallas kernel", "Triton kernel", "CUTLASS kernel",
-        "normalisation", "random numbers",
-    }
-)  # fmt: skip
+"""Number of instructions from which a fusion counts as large; XLA limits the size of generated code in several ways."""
+_PRODUCT_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
+_WHOLE_ARRAY_KINDS: Final = frozenset({"sort", "top-k", "FFT", "Cholesky", "triangular solve"})
+_OF_LIBRARIES: Final = ("ynn", "onednn", "cudnn", "cublas", "cutlass", "miopen", "hipblas")
+"""Parts of the names of fusion generators to which XLA hands a graph. `__triton_gemm` is XLA's own."""
 _HOST_KINDS: Final = frozenset({"transfer", "infeed", "outfeed", "host callback"})
-_REDUCING: Final = frozenset({"reduce", "reduce-window", "select-and-scatter"})
 _MOVING_KINDS: Final = frozenset({"copy", "transpose", "transpose fusion"})
 
 
@@ -50,88 +51,167 @@ class Barrier:
     consumer: str
     reason: str
     """A code: `several-users`, `library-call`..., the keys of `REASONS`."""
-    words: str
-    """The same in words, with the names."""
     bytes: int
-    """What one run of the program would not move without it."""
+    """Bytes that one run of the program would not move without it."""
     shape: Shape
     """The array."""
     computation: str
-    """Where the consumer stands."""
+    """The computation that holds the consumer."""
+
+    @property
+    def words(self) -> str:
+        """The reason in words, with the names."""
+        return f"{self.producer} and {self.consumer}: {REASONS[self.reason]}"
 
 
 REASONS: Final[dict[str, str]] = {
     "control-flow": "a loop, branch or call lies between them, and no fusion reaches across its border",
     "communication": "the array goes to other devices, or to the host",
-    "library-call": "a library computes one of them, and takes whole arrays from memory and leaves whole arrays there",
+    "library-call": "a library or a custom kernel computes one of them, from whole arrays in memory to whole arrays "
+    "in memory",
+    "reduction": "the array is the result of a reduction, which must be complete before it is used over another shape",
+    "matrix-product": "one of them is a matrix product or a convolution: a kernel of its own, which fuses with only "
+    "some of its neighbours",
+    "whole-array": "one of them sorts, transforms or factorises: it needs all of an array before its first result",
     "layout": "the array is rewritten in another order of its dimensions",
     "buffer-copy": "the array is copied, because one of the two buffers is written while the other is still needed",
     "scatter": "a scatter writes in place, in an order that depends on the data",
-    "reduction": "a reduction must be complete before what follows it over another shape can begin",
     "several-users": "more than one kernel reads the array, and computing it again in each was not worth it",
-    "program-output": "the array is a result of the program, and is written in any case",
+    "program-output": "the array is a result of the program, and must be written in any case",
     "recomputation": "the consumer uses each element many times, and would compute it again each time",
     "size-limit": "together they would exceed the size that XLA lets a fusion have",
-    "not-told": "the text does not tell: XLA's cost model kept them apart",
+    "not-told": "the text does not show it: XLA's cost model kept them apart",
 }
-"""Every reason, from the first that is looked for to the last."""
+"""Every reason, in the order in which they are tried."""
 
 
-def barriers(table: KernelTable, flow: Flow) -> tuple[Barrier, ...]:
-    """The barriers of a module, those that cost most first; none for a module that was not optimised yet."""
-    if not is_optimised(table.module):
+def barriers(module: Module) -> tuple[Barrier, ...]:
+    """Why kernels that share an array are not one, those that cost most bytes first. None for a module that is not
+    optimised yet."""
+    return module.once(_sorted_barriers)
+
+
+def _sorted_barriers(module: Module) -> tuple[Barrier, ...]:
+    if not is_optimised(module):
         return ()
-    found: dict[tuple[str, str, str, tuple[str, str, tuple[int, ...]]], Barrier] = {}
-    looks = {
-        (launch.instruction.computation.name, launch.instruction.name): launch.instruction for launch in table.launches
-    }
-    views: dict[tuple[str, str], _Look] = {}
+    with not_collecting():
+        ordered = sorted(_barriers(flow_of(module)), key=attrgetter("bytes"), reverse=True)
+    return tuple(ordered)
 
-    def look(kernel: Kernel) -> _Look:
-        key = (kernel.computation, kernel.name)
-        if key not in views:
-            views[key] = _Look(kernel, looks[key])
-        return views[key]
 
+def _barriers(flow: Flow) -> Iterator[Barrier]:
+    answers: dict[tuple[str, int, object], bool] = {}
+    reasons: dict[tuple[object, ...], str] = {}
+    arrays: dict[tuple[int, tuple[int, ...]], Shape | None] = {}
+    sizes: dict[int, int] = {}
+    """One object for equal sizes: a large module has few different ones."""
+    used: _Look | None = None
+    seen: set[tuple[int, object]] = set()
     for passage in flow.passages:
-        made, used = look(passage.producer), look(passage.consumer)
-        array = _array(passage)
+        if used is None or used.kernel is not passage.consumer:
+            used = _Look(passage.consumer, answers)
+            seen = set()
+        made = (passage.producer.likeness, passage.value.member)
+        if made not in arrays:
+            arrays[made] = _array(passage)
+        array = arrays[made]
         if array is None or not array.rank or not passage.bytes_read:
             continue
-        reason = _reason(passage, made, used, flow)
         key = array_key(passage.value)
-        alone = len(flow.readers[key]) == 1 and key not in flow.outputs
-        # What comes into a loop from outside is read there once, by the first turn.
+        if (id(passage.producer), key) in seen:
+            continue
+        seen.add((id(passage.producer), key))
+        readers, is_output = flow.readers(passage.value), key in flow.outputs
+        alone = readers == 1 and not is_output
+        # An array from outside a loop is read there once, by the first iteration.
         saved = passage.bytes_read * (1 if passage.value.crossed else passage.consumer.count or 1)
         if alone:
             saved += min(array.bytes, passage.producer.bytes_written) * (passage.producer.count or 1)
-        identity = (passage.consumer.computation, passage.producer.name, passage.consumer.name, key)
-        if identity in found:
-            continue
-        found[identity] = Barrier(
-            passage.producer.name, passage.consumer.name, reason,
-            f"{passage.producer.name} and {passage.consumer.name}: {REASONS[reason]}",
-            saved, array, passage.consumer.computation,
+        # Of a million barriers hardly any are between kernels that are unlike all others.
+        form = (
+            passage.producer.likeness, passage.value.member, passage.value.crossed, passage.consumer.likeness,
+            passage.number, readers > 1, is_output,
         )  # fmt: skip
-    return tuple(sorted(found.values(), key=lambda barrier: -barrier.bytes))
+        reason = reasons.get(form)
+        if reason is None:
+            reason = _reason(passage, _Look(passage.producer, answers), used, flow)
+            if not _many(passage):
+                reasons[form] = reason
+        saved = sizes.setdefault(saved, saved)
+        yield Barrier(passage.producer.name, passage.consumer.name, reason, saved, array, passage.consumer.computation)
+
+
+class _Reduced(Enum):
+    """How a result relates to a reduction."""
+
+    NOT = "not"
+    TO_LESS = "to less"
+    """One element for each group of elements."""
+    AND_SPREAD = "and spread"
+    """Every element of the group gets the result at once, as XLA for TPUs writes it."""
 
 
 class _Look:
-    """A kernel with what the reasons ask of it, looked up once."""
+    """A kernel with what the reasons need to know of it. What depends only on its form is computed once for all kernels
+    that are alike."""
 
-    def __init__(self, kernel: Kernel, instruction: Instruction) -> None:
+    __slots__ = ("_known", "instruction", "kernel")
+
+    def __init__(self, kernel: Kernel, answers: dict[tuple[str, int, object], bool]) -> None:
         self.kernel = kernel
-        self.instruction = instruction
-        held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
-        self.working = [inner for inner in held if inner.opcode not in FREE]
-        self.opcodes = {inner.opcode for inner in self.working}
+        self.instruction = kernel.instruction
+        self._known = answers
 
-    @property
-    def reduces(self) -> bool:
-        return bool(self.opcodes & _REDUCING)
+    def once(self, question: str, about: object, answer: Callable[[], bool]) -> bool:
+        """The answer to a question about a part of it, computed once for kernels that are alike."""
+        key = (question, self.kernel.likeness, about)
+        earlier = self._known.get(key)
+        if earlier is None:
+            earlier = self._known[key] = answer()
+        return earlier
+
+    def places(self, operand: str) -> tuple[int, ...]:
+        """The numbers of the operands that a name stands for."""
+        return tuple(number for number, name in enumerate(self.instruction.operands) if name == operand)
+
+    def reduces_to(self, member: tuple[int, ...]) -> _Reduced:
+        """Whether that result is the result of a reduction: followed from its root through what keeps the shape."""
+        start = resolved(Value(self.instruction, member))
+        if start is None or not self._holds(start):
+            return _Reduced.NOT
+        for value in upstream(start, lambda user, other: same_elements(user, other) and self._holds(other)):
+            if value.opcode == "reduce":
+                return _Reduced.TO_LESS
+        for value in upstream(start, lambda user, other: user.opcode in SAME_PLACE and self._holds(other)):
+            if is_spread_reduction(value.instruction):
+                return _Reduced.AND_SPREAD
+        return _Reduced.NOT
+
+    def _holds(self, value: Value) -> bool:
+        return value.fusions[:1] == (self.instruction,) if value.fusions else value.instruction is self.instruction
+
+    def keeps_shape(self, operand: str) -> bool:
+        """Whether all that it does with that operand is elementwise, up to its own result."""
+        if self.instruction.opcode != "fusion":
+            return self.instruction.opcode in ELEMENTWISE
+        called = self.instruction.called_computations()
+        parameters = called[0].parameters if called else ()
+        numbers = {number for number, name in enumerate(self.instruction.operands) if name == operand}
+        waiting = [parameter for parameter in parameters if parameter.parameter_number in numbers]
+        seen: set[str] = set()
+        while waiting and len(seen) < MOST_STEPS:
+            value = waiting.pop()
+            for user in value.users:
+                if user.opcode == "tuple" or user.name in seen:
+                    continue
+                if user.opcode not in ELEMENTWISE:
+                    return False
+                seen.add(user.name)
+                waiting.append(user)
+        return bool(parameters)
 
     def repeats(self, operand: str) -> bool:
-        """It uses the elements of that operand several times: a broadcast, gather, or window of it."""
+        """Whether it uses the elements of that operand several times: a broadcast, gather, or window of it."""
         names = self.instruction.operands
         if self.instruction.opcode != "fusion" or operand not in names:
             return self.instruction.opcode in ("broadcast", "gather", "reduce-window", "concatenate")
@@ -171,24 +251,47 @@ def _communicates(look: _Look) -> bool:
 
 
 def _is_library(look: _Look) -> bool:
+    """Whether it is a library call, or a product whose code a library makes."""
     kernel = look.kernel
-    return kernel.opcode == "custom-call" or kernel.kind in _LIBRARY_KINDS
+    return kernel.opcode == "custom-call" or (kernel.kind in _PRODUCT_KINDS and _is_generated(look))
+
+
+def _is_generated(look: _Look) -> bool:
+    """Whether a library makes its code from a graph that XLA hands over (YNNPACK, oneDNN), of operations that it
+    knows."""
+    return any(name in look.kernel.target for name in _OF_LIBRARIES)
+
+
+def _is_reduced(passage: Passage, made: _Look, used: _Look) -> bool:
+    member = passage.value.member
+    if made.once("to less", member, lambda: made.reduces_to(member) is _Reduced.TO_LESS):
+        places = used.places(passage.operand)
+        return not used.once("keeps shape", places, lambda: used.keeps_shape(passage.operand))
+    return made.once("spread", member, lambda: made.reduces_to(member) is _Reduced.AND_SPREAD)
+
+
+def _repeats(passage: Passage, used: _Look) -> bool:
+    return used.once("repeats", used.places(passage.operand), lambda: used.repeats(passage.operand))
 
 
 def _moves(look: _Look) -> bool:
     return look.kernel.kind in _MOVING_KINDS and reorders(look.instruction)
 
 
-def _is_generated(look: _Look) -> bool:
-    """A library makes its code from a graph that XLA hands over (YNNPACK, oneDNN), and takes only what it knows."""
-    return bool(look.kernel.target) and not look.kernel.target.startswith("__triton")
+def _many(passage: Passage) -> bool:
+    """Whether the two together may have more operands and results than a fusion can: this depends on which are the
+    same."""
+    producer, consumer = passage.producer, passage.consumer
+    return producer.operands + consumer.operands + producer.results + consumer.results > MOST_OPERANDS
 
 
 def _too_large(passage: Passage, made: _Look, used: _Look, _flow: Flow) -> bool:
+    inside = passage.producer.instructions + passage.consumer.instructions
+    if inside > MANY_INSTRUCTIONS or not _many(passage):  # as decides it, or as nearly all are
+        return inside > MANY_INSTRUCTIONS
     operands = {*made.instruction.operands, *used.instruction.operands}
     results = len(made.instruction.shape.leaves()) + len(used.instruction.shape.leaves())
-    inside = passage.producer.instructions + passage.consumer.instructions
-    return len(operands) + results > MOST_OPERANDS or inside > MANY_INSTRUCTIONS
+    return len(operands) + results > MOST_OPERANDS
 
 
 _TESTS: Final[tuple[tuple[str, Callable[[Passage, _Look, _Look, Flow], bool]], ...]] = (
@@ -198,13 +301,21 @@ _TESTS: Final[tuple[tuple[str, Callable[[Passage, _Look, _Look, Flow], bool]], .
         lambda passage, made, used, flow: _communicates(made) or _communicates(used),
     ),
     ("library-call", lambda passage, made, used, flow: _is_library(made) or _is_library(used)),
+    ("reduction", lambda passage, made, used, flow: _is_reduced(passage, made, used)),
+    (
+        "matrix-product",
+        lambda passage, made, used, flow: made.kernel.kind in _PRODUCT_KINDS or used.kernel.kind in _PRODUCT_KINDS,
+    ),
+    (
+        "whole-array",
+        lambda passage, made, used, flow: not {made.kernel.kind, used.kernel.kind}.isdisjoint(_WHOLE_ARRAY_KINDS),
+    ),
     ("layout", lambda passage, made, used, flow: _moves(made) or _moves(used)),
     ("buffer-copy", lambda passage, made, used, flow: "copy" in (made.instruction.opcode, used.instruction.opcode)),
     ("scatter", lambda passage, made, used, flow: "scatter" in (made.kernel.kind, used.kernel.kind)),
-    ("reduction", lambda passage, made, used, flow: made.reduces),
-    ("several-users", lambda passage, made, used, flow: len(flow.readers[array_key(passage.value)]) > 1),
+    ("several-users", lambda passage, made, used, flow: flow.readers(passage.value) > 1),
     ("program-output", lambda passage, made, used, flow: array_key(passage.value) in flow.outputs),
-    ("recomputation", lambda passage, made, used, flow: used.repeats(passage.operand)),
+    ("recomputation", lambda passage, made, used, flow: _repeats(passage, used)),
     ("size-limit", _too_large),
     ("library-call", lambda passage, made, used, flow: _is_generated(made) or _is_generated(used)),
 )

@@ -1,8 +1,10 @@
-"""Collectives of a module: bytes, groups, and the least time that the links of a device allow.
+"""Collectives of a module: what is exchanged, and who takes part.
 
-The time is that of the best known algorithm with all links of a chip in use: a ring sends (n - 1) / n of the whole
-array for an all-gather, reduce-scatter or all-to-all, and twice that for an all-reduce. Latency, topology and
-contention are not in it: a lower bound, and an estimate.
+The groups of devices are read in each of the ways in which XLA writes them: `{{0,1},{2,3}}`, `[2,4]<=[2,2,2]T(1,0,2)`
+(an iota, reshaped and transposed), and `mesh['x'=4,'y'=2] {'x'}`, with or without `device_ids=([2,4]T(1,0))` for the
+order of its devices. Nothing is guessed: what cannot be read is None.
+
+How long that takes depends on how the devices are connected: `jaxprof.devices.targets.exchange`.
 """
 
 from __future__ import annotations
@@ -10,20 +12,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.kinds import is_collective
-from jaxprof.hlo.analysis.opcodes import base_opcode
+from jaxprof.hlo.analysis.kernels import analysis_of
+from jaxprof.hlo.analysis.kinds import fused, is_collective
+from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.analysis.devices import Device
-    from jaxprof.hlo.analysis.kernels import Kernel, KernelTable
-    from jaxprof.hlo.model import Instruction
+    from collections.abc import Sequence
 
-
-NETWORK = (50e9, "network between hosts (400 Gb/s a device, assumed)")
-"""What a GPU's share of the network between hosts is taken for: one NDR InfiniBand port for each, as in the vendors'
-reference designs. The program does not say what the cluster has."""
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Instruction, Module
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,60 +30,53 @@ class Collective:
     """One collective kernel."""
 
     kernel: Kernel
-    group_size: int | None
-    """Devices that take part in one group; None where the text does not say (all of them)."""
+    opcode: str
+    """The collective's opcode: `all-reduce`; also where the kernel is a fusion around it."""
+    groups: Groups | None
+    """The numbers of the devices that exchange with each other; for a permute the pairs of sender and receiver. None
+    where the text does not say."""
     bytes: int
-    """The whole array that is exchanged: what is gathered, reduced, or sent."""
-    sent_fraction: float | None
-    """How many times `bytes` a device sends at the least; None where the group's size is not known."""
+    """Bytes of the whole array that is exchanged: what is gathered, reduced, or sent."""
 
     @property
-    def opcode(self) -> str:
-        return self.kernel.opcode
-
-    def least_seconds(self, device: Device, devices_per_host: int | None = None) -> float | None:
-        """One execution over the slowest links that it crosses; None where these, or the group's size, are not known.
-
-        `devices_per_host`: with it, a larger group crosses the network between hosts.
-        """
-        bandwidth, _ = self.link(device, devices_per_host)
-        if bandwidth is None or self.sent_fraction is None:
+    def group_size(self) -> int | None:
+        """Devices in the largest group; None where it is not known, and for a permute, which has no groups."""
+        if self.groups is None or self.opcode == "collective-permute":
             return None
-        return self.bytes * self.sent_fraction / bandwidth
-
-    def link(self, device: Device, devices_per_host: int | None = None) -> tuple[float | None, str]:
-        """Bytes a second that a device sends over the slowest link that is crossed, and that link's name."""
-        if devices_per_host is not None and self.group_size is not None and self.group_size > devices_per_host:
-            return NETWORK
-        return device.link_bandwidth, device.link
+        return max(len(group) for group in self.groups)
 
 
-_GROUPS = re.compile(r"\{\{([\d,\s]*)\}")
-_MESH = re.compile(r"mesh\[(?P<axes>[^\]]*)\]\s*\{(?P<chosen>[^}]*)\}")
-_AXIS = re.compile(r"'([^']*)'=(\d{1,9})")
-_NAME = re.compile(r"'([^']*)'")
-_IOTA = re.compile(r"\[([\d,]+)\]<=")
+STARTS, FINISHES = "async-collective-start", "async-collective-done"
+"""XLA for TPUs writes an asynchronous collective as two fusions of these names, and each holds the collective."""
 
 
-def collectives(table: KernelTable) -> tuple[Collective, ...]:
-    """The collectives of a module in the order of execution."""
+def collectives(module: Module) -> tuple[Collective, ...]:
+    """The collectives of `module` with their bytes and groups, in the order of execution."""
     return tuple(
-        _collective(kernel, launch.instruction)
-        for kernel, launch in zip(table.kernels, table.launches, strict=True)
-        if is_collective(kernel.kind)
+        _collective(kernel, instruction)
+        for kernel, instruction in analysis_of(module).pairs
+        if is_collective(kernel.kind) and not kernel.name.startswith(FINISHES)
     )
 
 
 def _collective(kernel: Kernel, instruction: Instruction) -> Collective:
     inner = _itself(instruction)
-    size = group_size(inner)
-    return Collective(kernel, size, _exchanged(inner), _fraction(kernel.kind, size))
+    opcode = base_opcode(inner.opcode)
+    permutes = opcode == "collective-permute"
+    groups = pairs_of(inner) if permutes else groups_of(inner)
+    given = _exchanged(inner)
+    if opcode == "all-reduce" and instruction.opcode == "fusion" and groups is not None:
+        # XLA for TPUs writes a reduce-scatter as an all-reduce, and each device keeps its part.
+        parts = max(len(group) for group in groups)
+        if parts > 1 and instruction.shape.elements * parts == inner.shape.elements:
+            opcode = "reduce-scatter"
+    return Collective(kernel, opcode, groups, given)
 
 
 def _exchanged(inner: Instruction) -> int:
-    """Bytes of the whole array: of an all-gather the result, else what is given.
+    """Bytes of the whole array: for an all-gather the result, else the operands.
 
-    From the shapes and not from the kernel's traffic, as the array may lie in on-chip memory and travels all the same.
+    From the shapes, not from the kernel's traffic: an array in on-chip memory is exchanged all the same.
     """
     given = sum(operand.shape.bytes for operand in inner.operand_instructions())
     if base_opcode(inner.opcode) != "all-gather":
@@ -95,7 +87,9 @@ def _exchanged(inner: Instruction) -> int:
 
 
 def _itself(instruction: Instruction) -> Instruction:
-    """The collective in an asynchronous start that wraps it."""
+    """The collective in an asynchronous start, or in a fusion, that wraps it."""
+    if instruction.opcode == "fusion":
+        return next((inner for inner in fused(instruction) if base_opcode(inner.opcode) in COLLECTIVES), instruction)
     if instruction.opcode == "async-start":
         for computation in instruction.called_computations():
             if computation.root is not None:
@@ -103,35 +97,102 @@ def _itself(instruction: Instruction) -> Instruction:
     return instruction
 
 
-def _fraction(kind: str, size: int | None) -> float | None:
-    if kind in ("collective-permute", "collective-broadcast"):
-        return 1.0
-    if size is None:
-        return None
-    part = (size - 1) / size if size else 0.0
-    return 2 * part if kind == "all-reduce" else part
+Groups = tuple[tuple[int, ...], ...]
+"""The numbers of the devices in each group."""
+
+_MOST: Final = 1 << 17
+"""Most devices that are listed; a text may write any number."""
+_MESH: Final = re.compile(r"mesh\[(?P<axes>[^\]]*)\]")
+_CHOSEN: Final = re.compile(r"\{(?P<chosen>[^{}]*)\}\s*$")
+_AXIS: Final = re.compile(r"'([^']*)'=(\d{1,9})")
+_QUOTED: Final = re.compile(r"'([^']*)'")
+_IOTA: Final = re.compile(r"\[(?P<shape>[\d,]+)\]<=\[(?P<dimensions>[\d,]+)\](?:T\((?P<order>[\d,]+)\))?")
+_ORDER: Final = re.compile(r"\(\[(?P<dimensions>[\d,]+)\](?:T\((?P<order>[\d,]+)\))?\)")
+_LISTED: Final = re.compile(r"\{([\d,\s]*)\}")
 
 
-def group_size(instruction: Instruction) -> int | None:
-    """Devices in one replica group, from `{{0,1},{2,3}}`, `[2,4]<=[8]` or `mesh['x'=4,'y'=2] {'x'}`.
-
-    No groups mean that all take part: then the module's header says how many; None where it does not.
-    """
-    raw = instruction.attributes.get("replica_groups", "")
-    if mesh := _MESH.match(raw):
-        axes = {name: int(size) for name, size in _AXIS.findall(mesh["axes"])}
-        chosen = [axes.get(name) for name in _NAME.findall(mesh["chosen"])]
-        return prod(size for size in chosen if size is not None) if chosen and None not in chosen else None
-    if listed := _GROUPS.match(raw):
-        return len([number for number in listed[1].split(",") if number.strip()]) or None
+def groups_of(instruction: Instruction) -> Groups | None:
+    """The groups; a single group of all devices where none are written and the module states their number. None:
+    unknown."""
+    raw = instruction.attributes.get("replica_groups", "").strip()
+    if raw.startswith("mesh["):
+        return _of_mesh(raw, instruction.attributes.get("device_ids", ""))
     if iota := _IOTA.match(raw):
-        sizes = [int(number) for number in iota[1].split(",") if number and len(number) < 10]
-        return prod(sizes[1:]) if len(sizes) > 1 else None
-    return _all_devices(instruction) if raw.strip() in ("", "{}") else None
+        return _of_iota(iota)
+    if raw in ("", "{}"):
+        count = device_count(instruction)
+        return (tuple(range(count)),) if count and count <= _MOST else None
+    listed = [_numbers(written) for written in _LISTED.findall(raw)]
+    groups = tuple(tuple(group) for group in listed if group)
+    return groups or None
 
 
-def _all_devices(instruction: Instruction) -> int | None:
+def pairs_of(instruction: Instruction) -> Groups | None:
+    """The senders and receivers of a collective-permute."""
+    listed = [_numbers(written) for written in _LISTED.findall(instruction.attributes.get("source_target_pairs", ""))]
+    pairs = tuple((pair[0], pair[1]) for pair in listed if len(pair) == 2)
+    return pairs or None
+
+
+def device_count(instruction: Instruction) -> int | None:
+    """How many devices run the module, as its header says."""
     header = instruction.computation.module.attributes
     counts = [header.get(name, "") for name in ("num_partitions", "replica_count")]
-    known = [int(count) for count in counts if count.isdecimal() and len(count) < 10]
-    return prod(known) if known else None
+    stated = [int(count) for count in counts if count.isdecimal() and len(count) < 10]
+    return prod(stated) if stated else None
+
+
+def _of_iota(iota: re.Match[str]) -> Groups | None:
+    shape, dimensions = _numbers(iota["shape"]), _numbers(iota["dimensions"])
+    devices = _arranged(dimensions, iota["order"])
+    if devices is None or prod(shape) != len(devices) or len(shape) < 2:
+        return None
+    size = prod(shape[1:])
+    return tuple(tuple(devices[at : at + size]) for at in range(0, len(devices), size)) if size else None
+
+
+def _of_mesh(raw: str, ids: str) -> Groups | None:
+    """The devices along the chosen axes, for each place along the others."""
+    mesh, chosen = _MESH.match(raw), _CHOSEN.search(ids or raw)
+    if mesh is None or chosen is None:
+        return None
+    axes = {name: int(size) for name, size in _AXIS.findall(mesh["axes"])}
+    sizes = tuple(axes.values())
+    order = _ORDER.match(ids)
+    if ids and order is None:
+        return None
+    devices = _arranged(_numbers(order["dimensions"]), order["order"]) if order else _arranged(sizes, None)
+    wanted = _QUOTED.findall(chosen["chosen"])
+    if devices is None or len(devices) != prod(sizes) or not wanted or not set(wanted) <= set(axes):
+        return None
+    if len(set(wanted)) < len(wanted):
+        return None
+    inner = [list(axes).index(name) for name in wanted]
+    outer = [number for number in range(len(sizes)) if number not in inner]
+    turned = _transposed(devices, sizes, (*outer, *inner))
+    size = prod(sizes[number] for number in inner)
+    return tuple(tuple(turned[at : at + size]) for at in range(0, len(turned), size))
+
+
+def _arranged(dimensions: Sequence[int], order: str | None) -> list[int] | None:
+    """The numbers from 0 in an array of these dimensions, read in another order of its dimensions."""
+    if not 1 <= prod(dimensions) <= _MOST or not dimensions:
+        return None
+    numbers = list(range(prod(dimensions)))
+    if not order:
+        return numbers
+    axes = _numbers(order)
+    return _transposed(numbers, dimensions, axes) if sorted(axes) == list(range(len(dimensions))) else None
+
+
+def _transposed(values: Sequence[int], sizes: Sequence[int], axes: Sequence[int]) -> list[int]:
+    """`values`, an array of `sizes` row by row, with its dimensions in the order `axes`."""
+    strides = [prod(sizes[number + 1 :]) for number in range(len(sizes))]
+    places = [0]
+    for axis in axes:
+        places = [place + step * strides[axis] for place in places for step in range(sizes[axis])]
+    return [values[place] for place in places]
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split(",") if number.strip().isdecimal() and len(number.strip()) < 10]

@@ -1,36 +1,42 @@
 """Which instructions of a module launch work, in which order, and how often.
 
-The walk begins at the entry and follows loops, branches and calls. A loop's body runs as often as its trip count
-says, where XLA knows it; its condition once more than that. Of the branches of a conditional one runs: its kernels
-are marked, and totals take the most expensive branch. Where a computation is called from several places its launches
-are listed once and their counts added.
+The walk begins at the entry and follows loops, branches and calls. A loop's body runs as often as its trip count says,
+where XLA knows it; its condition once more than that. One of the branches of a conditional runs: the kernels of
+branches are marked, and totals take the most expensive branch. Where a computation is called from several places its
+launches are listed once and their counts added.
+
+XLA writes a loop's `known_trip_count` into `backend_config` where it knows it. Older modules, and those before
+optimisation, lack it; then the usual form of a counted loop is recognised: the condition compares one element of the
+loop's state with a constant, the body adds a constant to that element, and it begins at a constant.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.library import ANNOTATIONS
+from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
 from jaxprof.hlo.analysis.opcodes import CONTROL, FINISHING, FREE
-from jaxprof.hlo.analysis.trips import trip_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from jaxprof.hlo.model import Computation, Instruction, Module
 
+_MOST_RUNS: Final = (1 << 63) - 1
+"""Nobody waits for more executions than this: loops nested so deep have wrong trip counts."""
+
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class CallEdge:
     """A computation that a loop, branch or call runs."""
 
     caller: Instruction
     callee: str
     times: int | None
-    """Runs of the callee for each run of the caller; None where nobody knows it before it runs."""
+    """Runs of the callee for each run of the caller; None where this is unknown before it runs."""
     branch: bool = False
-    """One of several alternatives."""
+    """Whether it is one of several alternatives."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,71 +47,94 @@ class Launch:
     count: int | None
     """Executions in one run of the module; None where a loop's trip count is not known."""
     conditional: bool
-    """It lies in a branch that may not be taken; `count` is then the most that it can be."""
+    """Whether it lies in a branch that may not be taken; `count` is then an upper bound."""
 
 
 class Execution:
-    """The launches of a module, and the computations that hold them."""
+    """The launches of a module, and the computations that hold them.
+
+    Loops, branches and calls are found by a search for their opcodes, so that execution counts are known before the
+    instructions are read one by one.
+    """
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        self.edges: dict[str, tuple[Edge, ...]] = {}
+        self.edges: dict[str, tuple[CallEdge, ...]] = {}
         """For each computation on the way, what it runs, in order."""
-        self.launching: dict[str, tuple[Instruction, ...]] = {}
-        """For each computation on the way, the instructions that launch work themselves, in order."""
         self._post_order: list[str] = []
-        self._order: list[Instruction] = []
         if module.entry is not None:
             self._visit(module.entry)
         self._counts = self._multiply(module.entry.name if module.entry else "")
 
     def launches(self) -> Iterator[Launch]:
-        """Every launch once, in the order in which they first run."""
-        for instruction in self._order:
-            count, conditional = self._counts[instruction.computation.name]
-            yield Launch(instruction, count, conditional)
+        """Every launch once, in the order in which they first run. Reads only as far as the caller iterates."""
+        entry = self.module.entry
+        if entry is None:
+            return
+        entered = {entry.name}
+        # Without recursion, as a file may nest deeper than Python's stack.
+        stack = [self._steps(entry)]
+        while stack:
+            for step in stack[-1]:
+                if isinstance(step, CallEdge):
+                    callee = self.module.get(step.callee)
+                    if callee is not None and callee.name not in entered:
+                        entered.add(callee.name)
+                        stack.append(self._steps(callee))
+                        break
+                else:
+                    count, conditional = self._counts[step.computation.name]
+                    yield Launch(step, count, conditional)
+            else:
+                stack.pop()
 
     def post_order(self) -> list[str]:
         """The computations on the way, each after all that it runs."""
         return self._post_order
 
     def _visit(self, entry: Computation) -> None:
-        """Depth first without recursion, as a file may nest deeper than Python's stack."""
         entered = {entry.name}
-        stack = [(entry, self._scan(entry))]
+        stack = [(entry, iter(self._find_edges(entry)))]
         while stack:
-            computation, steps = stack[-1]
-            for step in steps:
-                if isinstance(step, Edge):
-                    callee = self.module.get(step.callee)
-                    if callee is not None and callee.name not in entered:
-                        entered.add(callee.name)
-                        stack.append((callee, self._scan(callee)))
-                        break
-                else:
-                    self._order.append(step)
+            computation, edges = stack[-1]
+            for edge in edges:
+                callee = self.module.get(edge.callee)
+                if callee is not None and callee.name not in entered:
+                    entered.add(callee.name)
+                    stack.append((callee, iter(self._find_edges(callee))))
+                    break
             else:
                 self._post_order.append(computation.name)
                 stack.pop()
 
-    def _scan(self, computation: Computation) -> Iterator[Instruction | Edge]:
-        edges: list[Edge] = []
-        launching: list[Instruction] = []
+    def _find_edges(self, computation: Computation) -> tuple[CallEdge, ...]:
+        by_position: dict[int, Instruction] = {}
+        text, (_, start, end) = computation.source.text, computation.span
+        for word in _RUNNING:
+            at = text.find(word, start, end)
+            while at >= 0:
+                instruction = computation.at(at)
+                if instruction is not None:
+                    by_position[instruction.position] = instruction
+                at = text.find(word, at + 1, end)
+        edges = tuple(edge for position in sorted(by_position) for edge in _run_by(by_position[position]))
+        self.edges[computation.name] = edges
+        return edges
+
+    def _steps(self, computation: Computation) -> Iterator[Instruction | CallEdge]:
+        running: dict[str, list[CallEdge]] = {}
+        for edge in self.edges[computation.name]:
+            running.setdefault(edge.caller.name, []).append(edge)
         for instruction in computation.instructions:
             opcode = instruction.opcode
             if opcode in FREE or opcode in FINISHING or not opcode:
                 continue
-            if opcode in CONTROL:
-                edges += _edges(instruction)
-            elif opcode == "async-start" and (inner := _several(instruction)):
-                edges.append(Edge(instruction, inner, 1))
+            if instruction.name in running:
+                yield from running[instruction.name]
+            elif opcode in CONTROL:
+                continue
             elif opcode != "custom-call" or instruction.string("custom_call_target") not in ANNOTATIONS:
-                launching.append(instruction)
-        self.edges[computation.name] = tuple(edges)
-        self.launching[computation.name] = tuple(launching)
-        steps: list[Instruction | Edge] = [*edges, *launching]
-        steps.sort(key=lambda step: step.caller.position if isinstance(step, Edge) else step.position)
-        return iter(steps)
+                yield instruction
 
     def _multiply(self, entry: str) -> dict[str, tuple[int | None, bool]]:
         """How often each computation runs; callers come before those that they call."""
@@ -115,22 +144,41 @@ class Execution:
             runs, conditional = counts.get(name, (0, False))
             for edge in self.edges[name]:
                 if place.get(edge.callee, len(place)) >= place[name]:
-                    continue  # a circle, which only a broken module has
+                    continue  # a cycle, which only a broken module has
                 more = None if runs is None or edge.times is None else runs * edge.times
                 before, was = counts.get(edge.callee, (0, True))
                 total = None if before is None or more is None else before + more
+                if total is not None and total > _MOST_RUNS:
+                    total = None
                 counts[edge.callee] = (total, was and (conditional or edge.branch))
         return counts
 
 
-def _edges(instruction: Instruction) -> list[Edge]:
+_RUNNING: Final = ("while(", "conditional(", " call(", "\tcall(", "\ncall(", "-start(")
+"""Words in the text of every instruction that runs computations, and of few others: each match is read to be sure."""
+
+
+def _run_by(instruction: Instruction) -> list[CallEdge]:
+    """The computations that an instruction runs, if it runs any."""
+    opcode = instruction.opcode
+    if opcode in CONTROL:
+        return _edges(instruction)
+    inner = _several(instruction) if opcode == "async-start" else ""
+    return [CallEdge(instruction, inner, 1)] if inner else []
+
+
+def _edges(instruction: Instruction) -> list[CallEdge]:
     called = instruction.called
     if instruction.opcode == "while":
         trips = trip_count(instruction)
         once_more = None if trips is None else trips + 1
         # The condition is what runs first.
-        return [Edge(instruction, called[1], once_more), Edge(instruction, called[0], trips)] if len(called) > 1 else []
-    return [Edge(instruction, name, 1, branch=instruction.opcode == "conditional") for name in called]
+        return (
+            [CallEdge(instruction, called[1], once_more), CallEdge(instruction, called[0], trips)]
+            if len(called) > 1
+            else []
+        )
+    return [CallEdge(instruction, name, 1, branch=instruction.opcode == "conditional") for name in called]
 
 
 def _several(start: Instruction) -> str:
@@ -140,3 +188,130 @@ def _several(start: Instruction) -> str:
         return ""
     working = [i for i in called[0].instructions if i.opcode not in FREE]
     return called[0].name if len(working) != 1 or working[0].opcode in CONTROL else ""
+
+
+_DEEPEST: Final = 32
+_THROUGH: Final = frozenset({"copy", "bitcast", "reshape", "convert"})
+
+
+def trip_count(loop: Instruction) -> int | None:
+    """The number of times that the body of a `while` runs, or None where the text does not show it."""
+    stated = loop.backend_config.get("known_trip_count")
+    if isinstance(stated, dict):
+        number = str(stated.get("n", ""))
+        if number.isdecimal() and len(number) < 19:
+            return int(number)
+    return _from_condition(loop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What a scalar is, as far as it can be followed: a constant, or an element of the computation's parameter."""
+
+    constant: int | None = None
+    element: int | None = None
+    plus: int = 0
+
+
+_NO_VALUE: Final = _Value()
+
+
+def _from_condition(loop: Instruction) -> int | None:
+    called = loop.called_computations()
+    if len(called) < 2:
+        return None
+    body, condition = called[0], called[1]
+    compare, arguments = _reach(condition.root, {})
+    if compare is None or compare.opcode != "compare":
+        return None
+    left, right = (_value(compare.operand(number), arguments, 0) for number in (0, 1))
+    direction = compare.string("direction")
+    if left.element is None:
+        left, right = right, left
+        direction = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}.get(direction, direction)
+    if left.element is None or left.plus or right.constant is None:
+        return None
+    start, step = _start(loop, left.element), _step(body, left.element)
+    if start is None or not step:
+        return None
+    return _count(start, step, right.constant, direction)
+
+
+def _count(start: int, step: int, limit: int, direction: str) -> int | None:
+    if direction in ("LE", "GE"):
+        limit += 1 if direction == "LE" else -1
+        direction = {"LE": "LT", "GE": "GT"}[direction]
+    if direction == "NE":
+        return (limit - start) // step if (limit - start) % step == 0 and (limit - start) // step >= 0 else None
+    if (direction == "LT" and step > 0) or (direction == "GT" and step < 0):
+        distance = (limit - start) if step > 0 else (start - limit)
+        return max(0, -(-distance // abs(step)))
+    return None
+
+
+def _reach(
+    instruction: Instruction | None, arguments: dict[str, _Value]
+) -> tuple[Instruction | None, dict[str, _Value]]:
+    """The instruction that makes a value, looking into fusions and calls, and what their parameters stand for."""
+    for _ in range(_DEEPEST):
+        if instruction is None:
+            break
+        if instruction.opcode in _THROUGH:
+            instruction = instruction.operand(0)
+        elif instruction.opcode in ("fusion", "call") and instruction.called_computations():
+            inner = instruction.called_computations()[0]
+            given = [_value(operand, arguments, 0) for operand in instruction.operand_instructions()]
+            arguments = {parameter.name: value for parameter, value in zip(inner.parameters, given, strict=False)}
+            instruction = inner.root
+        else:
+            break
+    return instruction, arguments
+
+
+def _value(instruction: Instruction | None, arguments: dict[str, _Value], depth: int) -> _Value:
+    if instruction is None or depth > _DEEPEST or instruction.shape.elements > 1:
+        return _NO_VALUE
+    opcode = instruction.opcode
+    if opcode == "parameter":
+        return arguments.get(instruction.name, _NO_VALUE)
+    if opcode == "constant":
+        return _Value(constant=_integer(instruction.literal))
+    if opcode == "get-tuple-element":
+        source = instruction.operand(0)
+        index = instruction.integers("index")
+        is_state = source is not None and source.opcode == "parameter" and bool(index)
+        return _Value(element=index[0]) if is_state else _NO_VALUE
+    if opcode in _THROUGH:
+        return _value(instruction.operand(0), arguments, depth + 1)
+    if opcode == "add":
+        parts = [_value(instruction.operand(number), arguments, depth + 1) for number in (0, 1)]
+        if parts[0].element is None:
+            parts.reverse()
+        state, added = parts
+        if state.element is not None and added.constant is not None:
+            return _Value(element=state.element, plus=state.plus + added.constant)
+        return _NO_VALUE
+    if opcode in ("fusion", "call"):
+        inner, given = _reach(instruction, arguments)
+        return _NO_VALUE if inner is None or inner is instruction else _value(inner, given, depth + 1)
+    return _NO_VALUE
+
+
+def _start(loop: Instruction, element: int) -> int | None:
+    state = loop.operand(0)
+    initial = state.operand(element) if state is not None and state.opcode == "tuple" else None
+    return _value(initial, {}, 0).constant
+
+
+def _step(body: Computation, element: int) -> int | None:
+    root = body.root
+    if root is None or root.opcode != "tuple":
+        return None
+    value = _value(root.operand(element), {}, 0)
+    return value.plus if value.element == element else None
+
+
+def _integer(literal: str) -> int | None:
+    written = literal.strip().strip("{} ")
+    digits = written.removeprefix("-")
+    return int(written) if digits.isdecimal() and len(digits) < 19 else None

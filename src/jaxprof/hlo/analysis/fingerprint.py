@@ -1,8 +1,8 @@
 """A computation's fingerprint, which does not depend on names, ids or the order of the text; and what changed.
 
 Equal fingerprints mean: the same operations with the same shapes, layouts and attributes, connected in the same way.
-Left out is what differs between two compilations of the same program: names, metadata, channel ids, schedules, and a
-backend's settings (autotuning), but for library calls, where they say what is computed.
+What differs between two compilations of the same program is left out: names, metadata, channel ids, schedules, and a
+backend's settings (autotuning), except those of library calls, where they say what is computed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.record import CALLING_ATTRIBUTES
+from jaxprof.hlo.read.record import CALLING_ATTRIBUTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,6 +52,21 @@ class Fingerprints:
                 self._known[current] = self._make(computation)
         return self._known[name]
 
+    def of_instruction(self, instruction: Instruction) -> str:
+        """The fingerprint of one instruction and all that it calls: of its operands only the shapes count, not where
+        they come from."""
+        for name in instruction.called:
+            self.of(name)
+        shapes = [f"{operand.shape};".encode("utf-8", "replace") for operand in instruction.operand_instructions()]
+        return self._value(instruction, shapes).hex()
+
+    def values(self, computation: Computation) -> dict[str, bytes]:
+        """The fingerprint of each instruction with all that it depends on, by name."""
+        self.of(computation.name)
+        values: dict[str, bytes] = {}
+        self._hash(list(computation.instructions), values)
+        return values
+
     def _make(self, computation: Computation) -> str:
         values: dict[str, bytes] = {}
         stack: list[Instruction] = [] if computation.root is None else [computation.root]
@@ -60,7 +75,7 @@ class Fingerprints:
         root = computation.root
         result.update(values.get(root.name, b"") if root is not None else b"empty")
         effects = [i for i in computation.instructions if i.name not in values and i.opcode != "parameter"]
-        if effects:  # what nothing depends on: outfeeds, sends, dead code; as a set, for they have no order
+        if effects:  # what nothing depends on (outfeeds, sends, dead code), as a set, because it has no order
             self._hash(list(effects), values)
             for value in sorted(values[i.name] for i in effects):
                 result.update(value)
@@ -101,12 +116,20 @@ class Fingerprints:
             result.update(operand)
         for name in instruction.called:
             add(self._known.get(name, ""))
-        attributes = instruction.attributes
-        for key in sorted(attributes):
-            if key not in _LEFT_OUT or (key == "backend_config" and opcode == "custom-call"):
-                add(key)
-                add(" ".join(attributes[key].split()))
+        for key, text in settings_of(instruction).items():
+            add(key)
+            add(text)
         return result.digest()
+
+
+def settings_of(instruction: Instruction) -> dict[str, str]:
+    """The attributes that say what an instruction computes, as the text has them, in the order of their names."""
+    keeps_config = instruction.opcode == "custom-call"
+    return {
+        key: " ".join(text.split())
+        for key, text in sorted(instruction.attributes.items())
+        if key not in _LEFT_OUT or (key == "backend_config" and keeps_config)
+    }
 
 
 def fingerprint(module: Module, name: str) -> str:
@@ -115,8 +138,8 @@ def fingerprint(module: Module, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """How a computation of one module stands to one of another."""
+class ComputationDifference:
+    """How a computation of one module relates to a computation of another."""
 
     status: str
     """`same`, `changed`, `new` (only in the second) or `gone` (only in the first)."""
@@ -126,12 +149,12 @@ class Difference:
     """Its name in the second module; empty for one that is gone."""
 
 
-def diff(first: Module, second: Module) -> tuple[Difference, ...]:
-    """The computations of two modules held against each other.
+def diff(first: Module, second: Module) -> tuple[ComputationDifference, ...]:
+    """The computations of two modules compared with each other.
 
-    Equal fingerprints are the same, whatever the names. Of the others, those with equal names have changed, where
-    the numbers that XLA appends to names do not count; what is left is gone or new. In the order of the second
-    module, what is gone at the end.
+    Computations with equal fingerprints are the same, whatever the names. Of the others, those with equal names have
+    changed, where the numbers that XLA appends to names are ignored; the rest are gone or new. They are in the order of
+    the second module, those that are gone at the end.
     """
     prints_a, prints_b = Fingerprints(first), Fingerprints(second)
     waiting: dict[str, list[str]] = {}
@@ -150,12 +173,14 @@ def diff(first: Module, second: Module) -> tuple[Difference, ...]:
             if name not in partner and (match := _named(name, left, first, second, exact)):
                 left.remove(match)
                 partner[name] = ("changed", match)
-    found = [
-        Difference(partner[name][0], partner[name][1], name) if name in partner else Difference("new", "", name)
+    differences = [
+        ComputationDifference(partner[name][0], partner[name][1], name)
+        if name in partner
+        else ComputationDifference("new", "", name)
         for name in second.computations
     ]
     order = {name: number for number, name in enumerate(first.computations)}
-    return (*found, *(Difference("gone", name, "") for name in sorted(left, key=order.__getitem__)))
+    return (*differences, *(ComputationDifference("gone", name, "") for name in sorted(left, key=order.__getitem__)))
 
 
 def _named(name: str, left: list[str], first: Module, second: Module, exact: bool) -> str:

@@ -1,4 +1,4 @@
-"""Which kernel's result which other kernel reads: the arrays that go through memory between two kernels.
+"""Which kernel reads which other kernel's result: the arrays that go through memory between two kernels.
 
 Values are followed through what launches nothing (bitcasts, tuples and their elements, the second halves of
 asynchronous pairs) and, across a border that no fusion crosses, into and out of loops, branches and calls.
@@ -6,29 +6,40 @@ asynchronous pairs) and, across a border that no fusion crosses, into and out of
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
-from jaxprof.hlo.analysis.library import ANNOTATIONS
+from jaxprof.hlo.analysis.cost.library import ANNOTATIONS
+from jaxprof.hlo.analysis.kernels import analysis_of
 from jaxprof.hlo.analysis.opcodes import FINISHING
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.analysis.kernels import Kernel, KernelTable
-    from jaxprof.hlo.model import Instruction
+    from collections.abc import Iterable, Iterator
+
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Computation, Instruction, Module
 
 _THROUGH: Final = FINISHING | {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
 _DEEPEST: Final = 64
 
 
+ArrayKey: TypeAlias = Hashable
+"""An instruction, with the indices of a member where it gives a tuple."""
+_MOST_KEPT: Final = 100_000
+"""Number of kernels up to which the passages between them are kept."""
+
+
 @dataclass(frozen=True, slots=True)
-class Value:
+class ArrayValue:
     """An array that an instruction makes: itself, or one member of the tuple that it gives."""
 
     instruction: Instruction
     member: tuple[int, ...]
     """Indices into a tuple, outermost first; empty for an array."""
     crossed: bool = False
-    """On the way from its reader to it a border of control flow was passed."""
+    """Whether a border of control flow lies between it and its reader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,50 +48,99 @@ class Passage:
 
     producer: Kernel
     consumer: Kernel
-    value: Value
+    value: ArrayValue
     operand: str
     """The name of the consumer's operand through which it comes."""
+    number: int
+    """The first of the consumer's operands that has this name."""
     bytes_read: int
     """What one execution of the consumer reads of it."""
+
+
+def flow_of(module: Module) -> Flow:
+    """Which kernel of `module` reads which array of which other kernel."""
+    return module.once(Flow)
 
 
 class Flow:
     """The passages of one module."""
 
-    def __init__(self, table: KernelTable) -> None:
-        self._table = table
-        self._kernels = {
-            (launch.instruction.computation.name, launch.instruction.name): kernel
-            for launch, kernel in zip(table.launches, table.kernels, strict=True)
-        }
+    def __init__(self, module: Module) -> None:
+        table = self._table = analysis_of(module)
+        self._kernels: dict[Computation, list[Kernel | None]] = {}
+        """For each computation its kernels by the position of their instruction: a tenth of the memory of a
+        dictionary."""
+        for kernel in table.kernels:
+            holder = kernel.instruction.computation
+            if holder not in self._kernels:
+                self._kernels[holder] = [None] * len(holder.instructions)
+            self._kernels[holder][kernel.instruction.position] = kernel
         self._callers = {
             edge.callee: edge.caller for edges in reversed(table.execution.edges.values()) for edge in edges
         }
-        self.passages = tuple(self._passages())
-        self.readers: dict[tuple[str, str, tuple[int, ...]], set[tuple[str, str]]] = {}
-        """For each array (computation, kernel, member) the kernels that read it."""
-        for passage in self.passages:
-            key = array_key(passage.value)
-            self.readers.setdefault(key, set()).add((passage.consumer.computation, passage.consumer.name))
-        self.outputs: set[tuple[str, str, tuple[int, ...]]] = self._outputs()
+        self._kept: Iterable[Passage] | None = None
+        self._readers: dict[Computation, array[int]] | None = None
+        self._readers_of_members: dict[ArrayKey, int] = {}
+        self.outputs: set[ArrayKey] = self._outputs()
         """The arrays that the program returns."""
 
     def kernel(self, instruction: Instruction) -> Kernel | None:
         """The kernel that an instruction is, or None."""
-        return self._kernels.get((instruction.computation.name, instruction.name))
+        held = self._kernels.get(instruction.computation)
+        return held[instruction.position] if held is not None else None
 
-    def _passages(self) -> list[Passage]:
-        found: list[Passage] = []
-        for launch, consumer in zip(self._table.launches, self._table.kernels, strict=True):
-            for name, size in consumer.operand_bytes:
-                operand = launch.instruction.computation.get(name)
-                value = self.origin(operand, ()) if operand is not None else None
-                producer = self.kernel(value.instruction) if value is not None else None
-                if value is not None and producer is not None:
-                    found.append(Passage(producer, consumer, value, name, size))
-        return found
+    @property
+    def passages(self) -> Iterable[Passage]:
+        """Every array that one kernel writes and another reads, by its reader. For a large module only their numbers
+        are kept."""
+        if self._kept is None:
+            many = len(self._table.kernels) > _MOST_KEPT
+            self._kept = _Compact(self) if many else tuple(self._passages())
+        return self._kept
 
-    def origin(self, instruction: Instruction | None, member: tuple[int, ...]) -> Value | None:
+    def readers(self, value: ArrayValue) -> int:
+        """How many kernels read an array that a kernel makes."""
+        if self._readers is None:
+            self._readers = {holder: array("L", bytes(array("L").itemsize * len(held)))
+                             for holder, held in self._kernels.items()}  # fmt: skip
+            consumer: Kernel | None = None
+            read: set[ArrayKey] = set()
+            for passage in self.passages:
+                if passage.consumer is not consumer:
+                    consumer, read = passage.consumer, set()
+                key = array_key(passage.value)
+                if key in read:
+                    continue
+                read.add(key)
+                if passage.value.member:
+                    self._readers_of_members[key] = self._readers_of_members.get(key, 0) + 1
+                else:
+                    made = passage.value.instruction
+                    self._readers[made.computation][made.position] += 1
+        if value.member:
+            return self._readers_of_members.get(array_key(value), 0)
+        counts = self._readers.get(value.instruction.computation)
+        return counts[value.instruction.position] if counts is not None else 0
+
+    def _passages(self) -> Iterator[Passage]:
+        return (passage for kernel in self.kernels for passage in self.passages_to(kernel))
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Those of the module, in the order of execution."""
+        return self._table.kernels
+
+    def passages_to(self, consumer: Kernel) -> Iterator[Passage]:
+        """The arrays that a kernel reads."""
+        for name, size in consumer.operand_bytes:
+            operand = consumer.instruction.computation.get(name)
+            value = self.origin(operand, ()) if operand is not None else None
+            producer = self.kernel(value.instruction) if value is not None else None
+            if value is not None and producer is not None:
+                number = consumer.instruction.operands.index(name)
+                yield Passage(producer, consumer, value, name, number, size)
+
+    def origin(self, instruction: Instruction | None, member: tuple[int, ...]) -> ArrayValue | None:
         """The kernel's value, program input or constant that `instruction` stands for; None where it is lost."""
         crossed = False
         for _ in range(_DEEPEST):
@@ -97,7 +157,7 @@ class Flow:
             elif opcode == "parameter":
                 caller = self._callers.get(instruction.computation.name)
                 if caller is None:
-                    return Value(instruction, member, crossed)
+                    return ArrayValue(instruction, member, crossed)
                 crossed = True
                 instruction = _argument(caller, instruction)
             elif opcode in ("while", "call"):
@@ -105,10 +165,10 @@ class Flow:
                 called = instruction.called_computations()
                 instruction = called[0].root if called else None
             else:
-                return Value(instruction, member, crossed)
+                return ArrayValue(instruction, member, crossed)
         return None
 
-    def _outputs(self) -> set[tuple[str, str, tuple[int, ...]]]:
+    def _outputs(self) -> set[ArrayKey]:
         entry = self._table.module.entry
         root = entry.root if entry is not None else None
         if root is None:
@@ -118,8 +178,42 @@ class Flow:
         return {array_key(value) for value in values if value is not None}
 
 
+class _Compact:
+    """The passages of a large module as numbers: a tenth of the memory of values, and a third of the time of following
+    the arrays anew."""
+
+    def __init__(self, flow: Flow) -> None:
+        self._flow = flow
+        self._consumers, self._operands, self._numbers, self._producers = (array("i") for _ in range(4))
+        self._bytes = array("q")
+        self._values: dict[int, ArrayValue] = {}
+        """The passages that are not a plain result in the consumer's own computation."""
+        for at, consumer in enumerate(flow.kernels):
+            computation = consumer.instruction.computation
+            for passage in flow.passages_to(consumer):
+                value = passage.value
+                if value.member or value.crossed or value.instruction.computation is not computation:
+                    self._values[len(self._consumers)] = value
+                self._consumers.append(at)
+                self._operands.append(computation[passage.operand].position)
+                self._numbers.append(passage.number)
+                self._producers.append(value.instruction.position)
+                self._bytes.append(passage.bytes_read)
+
+    def __iter__(self) -> Iterator[Passage]:
+        kernels, flow = self._flow.kernels, self._flow
+        numbers = zip(self._consumers, self._operands, self._numbers, self._producers, self._bytes, strict=True)
+        for at, (consumed, operand, number, produced, size) in enumerate(numbers):
+            consumer = kernels[consumed]
+            instructions = consumer.instruction.computation.instructions
+            value = self._values.get(at) or ArrayValue(instructions[produced], ())
+            producer = flow.kernel(value.instruction)
+            if producer is not None:
+                yield Passage(producer, consumer, value, instructions[operand].name, number, size)
+
+
 def _only_marks(instruction: Instruction, opcode: str) -> bool:
-    """A custom call that runs nothing and gives its one operand on."""
+    """Whether it is a custom call that runs nothing and passes its one operand on."""
     return (
         opcode == "custom-call"
         and len(instruction.operands) == 1
@@ -127,13 +221,14 @@ def _only_marks(instruction: Instruction, opcode: str) -> bool:
     )
 
 
-def array_key(value: Value) -> tuple[str, str, tuple[int, ...]]:
+def array_key(value: ArrayValue) -> ArrayKey:
     """An array's identity within its module."""
-    return value.instruction.computation.name, value.instruction.name, value.member
+    return (value.instruction, value.member) if value.member else value.instruction
 
 
 def _argument(caller: Instruction, parameter: Instruction) -> Instruction | None:
-    """What the caller hands to a parameter: of a conditional the branch's own operand, of a loop its first state."""
+    """What the caller passes to a parameter: for a conditional the branch's own operand, for a loop its initial
+    state."""
     if caller.opcode == "conditional":
         names = caller.called
         try:

@@ -1,106 +1,41 @@
-"""The kernels of a module: one value for each instruction that launches work, in the order of execution."""
+"""The kernels of a module: one value for each instruction that launches work, in the order of execution.
+
+A program of a hundred layers has the same kernels a hundred times, so kernels that differ only in names are counted
+once. What they must share is what the figures depend on: opcode, shapes, and for a fusion the text of its computation
+with names replaced by numbers and without its origins. A kernel that this does not clearly cover is counted by itself.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from itertools import islice
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.cost import Cost, CostModel
+from jaxprof.hlo.analysis.cost.flops import Cost, CostModel
+from jaxprof.hlo.analysis.cost.traffic import TrafficModel
 from jaxprof.hlo.analysis.execution import Execution
-from jaxprof.hlo.analysis.kinds import Kind, fused, kind_of
-from jaxprof.hlo.analysis.opcodes import base_opcode
-from jaxprof.hlo.analysis.origin import OpPath, Origin, Place, op_path, origins
+from jaxprof.hlo.analysis.gaps import Gaps
+from jaxprof.hlo.analysis.kernel import MATRIX_KINDS, Kernel, KernelTraits
+from jaxprof.hlo.analysis.kinds import KernelKind, fused, kind_of
+from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL, base_opcode
 from jaxprof.hlo.analysis.platform import platform_of
-from jaxprof.hlo.analysis.traffic import TrafficModel
+from jaxprof.hlo.collecting import not_collecting
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.analysis.execution import Launch
-    from jaxprof.hlo.model import Instruction, Module, Shape
+    from collections.abc import Hashable, Iterator, Sequence
 
-MATRIX_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
-"""Kinds whose FLOPs run on matrix units where the device has them."""
+    from jaxprof.hlo.model import Instruction, Module
 
-
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """An instruction that launches work. Figures are of one execution; `count` says how many there are."""
-
-    name: str
-    """The instruction's name, which is also the `hlo_op` of a trace."""
-    computation: str
-    """Where it stands: the entry, a loop's body, a branch."""
-    kind: str
-    """In words: `loop fusion`, `GEMM`, `all-reduce`."""
-    opcode: str
-    """XLA's word; of an asynchronous pair that of the operation itself (`all-reduce`, not `all-reduce-start`)."""
-    instructions: int
-    """Instructions inside, those of nested fusions too, parameters not counted; 1 for what is no fusion."""
-    flops: float | None
-    """None where the text does not tell (an opaque library call)."""
-    transcendentals: float | None
-    bytes_read: int
-    bytes_written: int
-    count: int | None
-    """Executions in one run of the module; None where a loop's trip count is not known."""
-    conditional: bool
-    """In a branch that may not be taken: `count` is then an upper bound."""
-    asynchronous: bool
-    """It overlaps with what stands between its start and its done."""
-    estimated: bool
-    """`flops` is an estimate that depends on a library's algorithm."""
-    target: str
-    """The library's target or the code generator; empty for XLA's own emitters."""
-    dtype: str
-    """What it computes with: for a GEMM the dtype of its operands, else of its result."""
-    precision: str
-    """Of a GEMM or convolution as JAX asked for it: `default`, `high`, `highest`, or an algorithm's name."""
-    shape: Shape
-    """Of its result, with layout."""
-    origins: tuple[Origin, ...]
-    """Where it came from, its own place first; several where several lines were fused."""
-    operand_bytes: tuple[tuple[str, int], ...]
-    """Bytes that are read of each operand, by the operand's name."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes read and written by one execution."""
-        return self.bytes_read + self.bytes_written
-
-    @property
-    def intensity(self) -> float | None:
-        """Operational intensity: FLOPs for each byte moved; None where either is unknown or nothing is moved."""
-        return None if self.flops is None or not self.bytes else self.flops / self.bytes
-
-    @property
-    def total_flops(self) -> float | None:
-        """Of all executions; None where FLOPs or count are unknown."""
-        return None if self.flops is None or self.count is None else self.flops * self.count
-
-    @property
-    def total_bytes(self) -> float | None:
-        return None if self.count is None else float(self.bytes * self.count)
-
-    @property
-    def op_name(self) -> str:
-        return self.origins[0].op_name if self.origins else ""
-
-    @property
-    def path(self) -> OpPath:
-        """`op_name` taken apart: functions, scopes, primitive, forward or backward."""
-        return op_path(self.op_name)
-
-    @property
-    def source(self) -> Place | None:
-        """The first source line that is known."""
-        return next((origin.source for origin in self.origins if origin.source), None)
-
-    @property
-    def uses_matrix_units(self) -> bool:
-        return self.kind in MATRIX_KINDS
+_PAGE: Final = 256
+_LARGE: Final = 16 << 20
+"""Characters of a text from which what was parsed for one kernel is freed at once."""
+_MOST_ALIKE: Final = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class ModuleTotals:
     """The cost of one run of a module: loops multiplied, of a conditional the branch that costs most."""
 
     cost: Cost
@@ -114,29 +49,103 @@ class Totals:
         return self.bytes_read + self.bytes_written
 
 
-class KernelTable:
+def kernels(module: Module) -> tuple[Kernel, ...]:
+    """The kernels of `module` in the order of execution. Made once for each module; empty for one without entry."""
+    return analysis_of(module).kernels
+
+
+def stream(module: Module) -> Iterator[Kernel]:
+    """The kernels in the order of execution, each as soon as it is read."""
+    return analysis_of(module).stream()
+
+
+def totals(module: Module) -> ModuleTotals:
+    """What one run of `module` costs: loops multiplied, and of a conditional the most expensive branch."""
+    return analysis_of(module).totals()
+
+
+def analysis_of(module: Module) -> KernelAnalysis:
+    """What has been derived about the kernels of a module. It lives as long as the module."""
+    return module.once(KernelAnalysis)
+
+
+class KernelAnalysis:
     """Builds the kernels of one module, and keeps what the other parts of the analysis ask for again."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
         self.execution = Execution(module)
         self.costs = CostModel()
-        self.traffic = TrafficModel(tiled=platform_of(module) == "tpu")
-        self.launches = tuple(self.execution.launches())
-        self.kernels = tuple(self._kernel(launch) for launch in self.launches)
+        self._gaps = module.once(Gaps)
+        self.traffic = TrafficModel(self._gaps.missing, tiled=platform_of(module) == "tpu")
+        self._made: list[Kernel] = []
+        self._making = self._make()
+        self._lock = Lock()
+        self._all: tuple[Kernel, ...] | None = None
+        self._alike: dict[Hashable, KernelTraits] = {}
 
-    def _kernel(self, launch: Launch) -> Kernel:
-        instruction = launch.instruction
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """All of them, in the order of execution."""
+        with self._lock:  # a second thread must not take an unfinished list for the whole one
+            if self._all is None:
+                with not_collecting():
+                    self._made.extend(self._making)
+                self._gaps.is_complete = True
+                self._all = tuple(self._made)
+                self._made = []
+            return self._all
+
+    def first(self, count: int) -> Sequence[Kernel]:
+        """The first `count` kernels, or as many as there are; the others are read on request."""
+        with self._lock:
+            if self._all is not None:
+                return self._all[:count]
+            self._made.extend(islice(self._making, max(0, count - len(self._made))))
+            return self._made[:count]
+
+    def stream(self) -> Iterator[Kernel]:
+        """All of them, each as soon as it was read."""
+        at = 0
+        while page := self.first(at + _PAGE)[at:]:
+            yield from page
+            at += len(page)
+
+    @property
+    def pairs(self) -> Iterator[tuple[Kernel, Instruction]]:
+        """The kernels with their instructions."""
+        return ((kernel, kernel.instruction) for kernel in self.kernels)
+
+    def _make(self) -> Iterator[Kernel]:
+        large = len(self.module.text) > _LARGE
+        called = (edge.callee for edges in self.execution.edges.values() for edge in edges)
+        self._gaps.missing.update(name for name in called if self.module.get(name) is None)
+        for launch in self.execution.launches():
+            instruction = launch.instruction
+            key = alike(instruction)
+            traits = self._alike.get(key) if key is not None else None
+            if traits is None:
+                before = len(self._gaps.missing)
+                traits = self._traits(instruction)
+                if key is not None and len(self._gaps.missing) == before and len(self._alike) < _MOST_ALIKE:
+                    self._alike[key] = traits
+                if large and instruction.opcode == "fusion":
+                    for fused_computation in instruction.called_computations():
+                        fused_computation.forget()
+            if traits.unsized:
+                self._gaps.unsized.append(instruction.name)
+            yield Kernel(instruction, traits, launch.count, launch.conditional)
+
+    def _traits(self, instruction: Instruction) -> KernelTraits:
         opcode = instruction.opcode
         held = fused(instruction) if opcode == "fusion" else []
         kind = kind_of(instruction, held)
         cost = self.costs.instruction(instruction)
         traffic = self.traffic.kernel(instruction)
+        self._gaps.missing.update(name for name in instruction.called if self.module.get(name) is None)
         heavy = _heaviest(instruction, held)
         wrapped = instruction.wrapped_opcode if opcode == "async-start" else ""
-        return Kernel(
-            name=instruction.name,
-            computation=instruction.computation.name,
+        return KernelTraits(
             kind=kind.words,
             opcode=wrapped or base_opcode(opcode),
             instructions=len(held) if opcode == "fusion" else 1,
@@ -144,31 +153,29 @@ class KernelTable:
             transcendentals=None if cost.opaque else cost.transcendentals,
             bytes_read=traffic.read,
             bytes_written=traffic.written,
-            count=launch.count,
-            conditional=launch.conditional,
-            asynchronous=opcode.endswith("-start") or opcode in ("send", "recv"),
             estimated=cost.estimated,
             target=kind.target,
             dtype=_dtype(instruction, heavy, kind),
             precision=_precision(heavy) if kind.words in MATRIX_KINDS else "",
-            shape=instruction.shape,
-            origins=origins(instruction, held),
-            operand_bytes=traffic.operands,
+            sizes=tuple(size for _, size in traffic.operands),
+            results=len(instruction.shape.tuple_shapes) or 1,
+            unsized=bool(instruction.shape.dtype) and not instruction.shape.known,
         )
 
-    def totals(self) -> Totals:
+    def totals(self) -> ModuleTotals:
         """What one run of the module costs."""
         execution = self.execution
-        known: dict[str, Totals] = {}
-        by_place = {(kernel.computation, kernel.name): kernel for kernel in self.kernels}
+        by_computation: dict[str, ModuleTotals] = {}
+        launching: dict[str, list[Kernel]] = {}
+        for kernel in self.kernels:
+            launching.setdefault(kernel.computation, []).append(kernel)
         for name in execution.post_order():
             total = _NO_TOTAL
-            for instruction in execution.launching[name]:
-                kernel = by_place[name, instruction.name]
-                total = _add(total, _of_kernel(kernel, self.costs.instruction(instruction)), 1)
-            alternatives: dict[str, Totals] = {}
+            for kernel in launching.get(name, ()):
+                total = _add(total, _of_kernel(kernel), 1)
+            alternatives: dict[str, ModuleTotals] = {}
             for edge in execution.edges[name]:
-                part = known.get(edge.callee, _NO_TOTAL)
+                part = by_computation.get(edge.callee, _NO_TOTAL)
                 if edge.branch:
                     best = alternatives.get(edge.caller.name)
                     alternatives[edge.caller.name] = part if best is None else max(best, part, key=_weight)
@@ -176,25 +183,27 @@ class KernelTable:
                     total = _add(total, part, edge.times)
             for part in alternatives.values():
                 total = _add(total, part, 1)
-            known[name] = total
+            by_computation[name] = total
         entry = self.module.entry
-        return known.get(entry.name, _NO_TOTAL) if entry is not None else _NO_TOTAL
+        return by_computation.get(entry.name, _NO_TOTAL) if entry is not None else _NO_TOTAL
 
 
-_NO_TOTAL: Final = Totals(Cost(), 0, 0, True)
+_NO_TOTAL: Final = ModuleTotals(Cost(), 0, 0, True)
 
 
-def _weight(total: Totals) -> tuple[float, int]:
+def _weight(total: ModuleTotals) -> tuple[float, int]:
     return total.cost.flops + total.cost.transcendentals, total.bytes
 
 
-def _of_kernel(kernel: Kernel, cost: Cost) -> Totals:
-    return Totals(cost, kernel.bytes_read, kernel.bytes_written, not cost.opaque)
+def _of_kernel(kernel: Kernel) -> ModuleTotals:
+    opaque = kernel.flops is None
+    cost = Cost(kernel.flops or 0.0, kernel.transcendentals or 0.0, kernel.estimated, int(opaque))
+    return ModuleTotals(cost, kernel.bytes_read, kernel.bytes_written, not opaque)
 
 
-def _add(total: Totals, part: Totals, times: int | None) -> Totals:
+def _add(total: ModuleTotals, part: ModuleTotals, times: int | None) -> ModuleTotals:
     count = 1 if times is None else times
-    return Totals(
+    return ModuleTotals(
         total.cost + part.cost.times(count),
         total.bytes_read + part.bytes_read * count,
         total.bytes_written + part.bytes_written * count,
@@ -210,7 +219,7 @@ def _heaviest(instruction: Instruction, held: list[Instruction]) -> Instruction:
     return next((inner for inner in held if inner.opcode in _HEAVY), instruction)
 
 
-def _dtype(instruction: Instruction, heavy: Instruction, kind: Kind) -> str:
+def _dtype(instruction: Instruction, heavy: Instruction, kind: KernelKind) -> str:
     if kind.words in MATRIX_KINDS:
         operand = heavy.operand(0)
         if operand is not None:
@@ -228,3 +237,49 @@ def _precision(heavy: Instruction) -> str:
     asked = attributes.get("operand_precision", "").strip("{}").split(",")
     order = ("highest", "high")
     return next((level for level in order if level in asked), "default")
+
+
+_ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL
+_ORIGIN_TEXT = re.compile(r', metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*+")*+\}')
+_LOCAL_NAME = re.compile(r"(?<![=\w])%([^\s,(){}=]+)")
+_LONGEST_COMPARED: Final = 4096
+"""Characters up to which fused computations are compared: longer ones are few."""
+
+
+def alike(instruction: Instruction) -> Hashable | None:
+    """What two kernels must share to have the same figures; None where the text alone does not show it."""
+    opcode = instruction.opcode
+    if opcode in _ELEMENTWISE:
+        held = ""
+    elif opcode == "fusion":
+        held = _fused_text(instruction)
+        if not held:
+            return None
+    else:
+        return None
+    names = instruction.operands
+    get = instruction.computation.get
+    operands = [get(name) for name in names]
+    if None in operands:
+        return None
+    shapes = tuple([operand.shape.text for operand in operands if operand is not None])
+    twice = tuple(map(names.index, names)) if len(set(names)) < len(names) else ()
+    return opcode, held, instruction.shape.text, shapes, twice
+
+
+def _fused_text(fusion: Instruction) -> str:
+    """The text of the fused computation, and the fusion's settings, in a form that does not depend on names."""
+    called = fusion.called_computations()
+    if len(called) != 1 or called[0].is_synthetic:
+        return ""
+    _, start, end = called[0].span
+    if end - start > _LONGEST_COMPARED:
+        return ""
+    text = called[0].source.text[start:end]
+    # Its origin tells a convolution from a product, and its surroundings identify attention.
+    if "convolution(" in text or "%" not in text:
+        return ""
+    numbers: dict[str, str] = {}
+    attributes = fusion.attributes
+    written = _LOCAL_NAME.sub(lambda name: numbers.setdefault(name[1], f"%{len(numbers)}"), _ORIGIN_TEXT.sub("", text))
+    return f"{attributes.get('kind', '')} {attributes.get('backend_config', '')} {written}"

@@ -1,7 +1,8 @@
 """What a kernel is, in words: the kind that a table of kernels is grouped by.
 
-A fusion is named after the heaviest thing in it (a dot makes it a GEMM, whoever computes it); otherwise after the way
-in which XLA emits it. `target` names the library or the code generator where it is not XLA's own loop emitter.
+A fusion is named after the heaviest operation in it (a dot makes it a GEMM, whichever library computes it); otherwise
+after the way in which XLA emits it. `target` names the library or the code generator where it is not XLA's own loop
+emitter.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis import library
+from jaxprof.hlo.analysis.attention import attention_before
+from jaxprof.hlo.analysis.cost import library
+from jaxprof.hlo.analysis.cost.linear import is_matmul, is_product
+from jaxprof.hlo.analysis.dataflow import Value
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, COLLECTIVES, FREE, TRANSCENDENTAL, base_opcode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from jaxprof.hlo.model import Computation, Instruction
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class KernelKind:
     """A kernel's kind, and the library or generator that makes it."""
 
     words: str
@@ -42,16 +46,15 @@ _OF_FUSION: Final = {
     "kOutput": "output fusion",
     "kCustom": "custom fusion",
 }
-_EXPONENTIALS: Final = frozenset({"exponential", "exponential-minus-one"})
 _HEAVY: Final = ("scatter", "sort", "fft", "select-and-scatter")
 _COPYING: Final = frozenset({"dynamic_memcpy", "address_computation"})
 _HOST: Final = 5
 """The memory space of the host in a layout: `S(5)`."""
 
 
-def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None) -> Kind:
-    """The kind of a kernel; of an asynchronous start that of what it wraps. `held` is what `fused` gives of a fusion,
-    where that is known already."""
+def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None) -> KernelKind:
+    """The kind of a kernel; for an asynchronous start the kind of what it wraps. `held` is the result of `fused` for a
+    fusion, where it is known already."""
     opcode = instruction.opcode
     if opcode == "async-start":
         return _of_wrapped(instruction)
@@ -59,17 +62,17 @@ def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None)
         return _of_fusion(instruction, fused(instruction) if held is None else held)
     if opcode == "custom-call":
         target = instruction.string("custom_call_target")
-        return Kind(library.kind_of(target), target)
+        return KernelKind(library.kind_of(target), target)
     if opcode == "convolution":
-        return Kind("GEMM" if is_matmul(instruction) else "convolution")
+        return KernelKind("GEMM" if is_matmul(instruction) else "convolution")
     if opcode in ("copy", "copy-start"):
-        return Kind("transfer" if _crosses_to_host(instruction) else "copy")
+        return KernelKind("transfer" if _crosses_to_host(instruction) else "copy")
     base = base_opcode(opcode)
     if base in COLLECTIVES:
-        return Kind(base)
+        return KernelKind(base)
     if opcode in ARITHMETIC or opcode in TRANSCENDENTAL:
-        return Kind("elementwise")
-    return Kind(_OF_OPCODE.get(opcode, opcode))
+        return KernelKind("elementwise")
+    return KernelKind(_OF_OPCODE.get(opcode, opcode))
 
 
 def is_collective(kind: str) -> bool:
@@ -77,19 +80,12 @@ def is_collective(kind: str) -> bool:
     return kind in COLLECTIVES
 
 
-def is_matmul(convolution: Instruction) -> bool:
-    """How XLA for TPUs writes a dot: a convolution without a window, or whose window stands for the batch."""
-    if "size=" not in convolution.attributes.get("window", ""):
-        return True
-    return convolution.metadata.op_name.partition(";")[0].endswith("/dot_general")
-
-
-def _of_wrapped(start: Instruction) -> Kind:
+def _of_wrapped(start: Instruction) -> KernelKind:
     for computation in start.called_computations():
         for instruction in computation.instructions:
             if instruction.opcode not in FREE and instruction.opcode != "async-start":
                 return kind_of(instruction)
-    return Kind(_OF_OPCODE.get(start.wrapped_opcode, start.wrapped_opcode or "async"))
+    return KernelKind(_OF_OPCODE.get(start.wrapped_opcode, start.wrapped_opcode or "async"))
 
 
 def generator_of(fusion: Instruction) -> str:
@@ -124,43 +120,58 @@ def fused(fusion: Instruction) -> list[Instruction]:
     return list(inside(called[0])) if called else []
 
 
-def _of_fusion(fusion: Instruction, held: Sequence[Instruction]) -> Kind:
+def _of_fusion(fusion: Instruction, held: Sequence[Instruction]) -> KernelKind:
     target = generator_of(fusion)
     working = [instruction for instruction in held if instruction.opcode not in FREE]
     opcodes = {instruction.opcode for instruction in working}
-    if words := _multiplying(working, opcodes):
-        return Kind(words, target)
+    if words := _multiplying(fusion, working, opcodes):
+        return KernelKind(words, target)
     for opcode in _HEAVY:
         if opcode in opcodes:
-            return Kind(_OF_OPCODE[opcode], target)
+            return KernelKind(_OF_OPCODE[opcode], target)
     for instruction in working:
         if instruction.opcode == "custom-call":
             name = instruction.string("custom_call_target")
-            return Kind(library.kind_of(name), target or name)
+            return KernelKind(library.kind_of(name), target or name)
         if base_opcode(instruction.opcode) in COLLECTIVES:
-            return Kind(base_opcode(instruction.opcode), target)
+            return KernelKind(base_opcode(instruction.opcode), target)
     if len(working) == 1 and working[0].opcode in ("copy", "transpose", "reduce-window"):
-        return Kind(_OF_OPCODE[working[0].opcode], target)
+        return KernelKind(_OF_OPCODE[working[0].opcode], target)
     if target.startswith("__triton"):
-        return Kind("Triton fusion", target)
+        return KernelKind("Triton fusion", target)
     kind = fusion.string("kind")
     if "reduce" in opcodes and kind != "kLoop":
-        return Kind("reduction fusion", target)
+        return KernelKind("reduction fusion", target)
     if kind == "kInput" and opcodes & {"transpose", "copy"}:
-        return Kind("transpose fusion", target)
+        return KernelKind("transpose fusion", target)
     if target in _COPYING or (target and opcodes <= {"dynamic-slice", "dynamic-update-slice", "slice", "copy"}):
-        return Kind("copy", target)
-    return Kind(_OF_FUSION.get(kind, "fusion"), target)
+        return KernelKind("copy", target)
+    return KernelKind(_OF_FUSION.get(kind, "fusion"), target)
 
 
-def _multiplying(working: list[Instruction], opcodes: set[str]) -> str:
+def _is_attention(fusion: Instruction) -> bool:
+    """Whether two of its products have a softmax between them."""
+    for value in values_in((fusion,)):
+        attention = attention_before(value) if is_product(value.instruction) else None
+        if attention is not None and attention.scores.fusions[:1] == (fusion,):
+            return True
+    return False
+
+
+def values_in(fusions: tuple[Instruction, ...]) -> Iterator[Value]:
+    """The operations in the innermost of nested fusions, and in those inside it."""
+    for computation in fusions[-1].called_computations()[:1]:
+        for instruction in computation.instructions:
+            if instruction.opcode == "fusion" and len(fusions) < 8:
+                yield from values_in((*fusions, instruction))
+            else:
+                yield Value(instruction, (), fusions)
+
+
+def _multiplying(fusion: Instruction, working: list[Instruction], opcodes: set[str]) -> str:
     """GEMM, convolution or attention, where the fusion holds a dot or a convolution; else empty."""
-    dots = sum(
-        instruction.opcode in ("dot", "ragged-dot", "scaled-dot")
-        or (instruction.opcode == "convolution" and is_matmul(instruction))
-        for instruction in working
-    )
-    if dots >= 2 and "reduce" in opcodes and opcodes & _EXPONENTIALS:
+    dots = sum(is_product(instruction) for instruction in working)
+    if dots >= 2 and {"reduce", "exponential"} <= opcodes and _is_attention(fusion):
         return "attention"
     if dots:
         return "GEMM"
@@ -172,3 +183,30 @@ def _crosses_to_host(copy: Instruction) -> bool:
     shapes = [*copy.shape.leaves(), *(operand.shape.leaves() if operand is not None else ())]
     spaces = {shape.layout.memory_space for shape in shapes if shape.layout and shape.rank}
     return _HOST in spaces and len(spaces) > 1
+
+
+def reorders(instruction: Instruction) -> bool:
+    """Whether a copy or transpose in it changes the order in memory; a plain copy (of a buffer that is needed) does
+    not."""
+    for inner in fused(instruction) if instruction.opcode == "fusion" else [instruction]:
+        if inner.opcode == "transpose" and inner.integers("dimensions") != tuple(range(inner.shape.rank)):
+            operand = inner.operand(0)
+            if operand is None or not _is_view(inner, operand):
+                return True
+        if inner.opcode == "copy":
+            operand = inner.operand(0)
+            before = operand.shape.layout if operand is not None else None
+            after = inner.shape.layout
+            if before and after and before.minor_to_major != after.minor_to_major:
+                return True
+    return False
+
+
+def _is_view(transpose: Instruction, operand: Instruction) -> bool:
+    """Whether the transpose only renames dimensions: every element stays in place, because the layout is transposed as
+    well."""
+    before, after = operand.shape.layout, transpose.shape.layout
+    order = transpose.integers("dimensions")
+    if not before or not after or len(order) != len(after.minor_to_major):
+        return False
+    return tuple(order[number] for number in after.minor_to_major) == before.minor_to_major

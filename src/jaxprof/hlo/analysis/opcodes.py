@@ -1,4 +1,4 @@
-"""HLO's opcodes sorted into the classes that the analysis asks about. Data only.
+"""HLO's opcodes sorted into the classes that the analysis uses. Data only.
 
 The words are XLA's (`xla/hlo/ir/hlo_opcode.h`). An opcode in none of these tables is one that this version does not
 know: its cost is unknown, never 0.
@@ -15,10 +15,10 @@ FREE: Final = frozenset(
         "create-token",
     }
 )  # fmt: skip
-"""Launch nothing: names for values that are there already, or bookkeeping between them."""
+"""Launch nothing: names for existing values, or bookkeeping between them."""
 
 CONTROL: Final = frozenset({"while", "call", "conditional"})
-"""Launch what the computations launch that they call."""
+"""Launch what the computations that they call launch."""
 
 FINISHING: Final = frozenset(
     {
@@ -65,7 +65,7 @@ COLLECTIVES: Final = frozenset(
 """Talk to other devices, in the synchronous form; `base_opcode` takes the asynchronous one to it."""
 
 SAME_PLACE: Final = frozenset({"bitcast", "reshape", "copy", "transpose", "convert", "reverse", "bitcast-convert"})
-"""One operand, as many elements as the result: what is needed of the result is needed of the operand."""
+"""One operand with as many elements as the result: the fraction needed of the result is needed of the operand."""
 
 
 def base_opcode(opcode: str) -> str:

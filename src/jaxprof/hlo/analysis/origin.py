@@ -2,8 +2,8 @@
 
 JAX writes into `op_name` the stack of names under which an operation was traced: `jit(f)/transpose(jvp(attn))/dot`.
 Transformations wrap names (`jvp`, `transpose`, `vmap`), functions under `jit` are names of their own, and what
-`jax.named_scope` set stands between the slashes. Structure words of JAX's control flow (`while/body`) are told apart
-from scopes by position only; a scope that is called `body` right after `while` is taken for the loop's.
+`jax.named_scope` set stands between the slashes. Only the position separates the structure words of JAX's control flow
+(`while/body`) from scopes; a scope called `body` right after `while` counts as the loop's.
 """
 
 from __future__ import annotations
@@ -14,10 +14,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
+from jaxprof.hlo.frames import is_own, own_frame
 
-    from jaxprof.hlo.model import Frame, Instruction
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from jaxprof.hlo.frames import Frame
+    from jaxprof.hlo.read.record import Metadata
 
 _WRAPPED = re.compile(r"([A-Za-z_]\w*)\((.*)\)$")
 _CALLS: Final = frozenset({"jit", "pjit", "pmap", "xmap", "shard_map", "core_call", "xla_call"})
@@ -43,15 +46,15 @@ class OpPath:
     primitive: str
     """The operation, `dot_general`; empty where the path has one part only."""
     direction: str
-    """`backward` for what transposition made, `forward` for what differentiation recorded, else empty."""
+    """`backward` for what transposition produced, `forward` for what differentiation recorded, else empty."""
     transformations: tuple[str, ...]
     """Those that occur anywhere in it, outermost first: `("transpose", "jvp", "vmap")`."""
     recomputed: bool
-    """It is the second computation of a value that `jax.checkpoint` did not keep."""
+    """Whether it recomputes a value that `jax.checkpoint` did not keep."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HloSourceLocation:
     """A line of a source file, from 1."""
 
     file: str
@@ -63,11 +66,22 @@ class Origin:
     """One place that a kernel's instructions came from."""
 
     op_name: str
-    source: Place | None
+    source: HloSourceLocation | None
+    """The innermost line of the user's code; for a stack wholly in installed packages, the innermost of all."""
     stack: tuple[Frame, ...]
     """Innermost first; empty where the module does not say."""
     instructions: int
     """How many of the kernel's instructions came from here."""
+
+    @property
+    def frame(self) -> Frame | None:
+        """The frame of `source`."""
+        return own_frame(self.stack)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether its line is the user's own rather than an installed package's."""
+        return self.source is not None and is_own(self.source.file)
 
     @property
     def path(self) -> OpPath:
@@ -76,7 +90,7 @@ class Origin:
 
 def _parts(op_name: str) -> list[str]:
     """The path cut at the slashes that are outside parentheses."""
-    found: list[str] = []
+    parts: list[str] = []
     depth = start = 0
     for at, character in enumerate(op_name):
         if character == "(":
@@ -84,15 +98,15 @@ def _parts(op_name: str) -> list[str]:
         elif character == ")":
             depth = max(0, depth - 1)
         elif character == "/" and depth == 0:
-            found.append(op_name[start:at])
+            parts.append(op_name[start:at])
             start = at + 1
-    found.append(op_name[start:])
-    return [part for part in found if part]
+    parts.append(op_name[start:])
+    return [part for part in parts if part]
 
 
 @lru_cache(maxsize=4096)
 def op_path(op_name: str) -> OpPath:
-    """Takes an `op_name` apart. Never raises: what it cannot tell becomes a scope."""
+    """Splits an `op_name` into its parts. Never raises: what it does not recognise becomes a scope."""
     functions: list[str] = []
     scopes: list[str] = []
     transformations: list[str] = []
@@ -125,41 +139,56 @@ def op_path(op_name: str) -> OpPath:
     return OpPath(tuple(functions), tuple(scopes), primitive, direction, tuple(transformations), recomputed)
 
 
-def origins(kernel: Instruction, inside: Iterable[Instruction]) -> tuple[Origin, ...]:
-    """The places that a kernel came from: first its own, then those of what it holds, the most frequent first."""
+def place_of(stack: tuple[Frame, ...]) -> HloSourceLocation | None:
+    """Where a stack is said to be from: the line of `own_frame`."""
+    frame = own_frame(stack)
+    return HloSourceLocation(frame.file, frame.line) if frame is not None else None
+
+
+def origins(
+    own: Metadata, inside: Iterable[Metadata], stack_of: Callable[[Metadata], tuple[Frame, ...]]
+) -> tuple[Origin, ...]:
+    """The places that a kernel came from: first its `own`, then those of what it holds, the most frequent first.
+
+    Nothing but what is given here tells: kernels with the same metadata have the same origins.
+    """
     counts: dict[tuple[str, int], int] = {}
-    samples: dict[tuple[str, int], Instruction] = {}
-    for instruction in inside:
-        metadata = instruction.metadata
+    samples: dict[tuple[str, int], Metadata] = {}
+    for metadata in inside:
         if not metadata.text:
             continue
         key = (_first_name(metadata.op_name), metadata.stack_frame_id or metadata.source_line)
         counts[key] = counts.get(key, 0) + 1
-        samples.setdefault(key, instruction)
-    own = kernel.metadata
+        samples.setdefault(key, metadata)
     own_key = (_first_name(own.op_name), own.stack_frame_id or own.source_line)
     if own.text and (own.op_name or own_key[1]):
-        samples.setdefault(own_key, kernel)
+        samples.setdefault(own_key, own)
         counts.setdefault(own_key, 1)
-    merged: dict[tuple[str, Place | None], Origin] = {}
+    merged: dict[tuple[str, HloSourceLocation | None], Origin] = {}
     for key in sorted(samples, key=lambda key: (key != own_key, not key[1], -counts[key])):
         name, number = key
         if not name and not number:
             continue
-        stack = samples[key].stack
-        place = Place(stack[0].file, stack[0].line) if stack and stack[0].file else None
+        stack = stack_of(samples[key])
+        place = place_of(stack)
         same = merged.get((name, place))
         total = counts[key] + (same.instructions if same else 0)
         merged[name, place] = Origin(name, place, same.stack if same else stack, total)
     return tuple(merged.values())
 
 
+def sources_of(places: Iterable[HloSourceLocation | None]) -> tuple[HloSourceLocation, ...]:
+    """The lines of a kernel's origins, each once: the user's own first, otherwise in the order of the origins."""
+    stated = [place for place in places if place is not None]
+    return tuple(dict.fromkeys(sorted(stated, key=lambda place: not is_own(place.file))))
+
+
 def _first_name(op_name: str) -> str:
-    """XLA joins the names of operations that it made one with `;`: the first is the one that the frame belongs to."""
+    """XLA joins the names of operations that it merged with `;`: the frame belongs to the first."""
     return op_name.partition(";")[0]
 
 
-def source_lines(place: Place, around: int = 0) -> tuple[tuple[int, str], ...]:
+def source_lines(place: HloSourceLocation, around: int = 0) -> tuple[tuple[int, str], ...]:
     """The line itself with `around` lines on each side, numbered; empty where the file cannot be read here."""
     first = max(1, place.line - around)
     try:

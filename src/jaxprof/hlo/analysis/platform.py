@@ -1,4 +1,4 @@
-"""For which platform a module was compiled, and whether it was, told from its text alone.
+"""The platform that a module was compiled for, and whether it was compiled, derived from its text alone.
 
 No field of HLO text says it. Backends leave marks: tiled layouts and `S(5)` with VMEM settings on TPUs, library
 targets and code generators on GPUs, thread partitions and YNNPACK or oneDNN fusions on CPUs.
@@ -35,6 +35,6 @@ def platform_of(module: Module) -> str:
 
 
 def is_optimised(module: Module) -> bool:
-    """XLA's passes have run: the module is scheduled, or holds fusions. What is not fused before says nothing."""
+    """Whether XLA's passes have run: the module is scheduled, or holds fusions."""
     start, end = module.span
     return module.is_scheduled or module.source.text.find(" fusion(", start, end) >= 0

@@ -1,8 +1,8 @@
 """What is inside a kernel, as an indented tree from its result to its parameters.
 
 A value that is used in several places is shown where it is met first, and referred to afterwards. Constants, and
-what only spreads a constant over an array, take no line of their own: they stand in the line that uses them. A
-parameter says which value of the calling computation it is.
+broadcasts of a constant, take no line of their own: they appear in the line that uses them. A parameter says which
+value of the calling computation it is.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.hlo.analysis.origin import Place
+from jaxprof.hlo.analysis.origin import HloSourceLocation, place_of
 
 if TYPE_CHECKING:
-    from jaxprof.hlo.model import Computation, Instruction, Shape
+    from jaxprof.hlo.model import Computation, Instruction
+    from jaxprof.hlo.shape import Shape
 
 _MOST_ROWS: Final = 20_000
 _LONGEST_LITERAL: Final = 32
@@ -21,7 +22,7 @@ _ANY_ORDER: Final = frozenset({"add", "multiply", "maximum", "minimum", "and", "
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TreeRow:
     """One line of the tree."""
 
     depth: int
@@ -34,15 +35,15 @@ class Row:
     operand: str
     """For a parameter the name of the value that the caller gives; else empty."""
     seen: bool
-    """It was shown before, with what is below it: this line only refers to it."""
+    """Whether it was shown before, with what is below it: this line only refers to it."""
     shared: bool
-    """More than one instruction uses it."""
+    """Whether more than one instruction uses it."""
     op_name: str
-    source: Place | None
+    source: HloSourceLocation | None
     computation: str
-    """Where it stands: of a nested fusion not the outer one."""
+    """The computation that holds it: for a nested fusion not the outer one."""
     detail: str = ""
-    """What the opcode alone does not say: `LT` of a comparison, `add {1}` of a reduction, a custom call's target."""
+    """Detail beyond the opcode: `LT` of a comparison, `add {1}` of a reduction, a custom call's target."""
 
     @property
     def text(self) -> str:
@@ -56,9 +57,9 @@ class Row:
         return f"{opcode} {shape}{constants}{label}{' (above)' if self.seen else ''}"
 
 
-def tree(kernel: Instruction) -> tuple[Row, ...]:
-    """The rows of a kernel's tree; of an instruction that is no fusion, itself and its operands' names."""
-    rows: list[Row] = []
+def tree(kernel: Instruction) -> tuple[TreeRow, ...]:
+    """The rows of a kernel's tree; for an instruction that is not a fusion, itself and its operands' names."""
+    rows: list[TreeRow] = []
     called = kernel.called_computations() if kernel.opcode == "fusion" else ()
     if not called or called[0].root is None:
         _Walk(rows).single(kernel)
@@ -70,7 +71,7 @@ def tree(kernel: Instruction) -> tuple[Row, ...]:
 class _Walk:
     """Depth first, with its own stack: a fusion may be a chain of thousands of instructions."""
 
-    def __init__(self, rows: list[Row]) -> None:
+    def __init__(self, rows: list[TreeRow]) -> None:
         self._rows = rows
 
     def single(self, kernel: Instruction) -> None:
@@ -158,7 +159,7 @@ def _detail(instruction: Instruction) -> str:
 
 
 def _constant(instruction: Instruction) -> str | None:
-    """The literal that a value is, or is spread from; None where it is computed."""
+    """The literal that a value is, or is broadcast from; None where it is computed."""
     for _ in range(4):
         if instruction.opcode not in ("broadcast", "bitcast", "reshape", "convert", "copy"):
             break
@@ -174,9 +175,9 @@ def _constant(instruction: Instruction) -> str | None:
 
 def _row(
     instruction: Instruction, depth: int, constants: tuple[str, ...], operand: str, *, seen: bool, opcode: str = ""
-) -> Row:
+) -> TreeRow:
     stack = instruction.stack
-    return Row(
+    return TreeRow(
         depth=depth,
         name=instruction.name,
         opcode=opcode or instruction.opcode,
@@ -186,12 +187,12 @@ def _row(
         seen=seen,
         shared=opcode == "" and instruction.opcode != "parameter" and len(instruction.users) > 1,
         op_name=instruction.metadata.op_name,
-        source=Place(stack[0].file, stack[0].line) if stack and stack[0].file else None,
+        source=place_of(stack),
         computation=instruction.computation.name,
         detail="" if opcode else _detail(instruction),
     )
 
 
-def text_tree(rows: tuple[Row, ...]) -> list[str]:
+def text_tree(rows: tuple[TreeRow, ...]) -> list[str]:
     """The rows as lines with branches drawn in ASCII-safe indentation: two blanks a level."""
     return [f"{'  ' * row.depth}{row.text}" for row in rows]

@@ -1,26 +1,21 @@
-"""A program as plain dicts, with the keys that `docs/json.md` promises; the same rows make its CSV."""
+"""A program as plain dicts, with the keys that `docs/json.md` promises; the same tables make its CSV."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Callable
 from typing import Any, Final
 
-from jaxprof.events import Compiled
-from jaxprof.report.csv import safe_cell
-from jaxprof.results.programs.derive import (
-    Finding,
-    Place,
+from jaxprof.analysis.programs.derive import (
+    AskedFunction,
     ProgramResult,
-    Share,
     StepFigures,
-    Transfer,
+    Verdict,
+    asked_function,
     program_result,
     programs,
 )
-from jaxprof.results.programs.places import place
+from jaxprof.report.recording.tables import LINES, RUN, VIEWS, ProgramRow, rows_of, text_of, view_table
+from jaxprof.report.renderers import records, to_csv_text
+from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 
 LINES_KEPT: Final = 100
@@ -31,158 +26,126 @@ COUNTS_KEPT: Final = 200
 
 def program_keys(session: Session, run: Run) -> dict[str, Any]:
     """The keys that a run has because it is a program."""
-    found = program_result(session, run.id)
-    return {"program": program_json(found), **{view: rows(found) for view, rows in _ROWS.items() if view != "timeline"}}
+    program = program_result(session, run.id)
+    data = {**program_json(program), "function": _asked(asked_function(session, run))}
+    return {"program": data, **{view: _rows(program, view) for view in VIEWS if view != "timeline"}}
 
 
-def program_json(found: ProgramResult) -> dict[str, Any]:
+def _asked(asked: AskedFunction | None) -> dict[str, Any] | None:
+    if asked is None:
+        return None
+    return {
+        "name": asked.name,
+        "run": asked.run or None,
+        "status": asked.status,
+        "error": asked.error or None,
+        "advice": asked.advice or None,
+    }
+
+
+def program_json(program: ProgramResult) -> dict[str, Any]:
     """The program as a whole: how it ended, where its time went."""
     return {
-        "argv": list(found.argv),
-        "how": found.how or None,
-        "directory": found.directory or None,
-        "exit_code": found.exit_code,
-        "wall_seconds": found.wall_seconds,
-        "timeline": _ROWS["timeline"](found),
-        "samples": found.samples,
-        "import_seconds": found.import_seconds,
-        "compile_count": found.compile_count,
-        "compile_seconds": found.compile_seconds,
-        "functions": _functions(found),
-        "lines": _lines(found),
-        "steps": _step(found.steps) if found.steps is not None else None,
-        "loops": [_step(one) for one in found.loops],
-        "arrays": _arrays(found),
-        "own_seconds": found.own_seconds,
-        "notes": [{"code": note.code, "message": note.message} for note in found.notes],
+        "argv": list(program.argv),
+        "how": program.how or None,
+        "directory": program.directory or None,
+        "exit_code": program.exit_code,
+        "wall_seconds": program.wall_seconds,
+        "verdict": _verdict(program.verdict),
+        "remarks": [
+            {"code": remark.code, "message": remark.message, "advice": remark.advice} for remark in program.remarks
+        ],
+        "timeline": _rows(program, "timeline"),
+        "samples": program.samples,
+        "import_seconds": program.import_seconds,
+        "compile_count": program.compile_count,
+        "compile_seconds": program.compile_seconds,
+        "functions": _functions(program),
+        "lines": list(records(Table(LINES, rows_of(program, program.lines[:LINES_KEPT])))),
+        "steps": _step(program.steps) if program.steps is not None else None,
+        "loops": [_step(loop) for loop in program.loops],
+        "arrays": _arrays(program),
+        "own_seconds": program.own_seconds,
+        "notes": [{"code": note.code, "message": note.message} for note in program.notes],
     }
 
 
 def program_view_json(session: Session, view: str) -> dict[str, Any]:
     """One of `PROGRAM_VIEWS` of every program of the session, as flat rows, each with the id of its run."""
-    return {view: view_rows(session, view)}
+    return {view: list(records(_view(session, view)))}
 
 
 def program_view_csv(session: Session, view: str) -> str:
     """The same rows as CSV; lists and dicts are JSON in their cell."""
-    rows = view_rows(session, view)
-    target = io.StringIO()
-    writer = csv.DictWriter(target, ["run", *_COLUMNS[view]], lineterminator="\n", restval="")
-    writer.writeheader()
-    for row in rows:
-        writer.writerow({name: safe_cell(_flat(value)) for name, value in row.items()})
-    return target.getvalue()
+    return to_csv_text(_view(session, view))
 
 
-def view_rows(session: Session, view: str) -> list[dict[str, Any]]:
-    """The rows of a view; none for a session without a program."""
-    return [{"run": run.id, **row} for run in programs(session) for row in _ROWS[view](program_result(session, run.id))]
+def _view(session: Session, view: str) -> Table[ProgramRow]:
+    return view_table((program_result(session, run.id) for run in programs(session)), view, RUN)
 
 
-def _flat(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+def _rows(program: ProgramResult, view: str) -> list[dict[str, Any]]:
+    return list(records(view_table([program], view)))
 
 
-def _compiled(row: Compiled, began_seconds: float) -> dict[str, Any]:
-    return {
-        "function": row.function,
-        "called_from": _text(called := place(row.called_from)),
-        "called_in": (called.function or None) if called is not None else None,
-        "defined_at": _text(place(row.defined_at)),
-        "began_seconds": row.began_seconds - began_seconds if row.began_seconds else None,
-        "trace_seconds": row.trace_seconds,
-        "lower_seconds": row.lower_seconds,
-        "compile_seconds": row.compile_seconds,
-        "cache": row.cache,
-        "saved_seconds": row.saved_seconds,
-        "reason": row.reason or None,
-        "reason_code": row.reason_code,
-        "signature": list(row.signature),
-        "signature_more": row.signature_more,
-        "operations": row.operations,
-        "constants": list(row.constants),
-        "thread": row.thread or None,
-        "op_by_op": row.op_by_op,
-        "library": row.library,
-        "count": row.count,
-    }
-
-
-def _functions(found: ProgramResult) -> list[dict[str, Any]]:
+def _functions(program: ProgramResult) -> list[dict[str, Any]]:
     return [
         {
-            "function": one.function,
-            "called_from": _text(one.called_from),
-            "defined_at": _text(one.defined_at),
-            "count": one.count,
-            "seconds": one.seconds,
+            "function": function.function,
+            "called_from": text_of(function.called_from),
+            "defined_at": text_of(function.defined_at),
+            "count": function.count,
+            "seconds": function.seconds,
+            "stages": {
+                name: {
+                    "count": spread.count,
+                    "minimum_seconds": spread.minimum,
+                    "median_seconds": spread.median,
+                    "maximum_seconds": spread.maximum,
+                }
+                for name, spread in function.spreads().items()
+            },
             "reasons": [
                 {"reason_code": reason.code, "count": reason.count, "seconds": reason.seconds, "reason": reason.text}
-                for reason in one.reasons
+                for reason in function.reasons
             ],
-            "op_by_op": one.op_by_op,
-            "library": one.library,
+            "op_by_op": function.op_by_op,
+            "library": function.library,
         }
-        for one in found.functions
+        for function in program.functions
     ]
 
 
-def _finding(one: Finding) -> dict[str, Any]:
+def _verdict(verdict: Verdict) -> dict[str, Any]:
     return {
-        "code": one.code,
-        "message": one.message,
-        "advice": one.advice,
-        "where": _text(one.where),
-        "seconds": one.seconds,
-        "estimate": one.estimate,
-        "others": [other.text for other in one.others],
+        "kind": verdict.kind,
+        "share": verdict.share,
+        "low": verdict.low,
+        "high": verdict.high,
+        "where": text_of(verdict.where),
+        "last_line": verdict.last_line,
+        "reason": verdict.reason or None,
+        "needs_seconds": verdict.needs_seconds,
+        "seconds": verdict.seconds,
+        "parts": dict(verdict.parts),
     }
 
 
-def _transfer(one: Transfer) -> dict[str, Any]:
+def _step(loop: StepFigures) -> dict[str, Any]:
     return {
-        "direction": one.direction,
-        "type": one.type or None,
-        "count": one.count,
-        "bytes": one.bytes,
-        "seconds": one.seconds,
-        "where": _text(one.where),
-        "source": one.source or None,
+        "where": text_of(loop.where),
+        "name": loop.name or None,
+        "found_by": loop.found_by,
+        "count": loop.count,
+        "seconds": loop.seconds,
+        "per_second": loop.per_second,
+        "median_seconds": loop.median_seconds,
+        "jitter": loop.jitter,
     }
 
 
-def _share(share: Share, part: float | None) -> dict[str, Any]:
-    return {"state": share.state, "seconds": share.seconds, "share": part, "exact": share.exact}
-
-
-def _lines(found: ProgramResult) -> list[dict[str, Any]]:
-    return [
-        {
-            "where": line.place.text,
-            "function": line.place.function or None,
-            "state": line.state or None,
-            "call": line.call or None,
-            "seconds": line.seconds,
-        }
-        for line in found.lines[:LINES_KEPT]
-    ]
-
-
-def _step(one: StepFigures) -> dict[str, Any]:
-    return {
-        "where": _text(one.where),
-        "name": one.name or None,
-        "found_by": one.found_by,
-        "count": one.count,
-        "seconds": one.seconds,
-        "per_second": one.per_second,
-        "median_seconds": one.median_seconds,
-        "jitter": one.jitter,
-    }
-
-
-def _arrays(found: ProgramResult) -> dict[str, Any] | None:
-    arrays = found.arrays
+def _arrays(program: ProgramResult) -> dict[str, Any] | None:
+    arrays = program.arrays
     if arrays is None:
         return None
     stride = -(-len(arrays.counts) // COUNTS_KEPT)
@@ -196,22 +159,5 @@ def _arrays(found: ProgramResult) -> dict[str, Any] | None:
     }
 
 
-def _text(where: Place | None) -> str | None:
-    return where.text if where is not None else None
-
-
-_ROWS: Final[dict[str, Callable[[ProgramResult], list[dict[str, Any]]]]] = {
-    "compiles": lambda found: [_compiled(row, found.began_seconds) for row in found.compiles],
-    "findings": lambda found: [_finding(one) for one in found.findings],
-    "transfers": lambda found: [_transfer(one) for one in found.transfers],
-    "timeline": lambda found: [_share(one, found.of_wall(one.seconds)) for one in found.timeline],
-}
-_COLUMNS: Final = {
-    "compiles": list(_compiled(Compiled(function=""), 0.0)),
-    "findings": list(_finding(Finding("", "", "", None))),
-    "transfers": list(_transfer(Transfer("", "", None, 0, None, None))),
-    "timeline": list(_share(Share("", 0.0, False), None)),
-}
-"""Of the CSV, also where there is no row."""
-PROGRAM_VIEWS: Final = tuple(_ROWS)
-"""What can be asked for of a program alone."""
+PROGRAM_VIEWS: Final = tuple(VIEWS)
+"""The views of a program that can be printed alone."""

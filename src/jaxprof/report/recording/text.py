@@ -7,39 +7,77 @@ up to the wall time; which rows are exact and which rest on samples stands in ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from operator import itemgetter
 from typing import Final
 
-from jaxprof.report.outcome import outcome
-from jaxprof.report.recording.bar import LETTERS, letters, rounded
-from jaxprof.report.recording.ledger import functions_lines, rows_lines
-from jaxprof.report.recording.words import ARGV_WIDTH, WIDTH, command, compilations, loop, remark, title, words
-from jaxprof.report.table import table, wrap
-from jaxprof.results.programs.copies import copies_remark
-from jaxprof.results.programs.derive import NOT_SEEN, ProgramResult, program_result, programs
-from jaxprof.results.programs.places import place
-from jaxprof.safe_text import columns, safe, shorten
+from jaxprof.analysis.programs.derive import (
+    FunctionCompiles,
+    ProgramFinding,
+    ProgramResult,
+    asked_function,
+    program_result,
+    programs,
+)
+from jaxprof.analysis.programs.findings.copied import copies_remark
+from jaxprof.report.recording.tables import (
+    FUNCTIONS,
+    LINES,
+    TIME_LINE_TEXT,
+    letters,
+    rows_of,
+    time_line_rows,
+    view_table,
+)
+from jaxprof.report.recording.words import (
+    ARGV_WIDTH,
+    WIDTH,
+    command,
+    compilations,
+    ledger_title,
+    loop,
+    remark,
+    saving,
+    signature,
+    title,
+    verdict,
+    verdict_parts,
+    why_again,
+    words,
+)
+from jaxprof.report.renderers import text_lines, wrap
+from jaxprof.report.runs import outcome
+from jaxprof.report.table import Column, Table
 from jaxprof.session import Run, Session
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
+from jaxprof.text import columns, safe, shorten
+from jaxprof.units import bytes_, integer, percent, seconds
 
+_FUNCTIONS_SHOWN: Final = 10
+_REASONS_SHOWN: Final = 4
 _LINES_SHOWN: Final = 6
 _LEAST_LINE: Final = 0.01
 """Share of the wall time below which a line of the source is not shown."""
 _LOOPS_SHOWN: Final = 2
 _TRANSFERS_SHOWN: Final = 8
-_SUMMARY_LINES: Final = 6
+_SUMMARY_FINDINGS: Final = 3
 _SUMMARY_STATES: Final = 4
 _SUMMARY_NOTES: Final = 2
-_BAR: Final = 30
+_ARRAYS: Final[tuple[Column[tuple[str, int | None, int | None]], ...]] = (
+    Column("", "", itemgetter(0)),
+    Column("", "arrays", itemgetter(1), integer),
+    Column("", "bytes", itemgetter(2), bytes_),
+)
 
 
 def program_lines(session: Session, run: Run, *, live: bool = False) -> Iterator[str]:
     """The whole report of one program."""
-    found = program_result(session, run.id)
-    yield from _head(session, found, live)
+    program = program_result(session, run.id)
+    yield from _head(session, program, live)
     for part in (
-        _time_line, functions_lines, _finding_list, _line_list, _loops, _transfer_list, _array_lines, _notes,
+        _verdict_lines, _time_line, _functions_lines, _finding_list, _line_list, _loops, _transfer_list, _array_lines,
+        _notes,
     ):  # fmt: skip
-        lines = list(part(found))
+        lines = list(part(program))
         if lines:
             yield ""
             yield from lines
@@ -48,78 +86,80 @@ def program_lines(session: Session, run: Run, *, live: bool = False) -> Iterator
 def program_view_text(session: Session, view: str) -> str:
     """One of `PROGRAM_VIEWS` of every program of the session, for people."""
     parts = [
-        "\n".join([title(found), "", *(list(_VIEWS[view](found)) or [f"  {_NOTHING.get(view, '')}"])])
+        "\n".join([title(program), "", *(list(_VIEWS[view](program)) or [f"  {_NOTHING.get(view, '')}"])])
         for run in programs(session)
-        for found in (program_result(session, run.id),)
+        for program in (program_result(session, run.id),)
     ]
     return "\n\n".join(parts) if parts else "This session has no program."
 
 
 def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> list[str]:
-    """What `jaxprof script` says when the program is over: at most 6 lines of at most `width` columns, of the program
-    `run_id` (the first one, where it is not given); none for a session without a program.
+    """What `jaxprof script` says when the program is over, in lines of at most `width` columns, of the program `run_id`
+    (the first finding by default); none for a session without a program.
 
-    How it ended and where its time went, what it compiled, what was not seen, and the dearest findings.
+    How it ended and where its time went, what bounds its loop, what it compiled, what was not seen, and the three
+    findings that are worth most, whole.
     """
     first = next((run.id for run in programs(session)), "")
     if not (run_id or first):
         return []
-    found = program_result(session, run_id or first)
-    lines = [title(found)]
-    most = sorted((share for share in found.timeline if share.seconds > 0), key=lambda share: -share.seconds)
-    if found.samples:
-        said = (f"{words(share.state)} {percent(found.of_wall(share.seconds))}" for share in most[:_SUMMARY_STATES])
-        lines.append(f"  {', '.join(said)}")
-    if found.functions:
-        dearest = found.functions[0]
-        most_by = f"; most by {dearest.function}: {integer(dearest.count)} in {seconds(dearest.seconds)}"
-        lines.append(f"  {compilations(found.compile_count)}, {seconds(found.compile_seconds)}{most_by}")
-    lines += [f"  note: {note.message or words(note.code)}" for note in found.notes[:_SUMMARY_NOTES]]
-    room = _SUMMARY_LINES - len(lines)
-    shown = found.findings if len(found.findings) <= room else found.findings[: room - 1]
-    lines += [f"  ! {remark(found, one)}" for one in shown]
-    more = len(found.findings) - len(shown)
-    lines += [f"  and {more} more finding{'' if more == 1 else 's'}"] if more else []
-    return [shorten(line, width) for line in lines]
+    program = program_result(session, run_id or first)
+    lines = [title(program)]
+    most = sorted((share for share in program.timeline if share.seconds > 0), key=lambda share: -share.seconds)
+    if program.samples:
+        shares = (f"{words(share.state)} {percent(program.of_wall(share.seconds))}" for share in most[:_SUMMARY_STATES])
+        lines.append(f"  {', '.join(shares)}")
+    if program.functions:
+        most_expensive = program.functions[0]
+        most_by = (
+            f"; most by {most_expensive.function}: {integer(most_expensive.count)} in {seconds(most_expensive.seconds)}"
+        )
+        lines.append(f"  {compilations(program.compile_count)}, {seconds(program.compile_seconds)}{most_by}")
+    asked = asked_function(session, session.runs[run_id or first])
+    if asked is not None and asked.error:
+        lines.append(f"  ! --function {asked.name}: {asked.error}. {asked.advice}".rstrip())
+    lines += [f"  note: {note.message or words(note.code)}" for note in program.notes[:_SUMMARY_NOTES]]
+    lines = [shorten(line, width) for line in lines]
+    lines[1:1] = wrap(verdict(program), width=width, indent="    ", first="  ")
+    for finding in program.findings[:_SUMMARY_FINDINGS]:
+        lines += _finding_lines(program, finding, width)
+    more = len(program.findings) - _SUMMARY_FINDINGS
+    lines += [f"  and {more} more finding{'' if more == 1 else 's'}"] if more > 0 else []
+    return lines
 
 
-def _head(session: Session, found: ProgramResult, live: bool) -> Iterator[str]:
-    heading = title(found, live=live)
+def _head(session: Session, program: ProgramResult, live: bool) -> Iterator[str]:
+    heading = title(program, live=live)
     yield heading
     yield "─" * min(WIDTH, columns(heading))
-    if columns(command(found)) > ARGV_WIDTH:
-        yield from wrap(command(found), width=WIDTH, indent="    ", first="  ")
-    ended = outcome(session, found.run, live=live)
+    if columns(command(program)) > ARGV_WIDTH:
+        yield from wrap(command(program), width=WIDTH, indent="    ", first="  ")
+    ended = outcome(session, program.run, live=live)
     if ended.status not in ("ok", "running", "queued"):
         word = ended.status if ended.error in ("", ended.status) else f"{ended.status}: {ended.error}"
         yield from wrap(word, width=WIDTH, indent="    ", first="  ✗ ")
         yield from wrap(ended.advice, width=WIDTH, indent="    ")
-    for one in found.running:
-        took = seconds(max(0.0, found.began_seconds + found.wall_seconds - one.began_seconds))
-        at = place(one.called_from)
-        where = f", from {at.short(found.directory)}" if at is not None else ""
-        yield from wrap(f"{one.stage} of {one.function}{where}: {took} so far", width=WIDTH, indent="    ", first="  ")
+    for stage in program.running:
+        took = seconds(max(0.0, program.began_seconds + program.wall_seconds - stage.began_seconds))
+        at = stage.called_from
+        where = f", from {at.short(program.directory)}" if at else ""
+        yield from wrap(
+            f"{stage.stage} of {stage.function}{where}: {took} so far", width=WIDTH, indent="    ", first="  "
+        )
 
 
-def _time_line(found: ProgramResult) -> Iterator[str]:
-    shown = [share for share in found.timeline if share.seconds > 0]
-    if all(share.state == NOT_SEEN for share in shown):
+def _time_line(program: ProgramResult) -> Iterator[str]:
+    rows = time_line_rows(program)
+    if not rows:
         return
     yield "where the time of the main thread went, from start to end"
-    yield f"  {letters(found, WIDTH - 4)}"
+    yield f"  {letters(program, WIDTH - 4)}"
     yield ""
-    texts, total = rounded([share.seconds for share in shown], found.wall_seconds)
-    rows = [("", "", "time", "share", "", "")]
-    for share, text in zip(shown, texts, strict=True):
-        part = found.of_wall(share.seconds) or 0.0
-        how = "" if share.state == NOT_SEEN else "exact" if share.exact else "estimate"
-        rows.append((LETTERS[share.state], words(share.state), text, percent(part), "█" * round(_BAR * part), how))
-    rows.append(("", "wall time", total, percent(1.0), "", ""))
-    yield from table(rows, right=(2, 3), width=WIDTH, gives_way=4)
-    if found.samples:
+    yield from text_lines(Table(TIME_LINE_TEXT, rows), width=WIDTH)
+    if program.samples:
         yield from wrap(
-            f"Exact is what JAX announced; estimates are from {integer(found.samples)} samples of the main thread's "
-            f"stack{_error(found.samples)}.",
+            f"Exact is what JAX announced; estimates are from {integer(program.samples)} samples of the main thread's "
+            f"stack{_error(program.samples)}.",
             width=WIDTH,
             indent="  ",
         )
@@ -131,101 +171,137 @@ def _error(samples: int) -> str:
     return f", each good to some ± {percent(half)} of the wall time" if half < 0.5 else ""
 
 
-def _finding_list(found: ProgramResult) -> Iterator[str]:
-    if not found.findings:
-        return
-    yield "1 finding" if len(found.findings) == 1 else f"{len(found.findings)} findings, the dearest first"
-    for one in found.findings:
-        yield from wrap(remark(found, one), width=WIDTH, indent="    ", first="  ! ")
-        yield from wrap(one.advice, width=WIDTH, indent="      ", first="    → ")
+def _finding_list(program: ProgramResult) -> Iterator[str]:
+    if program.findings:
+        count = len(program.findings)
+        yield "1 finding" if count == 1 else f"{count} findings, those first that would save most"
+    for finding in program.findings:
+        yield from _finding_lines(program, finding, WIDTH)
+    for footer in program.remarks:
+        yield from wrap(f"{footer.message}. {footer.advice}", width=WIDTH, indent="    ", first="  · ")
 
 
-def _line_list(found: ProgramResult) -> Iterator[str]:
-    lines = [line for line in found.lines if line.seconds > _LEAST_LINE * found.wall_seconds][:_LINES_SHOWN]
+def _finding_lines(program: ProgramResult, finding: ProgramFinding, width: int) -> Iterator[str]:
+    saves = saving(finding)
+    text = f"{remark(program, finding)}; {saves}" if saves else remark(program, finding)
+    yield from wrap(text, width=width, indent="    ", first="  ! ")
+    yield from wrap(finding.advice, width=width, indent="      ", first="    → ")
+
+
+def _verdict_lines(program: ProgramResult) -> Iterator[str]:
+    yield from wrap(verdict(program), width=WIDTH, indent="  ")
+    if others := verdict_parts(program):
+        yield from wrap(
+            f"besides: {others}" if program.verdict.kind else others, width=WIDTH, indent="    ", first="  "
+        )
+
+
+def _line_list(program: ProgramResult) -> Iterator[str]:
+    lines = [line for line in program.lines if line.seconds > _LEAST_LINE * program.wall_seconds][:_LINES_SHOWN]
     if not lines:
         return
-    yield "lines that took most (estimates)"
-    rows = [("time", "share", "line", "in", "state", "calls")]
-    rows += [
-        (
-            seconds(line.seconds, 2),
-            percent(found.of_wall(line.seconds)),
-            line.place.short(found.directory),
-            line.place.function,
-            words(line.state),
-            line.call,
-        )
-        for line in lines
-    ]
-    yield from table(rows, right=(0, 1), widest=(0, 0, 28, 18, 0, 24), width=WIDTH, gives_way=2)
+    yield from text_lines(Table(LINES, rows_of(program, lines), "lines that took most (estimates)"), width=WIDTH)
 
 
-def _loops(found: ProgramResult) -> Iterator[str]:
-    for one in found.loops[:_LOOPS_SHOWN]:
-        yield from wrap(loop(found, one), width=WIDTH, indent="  ", first="")
+def _loops(program: ProgramResult) -> Iterator[str]:
+    for steps in program.loops[:_LOOPS_SHOWN]:
+        yield from wrap(loop(program, steps), width=WIDTH, indent="  ", first="")
 
 
-def _transfer_list(found: ProgramResult) -> Iterator[str]:
-    if not found.transfers:
+def _transfer_list(program: ProgramResult) -> Iterator[str]:
+    if not program.transfers:
         return
-    yield "implicit copies between host and device"
-    rows = [("direction", "type", "times", "bytes", "time", "line", "seen by")]
-    rows += [
-        (
-            words(one.direction),
-            one.type or (UNKNOWN if one.source == "guard" else ""),
-            integer(one.count),
-            bytes_(one.bytes),
-            seconds(one.seconds, 2),
-            one.where.short(found.directory) if one.where is not None else UNKNOWN,
-            "transfer guard" if one.source == "guard" else "samples (estimate)",
-        )
-        for one in found.transfers[:_TRANSFERS_SHOWN]
-    ]
-    yield from table(rows, right=(2, 3, 4), widest=(0, 18), width=WIDTH, gives_way=5)
-    if len(found.transfers) > _TRANSFERS_SHOWN:
-        yield f"  and {len(found.transfers) - _TRANSFERS_SHOWN} more"
-    yield from wrap(copies_remark(found.run, found.transfers), width=WIDTH, indent="  ")
+    copies = replace(view_table([program], "transfers"), title="implicit copies between host and device")
+    yield from text_lines(copies.first(_TRANSFERS_SHOWN), width=WIDTH)
+    yield from wrap(copies_remark(program.run, program.transfers), width=WIDTH, indent="  ")
 
 
-def _transfers(found: ProgramResult) -> Iterator[str]:
+def _transfers(program: ProgramResult) -> Iterator[str]:
     """Also where there are none: by whom none was seen."""
-    if found.transfers:
-        yield from _transfer_list(found)
+    if program.transfers:
+        yield from _transfer_list(program)
     else:
         yield "  No implicit copy was seen."
-        yield from wrap(copies_remark(found.run, ()), width=WIDTH, indent="  ")
+        yield from wrap(copies_remark(program.run, ()), width=WIDTH, indent="  ")
 
 
-def _array_lines(found: ProgramResult) -> Iterator[str]:
-    if found.arrays is None:
+def _array_lines(program: ProgramResult) -> Iterator[str]:
+    if program.arrays is None:
         return
-    yield "live arrays"
-    rows = [("", "arrays", "bytes")]
-    counted = (("at first", *found.arrays.first), ("at last", *found.arrays.last))
-    rows += [(when, integer(count), bytes_(size)) for when, count, size in counted]
-    rows.append(("at most", integer(found.arrays.peak_count), bytes_(found.arrays.peak_bytes)))
-    rows += [(f"in use on {name}", UNKNOWN, bytes_(peak)) for name, peak in found.arrays.device_peak_bytes.items()]
-    yield from table(rows, right=(1, 2), width=WIDTH)
+    counted = [("at first", *program.arrays.first), ("at last", *program.arrays.last)]
+    counted.append(("at most", program.arrays.peak_count, program.arrays.peak_bytes))
+    used = [(f"in use on {name}", None, peak) for name, peak in program.arrays.device_peak_bytes.items()]
+    yield from text_lines(Table(_ARRAYS, [*counted, *used], "live arrays"), width=WIDTH)
 
 
-def _notes(found: ProgramResult) -> Iterator[str]:
-    """What was not seen, what the recording says of itself, and what it cost."""
-    for note in found.notes:
+def _notes(program: ProgramResult) -> Iterator[str]:
+    """The gaps of the recording, its own notes, and its cost."""
+    for note in program.notes:
         yield from wrap(note.message or words(note.code), width=WIDTH, indent="  ", first="note: ")
-    for warning in found.run.warnings:
+    for warning in program.run.warnings:
         yield from wrap(f"{warning.message}. {warning.advice}", width=WIDTH, indent="  ", first="note: ")
-    if found.own_seconds is not None:
-        share = percent(found.of_wall(found.own_seconds))
-        yield safe(f"recording took {seconds(found.own_seconds, 2)} of CPU time, {share} of the wall time")
+    if program.own_seconds is not None:
+        share = percent(program.of_wall(program.own_seconds))
+        yield safe(f"recording took {seconds(program.own_seconds, 2)} of CPU time, {share} of the wall time")
 
 
-def _compiles(found: ProgramResult) -> Iterator[str]:
+def _compiles(program: ProgramResult) -> Iterator[str]:
     """The ledger by function, all of it, then row by row."""
-    yield from functions_lines(found, len(found.functions))
-    if found.compiles:
+    yield from _functions_lines(program, len(program.functions))
+    if program.compiles:
         yield ""
-        yield from rows_lines(found)
+        yield from _rows_lines(program)
+
+
+def _functions_lines(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> Iterator[str]:
+    """The functions that cost most, each with the reasons of its compilations; nothing if nothing was compiled."""
+    if not program.functions:
+        return
+    yield ledger_title(program)
+    listed = program.functions[:shown]
+    lines = list(text_lines(Table(FUNCTIONS, rows_of(program, listed)), width=WIDTH))
+    yield lines[0]
+    for line, function in zip(lines[1:], listed, strict=True):
+        yield line
+        yield from _stage_ranges(function)
+        yield from _reasons(function)
+    rest = program.functions[shown:]
+    if rest:
+        count, took = sum(function.count for function in rest), sum(function.seconds for function in rest)
+        yield f"  and {len(rest)} more function{'' if len(rest) == 1 else 's'}: {compilations(count)}, {seconds(took)}"
+
+
+def _rows_lines(program: ProgramResult) -> Iterator[str]:
+    """Every compilation in the order in which it was told, with its reason and what the function was called with."""
+    if not program.compiles:
+        return
+    lines = list(text_lines(view_table([program], "compiles"), width=WIDTH))
+    yield lines[0]
+    for line, row in zip(lines[1:], program.compiles, strict=True):
+        yield line
+        yield from wrap(why_again(row), width=WIDTH, indent=" " * 8, first=" " * 6)
+        yield from wrap(signature(row), width=WIDTH, indent=" " * 8, first=" " * 6)
+
+
+def _stage_ranges(function: FunctionCompiles) -> Iterator[str]:
+    """What its compilations took function by function, where there are several."""
+    stages = [f"{name} {_range(spread.minimum, spread.maximum)}" for name, spread in function.spreads().items()]
+    if stages:
+        yield from wrap(f"each: {', '.join(stages)}", width=WIDTH, indent=" " * 12, first=" " * 9)
+
+
+def _range(least: float, most: float) -> str:
+    low, high = seconds(least), seconds(most)
+    return low if low == high else f"{low} to {high}"
+
+
+def _reasons(function: FunctionCompiles) -> Iterator[str]:
+    """Why it was compiled again, a line for each kind of reason."""
+    again = [reason for reason in function.reasons if reason.code != "first"]
+    for reason in again[:_REASONS_SHOWN]:
+        yield from wrap(f"{integer(reason.count)} × {reason.text}", width=WIDTH, indent=" " * 12, first=" " * 9)
+    if len(again) > _REASONS_SHOWN:
+        yield f"         and {len(again) - _REASONS_SHOWN} more kinds of reason"
 
 
 _VIEWS: Final[dict[str, Callable[[ProgramResult], Iterator[str]]]] = {
@@ -236,6 +312,6 @@ _VIEWS: Final[dict[str, Callable[[ProgramResult], Iterator[str]]]] = {
 }
 _NOTHING: Final = {
     "compiles": "Nothing was compiled.",
-    "findings": "Nothing to remark.",
+    "findings": "No findings.",
     "timeline": "Nothing was recorded.",
 }

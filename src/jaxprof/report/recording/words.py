@@ -5,32 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult, StepFigures
 from jaxprof.events import Compiled
-from jaxprof.results.programs.derive import Finding, ProgramResult, StepFigures
-from jaxprof.safe_text import safe, shorten
+from jaxprof.text import safe, shorten
 from jaxprof.units import UNKNOWN, integer, percent, scaled, seconds
 
 WIDTH: Final = 80
+_ARGUMENTS_SHOWN: Final = 4
+_COUNTED: Final = {
+    "monitoring": "counted",
+    "tracing": "counted in short spells",
+    "annotation": "by its annotation",
+}
 ARGV_WIDTH: Final = 44
 """Columns of the command line in a title; a longer one stands under it, whole."""
 
 
-def title(found: ProgramResult, *, live: bool = False) -> str:
+def title(program: ProgramResult, *, live: bool = False) -> str:
     """`train.py --epochs 3  ·  exit code 0  ·  42.1 s  ·  161 steps/s`. `live`: it is being recorded now."""
-    parts = [shorten(command(found), ARGV_WIDTH)]
-    if found.exit_code is not None:
-        parts.append(f"exit code {found.exit_code}")
-    elif not found.ended:
+    parts = [shorten(command(program), ARGV_WIDTH)]
+    if program.exit_code is not None:
+        parts.append(f"exit code {program.exit_code}")
+    elif not program.ended:
         parts.append("running" if live else "cut off")
-    parts.append(seconds(found.wall_seconds))
-    if found.steps is not None and found.steps.per_second is not None:
-        parts.append(f"{scaled(found.steps.per_second)} steps/s")
+    parts.append(seconds(program.wall_seconds))
+    if program.steps is not None and program.steps.per_second is not None:
+        parts.append(f"{scaled(program.steps.per_second)} steps/s")
     return "  ·  ".join(parts)
 
 
-def command(found: ProgramResult) -> str:
+def command(program: ProgramResult) -> str:
     """Its `sys.argv` on one line."""
-    return safe(" ".join(found.argv)) or safe(found.run.plan.workload)
+    return safe(" ".join(program.argv)) or safe(program.run.plan.workload)
 
 
 def words(name: str) -> str:
@@ -43,34 +49,78 @@ def compilations(count: int) -> str:
     return f"{integer(count)} compilation{'' if count == 1 else 's'}"
 
 
-def ledger_title(found: ProgramResult) -> str:
+def ledger_title(program: ProgramResult) -> str:
     """`428 compilations of 6 functions, 31.2 s, 74 % of the wall time`."""
-    share = found.of_wall(found.compile_seconds)
+    share = program.of_wall(program.compile_seconds)
     of_wall = f", {percent(share)} of the wall time" if share is not None else ""
-    number = len(found.functions)
+    number = len(program.functions)
     functions = f"{integer(number)} function{'' if number == 1 else 's'}"
-    return f"{compilations(found.compile_count)} of {functions}, {seconds(found.compile_seconds)}{of_wall}"
+    return f"{compilations(program.compile_count)} of {functions}, {seconds(program.compile_seconds)}{of_wall}"
 
 
 def cache(rows: Sequence[Compiled]) -> str:
-    """`3 hits, 1 miss` of the persistent cache; a dash where it is off or nothing is known."""
+    """`3 hits, 1 miss` of the persistent cache; a dash if it is off or unknown."""
     hits = sum(row.count for row in rows if row.cache == "hit")
     misses = sum(row.count for row in rows if row.cache == "miss")
-    said = [f"{hits} hit{'' if hits == 1 else 's'}"] if hits else []
-    said += [f"{misses} miss{'' if misses == 1 else 'es'}"] if misses else []
-    return ", ".join(said) or UNKNOWN
+    counts = [f"{hits} hit{'' if hits == 1 else 's'}"] if hits else []
+    counts += [f"{misses} miss{'' if misses == 1 else 'es'}"] if misses else []
+    return ", ".join(counts) or UNKNOWN
 
 
-def remark(found: ProgramResult, one: Finding) -> str:
+def verdict(program: ProgramResult) -> str:
+    """`data-bound: 86 % (80-91 %) of the loop at train.py:88`; or why there is no verdict; empty if JAX was not
+    at work."""
+    bound = program.verdict
+    at = f"the loop at {bound.where.short(program.directory)}" if bound.where is not None else "the program's work"
+    if bound.kind is None:
+        needed = f"; {seconds(bound.needs_seconds, 1)} of it would do" if bound.needs_seconds is not None else ""
+        return safe(f"what bounds {at} cannot be said: {bound.reason}{needed}") if bound.seconds else ""
+    low, high = percent(bound.low), percent(bound.high)
+    between = f" ({low.removesuffix(' %')}-{high})" if low != high else ""
+    return safe(f"{bound.kind}: {percent(bound.share)}{between} of {at}")
+
+
+def verdict_parts(program: ProgramResult) -> str:
+    """`device 40 %, host 12 %`: where else the time of the loop goes; empty if nowhere."""
+    bound = program.verdict
+    others = sorted(((took, name) for name, took in bound.parts.items() if f"{name}-bound" != bound.kind), reverse=True)
+    shares = [
+        f"{name} {percent(took / bound.seconds)}"
+        for took, name in others
+        if bound.seconds and took > 0.01 * bound.seconds
+    ]
+    return ", ".join(shares)
+
+
+def saving(finding: ProgramFinding) -> str:
+    """`would save about 1.2 s`; empty if unknown."""
+    return f"would save about {seconds(finding.saves_seconds, 2)}" if finding.saves_seconds else ""
+
+
+def remark(program: ProgramResult, finding: ProgramFinding) -> str:
     """A finding with its line before it."""
-    at = f"{one.where.short(found.directory)}: " if one.where is not None else ""
-    return safe(f"{at}{one.message}{' (estimate)' if one.estimate else ''}")
+    at = f"{finding.where.short(program.directory)}: " if finding.where is not None else ""
+    return safe(f"{at}{finding.message}{' (estimate)' if finding.estimate else ''}")
 
 
-def loop(found: ProgramResult, one: StepFigures) -> str:
+def loop(program: ProgramResult, steps: StepFigures) -> str:
     """`loop at train.py:88: 2 400 steps (counted), 161 steps/s, median 6.20 ms, jitter 2.0 %`."""
-    where = f"at {one.where.short(found.directory)}" if one.where is not None else f"of {one.name!r}"
-    how = "counted" if one.found_by == "monitoring" else "by its annotation"
-    spread = f", jitter {percent(one.jitter)}" if one.jitter is not None else ""
-    median = f", median {seconds(one.median_seconds)}{spread}" if one.median_seconds is not None else ""
-    return safe(f"loop {where}: {integer(one.count)} steps ({how}), {scaled(one.per_second)} steps/s{median}")
+    where = f"at {steps.where.short(program.directory)}" if steps.where is not None else f"of {steps.name!r}"
+    how = _COUNTED.get(steps.found_by, steps.found_by)
+    spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
+    median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
+    return safe(f"loop {where}: {integer(steps.count)} steps ({how}), {scaled(steps.per_second)} steps/s{median}")
+
+
+def why_again(row: Compiled) -> str:
+    """Why it was compiled again; `first time` for a first compilation."""
+    return row.reason or ("first time" if row.reason_code == "first" else row.reason_code.replace("_", " "))
+
+
+def signature(row: Compiled) -> str:
+    """`(x: f32[4,128], n: 3, and 12 more)`; empty if nothing is known of the arguments."""
+    shown = row.signature[:_ARGUMENTS_SHOWN]
+    more = len(row.signature) + row.signature_more - len(shown)
+    parts = [f"{leaf.name}: {leaf.type}" + " from NumPy" * leaf.from_numpy for leaf in shown]
+    parts += [f"and {integer(more)} more"] if more else []
+    return f"({', '.join(parts)})" if parts else ""

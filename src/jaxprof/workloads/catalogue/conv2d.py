@@ -2,57 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy
+from jaxprof.workloads.catalogue import jax, np
+from jaxprof.workloads.decorator import workload
+from jaxprof.workloads.model import Estimate, Parameter, Variant
 
 
-def conv_numpy(parameters: Parameters) -> Callable[..., Any]:
-    import numpy as np
-    from numpy.lib.stride_tricks import sliding_window_view
-
-    def conv(images: Any, kernels: Any) -> Any:
-        size = kernels.shape[0]
-        before, after = (size - 1) // 2, size // 2
-        padded = np.pad(images, ((0, 0), (before, after), (before, after), (0, 0)))
-        windows = sliding_window_view(padded, (size, size), axis=(1, 2))  # (batch, height, width, in, size, size)
-        return np.tensordot(windows, kernels, axes=((4, 5, 3), (0, 1, 2)))
-
-    return conv
+def conv_numpy(images, kernels):
+    size = kernels.shape[0]
+    before, after = (size - 1) // 2, size // 2
+    padded = np.pad(images, ((0, 0), (before, after), (before, after), (0, 0)))
+    # (batch, height, width, in, size, size)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (size, size), axis=(1, 2))
+    return np.tensordot(windows, kernels, axes=((4, 5, 3), (0, 1, 2)))
 
 
-def conv_jax(parameters: Parameters) -> Callable[..., Any]:
-    from jax import lax
-
-    def conv(images: Any, kernels: Any) -> Any:
-        return lax.conv_general_dilated(
-            images, kernels, window_strides=(1, 1), padding="SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
-        )
-
-    return conv
-
-
-def _sizes(parameters: Parameters) -> tuple[int, int, int, int, int]:
-    names = ("batch", "size", "channels_in", "channels_out", "kernel")
-    batch, size, channels_in, channels_out, kernel = (int(parameters[name]) for name in names)
-    return batch, size, channels_in, channels_out, kernel
-
-
-def inputs(parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
-    batch, size, channels_in, channels_out, kernel = _sizes(parameters)
-    return (
-        random.standard_normal((batch, size, size, channels_in), dtype="float32"),
-        random.standard_normal((kernel, kernel, channels_in, channels_out), dtype="float32"),
-    )
-
-
-def estimate(parameters: Parameters) -> Estimate:
-    batch, size, channels_in, channels_out, kernel = _sizes(parameters)
+def estimate(batch, size, channels_in, channels_out, kernel):
     pixels, taps = batch * size**2, kernel**2 * channels_in
     moved = 4 * (pixels * (channels_in + channels_out) + taps * channels_out)
     return Estimate(
@@ -62,38 +26,35 @@ def estimate(parameters: Parameters) -> Estimate:
     )
 
 
-WORKLOAD = Workload(
-    name="conv2d",
+@workload(
     title="conv(images, kernels)",
     description=(
         "A two-dimensional convolution with stride 1 and same padding: a layer of a convolutional network, channels "
         "last. NumPy unfolds the windows and makes one matrix product of it. On an NVIDIA GPU cuDNN does the work, and "
         "choosing among its algorithms is part of the compile time; `published` is a layer of ResNet-50."
     ),
-    parameters=(
-        Parameter(name="batch", description="number of images", minimum=1),
-        Parameter(name="size", description="height and width of an image", minimum=1),
-        Parameter(name="channels_in", description="channels of an image", minimum=1),
-        Parameter(name="channels_out", description="channels of the result", minimum=1),
-        Parameter(name="kernel", description="height and width of a kernel", minimum=1),
-    ),
+    inputs=["f32[batch,size,size,channels_in]", "f32[kernel,kernel,channels_in,channels_out]"],
+    parameters={
+        "batch": Parameter(description="number of images", minimum=1),
+        "size": Parameter(description="height and width of an image", minimum=1),
+        "channels_in": Parameter(description="channels of an image", minimum=1),
+        "channels_out": Parameter(description="channels of the result", minimum=1),
+        "kernel": Parameter(description="height and width of a kernel", minimum=1),
+    },
     presets={
         "quick": {"batch": 4, "size": 32, "channels_in": 16, "channels_out": 32, "kernel": 3},
         "published": {"batch": 128, "size": 56, "channels_in": 64, "channels_out": 64, "kernel": 3},
     },
-    variants=(
-        Variant(name="numpy", how="numpy", build=conv_numpy, description="NumPy: windows unfolded, one product"),
-        Variant(name="jax", how="eager", build=conv_jax, description="op by op, device-resident"),
-        Variant(name="jit", how="jit", build=conv_jax, description="one compiled program"),
-        Variant(
-            name="jit-highest",
-            how="jit",
-            build=conv_jax,
-            precision="highest",
-            description="compiled, with full float32 products (no TF32, no bfloat16 passes)",
-        ),
-    ),
-    inputs=inputs,
+    variants=[
+        Variant(name="numpy", how="numpy", function=conv_numpy, description="NumPy: windows unfolded, one product"),
+        "jax",
+        "jit",
+        "jit-highest",
+    ],
     estimate=estimate,
-    has_dots=True,
+    shardings=("0", None),
 )
+def conv(images, kernels):
+    return jax.lax.conv_general_dilated(
+        images, kernels, window_strides=(1, 1), padding="SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
 
-from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy
+from jaxprof.workloads.catalogue import jax, jnp, np
+from jaxprof.workloads.decorator import workload
+from jaxprof.workloads.model import Estimate, Parameter, Variant
 
 
-def train_step_numpy(parameters: Parameters) -> Callable[..., Any]:
-    import numpy as np
+def train_step_numpy(learning_rate):
+    rate = np.float32(learning_rate)
 
-    rate = np.float32(parameters["learning_rate"])
-
-    def train_step(layers: Any, x: Any, labels: Any) -> Any:
+    def train_step(layers, x, labels):
         activations = [x]
         for W, b in layers[:-1]:
-            activations.append(np.maximum(activations[-1] @ W + b, 0))
+            activations.append(np.tanh(activations[-1] @ W + b))
         W, b = layers[-1]
         logits = activations[-1] @ W + b
         logits = logits - logits.max(axis=1, keepdims=True)
@@ -37,81 +31,60 @@ def train_step_numpy(parameters: Parameters) -> Callable[..., Any]:
             (W, b), a = layers[index], activations[index]
             updated[index] = (W - rate * (a.T @ slope), b - rate * slope.sum(axis=0))
             if index:
-                slope = (slope @ W.T) * (a > 0)
+                slope = (slope @ W.T) * (1 - a * a)
         return loss, updated
 
     return train_step
 
 
-def train_step_jax(parameters: Parameters) -> Callable[..., Any]:
-    import jax
-    import jax.numpy as jnp
-
-    rate = float(parameters["learning_rate"])
-
-    def loss(layers: Any, x: Any, labels: Any) -> Any:
-        for W, b in layers[:-1]:
-            x = jax.nn.relu(x @ W + b)
-        W, b = layers[-1]
-        log_probabilities = jax.nn.log_softmax(x @ W + b)
-        return -jnp.mean(jnp.take_along_axis(log_probabilities, labels[:, None], axis=1))
-
-    def train_step(layers: Any, x: Any, labels: Any) -> Any:
-        value, gradients = jax.value_and_grad(loss)(layers, x, labels)
-        return value, jax.tree.map(lambda weight, gradient: weight - rate * gradient, layers, gradients)
-
-    return train_step
+def layer_shapes(features, hidden, hidden_layers, classes):
+    """Of the weights, from the input to the classes."""
+    return list(pairwise([features, *[hidden] * hidden_layers, classes]))
 
 
-def _widths(parameters: Parameters) -> list[int]:
-    """The widths from the input to the classes."""
-    hidden = [int(parameters["hidden"])] * int(parameters["hidden_layers"])
-    return [int(parameters["features"]), *hidden, int(parameters["classes"])]
-
-
-def inputs(parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
-    """The layers as a list of (W, b), a batch, and its labels; the first layers' rectifiers are half open."""
-    import numpy as np
-
-    widths, batch = _widths(parameters), int(parameters["batch"])
+def inputs(random, batch, features, hidden, hidden_layers, classes):
+    """The layers as a list of (W, b), a batch, and its labels; the sums that go into a tanh are of about its range."""
     layers = [
         (
-            random.standard_normal((rows, columns), dtype="float32") * np.float32((2 / rows) ** 0.5),
+            random.standard_normal((rows, columns), dtype="float32") * np.float32((1 / rows) ** 0.5),
             np.zeros(columns, "f4"),
         )
-        for rows, columns in pairwise(widths)
+        for rows, columns in layer_shapes(features, hidden, hidden_layers, classes)
     ]
-    x = random.standard_normal((batch, widths[0]), dtype="float32")
-    return layers, x, random.integers(widths[-1], size=batch, dtype="int32")
+    x = random.standard_normal((batch, features), dtype="float32")
+    return layers, x, random.integers(classes, size=batch, dtype="int32")
 
 
-def estimate(parameters: Parameters) -> Estimate:
-    widths, batch = _widths(parameters), int(parameters["batch"])
-    products = [rows * columns for rows, columns in pairwise(widths)]
-    weights = sum(products) + sum(widths[1:])
+def estimate(batch, features, hidden, hidden_layers, classes):
+    products = [rows * columns for rows, columns in layer_shapes(features, hidden, hidden_layers, classes)]
+    outputs = hidden * hidden_layers + classes
+    weights = sum(products) + outputs
     return Estimate(
-        memory_bytes=4 * (3 * weights + 3 * batch * sum(widths)),
+        memory_bytes=4 * (3 * weights + 3 * batch * (features + outputs)),
         flops=2 * batch * (3 * sum(products) - products[0]) + 2 * weights,  # nobody needs the slope of the batch itself
-        traffic_bytes=4 * (2 * weights + batch * (widths[0] + 1)),
+        traffic_bytes=4 * (2 * weights + batch * (features + 1)),
     )
 
 
-WORKLOAD = Workload(
-    name="mlp-train-step",
+@workload(
     title="weights - rate · grad(loss)",
     description=(
         "One step of training a multilayer perceptron: forward, softmax cross-entropy, backward, gradient descent; the "
         "loss and all new weights are the result. NumPy has the backward pass written out by hand. The step is what "
-        "most people's own code looks like: a few products, with elementwise work around them that should be fused."
+        "most people's own code looks like: a few products, with elementwise work around them that should be fused. "
+        "Between the layers is a tanh: a rectifier next to 0 opens in one precision and closes in another, and then "
+        "its gradient is not the same one."
     ),
-    parameters=(
-        Parameter(name="batch", description="examples of a step", minimum=1),
-        Parameter(name="features", description="length of an example", minimum=1),
-        Parameter(name="hidden", description="width of a hidden layer", minimum=1),
-        Parameter(name="hidden_layers", description="how many hidden layers", minimum=0),
-        Parameter(name="classes", description="number of classes", minimum=2),
-        Parameter(name="learning_rate", description="step of the descent", kind="float", minimum=0),
-    ),
+    factory=True,
+    inputs=inputs,
+    parameters={
+        "batch": Parameter(description="examples of a step", minimum=1),
+        "features": Parameter(description="length of an example", minimum=1),
+        "hidden": Parameter(description="width of a hidden layer", minimum=1),
+        "hidden_layers": Parameter(description="how many hidden layers", minimum=0),
+        "classes": Parameter(description="number of classes", minimum=2),
+        "learning_rate": Parameter(description="step of the descent", kind="float", minimum=0),
+    },
     presets={
         "quick": {
             "batch": 64,
@@ -130,19 +103,31 @@ WORKLOAD = Workload(
             "learning_rate": 0.5,
         },
     },
-    variants=(
-        Variant(name="numpy", how="numpy", build=train_step_numpy, description="NumPy, backward pass by hand"),
-        Variant(name="jax", how="eager", build=train_step_jax, description="value_and_grad, op by op"),
-        Variant(name="jit", how="jit", build=train_step_jax, description="the whole step in one compiled program"),
+    variants=[
         Variant(
-            name="jit-highest",
-            how="jit",
-            build=train_step_jax,
-            precision="highest",
-            description="compiled, with full float32 products (no TF32, no bfloat16 passes)",
+            name="numpy",
+            how="numpy",
+            function=train_step_numpy,
+            factory=True,
+            description="NumPy, backward pass by hand",
         ),
-    ),
-    inputs=inputs,
+        Variant(name="jax", how="eager", description="value_and_grad, op by op"),
+        Variant(name="jit", how="jit", description="the whole step in one compiled program"),
+        "jit-highest",
+    ],
     estimate=estimate,
-    has_dots=True,
+    shardings=(None, "0", "0"),
 )
+def train_step_jax(learning_rate):
+    def loss(layers, x, labels):
+        for W, b in layers[:-1]:
+            x = jnp.tanh(x @ W + b)
+        W, b = layers[-1]
+        log_probabilities = jax.nn.log_softmax(x @ W + b)
+        return -jnp.mean(jnp.take_along_axis(log_probabilities, labels[:, None], axis=1))
+
+    def train_step(layers, x, labels):
+        value, gradients = jax.value_and_grad(loss)(layers, x, labels)
+        return value, jax.tree.map(lambda weight, gradient: weight - learning_rate * gradient, layers, gradients)
+
+    return train_step

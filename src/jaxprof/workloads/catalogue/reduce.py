@@ -2,82 +2,70 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy
-
+from jaxprof.workloads.catalogue import jnp, np
+from jaxprof.workloads.decorator import workload
+from jaxprof.workloads.model import Estimate, Parameter, Variant
 
 _AXES = {"all": None, "rows": 0, "columns": 1}
 
 
-def sum_numpy(parameters: Parameters) -> Callable[..., Any]:
-    import numpy as np
+def sum_numpy(over):
+    axis = _AXES[over]
 
-    axis = _AXES[str(parameters["over"])]
-
-    def total(x: Any) -> Any:
+    def total(x):
         return np.sum(x, axis=axis)
 
     return total
 
 
-def sum_jax(parameters: Parameters) -> Callable[..., Any]:
-    import jax.numpy as jnp
-
-    axis = _AXES[str(parameters["over"])]
-
-    def total(x: Any) -> Any:
-        return jnp.sum(x, axis=axis)
-
-    return total
-
-
-def inputs(parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
+def inputs(random, rows, columns):
     """Positive numbers, so that the sum is well conditioned."""
-    return (random.random((int(parameters["rows"]), int(parameters["columns"])), dtype="float32"),)
+    return random.random((rows, columns), dtype="float32")
 
 
-def sum_float64(parameters: Parameters, inputs: tuple[Any, ...]) -> Any:
-    return inputs[0].sum(axis=_AXES[str(parameters["over"])], dtype="float64")
+def sum_float64(x, *, over):
+    return x.sum(axis=_AXES[over], dtype="float64")
 
 
-def estimate(parameters: Parameters) -> Estimate:
-    rows, columns = float(parameters["rows"]), float(parameters["columns"])
-    result = {"all": 1.0, "rows": columns, "columns": rows}[str(parameters["over"])]
-    traffic = 4 * (rows * columns + result)
+def estimate(rows, columns, over):
+    traffic = 4 * (rows * columns + {"all": 1, "rows": columns, "columns": rows}[over])
     return Estimate(memory_bytes=traffic, flops=rows * columns, traffic_bytes=traffic)
 
 
-WORKLOAD = Workload(
-    name="reduce",
+@workload(
     title="sum(x, axis)",
     description=(
         "The sum of a matrix of float32: of everything, over its rows, or over its columns. Every number is read once, "
         "so the ceiling is memory bandwidth; how near a device comes depends on the axis, because threads that share a "
-        "sum must talk to each other. The result is held against the same sum in float64."
+        "sum must talk to each other. The result is compared with the same sum in float64."
     ),
-    parameters=(
-        Parameter(name="rows", description="rows of x", minimum=1),
-        Parameter(name="columns", description="columns of x, contiguous in memory", minimum=1),
-        Parameter(name="over", description="what is summed over", kind="choice", choices=("all", "rows", "columns")),
-    ),
+    factory=True,
+    inputs=inputs,
+    parameters={
+        "rows": Parameter(description="rows of x", minimum=1),
+        "columns": Parameter(description="columns of x, contiguous in memory", minimum=1),
+        "over": Parameter(description="what is summed over", kind="choice", choices=("all", "rows", "columns")),
+    },
     presets={
         "quick": {"rows": 2000, "columns": 2000, "over": "all"},
         "published": {"rows": 16_384, "columns": 16_384, "over": "all"},
     },
-    variants=(
-        Variant(name="numpy", how="numpy", build=sum_numpy, description="NumPy on the host"),
-        Variant(name="jax", how="eager", build=sum_jax, description="op by op, device-resident"),
-        Variant(name="jit", how="jit", build=sum_jax, description="one compiled program"),
-    ),
-    inputs=inputs,
+    variants=[
+        Variant(name="numpy", how="numpy", function=sum_numpy, factory=True, description="NumPy on the host"),
+        "jax",
+        "jit",
+    ],
     expected=sum_float64,
     against="the sum in float64",
     tolerance={"float32": 1e-4},
+    matrix_products=False,
     estimate=estimate,
+    shardings=("0",),
 )
+def sum_jax(over):
+    axis = _AXES[over]
+
+    def total(x):
+        return jnp.sum(x, axis=axis)
+
+    return total

@@ -2,75 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy
+from jaxprof.workloads.catalogue import jax, np
+from jaxprof.workloads.decorator import workload
+from jaxprof.workloads.model import Estimate, Parameter, Variant
 
 
-def copy_numpy(parameters: Parameters) -> Callable[..., Any]:
-    def copy(x: Any) -> Any:
-        return x.copy()
-
-    return copy
+def copy(x):
+    return x.copy()
 
 
-def host_to_device(parameters: Parameters) -> Callable[..., Any]:
-    import jax
-
-    def put(x: Any) -> Any:
-        return jax.device_put(x)
-
-    return put
+def device_to_host(x):
+    # JAX keeps the host's copy of an array that was read: only a new array over the same buffer is copied again.
+    unread = jax.make_array_from_single_device_arrays(x.shape, x.sharding, [x])
+    return np.asarray(unread)
 
 
-def device_to_host(parameters: Parameters) -> Callable[..., Any]:
-    import jax
-    import numpy as np
-
-    def read(x: Any) -> Any:
-        # JAX keeps the host's copy of an array that was read: only a new array over the same buffer is copied again.
-        unread = jax.make_array_from_single_device_arrays(x.shape, x.sharding, [x])
-        return np.asarray(unread)
-
-    return read
+def inputs(random, bytes):
+    return random.standard_normal(bytes // 4, dtype="float32")
 
 
-def aligned(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def aligned(inputs):
     """x where a multiple of 64 bytes begins: what XLA wants of a buffer, and may then share on a CPU."""
-    return (_placed(inputs[0], 0),)
+    return (place(inputs[0], 0),)
 
 
-def unaligned(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def unaligned(inputs):
     """x four bytes past a multiple of 64: it has to be copied."""
-    return (_placed(inputs[0], 4),)
+    return (place(inputs[0], 4),)
 
 
-def _placed(x: Any, offset: int) -> Any:
-    import numpy as np
-
+def place(x, offset):
     room = np.empty(x.nbytes + 128, np.uint8)
     start = -room.ctypes.data % 64 + offset
-    place = room[start : start + x.nbytes].view(x.dtype)
-    place[:] = x
-    return place
+    placed = room[start : start + x.nbytes].view(x.dtype)
+    placed[:] = x
+    return placed
 
 
-def inputs(parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
-    return (random.standard_normal(int(parameters["bytes"]) // 4, dtype="float32"),)
+def estimate(bytes):
+    return Estimate(memory_bytes=2 * bytes, traffic_bytes=2 * bytes)
 
 
-def estimate(parameters: Parameters) -> Estimate:
-    size = float(parameters["bytes"])
-    return Estimate(memory_bytes=2 * size, traffic_bytes=2 * size)
-
-
-WORKLOAD = Workload(
-    name="transfer",
+@workload(
     title="host → device, device → host",
     description=(
         "One array of float32 copied to the device, or back from it, and nothing else; every call is waited for. "
@@ -78,16 +51,20 @@ WORKLOAD = Workload(
         "that begins at a multiple of 64 bytes is shared, and reading one back is a view. Such a figure is the cost of "
         "a call, not a bandwidth."
     ),
-    parameters=(Parameter(name="bytes", description="size of the array, a multiple of 4", minimum=4),),
+    inputs=inputs,
+    parameters={"bytes": Parameter(description="size of the array, a multiple of 4", minimum=4)},
     presets={"quick": {"bytes": 2**24}, "published": {"bytes": 2**28}},
-    variants=(
+    variants=[
         Variant(
-            name="numpy", how="numpy", build=copy_numpy, adapt=aligned, description="NumPy, a copy within host memory"
+            name="numpy",
+            how="numpy",
+            function=copy,
+            adapt=aligned,
+            description="NumPy, a copy within host memory",
         ),
         Variant(
             name="host-to-device",
             how="eager",
-            build=host_to_device,
             inputs="host",
             adapt=aligned,
             description="device_put of an array aligned to 64 bytes; shared, not copied, on a CPU",
@@ -95,7 +72,6 @@ WORKLOAD = Workload(
         Variant(
             name="host-to-device-unaligned",
             how="eager",
-            build=host_to_device,
             inputs="host",
             adapt=unaligned,
             description="device_put of an array 4 bytes off such a boundary; always a copy",
@@ -103,13 +79,15 @@ WORKLOAD = Workload(
         Variant(
             name="device-to-host",
             how="eager",
-            build=device_to_host,
+            function=device_to_host,
             adapt=aligned,
             description="numpy.asarray of a device array that was not read before; a view, not a copy, on a CPU",
         ),
-    ),
-    inputs=inputs,
+    ],
     against="the array that was sent",
     tolerance={"float32": 0.0},
+    matrix_products=False,
     estimate=estimate,
 )
+def put(x):
+    return jax.device_put(x)

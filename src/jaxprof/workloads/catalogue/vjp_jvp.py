@@ -2,83 +2,93 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from jaxprof.workloads.model import Estimate, Parameter, Parameters, Variant, Workload, published_value
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    import numpy
+from jaxprof.workloads.catalogue import jax, jnp, np
+from jaxprof.workloads.decorator import workload
+from jaxprof.workloads.model import Estimate, Parameter, Variant, published_value
 
 
-def products_numpy(parameters: Parameters) -> Callable[..., Any]:
-    import numpy as np
+def products_numpy(products):
+    def vjp(x, y, u, v):
+        return np.cos(x) * u, -np.sin(y) * v
 
-    def products(x: Any, y: Any, u: Any, v: Any) -> Any:
+    def both(x, y, u, v):
         return (np.cos(x) * u, -np.sin(y) * v), (np.cos(x) * u, -np.sin(y) * v)
 
-    return products
+    return vjp if products == "vjp" else both
 
 
-def products_jax(parameters: Parameters) -> Callable[..., Any]:
-    import jax
-    import jax.numpy as jnp
-
-    def f(x: Any, y: Any) -> Any:
-        return jnp.sin(x), jnp.cos(y)
-
-    def products(x: Any, y: Any, u: Any, v: Any) -> Any:
-        _, pullback = jax.vjp(f, x, y)
-        _, tangents = jax.jvp(f, (x, y), (u, v))
-        return pullback((u, v)), tangents
-
-    return products
-
-
-def inputs(parameters: Parameters, random: numpy.random.Generator) -> tuple[Any, ...]:
-    """Normal numbers; the first point is (0.5, 1.0), with the vector (-0.7, 0.3)."""
-    n = int(parameters["n"])
+def inputs(random, n):
+    """Normal numbers; the first point is (0.5, 1.0), and the vector there (0.5, 1.0) as well."""
     x, y, u, v = random.standard_normal((4, n), dtype="float32")
-    x[0], y[0], u[0], v[0] = 0.5, 1.0, -0.7, 0.3
+    x[0], y[0], u[0], v[0] = 0.5, 1.0, 0.5, 1.0
     return x, y, u, v
 
 
-def differences(parameters: Parameters, inputs: tuple[Any, ...]) -> Any:
+def differences(x, y, u, v, *, products):
     """Central differences in float64. The Jacobian is diagonal, hence both products are the same numbers."""
-    import numpy as np
-
-    x, y, u, v = (array.astype(np.float64) for array in inputs)
+    x, y, u, v = (array.astype(np.float64) for array in (x, y, u, v))
     step = 1e-5
     along_x = u * (np.sin(x + step) - np.sin(x - step)) / (2 * step)
     along_y = v * (np.cos(y + step) - np.cos(y - step)) / (2 * step)
-    return (along_x, along_y), (along_x, along_y)
+    pulled = along_x, along_y
+    return pulled if products == "vjp" else (pulled, pulled)
 
 
-def estimate(parameters: Parameters) -> Estimate:
-    n = float(parameters["n"])
+def estimate(n):
     return Estimate(memory_bytes=4 * n * 16, flops=10 * n, traffic_bytes=4 * n * 8)
 
 
-WORKLOAD = Workload(
-    name="vjp-jvp",
+@workload(
     title="vjp and jvp of (sin x, cos y)",
     description=(
         "The vector-Jacobian and the Jacobian-vector product of an elementwise function. The Jacobian is diagonal, so "
         "both are cos(x) u and -sin(y) v: a compiler that notices does the work once. NumPy computes the derivatives "
-        "that were worked out by hand; all are held against finite differences."
+        "that were worked out by hand; all are compared with finite differences. `published` is the vjp alone, at "
+        "(0.5, 1.0) with the cotangents (0.5, 1.0)."
     ),
-    parameters=(Parameter(name="n", description="number of points", minimum=1),),
-    presets={"quick": {"n": 100_000}, "published": {"n": 1}},
-    variants=(
-        Variant(name="numpy", how="numpy", build=products_numpy, description="NumPy, derivatives worked out by hand"),
-        Variant(name="jax", how="eager", build=products_jax, description="vjp, then jvp, op by op"),
-        Variant(name="jit", how="jit", build=products_jax, description="both in one compiled program"),
-    ),
+    factory=True,
     inputs=inputs,
+    parameters={
+        "n": Parameter(description="number of points", minimum=1),
+        "products": Parameter(description="which of them", kind="choice", choices=("vjp and jvp", "vjp")),
+    },
+    presets={"quick": {"n": 100_000, "products": "vjp and jvp"}, "published": {"n": 1, "products": "vjp"}},
+    variants=[
+        Variant(
+            name="numpy",
+            how="numpy",
+            function=products_numpy,
+            factory=True,
+            description="NumPy, derivatives worked out by hand",
+        ),
+        Variant(name="jax", how="eager", description="vjp, then jvp, op by op"),
+        Variant(name="jit", how="jit", description="both in one compiled program"),
+    ],
     expected=differences,
     against="finite differences",
+    noisy_answer=True,
     tolerance={"float32": 1e-5},
+    matrix_products=False,
     estimate=estimate,
-    published=(published_value("analytic", {"n": 1}, "cos(x) u and -sin(y) v, for the vjp as for the jvp"),),
+    shardings=("0", "0", "0", "0"),
+    published=(
+        published_value(
+            "JAX quickstart",
+            {"n": 1, "products": "vjp"},
+            "cos(0.5) · 0.5 = 0.4387913 and -sin(1.0) · 1.0 = -0.8414710",
+        ),
+    ),
 )
+def products_jax(products):
+    def f(x, y):
+        return jnp.sin(x), jnp.cos(y)
+
+    def vjp(x, y, u, v):
+        _, pullback = jax.vjp(f, x, y)
+        return pullback((u, v))
+
+    def both(x, y, u, v):
+        _, tangents = jax.jvp(f, (x, y), (u, v))
+        return vjp(x, y, u, v), tangents
+
+    return vjp if products == "vjp" else both

@@ -1,0 +1,174 @@
+"""Whether two sides of a comparison computed the same: their results, array by array, as their engines wrote them.
+
+Both measures of an error are in proportion to the largest magnitude of its array, as in the check of a run
+(`workloads.check`): the relative error, and the number of ULPs, the distance between neighbouring numbers of its dtype
+at that magnitude. Number by number a sum whose terms cancel would be thousands of ULPs off without being wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxprof.engine.protocol.arrays import LEAVES, KeptLeaf
+from jaxprof.events import WarningRaised
+from jaxprof.session.run import UNLIKE_RESULTS
+
+if TYPE_CHECKING:
+    import numpy
+
+_ACCEPTED = {
+    "float64": 1e-10,
+    "complex128": 1e-10,
+    "float32": 1e-4,
+    "complex64": 1e-4,
+    "float16": 1e-2,
+    "bfloat16": 5e-2,
+}
+"""Two ways to compute the same differ by less, relative to the largest magnitude. Narrower dtypes: 0.25."""
+_MANTISSA_BITS = {
+    "float64": 52, "complex128": 52, "float32": 23, "complex64": 23, "float16": 10, "bfloat16": 7,
+    "float8_e4m3fn": 3, "float8_e5m2": 2,
+}  # fmt: skip
+_LEAST_EXPONENT = {"float64": -1022, "complex128": -1022, "float16": -14, "float8_e4m3fn": -6, "float8_e5m2": -14}
+"""Of the smallest normal number; other dtypes: float32's, -126."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far a result is from the baseline's."""
+
+    alike: bool
+    """Whether the two have the same arrays: number, shapes and dtypes."""
+    agree: bool
+    """Whether they differ by no more than two ways to compute the same."""
+    relative: float | None
+    """The largest error over the largest magnitude of its array. None if not alike; infinite where one is NaN or
+    infinite, and the other is not."""
+    ulps: int | None
+    """The largest error in units of the last place of the largest magnitude of its array; None without floating-point
+    arrays, and where `relative` is not finite."""
+    where: str = ""
+    """The array of the largest error, if there are several."""
+    note: str = ""
+    """What is not alike, or why nothing could be compared."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether they are the same number by number."""
+        return self.alike and self.relative == 0
+
+
+def agreement(baseline: Path, other: Path) -> Agreement | None:
+    """The two kept results compared; None if one of them was not kept."""
+    first, second = _load(baseline), _load(other)
+    if first is None or second is None:
+        return None
+    return compare_results(first, second)
+
+
+def unlike_warning(run: str, baseline: str, agreement: Agreement | None) -> WarningRaised | None:
+    """What a session keeps of an agreement: a warning where the result of `run` is not that of the side `baseline`."""
+    if agreement is None or agreement.agree:
+        return None
+    if not agreement.alike:
+        return WarningRaised(
+            run=run,
+            code=UNLIKE_RESULTS,
+            message=f"the result is not like {baseline}'s: {agreement.note}",
+            advice="Two programs with other results are no two ways to do the same: make both return the same arrays.",
+        )
+    return WarningRaised(
+        run=run,
+        code="results_differ",
+        message=f"the result differs from {baseline}'s {how_far(agreement)}",
+        advice="Another precision, order of sums or seed may explain it; a mistake may, too.",
+    )
+
+
+def how_far(agreement: Agreement) -> str:
+    """`by 3.0e-02 in ['w']`, of two results that are alike."""
+    where = f" in {agreement.where}" if agreement.where else ""
+    if agreement.relative is None or not math.isfinite(agreement.relative):
+        return f"where one of them is not finite{where}"
+    return f"by {agreement.relative:.1e}{where}"
+
+
+def compare_results(
+    baseline: list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]], other: list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]]
+) -> Agreement:
+    """Compares arrays with their descriptions, in the order of their trees."""
+    if unlike := difference([leaf for leaf, _ in baseline], [leaf for leaf, _ in other]):
+        return Agreement(alike=False, agree=False, relative=None, ulps=None, note=unlike)
+    worst, where, agree, ulps = 0.0, "", True, None
+    for (leaf, right), (_, got) in zip(baseline, other, strict=True):
+        relative, apart = _errors(right, got, leaf.dtype)
+        if leaf.dtype in _MANTISSA_BITS and apart is not None:
+            ulps = max(ulps or 0, apart)
+        agree = agree and relative <= _accepted(leaf.dtype)
+        if relative > worst:
+            worst, where = relative, leaf.path
+    finite = math.isfinite(worst)
+    return Agreement(alike=True, agree=agree, relative=worst, ulps=ulps if finite else None, where=where)
+
+
+def difference(baseline: list[KeptLeaf], other: list[KeptLeaf]) -> str:
+    """What is not alike in two trees, in words; empty if they have arrays of the same dtypes and shapes."""
+    if len(baseline) != len(other):
+        return f"{_arrays(len(baseline))} and {_arrays(len(other))}"
+    for ours, theirs in zip(baseline, other, strict=True):
+        if ours.spec != theirs.spec:
+            return f"{ours.path}: {ours.spec} and {theirs.spec}" if ours.path else f"{ours.spec} and {theirs.spec}"
+    return ""
+
+
+def _accepted(dtype: str) -> float:
+    return _ACCEPTED.get(dtype, 0.25 if dtype.startswith("float") else 0.0)
+
+
+def _errors(right: Any, got: Any, dtype: str) -> tuple[float, int | None]:
+    """The largest relative error of an array, and the largest number of ULPs; None if these are not countable."""
+    import numpy as np
+
+    if right.size == 0 or np.array_equal(right, got, equal_nan=right.dtype.kind in "fc"):
+        return 0.0, 0
+    if right.dtype.kind == "c":
+        right, got = (np.ascontiguousarray(array).view(array.real.dtype) for array in (right, got))
+    if right.dtype.kind != "f":
+        with np.errstate(all="ignore"):
+            apart = np.abs(right.astype(np.float64) - got.astype(np.float64))
+            largest = float(np.abs(right.astype(np.float64)).max()) or 1.0
+        return max(float(apart.max()) / largest, 5e-324), None  # they differ, also where float64 does not show it
+    wide, other = right.astype(np.float64), got.astype(np.float64)
+    same = (wide == other) | (np.isnan(wide) & np.isnan(other))
+    known = np.isfinite(wide) & np.isfinite(other)
+    if not (same | known).all():
+        return math.inf, None
+    with np.errstate(all="ignore"):
+        error = float(np.where(same, 0.0, np.abs(wide - other)).max())
+    largest = float(np.max(np.abs(wide), initial=0.0, where=known))
+    exponent = max(math.frexp(largest)[1] - 1, _LEAST_EXPONENT.get(dtype, -126))
+    ulp = math.ldexp(1.0, exponent - _MANTISSA_BITS.get(dtype, 23))
+    return error / (largest or 1.0), math.ceil(min(error / (ulp or 5e-324), 2.0**62))
+
+
+def _load(path: Path) -> list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]] | None:
+    """The arrays of a file that an engine wrote; None if there is none that can be read."""
+    from zipfile import BadZipFile
+
+    import msgspec
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            leaves = msgspec.convert(json.loads(str(file[LEAVES])), type=list[KeptLeaf])
+            return [(leaf, file[f"leaf{number}"]) for number, leaf in enumerate(leaves)]
+    except (OSError, EOFError, ValueError, LookupError, BadZipFile, msgspec.ValidationError):
+        return None
+
+
+def _arrays(count: int) -> str:
+    return f"{count} array{'s' * (count != 1)}"

@@ -1,0 +1,243 @@
+"""The measured kernels of a run: the rows of its captures, joined with their cost according to the HLO.
+
+A row of the capture is one op on one device. Here an op is one kernel: the devices that ran it are added up, and rates
+are those of one device. Time in a share is self time, so that a loop does not count what runs in it a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from jaxprof.errors import JaxprofError
+from jaxprof.events import CopyTimes, KernelLaunch, KernelsMeasured, KernelTimes
+from jaxprof.session import Run, Session
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.analysis.kernel import Kernel
+
+
+KINDS = ("attribution", "run", "imported")
+"""Captures that a run's kernels may be taken from, the best first: the capture that is made only for the names comes
+before the capture that it serves."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredKernel:
+    """One HLO op as it was measured. Times in seconds."""
+
+    name: str
+    """The instruction's name, as `Kernel.name`."""
+    module: str
+    devices: tuple[str, ...]
+    count: int
+    """Executions on all devices."""
+    calls: int | None
+    """Calls of the program in the capture; None if unknown."""
+    total_seconds: float
+    """Sum of its intervals: CPU time on a CPU, where one op may run on several threads."""
+    self_seconds: float
+    """The same, without the ops that ran inside it."""
+    wall_seconds: float
+    """Union of its intervals on a device, summed over the devices."""
+    median_seconds: float
+    """Time of one execution; of several devices, the one that took the longest."""
+    minimum_seconds: float
+    maximum_seconds: float
+    share: float | None
+    """Share of the self time of all ops of the run, in 0..1."""
+    flops_per_second: float | None
+    """From the HLO's count; None if the count is unknown, or the kernel took no time."""
+    bytes_per_second: float | None
+    of_peak: float | None
+    """`flops_per_second` over the device's ceiling for the kernel's dtype; None if either is unknown."""
+    of_bandwidth: float | None
+    """`bytes_per_second` over the device's bandwidth: above 1 where a cache served it."""
+    in_hlo: bool | None
+    """Whether it is a kernel of the run's HLO; None if there is no HLO to look in."""
+    names: tuple[str, ...]
+    """Launch configuration of the kernels on the device."""
+    launch: KernelLaunch | None
+    """Occupancy of the longest kernel; None if the capture does not have it."""
+    uncertain: bool
+    """Whether some of it was matched to this op by a guess."""
+
+    @property
+    def parallelism(self) -> float | None:
+        """How many threads worked on it at once, on average."""
+        return self.total_seconds / self.wall_seconds if self.wall_seconds > 0 else None
+
+    @property
+    def per_call_seconds(self) -> float | None:
+        """Self time in one call of the program, on one device."""
+        return self.self_seconds / self.calls / len(self.devices) if self.calls else None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredKernels:
+    """What a run's capture says about its kernels."""
+
+    kind: str
+    """Kind of the capture, as `CaptureTaken.kind`."""
+    kernels: tuple[MeasuredKernel, ...]
+    """The longest self time first."""
+    transfers: tuple[CopyTimes, ...]
+    unattributed_seconds: Mapping[str, float]
+
+    @property
+    def unmatched_share(self) -> float | None:
+        """Share of the self time that belongs to no kernel of the HLO: ops that it lacks (loops around their bodies,
+        other programs), and kernels without an op. None without HLO, or without any time."""
+        if any(kernel.in_hlo is None for kernel in self.kernels):
+            return None
+        copies: dict[str, float] = {}
+        for row in self.transfers:
+            copies[row.device] = copies.get(row.device, 0.0) + row.total_seconds
+        nameless = sum(max(0.0, took - copies.get(device, 0.0)) for device, took in self.unattributed_seconds.items())
+        whole = sum(kernel.self_seconds for kernel in self.kernels) + nameless
+        matched = sum(kernel.self_seconds for kernel in self.kernels if kernel.in_hlo)
+        return 1 - matched / whole if whole > 0 else None
+
+    def by_name(self) -> dict[str, MeasuredKernel]:
+        """The kernels by their HLO name; of equal names of several programs, the one that took the longest."""
+        return {kernel.name: kernel for kernel in reversed(self.kernels)}
+
+
+def measured(session: Session, run_id: str) -> MeasuredKernels | None:
+    """The measured kernels of a run; None if it has no capture. A capture without ops gives no kernels."""
+    run = session.runs[run_id]
+    event = _capture_of(run)
+    if event is None:
+        return None
+    return MeasuredKernels(
+        kind=event.kind,
+        kernels=_kernels(event, _static(session, run)),
+        transfers=tuple(event.transfers),
+        unattributed_seconds=dict(event.unattributed_seconds),
+    )
+
+
+def seconds_per_call(run: Run | None) -> dict[str, float]:
+    """Self seconds of each HLO op in one call on one device, by name; empty if no capture has them. Reads no HLO,
+    and so takes no time."""
+    event = _capture_of(run) if run is not None else None
+    kernels = _kernels(event, None) if event is not None else ()
+    # Of equal names of several programs, the one that took the longest, as `Measured.by_name`.
+    return {kernel.name: kernel.per_call_seconds for kernel in reversed(kernels) if kernel.per_call_seconds is not None}
+
+
+def whole_profile(session: Session) -> tuple[MeasuredKernel, ...]:
+    """The kernels of all programs of a session that was made from a profile, with their shares of the whole."""
+    runs = [run.id for run in session.runs.values() if "imported" in run.measured]
+    kernels = [kernel for run in runs if (of_run := measured(session, run)) is not None for kernel in of_run.kernels]
+    whole = sum(kernel.self_seconds for kernel in kernels)
+    shared = [replace(kernel, share=kernel.self_seconds / whole if whole > 0 else None) for kernel in kernels]
+    return tuple(sorted(shared, key=lambda kernel: -kernel.self_seconds))
+
+
+def _capture_of(run: Run) -> KernelsMeasured | None:
+    """The capture that a run's kernels are taken from: the best one that has ops."""
+    events = [run.measured[kind] for kind in KINDS if kind in run.measured]
+    return next((event for event in events if event.rows), events[0] if events else None)
+
+
+def _kernels(event: KernelsMeasured, static: Mapping[str, _Static] | None) -> tuple[MeasuredKernel, ...]:
+    """The kernels of a capture, the longest self time first."""
+    groups: dict[tuple[str, str | None, str], list[KernelTimes]] = {}
+    for row in event.rows:
+        groups.setdefault((row.module, row.program, row.name), []).append(row)
+    whole = sum(row.self_seconds for rows in groups.values() for row in rows)
+    kernels = [_kernel(rows, event, whole, static) for rows in groups.values()]
+    return tuple(sorted(kernels, key=lambda kernel: -kernel.self_seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class _Static:
+    """What the HLO and the device say about one execution of a kernel."""
+
+    flops: float | None
+    bytes: float | None
+    peak: float | None
+    bandwidth: float | None
+
+
+_UNKNOWN = _Static(None, None, None, None)
+
+
+def kernels_of(session: Session, run_id: str) -> tuple[Kernel, ...] | None:
+    """The kernels in the order of execution; None if the run has no HLO, or it cannot be read."""
+    from jaxprof.hlo.analysis.kernels import kernels
+    from jaxprof.hlo.open.parsed import modules
+
+    try:
+        text = session.text(run_id, "hlo")
+        return kernels(modules(text)[0]) if text else None
+    except JaxprofError:
+        return None
+
+
+def _static(session: Session, run: Run) -> dict[str, _Static] | None:
+    """By the kernel's name; None without HLO, which is read only where a run has it.
+
+    The start of an asynchronous pair has no rates: its data moves until the matching done.
+    """
+    if "hlo" not in run.texts:
+        return None
+    from jaxprof.analysis.ceilings import ceilings_for
+    from jaxprof.hlo.analysis.cost.roofline import roofline
+
+    kernels = kernels_of(session, run.id)
+    if kernels is None:
+        return None
+    device = ceilings_for(session, run)
+    by_name: dict[str, _Static] = {}
+    for kernel in kernels:
+        if kernel.asynchronous:
+            by_name[kernel.name] = _Static(None, None, None, None)
+            continue
+        peak = roofline(kernel, device).peak if device is not None else None
+        by_name[kernel.name] = _Static(
+            kernel.flops, kernel.bytes, peak, device.bandwidth if device is not None else None
+        )
+    return by_name
+
+
+def _kernel(
+    rows: Sequence[KernelTimes],
+    event: KernelsMeasured,
+    whole: float,
+    statics: Mapping[str, _Static] | None,
+) -> MeasuredKernel:
+    longest = max(rows, key=lambda row: row.self_seconds)
+    name, count = longest.name, sum(row.count for row in rows)
+    wall, own = sum(row.wall_seconds for row in rows), sum(row.self_seconds for row in rows)
+    static = (statics or {}).get(name, _UNKNOWN)
+    flops_per_second = static.flops * count / wall if static.flops is not None and wall > 0 else None
+    bytes_per_second = static.bytes * count / wall if static.bytes is not None and wall > 0 else None
+    return MeasuredKernel(
+        name=name,
+        module=longest.module,
+        devices=tuple(dict.fromkeys(row.device for row in rows)),
+        count=count,
+        calls=event.calls,
+        total_seconds=sum(row.total_seconds for row in rows),
+        self_seconds=own,
+        wall_seconds=wall,
+        median_seconds=longest.median_seconds,
+        minimum_seconds=min(row.minimum_seconds for row in rows),
+        maximum_seconds=max(row.maximum_seconds for row in rows),
+        share=own / whole if whole > 0 else None,
+        flops_per_second=flops_per_second,
+        bytes_per_second=bytes_per_second,
+        of_peak=_share(flops_per_second, static.peak),
+        of_bandwidth=_share(bytes_per_second, static.bandwidth),
+        in_hlo=None if statics is None else name in statics,
+        names=tuple(dict.fromkeys(kernel_name for row in rows for kernel_name in row.kernels)),
+        launch=longest.launch,
+        uncertain=any(row.uncertain for row in rows),
+    )
+
+
+def _share(reached: float | None, ceiling: float | None) -> float | None:
+    return None if reached is None or not ceiling else reached / ceiling

@@ -1,0 +1,225 @@
+"""What the memory of a run is made of: from the executable's own buffer assignment, else from its schedule.
+
+The assignment says what the program holds while it runs, buffer by buffer. Without it (an HLO text that came alone, an
+older jax) the same is derived from the order of the instructions, which is an estimate and says so in `source`. How the
+live size changes over the schedule is always derived: no executable reports it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.errors import JaxprofError
+from jaxprof.events import BuffersReported, HeldBuffer, MemoryReported
+from jaxprof.session import Run, Session
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.model import Module
+
+ASSIGNMENT: Final = "buffer assignment"
+SCHEDULE: Final = "schedule"
+TOTALS: Final = "memory analysis"
+"""Sums only: XLA reported the sizes, and there is no HLO from which to derive the buffers."""
+REQUEST: Final = "request"
+"""Nothing is known but the size that was requested."""
+
+KINDS: Final = ("argument", "output", "temporary", "constant")
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPart:
+    """One of the kinds that a peak is made of."""
+
+    kind: str
+    """`argument`, `output`, `temporary` or `constant`."""
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBuffer:
+    """A value in memory; where several values follow each other in one place, the one that names the place."""
+
+    bytes: int
+    kind: str
+    """As in `MemoryPart`."""
+    instruction: str
+    """The HLO instruction that makes it; empty if unknown."""
+    shape: str
+    op_name: str
+    file: str
+    line: int | None
+    at_peak: bool | None
+    """Whether it is alive at the highest point of `live_bytes`; None if unknown."""
+    shared_with: int
+    """Other values that take the same place before or after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPicture:
+    """The memory of one program."""
+
+    source: str
+    """`ASSIGNMENT`, `SCHEDULE` (an estimate), `TOTALS` or `REQUEST`."""
+    peak_bytes: int | None
+    """The sum of the parts: by an assignment what the program holds while it runs, by a schedule what must be alive at
+    once (which is less). None where only a request is known."""
+    parts: tuple[MemoryPart, ...]
+    """The parts that are known and not empty, the largest first."""
+    buffers: tuple[MemoryBuffer, ...]
+    """The largest first; for a large program the first few hundred."""
+    live_bytes: tuple[int, ...]
+    """Live size after each instruction of the schedule, loops at their body's peak; an estimate; at most 4096."""
+    asked_bytes: int | None
+    """The size that a failed allocation, or a refused program, requested."""
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether the peak was derived from the schedule."""
+        return self.source == SCHEDULE
+
+
+def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
+    """The memory of a run; None if nothing is known of it: no program, and no out-of-memory failure.
+
+    The schedule is read once for each text, in a few milliseconds. Raises KeyError for an unknown run.
+    """
+    run = session.runs[run_id]
+    asked = _asked(run)
+    estimate = _estimate(session, run)
+    reported = run.buffers
+    if reported is not None and reported.peak_bytes is not None:
+        return _reported(reported, estimate, asked)
+    if estimate is not None:
+        return replace(estimate, asked_bytes=asked)
+    parts = _totals(run.memory)
+    if parts:
+        return MemoryPicture(TOTALS, sum(part.bytes for part in parts), parts, (), (), asked)
+    return MemoryPicture(REQUEST, None, (), (), (), asked) if asked is not None else None
+
+
+_SIZE = r"(?P<size>\d+(?:\.\d+)?)\s*(?P<unit>(?:[KMGTPE]i?)?(?:B|bytes)?)\b"
+_ASKS: Final = tuple(
+    re.compile(text + _SIZE, re.IGNORECASE)
+    for text in (
+        r"out of memory (?:while )?(?:trying to )?allocat(?:e|ing) ",
+        r"(?:attempting|trying|failed|unable) to (?:allocate|reserve) ",
+        r"requested memory exceeds[^.]*?requested:? ",
+        r"ran out of memory in memory space \w+[^.]*?\. ?used ",
+        r"total \w+ usage >= ",
+    )
+)
+_POWERS: Final = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+
+
+def asked_bytes(error: str) -> int | None:
+    """The size that the text of an out-of-memory error says was requested; None if it names none, or is another
+    error.
+
+    XLA and NumPy write bytes, or K, M, G, T (with or without `iB`) for powers of 1024.
+    """
+    for pattern in _ASKS:
+        match = pattern.search(error)
+        if match is not None:
+            power = _POWERS[match["unit"][:1].upper().replace("B", "")]
+            return int(float(match["size"]) * 1024**power)
+    return None
+
+
+def _asked(run: Run) -> int | None:
+    if run.buffers is not None and run.buffers.asked_bytes is not None:
+        return run.buffers.asked_bytes
+    return asked_bytes(run.error) if run.status in ("failed", "crashed") else None
+
+
+def _totals(memory: MemoryReported | None) -> tuple[MemoryPart, ...]:
+    if memory is None:
+        return ()
+    alias = memory.alias_bytes or 0
+    sizes = {
+        "argument": memory.argument_bytes,
+        "output": None if memory.output_bytes is None else memory.output_bytes - alias,
+        "temporary": memory.temporary_bytes,
+    }
+    return _parts({kind: size for kind, size in sizes.items() if size is not None})
+
+
+def _parts(sizes: Mapping[str, int]) -> tuple[MemoryPart, ...]:
+    parts = (MemoryPart(kind, size) for kind, size in sizes.items() if size > 0)
+    return tuple(sorted(parts, key=lambda part: -part.bytes))
+
+
+def _reported(event: BuffersReported, estimate: MemoryPicture | None, asked: int | None) -> MemoryPicture:
+    alive = {buffer.instruction for buffer in estimate.buffers if buffer.at_peak} if estimate is not None else None
+    parts = {kind: size for kind, size in event.parts.items() if kind in KINDS}
+    return MemoryPicture(
+        source=event.source,
+        peak_bytes=event.peak_bytes,
+        parts=_parts(parts),
+        buffers=tuple(_buffer(row, alive) for row in event.buffers),
+        live_bytes=tuple(event.live_bytes) or (estimate.live_bytes if estimate is not None else ()),
+        asked_bytes=asked,
+    )
+
+
+def _buffer(row: HeldBuffer, alive: set[str] | None) -> MemoryBuffer:
+    return MemoryBuffer(
+        bytes=row.bytes,
+        kind=row.kind,
+        instruction=row.instruction,
+        shape=row.shape,
+        op_name=row.op_name,
+        file=row.file,
+        line=row.line,
+        at_peak=_is_at_peak(row, alive),
+        shared_with=row.shared_with,
+    )
+
+
+def _is_at_peak(row: HeldBuffer, alive: set[str] | None) -> bool | None:
+    if row.kind in ("argument", "constant"):
+        return True
+    if alive is None:
+        return None
+    # A place that several values use in turn has the name of one of them; another may be in it at the peak.
+    return True if row.instruction in alive else None if row.shared_with else False
+
+
+def _estimate(session: Session, run: Run) -> MemoryPicture | None:
+    """What the schedule of the run's HLO says; None if the run has no HLO, or the text is damaged."""
+    if "hlo" not in run.texts:
+        return None
+    try:
+        text = session.text(run.id, "hlo")
+        if not text:
+            return None
+        from jaxprof.hlo.open.parsed import modules
+
+        return modules(text)[0].once(_from_schedule)
+    except JaxprofError:
+        return None
+
+
+def _from_schedule(module: Module) -> MemoryPicture | None:
+    from jaxprof.hlo.analysis.liveness import liveness
+
+    live = liveness(module)
+    if live is None:
+        return None
+    buffers = tuple(
+        MemoryBuffer(
+            bytes=value.bytes,
+            kind=value.kind,
+            instruction=value.instruction,
+            shape=value.shape,
+            op_name=value.op_name,
+            file=value.file,
+            line=value.line,
+            at_peak=value.at_peak,
+            shared_with=0,
+        )
+        for value in live.values
+    )
+    return MemoryPicture(SCHEDULE, live.peak_bytes, _parts(live.parts), buffers, live.live_bytes, None)

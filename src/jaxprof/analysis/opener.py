@@ -1,0 +1,143 @@
+"""What a path holds (a session, a profile, HLO), and the modules in it: one answer for every command and screen.
+
+It stands above `hlo.open`, which knows files and folders, because sessions and profiles belong to packages above `hlo`.
+Reading a profile takes a process of its own, which belongs to the runner above this: the caller passes the function
+that reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.errors import FileRefusedError
+from jaxprof.hlo.open.stages import STAGES, ModuleStages
+
+if TYPE_CHECKING:
+    from jaxprof.session import Session
+
+_HEAD_BYTES: Final = 256
+_JSON = re.compile(rb"\s*[\[{]\s*[\"\[{]")
+_BINARY_PROFILE: Final = (b"\x1f\x8b", b"\x0a", b"\x12", b"\x1a", b"\x22")
+"""First bytes of gzip, and of the first field of an XSpace: planes, errors, warnings, hosts."""
+
+
+class Kind(Enum):
+    """What a path is opened as."""
+
+    HLO = "HLO"
+    SESSION = "a session"
+    PROFILE = "a profile"
+
+
+@dataclass(frozen=True, slots=True)
+class HloSource:
+    """What was opened: at least one module, and the session that they are runs of."""
+
+    kind: Kind
+    modules: list[ModuleStages]
+    session: Session | None = None
+    """For a profile, the session that was made from it."""
+
+
+def kind_of(path: Path) -> Kind | None:
+    """What is at `path`, by its name and its first bytes; for a folder by the files in it. None if there is nothing,
+    or nothing of a known kind."""
+    head = _head(path)
+    if head.startswith(b"{") and b'"jaxprof"' in head:
+        return Kind.SESSION
+    from jaxprof.hlo.open.paths import holds_hlo  # imported late: opening a session needs no reader of HLO
+
+    if holds_hlo(path):
+        return Kind.HLO
+    if path.is_dir():
+        return Kind.PROFILE if _has_profile(path) else None
+    return _kind_of_other(path, head) if path.is_file() else None
+
+
+def _head(path: Path) -> bytes:
+    """The beginning of a file; empty if no file can be read."""
+    try:
+        if not path.is_file():
+            return b""
+        with path.open("rb") as opened:
+            return opened.read(_HEAD_BYTES)
+    except OSError:
+        return b""
+
+
+def _kind_of_other(path: Path, head: bytes) -> Kind | None:
+    """The kind of a file that is neither HLO nor has a session's header: by its name, then by its first bytes."""
+    from jaxprof.session.log.codec import EXTENSION
+    from jaxprof.trace.folders import CHROME_ENDINGS, XPLANE_ENDINGS
+
+    if path.suffix == EXTENSION:
+        return Kind.SESSION
+    if path.name.endswith((*XPLANE_ENDINGS, *CHROME_ENDINGS)):
+        return Kind.PROFILE
+    return Kind.PROFILE if head.startswith(_BINARY_PROFILE) or _JSON.match(head) else None
+
+
+def modules_of(session: Session) -> list[ModuleStages]:
+    """The runs that have a text of one of the stages, in the order of the session."""
+    return [
+        ModuleStages(
+            key=run.id,
+            label=run.label,
+            stages={name: partial(_text, session, run.id, name) for name in names},
+            device=run.plan.device,
+            recorded_seconds=session.header.wall_seconds or None,
+        )
+        for run in session.runs.values()
+        if (names := [stage.name for stage in STAGES if stage.name in run.texts])
+    ]
+
+
+def _text(session: Session, run: str, name: str) -> str:
+    return session.text(run, name) or ""
+
+
+def open_hlo(path: Path, read_profile: Callable[[Path], Session]) -> HloSource:
+    """The modules at `path`. Blocks.
+
+    Raises FileRefusedError if there are none, and whatever `read_profile` raises.
+    """
+    kind = kind_of(path)
+    if kind is Kind.SESSION:
+        from jaxprof.session import Session
+        from jaxprof.session.log import load
+
+        session = load(path, Session)
+        return HloSource(
+            kind, _some(modules_of(session), f"no run of {path} has a compiled program", HOW_TO_COMPILE), session
+        )
+    if kind is Kind.PROFILE:
+        session = read_profile(path)
+        return HloSource(kind, _some(modules_of(session), f"{path} holds no HLO", _IN_PROFILES), session)
+    from jaxprof.hlo.open.paths import modules_at
+
+    return HloSource(Kind.HLO, modules_at(path))
+
+
+HOW_TO_COMPILE: Final = "Compiled variants have one: jaxprof run NAME --variant jit."
+_IN_PROFILES: Final = "An .xplane.pb holds HLO where enable_hlo_proto was on (the default); a .trace.json never does."
+
+
+def _has_profile(folder: Path) -> bool:
+    from jaxprof.trace.folders import runs_at
+
+    try:
+        return bool(runs_at(folder))
+    except (FileRefusedError, OSError):
+        return False
+
+
+def _some(modules: list[ModuleStages], what: str, hint: str) -> list[ModuleStages]:
+    if not modules:
+        raise FileRefusedError(what, hint)
+    return modules

@@ -1,0 +1,375 @@
+"""What the host does in the hot loop while the device could work: data, fetched values, copies, dispatch, other work.
+
+Seconds rest on samples of the stack and on the timed lines of the loop: they are estimates, and the findings are marked
+so. Each check claims what it reports; what a fix saves is an upper bound where the device may be busy anyway.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.result import ProgramFinding, finding, is_single
+from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, interval
+from jaxprof.events import SourceLocation
+from jaxprof.text import safe, shorten
+from jaxprof.units import bytes_, integer, percent, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.findings.claims import Claims
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.analysis.programs.spots import Spot
+    from jaxprof.events import Compiled
+
+LARGE_BYTES: Final = 1 << 20
+"""Size of an array from which fetching it counts as a copy, not as a wait for a value."""
+CALLS_SHARE: Final = 0.5
+"""Share of the hot loop that calling compiled functions must take to be what bounds it."""
+SYNC_SHARE: Final = 0.25
+"""Share of the hot loop, spent waiting for values fetched in each pass, that is reported whatever a fix saves."""
+SYNC_STEP_SECONDS: Final = 0.02
+"""Where passes take longer than this, not waiting at the end of each gains nothing."""
+LEAST_SAVED: Final = 0.05
+"""Share of the hot loop that not waiting must save where its passes are longer."""
+SET_UP_PASSES: Final = 20
+"""A loop of fewer passes may be a set-up that makes the parameters of some layers."""
+MOSTLY_COMPILED: Final = 4.0
+"""Ratio of compiling a loop's operations to running them above which, in a set-up, compiling is all that counts."""
+FEW_PASSES: Final = 0.5
+"""A line that a smaller share of the loop's passes reach is already run only every few passes."""
+LEAST_OF_LOOP: Final = 0.1
+"""Share of the hot loop that the lines of a finding must take: below it they are not what to change first."""
+KEPT_SHARE: Final = 0.1
+"""Share that is left of a cost that is paid every ten passes, or once for many."""
+_STEPPING: Final = ("", "range()", "enumerate()", "zip()", "reversed()")
+"""Calls in the head of a loop that only step on to the next number or item."""
+_LINES_NAMED: Final = 3
+_FETCHES: Final = re.compile(r"(^|\.)(device_get|asarray|array|copy|ascontiguousarray|tolist|save\w*|dump\w*)\(\)$")
+_BY_NAME: Final = re.compile(r"block_until_ready")
+_FROM_ANOTHER: Final = re.compile(r"\.(get|recv)\(\)$")
+_PREFETCH: Final = (
+    "Prepare the next batch while the device works: in a thread or in processes (a queue, grain, a DataLoader with "
+    "workers), or prepare all batches once before the loop where they fit into memory."
+)
+_MORE_WORKERS: Final = (
+    "What fills the queue is slower than the steps: give it more threads or processes, less to do for each batch, or "
+    "batches that were prepared once and kept; a longer queue only moves the wait."
+)
+
+
+def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+    """Large arrays are copied to the host in each pass of the loop."""
+    loop = result.hot
+    large = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if spot.kind in ("transfer", "sync") and (spot.bytes or 0) >= LARGE_BYTES and _FETCHES.search(spot.call)
+    ]
+    lines = {spot.place for spot in large}
+    spots = [
+        spot for spot in claims.free_spots(loop.spots) if spot.place in lines and spot.kind in ("transfer", "sync")
+    ]
+    took = _seconds(spots)
+    copied = _seconds(spot for spot in spots if spot.kind == "transfer")
+    saves = (1 - KEPT_SHARE) * (copied + min(took - copied, max(0.0, loop.seconds - took)))
+    if not spots or not _each_pass(result, spots) or not claims.worth(saves, _samples(spots)):
+        return
+    size = max(spot.bytes or 0 for spot in spots)
+    claims.take(spots)
+    yield finding(
+        "repeated_fetch",
+        f"each pass of the loop copies arrays of up to {bytes_(size)} to the host: {_calls(result, spots)}, "
+        f"{_about(result, took)}{_named(result, spots)}",
+        "Fetch large arrays every N passes, or after the loop; for checkpoints have a thread fetch and write them "
+        "(orbax's AsyncCheckpointer), so that the loop goes on.",
+        _places(result, spots),
+        seconds=took,
+        saves=saves,
+        estimate=True,
+    )
+
+
+def host_sync(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+    """Lines of the loop that need a value on the host in each pass, and wait for the device until it is there."""
+    loop = result.hot
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if (spot.kind == "sync" or (spot.kind == "read" and spot.state == "device_busy"))
+        and not _BY_NAME.search(spot.call)
+        and not _is_of_compiled_function(result, spot)
+        and spot.sites
+    ]
+    took = _seconds(spots)
+    saves = min(took, max(0.0, loop.seconds - took))
+    if not spots or not _each_pass(result, spots):
+        return
+    each = loop.times.seconds / loop.times.iterations if loop.times.iterations else None
+    low, _ = interval(min(1.0, took / loop.seconds), loop.samples) if loop.seconds else (0.0, 1.0)
+    waits = low >= SYNC_SHARE and each is not None and each < SYNC_STEP_SECONDS
+    gains = saves >= LEAST_SAVED * loop.seconds and claims.worth(saves, _samples(spots))
+    if not gains and not (waits and took >= claims.least):
+        return
+    claims.take(spots)
+    busy = "" if saves > took / 2 else f"; the device is busy meanwhile, so at most {seconds(saves, 2)} can be saved"
+    yield finding(
+        "host_sync",
+        f"the host waits for a value in each pass of the loop: {_calls(result, spots)}, {_about(result, took)}"
+        f"{_named(result, spots)}{busy}",
+        "While it waits it cannot dispatch the next step: keep the values as arrays and fetch them every N steps or "
+        "after the loop (jax.device_get of a list), and print with jax.debug.print.",
+        _places(result, spots),
+        seconds=took,
+        saves=saves,
+        estimate=True,
+    )
+
+
+def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
+    """Whether the call of a compiled function itself waits: equinox's `filter_jit` does, to raise errors of the device
+    where they arise."""
+    name = spot.call.removesuffix("()").rpartition(".")[2]
+    return bool(name) and any(
+        row.function == name and not is_single(row) and row.called_from == spot.place for row in result.compiles
+    )
+
+
+def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+    """Operations of the loop that are dispatched one by one, outside any jit, with the cost of compiling them."""
+    loop = result.hot
+    spots = [spot for spot in claims.free_spots(loop.spots) if _is_of_operations(result, spot)]
+    if (
+        not any(spot.kind == "dispatch" for spot in spots) or loop.library or not _of_loop(result, spots)
+    ):  # a library's loop is not the reader's to change
+        return
+    rows = [row for row in claims.free_rows(result.compiles) if is_single(row) and _is_run_in(result, row, spots)]
+    named = dict.fromkeys(spot.call for spot in spots if spot.kind == "dispatch")
+    kinds = list(dict.fromkeys(row.function for row in rows)) or list(named)
+    if len(kinds) < 2:
+        return
+    running, compiling = _seconds(spots), sum(map(row_seconds, rows))
+    if running < LEAST_OF_LOOP * loop.seconds:
+        return  # what the loop compiles again and again outweighs them
+    if not claims.worth((running + compiling) * (1 - 1 / len(kinds)), _samples(spots)):
+        return
+    if compiling > MOSTLY_COMPILED * running and loop.times.iterations < SET_UP_PASSES:
+        return  # a set-up, whose operations cost what compiling them costs
+    took = claims.take(spots, rows)
+    listed = ", ".join(kinds[:_LINES_NAMED]) + (", …" if len(kinds) > _LINES_NAMED else "")
+    compiled = f"; compiling them {seconds(took - running, 2)}" if took > running else ""
+    first = _places(result, spots)
+    yield finding(
+        "op_by_op_loop",
+        f"{integer(len(kinds))} kinds of operations run one by one in the loop ({safe(listed)}): "
+        f"{_about(result, running)}{compiled}{_named(result, spots)}",
+        f"Put the operations {_span(result, spots)} into one function with jax.jit: XLA fuses them, and there is one "
+        "dispatch instead of one for each operation.",
+        first,
+        seconds=took,
+        saves=took * (1 - 1 / len(kinds)),
+        estimate=True,
+    )
+
+
+def _is_of_operations(result: ProgramResult, spot: Spot) -> bool:
+    """Whether a spot is an operation outside any jit, or the Python code around such operations, which goes with
+    them."""
+    if spot.kind == "dispatch":
+        return bool(spot.sites)
+    key = result.hot.key
+    site = spot.site_in(key) if key is not None else None
+    return site is not None and site.line in result.hot.eager and spot.kind in ("host", "data", "call")
+
+
+def _is_run_in(result: ProgramResult, row: Compiled, spots: Sequence[Spot]) -> bool:
+    """Whether a single operation is called from the loop, or from a function that it calls."""
+    at, key, last = row.called_from, result.hot.key, result.hot.last_line
+    if at.line is None or key is None or last is None:
+        return False
+    if (at.file, at.function) == key[:2]:
+        return key[2] <= at.line <= last
+    return any((spot.place.file, spot.place.function) == (at.file, at.function) for spot in spots)
+
+
+def data_waits(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+    """The loop waits for the arguments of its compiled functions, whatever produces them."""
+    loop = result.hot
+    spots = [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if loop.part(spot) == DATA or (spot.state == "waiting" and _FROM_ANOTHER.search(spot.call))
+    ]
+    took = _seconds(spots)
+    # one worker hides as much as the device takes; two workers halve the wait
+    saves = max(min(took, loop.seconds - took), took / 2)
+    if not spots or not _of_loop(result, spots) or not claims.worth(saves, _samples(spots)):
+        return
+    claims.take(spots)
+    yield finding(
+        "data_waits",
+        f"the loop waits for what it passes to the device: {_calls(result, spots)}, {_about(result, took)}"
+        f"{_named(result, spots)}",
+        _MORE_WORKERS if _FROM_ANOTHER.search(spots[0].call) else _PREFETCH,
+        _places(result, spots),
+        seconds=took,
+        saves=saves,
+        estimate=True,
+    )
+
+
+def host_work(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+    """Lines of the loop that compute or wait on the host, where no result goes into its compiled functions."""
+    loop = result.hot
+    spots = [
+        spot for spot in claims.free_spots(loop.spots) if loop.part(spot) == HOST and spot.sites and not _is_head(spot)
+    ]
+    took = _seconds(spots)
+    saves = (1 - KEPT_SHARE) * took
+    if not spots or not _of_loop(result, spots) or not claims.worth(saves, _samples(spots)):
+        return
+    claims.take(spots)
+    waits = _seconds(spot for spot in spots if spot.state == "waiting") > took / 2
+    yield finding(
+        "host_work",
+        f"the loop {'waits' if waits else 'works'} on the host, and no result of this goes to the device: "
+        f"{_calls(result, spots)}, {_about(result, took)}{_named(result, spots)}",
+        "Do it every N passes, after the loop, or in a separate thread or process; computations on arrays can go "
+        "into the compiled function.",
+        _places(result, spots),
+        seconds=took,
+        saves=saves,
+        estimate=True,
+    )
+
+
+def _is_head(spot: Spot) -> bool:
+    """Whether the spot is the loop's own step to its next item."""
+    return spot.place.line == spot.sites[0].loop_line and spot.call in _STEPPING
+
+
+def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+    """Compiled functions so small that the loop spends its time calling them."""
+    loop = result.hot
+    spots = [spot for spot in claims.free_spots(loop.spots) if loop.part(spot) == DISPATCH and spot.sites]
+    calls = [spot for spot in spots if spot.kind != "dispatch" and loop.is_accounted_for(spot)]
+    took = _seconds(calls)
+    saves = (1 - KEPT_SHARE) * took
+    if not calls or took < CALLS_SHARE * loop.seconds or not claims.worth(saves, _samples(calls)):
+        return
+    claims.take(calls)
+    steps = loop.times
+    each = f" {seconds(steps.seconds / steps.iterations, 2)} a pass:" if steps.iterations else ""
+    yield finding(
+        "dispatch_bound",
+        f"the loop spends its time calling compiled functions:{each} {_calls(result, calls)}, "
+        f"{_about(result, took)}{_named(result, calls)}",
+        "Give one call more to do: many passes in one compiled function (jax.lax.fori_loop or scan around them), or "
+        "many independent problems at once (jax.vmap); and pass fewer, larger arrays.",
+        _places(result, calls),
+        seconds=took,
+        saves=saves,
+        estimate=True,
+    )
+
+
+def _seconds(spots: Sequence[Spot] | Iterator[Spot]) -> float:
+    return sum(spot.seconds for spot in spots)
+
+
+def _samples(spots: Sequence[Spot]) -> float:
+    return sum(spot.samples for spot in spots)
+
+
+def _of_loop(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+    """Whether the spots take a part of the loop that is worth changing."""
+    whole = result.hot.seconds - result.hot.parts.get(COMPILE, 0.0)
+    return _seconds(spots) >= LEAST_OF_LOOP * whole
+
+
+def _each_pass(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+    """Whether the loop reaches the line of most of these in every pass, as far as its lines were timed."""
+    loop = result.hot
+    if loop.key is None:
+        return False
+    by_line: dict[int, float] = {}
+    conditional: set[int] = set()
+    for spot in spots:
+        site = spot.site_in(loop.key)
+        if site is not None:
+            by_line[site.line] = by_line.get(site.line, 0.0) + spot.seconds
+            conditional |= {site.line} if site.conditional else set()
+    line = max(by_line, key=lambda number: by_line[number], default=None)
+    if line is None or not loop.times.iterations:
+        return line is not None and line not in conditional
+    return loop.times.by_line.get(line, (0.0, 0))[1] >= FEW_PASSES * loop.times.iterations
+
+
+def _about(result: ProgramResult, took: float) -> str:
+    whole = result.hot.seconds
+    share = f", {percent(took / whole)} of the loop" if whole > 0 and result.hot.key is not None else ""
+    return f"about {seconds(took, 2)}{share}"
+
+
+def _grouped(
+    result: ProgramResult, spots: Sequence[Spot], key: Callable[[Spot], SourceLocation]
+) -> dict[SourceLocation, float]:
+    by_place: dict[SourceLocation, float] = {}
+    for spot in spots:
+        at = key(spot)
+        by_place[at] = by_place.get(at, 0.0) + spot.seconds
+    return dict(sorted(by_place.items(), key=lambda item: -item[1]))
+
+
+def _loop_line(result: ProgramResult, spot: Spot) -> SourceLocation:
+    """The line of the loop itself that leads to a spot."""
+    key = result.hot.key
+    site = spot.site_in(key) if key is not None else None
+    return site.place if site is not None else spot.place
+
+
+def _places(result: ProgramResult, spots: Sequence[Spot]) -> tuple[SourceLocation, ...]:
+    """The lines of the loop that lead to the spots, then the lines below them that take most."""
+    at_loop = _grouped(result, spots, lambda spot: _loop_line(result, spot))
+    below = _grouped(result, spots, lambda spot: spot.place)
+    return tuple(dict.fromkeys([*list(at_loop)[:_LINES_NAMED], *list(below)[:_LINES_NAMED]]))
+
+
+def _named(result: ProgramResult, spots: Sequence[Spot]) -> str:
+    """`: train.py:91 (6.0 s), train.py:95 (1.2 s)`; nothing for a single line, which the finding names anyway."""
+    places = _grouped(result, spots, lambda spot: spot.place)
+    if list(places) == [_loop_line(result, spots[0])]:
+        return ""
+    named = [f"{at.short(result.directory)} ({seconds(took, 2)})" for at, took in places.items()]
+    left = len(named) - _LINES_NAMED
+    more = f" and {left} more line{'s' if left > 1 else ''}" if left > 0 else ""
+    return f": {safe(', '.join(named[:_LINES_NAMED]))}{more}"
+
+
+def _calls(result: ProgramResult, spots: Sequence[Spot]) -> str:
+    """What the lines that take most call: in the loop, else below it."""
+    at: dict[SourceLocation, str] = {}
+    for spot in result.spots:
+        at.setdefault(spot.place, spot.call)
+    calls: dict[str, float] = {}
+    for spot in spots:
+        call = spot.call or at.get(spot.place) or next((site.call for site in spot.sites if site.call), "")
+        if call:
+            calls[call] = calls.get(call, 0.0) + spot.seconds
+    ranked = sorted(calls, key=lambda call: -calls[call])[:_LINES_NAMED]
+    return safe(shorten(", ".join(ranked), 80)) if ranked else "Python"
+
+
+def _span(result: ProgramResult, spots: Sequence[Spot]) -> str:
+    """`at train.py:40-44`: the lines of the function that holds most of the operations."""
+    most = spots[0].place
+    lines = [
+        spot.place.line
+        for spot in spots
+        if (spot.place.file, spot.place.function) == (most.file, most.function) and spot.place.line is not None
+    ]
+    if not lines:
+        return "of the loop"
+    last = f"-{max(lines)}" if max(lines) > min(lines) else ""
+    return f"at {safe(SourceLocation(most.file, min(lines)).short(result.directory))}{last}"

@@ -1,0 +1,310 @@
+"""What the hot loop of a program is bound by, in its steady state: first compilations and imports left out.
+
+The hot loop holds most of the program's looping and of its work with JAX; what its time goes to comes from samples and
+from its timed lines, never from names. A share has the interval that its samples allow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.spots import WORKS, LoopKey, LoopTimes, Spot
+from jaxprof.events import STAGES, Compiled, SourceLocation
+from jaxprof.hot_loop import hot_loop
+
+DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
+PARTS: Final = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
+"""What the time of a loop can go to; a verdict is one of these words and `-bound`."""
+TINY_CALL_SECONDS: Final = 50e-6
+"""A line that calls compiled functions and takes less than this spends it on calling: JAX needs some 5 to 20 µs."""
+MANY_OF_JAX: Final = 8
+"""Number of compilations of one of JAX's own functions for other shapes from which they are more than a set-up."""
+LEAST_SAMPLES: Final = 12
+"""With fewer, a share of 60 % could as well be one of 30 %."""
+_SEEN_AT_ALL: Final = 4
+_PURE: Final = 0.95
+_Z: Final = 1.96
+_APART: Final = 1.28
+"""Standard errors between the two largest parts from which one of them counts as the larger: nine in ten."""
+_PARTS: Final = {
+    "compiled": DEVICE,
+    "sync": DEVICE,
+    "dispatch": DISPATCH,
+    "call": DISPATCH,
+    "transfer": COPY,
+    "fed": COPY,
+    "data": DATA,
+    "host": HOST,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What bounds the hot loop, and how sure that is."""
+
+    kind: str | None
+    """`data-bound` and so on; None if unknown."""
+    share: float | None
+    """Share of the loop's time that goes to it."""
+    low: float | None
+    high: float | None
+    """The 95 % interval of the share."""
+    where: SourceLocation | None
+    """The loop; None if JAX worked in none."""
+    last_line: int | None
+    """Lines of the loop's body."""
+    reason: str = ""
+    """Why there is no verdict, in words."""
+    needs_seconds: float | None = None
+    """How long the loop must be recorded for a verdict, if only time is missing."""
+    seconds: float = 0.0
+    """Time of the loop, without first compilations."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """Seconds that go to each of `PARTS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class HotLoop:
+    """The hot loop in figures; findings about it use the same ones."""
+
+    key: LoopKey | None
+    spots: tuple[Spot, ...]
+    """What was seen in the loop, the stages of compilations left out."""
+    times: LoopTimes
+    parts: Mapping[str, float]
+    samples: float
+    """Number of samples that `parts` rest on, and of timed iterations where those decide."""
+    last_line: int | None
+    library: bool
+    """Whether the loop is not in the user's code."""
+    working: frozenset[int]
+    """The lines of the loop under which JAX was at work."""
+    eager: frozenset[int]
+    """The lines that mostly run operations outside any jit: the Python code around these belongs to them."""
+    tiny: frozenset[int]
+    """The lines whose calls of compiled functions take no longer than calling takes."""
+    unaccounted: frozenset[int]
+    """The lines at which samples saw more than iterations like the timed ones can make up."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of its steady state."""
+        return sum(self.parts.values())
+
+    @property
+    def where(self) -> SourceLocation | None:
+        """Its first line."""
+        return SourceLocation(self.key[0], self.key[2], self.key[1]) if self.key is not None else None
+
+    def is_accounted_for(self, spot: Spot) -> bool:
+        """Whether iterations like the timed ones can make up what samples saw at its line."""
+        site = spot.site_in(self.key) if self.key is not None else None
+        return site is None or site.line not in self.unaccounted
+
+    def part(self, spot: Spot) -> str:
+        """What the time at a line goes to."""
+        return part_of(spot, self.key, self.tiny, self.working, self.eager)
+
+
+def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | None:
+    """The hot loop; None if JAX works in no loop. What a loop compiles for the first time does not count."""
+    lines = {(where.file, where.line) for row in again_rows(rows) if (where := row.called_from)}
+
+    def counts(spot: Spot, first: bool) -> bool:
+        return first or spot.kind not in STAGES or bool(lines & _lines_of(spot))
+
+    def of(library: bool, first: bool = False) -> LoopKey | None:
+        return hot_loop(
+            (
+                tuple(dict.fromkeys(site.key for site in spot.sites if site.library == library)),
+                spot.seconds,
+                spot.kind in WORKS,
+            )
+            for spot in spots
+            if counts(spot, first)
+        )
+
+    # samples may miss calls of microseconds: then what was compiled in the loop identifies it
+    return of(library=False) or of(library=True) or of(library=False, first=True)
+
+
+def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, rows: Sequence[Compiled]) -> HotLoop:
+    """The figures of a loop; with `key` None, of the whole program."""
+    inside = [spot for spot in spots if spot.kind != "import" and (key is None or spot.site_in(key) is not None)]
+    steady = _queued_told_apart(tuple(spot for spot in inside if spot.kind not in STAGES))
+    staged = [spot for spot in inside if spot.kind in STAGES]
+    working, eager = working_lines(inside, key), eager_lines(steady, key)
+    unaccounted = unaccounted_lines(steady, key, times)
+    tiny = tiny_lines(times, unaccounted)
+    parts = dict.fromkeys(PARTS, 0.0)
+    for spot in steady:
+        parts[part_of(spot, key, tiny, working, eager)] += spot.seconds
+    compiling = sum(spot.seconds for spot in staged)
+    again = min(compiling, _compiled_again(staged, rows))
+    parts[COMPILE] = again
+    samples = sum(spot.samples for spot in steady)
+    if samples >= _SEEN_AT_ALL and _pure(steady, key, times, tiny, working, eager):
+        samples += times.iterations
+    samples += sum(spot.samples for spot in staged) * again / compiling if compiling else 0.0
+    sites = [site for spot in inside if key is not None and (site := spot.site_in(key)) is not None]
+    last = max((site.last_line for site in sites), default=None)
+    library = any(site.library for site in sites)
+    return HotLoop(key, steady, times, parts, samples, last, library, working, eager, tiny, unaccounted)
+
+
+def _queued_told_apart(spots: tuple[Spot, ...]) -> tuple[Spot, ...]:
+    """The spots of a loop; the time that single operations wait in the device's queue goes to what they wait for.
+
+    A blocked operation outside any jit (`xs[i]`) beside compiled functions waits behind them: its own work would not
+    take milliseconds. Where the loop has nothing but single operations, they wait for each other.
+    """
+    if not any(spot.kind in ("compiled", "fed", "call") for spot in spots):
+        return spots
+    return tuple(
+        replace(spot, kind="compiled") if spot.kind == "dispatch" and spot.state == "device_busy" else spot
+        for spot in spots
+    )
+
+
+def _pure(
+    spots: Sequence[Spot],
+    key: LoopKey | None,
+    times: LoopTimes,
+    tiny: frozenset[int],
+    working: frozenset[int],
+    eager: frozenset[int],
+) -> bool:
+    """Whether the time of each line of a loop goes to one part: then its timed iterations are as good as samples."""
+    at: dict[int, dict[str, float]] = {}
+    for spot in spots:
+        site = spot.site_in(key) if key is not None else None
+        if site is not None:
+            parts = at.setdefault(site.line, {})
+            part = part_of(spot, key, tiny, working, eager)
+            parts[part] = parts.get(part, 0.0) + spot.seconds
+    whole = sum(sum(parts.values()) for parts in at.values())
+    return sum(max(parts.values()) for line, parts in at.items() if line in times.by_line) >= _PURE * whole > 0
+
+
+def verdict(loop: HotLoop) -> Verdict:
+    """What bounds the loop."""
+    total, samples = loop.seconds, loop.samples
+    works = loop.key is not None or loop.parts[COMPILE] or any(spot.kind in WORKS for spot in loop.spots)
+    if not works or total <= 0:
+        return Verdict(None, None, None, None, None, None, "JAX was not seen at work")
+    ranked = sorted(loop.parts.items(), key=lambda item: -item[1])
+    (name, most), (second, next_most) = ranked[0], ranked[1]
+    share, other = most / total, next_most / total
+    low, high = interval(share, samples)
+    if samples < LEAST_SAMPLES:
+        needed = _rounded_up(total * 2 * LEAST_SAMPLES / max(samples, 1.0))
+        count = round(samples)
+        return _unsure(loop, f"too short: {count} sample{'' if count == 1 else 's'} of it", needed)
+    doubtful = sum(spot.seconds for spot in loop.spots if not loop.is_accounted_for(spot))
+    if name == DISPATCH and doubtful > total / 2:
+        words = f"its {loop.times.iterations} timed passes are too few, and too brief, for what samples saw of it"
+        return _unsure(loop, words, _rounded_up(2 * total))
+    spread = math.sqrt(max(share + other - (share - other) ** 2, 1e-9) / samples)
+    if share - other < _APART * spread:
+        more = (_APART * spread / max(share - other, 0.02)) ** 2
+        words = f"{name} ({share:.0%}) and {second} ({other:.0%}) cannot be told apart"
+        return _unsure(loop, words, _rounded_up(total * more))
+    return Verdict(f"{name}-bound", share, low, high, loop.where, loop.last_line, "", None, total, loop.parts)
+
+
+def _unsure(loop: HotLoop, reason: str, needs_seconds: float) -> Verdict:
+    return Verdict(None, None, None, None, loop.where, loop.last_line, reason, needs_seconds, loop.seconds, loop.parts)
+
+
+def interval(share: float, samples: float) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of this many samples."""
+    if samples <= 0:
+        return 0.0, 1.0
+    square = _Z * _Z / samples
+    middle = (share + square / 2) / (1 + square)
+    half = _Z * math.sqrt(max(share * (1 - share), 0.0) / samples + square / (4 * samples)) / (1 + square)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def working_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
+    """The lines of a loop under which JAX was at work."""
+    sites = (spot.site_in(key) for spot in spots if key is not None and spot.kind in WORKS)
+    return frozenset(site.line for site in sites if site is not None)
+
+
+def eager_lines(spots: Sequence[Spot], key: LoopKey | None) -> frozenset[int]:
+    """The lines of a loop at which more time goes to operations outside any jit than to anything else on the host."""
+    seconds: dict[int, float] = {}
+    for spot in spots:
+        site = spot.site_in(key) if key is not None else None
+        if site is not None and spot.kind in ("dispatch", "host", "data"):
+            sign = 1 if spot.kind == "dispatch" else -1
+            seconds[site.line] = seconds.get(site.line, 0.0) + sign * spot.seconds
+    return frozenset(line for line, more in seconds.items() if more > 0)
+
+
+def unaccounted_lines(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes) -> frozenset[int]:
+    """The lines of a loop at which samples saw more than iterations like the timed ones can make up.
+
+    Calls that return at once queue their work. The wait for it comes in iterations that were not timed, and is not
+    made of such calls.
+    """
+    seconds: dict[int, float] = {}
+    for spot in spots:
+        site = spot.site_in(key) if key is not None else None
+        if site is not None:
+            seconds[site.line] = seconds.get(site.line, 0.0) + spot.seconds
+    return frozenset(line for line, sampled in seconds.items() if not times.accounts_for(line, sampled))
+
+
+def tiny_lines(times: LoopTimes, unaccounted: frozenset[int]) -> frozenset[int]:
+    """The lines of a loop at which the time of compiled functions is that of calling them."""
+    each = {line: times.each(line) for line in times.by_line if line not in unaccounted}
+    return frozenset(line for line, took in each.items() if took is not None and took < TINY_CALL_SECONDS)
+
+
+def part_of(
+    spot: Spot, key: LoopKey | None, tiny: frozenset[int], working: frozenset[int], eager: frozenset[int]
+) -> str:
+    """What the time at a line goes to."""
+    site = spot.site_in(key) if key is not None else None
+    if site is not None and site.line in eager and spot.kind in ("host", "data"):
+        return DISPATCH
+    if spot.kind == "read":
+        return DEVICE if spot.state == "device_busy" else HOST
+    if spot.kind in ("compiled", "sync") and site is not None:
+        return DISPATCH if site.line in tiny else DEVICE
+    if spot.kind == "host" and not spot.call and site is not None and site.line in working:
+        return DISPATCH  # Python code on its way into a JAX call
+    return _PARTS.get(spot.kind, HOST)
+
+
+def _compiled_again(staged: Sequence[Spot], rows: Sequence[Compiled]) -> float:
+    """Seconds of the main thread's compilations, from those lines, that were not the first of their function."""
+    lines = {line for spot in staged for line in _lines_of(spot)}
+    return sum(
+        row_seconds(row) for row in again_rows(rows) if (where := row.called_from) and (where.file, where.line) in lines
+    )
+
+
+def _lines_of(spot: Spot) -> set[tuple[str, int | None]]:
+    return {(spot.place.file, spot.place.line), *((site.file, site.line) for site in spot.sites)}
+
+
+def again_rows(rows: Sequence[Compiled]) -> list[Compiled]:
+    """The main thread's compilations that were not the first of their function. Those of JAX's own functions, which
+    every set-up calls with a few shapes, count only where there are many."""
+    again = [row for row in rows if row.reason_code != "first" and not row.thread]
+    counted = Counter(row.function for row in again for _ in range(row.count))
+    return [row for row in again if not (row.op_by_op or row.library) or counted[row.function] >= MANY_OF_JAX]
+
+
+def _rounded_up(seconds: float) -> float:
+    """Rounded to one digit."""
+    unit = 10.0 ** math.floor(math.log10(seconds)) if seconds > 0 else 1.0
+    return math.ceil(seconds / unit) * unit

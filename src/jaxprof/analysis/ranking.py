@@ -1,0 +1,328 @@
+"""The kernels of a program as rows of a table, for screens and reports: the weight of each, and its origins.
+`jaxprof.analysis.arrangement` selects the rows that are shown, and sorts and groups them.
+
+The weight is the measured time where there is one, else the least time under the device's ceilings, else the bytes
+moved; a share is of the sum of the known weights. A program may have half a million kernels: figures and origins are
+columns of numbers, and a row is made when it is shown.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.cost.roofline import roofline
+from jaxprof.hlo.analysis.kernel import Kernel
+from jaxprof.hlo.analysis.origin_columns import origin_columns
+
+if TYPE_CHECKING:
+    from jaxprof.devices.targets import Exchange, Machine, StepTime
+    from jaxprof.hlo.analysis.barriers import Barrier
+    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+    from jaxprof.hlo.analysis.cost.roofline import Roofline
+    from jaxprof.hlo.analysis.origin import HloSourceLocation, OpPath
+    from jaxprof.hlo.analysis.origin_columns import OriginColumns
+    from jaxprof.hlo.model import Module
+
+
+BASES = {
+    "measured": "measured time",
+    "least": "least time (a lower bound)",
+    "bytes": "bytes moved (estimate)",
+}
+"""The quantities that shares can be of, in words."""
+_MOST_STEPPED: Final = 20_000
+"""Number of kernels up to which one run is estimated: a screen does this in the thread that draws."""
+FEW: Final = 5_000
+"""Number of kernels whose origins are read in a twentieth of a second. A screen reads more in a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A kernel with its place among the others. Figures cover all its executions; None is unknown."""
+
+    number: int
+    """Its place in the order of execution, from 0."""
+    kernel: Kernel
+    weight: float | None = None
+    share: float | None = None
+    """Share of the sum of all weights, in 0..1."""
+    least_once: float | None = None
+    """Least seconds of one execution."""
+    measured_seconds: float | None = None
+    roof: Roofline | None = None
+    bound: str = ""
+    """What bounds it: `memory`, `compute`, `links`; empty if unknown."""
+    over: Exchange | None = None
+    """For a collective: one execution over the links."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What identifies it in its module: computation and name."""
+        return self.kernel.computation, self.kernel.name
+
+    @property
+    def least_seconds(self) -> float | None:
+        """Least seconds of all executions."""
+        count = self.kernel.count
+        return None if self.least_once is None or count is None else self.least_once * count
+
+    @property
+    def source(self) -> str:
+        """`model.py:88`, or empty."""
+        return short_place(self.kernel.source)
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """The functions and named scopes that it came from, outermost first."""
+        return scopes_of(self.kernel.path)
+
+
+def short_place(place: HloSourceLocation | None) -> str:
+    """`model.py:88`, or empty."""
+    return f"{place.file.rpartition('/')[2]}:{place.line}" if place is not None else ""
+
+
+def scopes_of(path: OpPath) -> tuple[str, ...]:
+    """The functions and named scopes of a path, outermost first."""
+    return (*path.functions[:1], *path.scopes)
+
+
+class KernelCeilings:
+    """A machine's ceilings over kernels, looked up once for kernels that are alike."""
+
+    def __init__(self, machine: Machine | None, over: Mapping[tuple[str, str], Exchange] | None = None) -> None:
+        self.machine = machine
+        self._over = over or {}
+        self._known: dict[int, tuple[Roofline, float | None, str]] = {}
+
+    def exchange(self, kernel: Kernel) -> Exchange | None:
+        """For a collective: one execution over the machine's links."""
+        return self._over.get((kernel.computation, kernel.name)) if self._over else None
+
+    def of(self, kernel: Kernel) -> tuple[Roofline | None, float | None, str]:
+        """A kernel's roofline, the least seconds of one execution, and what bounds it."""
+        if self.machine is None:
+            return None, None, ""
+        over = self.exchange(kernel)
+        cached = self._known.get(kernel.likeness) if over is None else None
+        if cached is None:
+            from jaxprof.devices.targets import bound_of, least_kernel_seconds
+
+            cached = (
+                roofline(kernel, self.machine.device),
+                least_kernel_seconds(kernel, self.machine, over),
+                bound_of(kernel, self.machine, over),
+            )
+            if over is None:
+                self._known[kernel.likeness] = cached
+        return cached
+
+    def row(self, number: int, kernel: Kernel) -> Ranked:
+        """The row of a kernel whose place among the others is not known."""
+        roof, least, bound = self.of(kernel)
+        return Ranked(number, kernel, least_once=least, roof=roof, bound=bound, over=self.exchange(kernel))
+
+
+class Ranking:
+    """All kernels of a program, in the order of execution, and the figure that their shares are of."""
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel] = (),
+        machine: Machine | None = None,
+        measured: Mapping[str, float] | None = None,
+        over: Mapping[tuple[str, str], Exchange] | None = None,
+        step: StepTime | None = None,
+    ) -> None:
+        """`measured` is seconds of one run of the program, by the kernel's name; `over` the collectives on the
+        machine's links, by computation and name; `step` one run of the program there."""
+        self.kernels = kernels
+        self.device: DevicePeaks | None = machine.device if machine is not None else None
+        self._ceilings = KernelCeilings(machine, over)
+        self._measured = measured or {}
+        self._columns: dict[str, array[float]] = {}
+        self._origins: OriginColumns | None = None
+        self.basis = self._basis()
+        self.step = step if self.basis == "least" else None
+        """Estimate of one run, for a program that was not measured."""
+
+    def __len__(self) -> int:
+        return len(self.kernels)
+
+    def __getitem__(self, number: int) -> Ranked:
+        kernel = self.kernels[number]
+        roof, least, bound = self._ceilings.of(kernel)
+        weight = _or_none(self.column("weight")[number])
+        return Ranked(
+            number,
+            kernel,
+            weight,
+            self.share_of(weight),
+            least,
+            self._measured.get(kernel.name),
+            roof,
+            bound,
+            self._ceilings.exchange(kernel),
+        )
+
+    def rows(self, numbers: Iterable[int]) -> Iterator[Ranked]:
+        """The rows of these kernels, in the order given."""
+        return map(self.__getitem__, numbers)
+
+    def column(self, name: str) -> array[float]:
+        """A figure of all executions of each kernel, by its number; NaN if unknown. One of `FIGURES`."""
+        figures = self._columns.get(name)
+        if figures is None:
+            figure = FIGURES[name]
+            unknown = math.nan
+            values = (figure(self, kernel) for kernel in self.kernels)
+            figures = self._columns[name] = array("d", (unknown if value is None else value for value in values))
+        return figures
+
+    def share(self, numbers: Sequence[int]) -> float | None:
+        """Share of several kernels together, in 0..1; None if nothing is known."""
+        return self.share_of(self.total("weight", numbers))
+
+    def share_of(self, weight: float | None) -> float | None:
+        """A weight as a share of all, in 0..1; None if either is not known."""
+        return weight / self._total if weight is not None and self._total else None
+
+    def bound(self, number: int) -> str:
+        """What a kernel is bound by: see `Ranked.bound`."""
+        return self._ceilings.of(self.kernels[number])[2]
+
+    def total(self, name: str, numbers: Iterable[int]) -> float | None:
+        """The sum of the known values of a figure; None if none is known."""
+        column = self.column(name)
+        figures = array("d", (value for number in numbers if not math.isnan(value := column[number])))
+        return math.fsum(figures) if figures else None
+
+    def find(self, name: str, computation: str = "") -> int | None:
+        """The number of the first kernel of that name; with a computation, of the kernel in it."""
+        return next(
+            (
+                number
+                for number, kernel in enumerate(self.kernels)
+                if kernel.name == name and computation in ("", kernel.computation)
+            ),
+            None,
+        )
+
+    @property
+    def origins(self) -> OriginColumns:
+        """The origins of all kernels. They are read now unless they are known: see `knows_origins`."""
+        if self._origins is None:
+            self._origins = origin_columns(self.kernels)
+            assert self._origins is not None, "nothing cancels it"
+        return self._origins
+
+    @property
+    def knows_origins(self) -> bool:
+        """`origins` can be had without waiting."""
+        return self._origins is not None or len(self.kernels) <= FEW
+
+    def know_origins(self, origins: OriginColumns) -> None:
+        """Sets the origins of these kernels, which another process or thread has read."""
+        self._origins = origins
+
+    def know_from(self, other: Ranking) -> None:
+        """Takes the origins from another ranking of the same kernels, if it has them."""
+        if other.kernels is self.kernels and other._origins is not None:
+            self._origins = other._origins
+
+    def _basis(self) -> str:
+        if self._measured and any(kernel.name in self._measured for kernel in self.kernels):
+            return "measured"
+        if self.device is not None and any(self.least(kernel) is not None for kernel in self.kernels):
+            return "least"
+        return "bytes"
+
+    def measured(self, kernel: Kernel) -> float | None:
+        """Measured seconds of all its executions in one run."""
+        return self._measured.get(kernel.name)
+
+    def least(self, kernel: Kernel) -> float | None:
+        """Least seconds of all its executions."""
+        count, once = kernel.count, self._ceilings.of(kernel)[1]
+        return None if once is None or count is None else once * count
+
+    def weight(self, kernel: Kernel) -> float | None:
+        """The kernel's weight, which its share is computed from."""
+        return FIGURES[self.basis](self, kernel)
+
+    @cached_property
+    def _total(self) -> float:
+        return math.fsum(value for value in self.column("weight") if not math.isnan(value))
+
+
+def ranking_on(
+    machine: Machine | None, module: Module | None, kernels: Sequence[Kernel], measured: Mapping[str, float] | None
+) -> Ranking:
+    """The kernels of `module` that are known, on a machine: with the collectives over its links and, for a program
+    that was not measured, an estimate of one run there. `measured` is seconds of one run by the kernel's name."""
+    if machine is None or module is None:
+        return Ranking(kernels, machine, measured)
+    from jaxprof.devices.targets import exchanges, step_time
+
+    has_step = not measured and len(kernels) <= _MOST_STEPPED
+    step = step_time(module, machine) if has_step else None
+    return Ranking(kernels, machine, measured, exchanges(module, machine), step)
+
+
+FIGURES: dict[str, Callable[[Ranking, Kernel], float | None]] = {
+    "weight": Ranking.weight,
+    "measured": Ranking.measured,
+    "least": Ranking.least,
+    "flops": lambda ranking, kernel: kernel.total_flops,
+    "bytes": lambda ranking, kernel: kernel.total_bytes,
+    "times": lambda ranking, kernel: kernel.count,
+    "inside": lambda ranking, kernel: kernel.instructions,
+    "intensity": lambda ranking, kernel: kernel.intensity,
+}
+"""The numeric figures that kernels are sorted by. The first five can be added up."""
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+_NONE: Final = -1
+
+
+class BarrierIndex:
+    """The barriers by the kernels that they are between: a table of hashes, eight to sixteen bytes a barrier."""
+
+    def __init__(self, barriers: Sequence[Barrier] = ()) -> None:
+        self._barriers: Final = barriers
+        size = 1 << (2 * len(barriers)).bit_length()
+        self._mask: Final = size - 1
+        # Barrier n has the entries 2n, of its producer, and 2n + 1, of its consumer. Those of one slot are a chain.
+        self._first = array("i", [_NONE]) * size
+        self._next = array("i", [_NONE]) * (2 * len(barriers))
+        for number in range(len(barriers) - 1, -1, -1):  # backwards: a chain is then in the order of the barriers
+            barrier = barriers[number]
+            self._add(2 * number, barrier.computation, barrier.producer)
+            if barrier.consumer != barrier.producer:
+                self._add(2 * number + 1, barrier.computation, barrier.consumer)
+
+    def _add(self, entry: int, computation: str, name: str) -> None:
+        slot = hash((computation, name)) & self._mask
+        self._next[entry] = self._first[slot]
+        self._first[slot] = entry
+
+    def of(self, computation: str, name: str) -> tuple[Barrier, ...]:
+        """The barriers beside a kernel, in the order in which they were given."""
+        beside_it: list[Barrier] = []
+        entry = self._first[hash((computation, name)) & self._mask]
+        while entry != _NONE:
+            barrier = self._barriers[entry // 2]
+            beside = barrier.consumer if entry % 2 else barrier.producer
+            if beside == name and barrier.computation == computation:
+                beside_it.append(barrier)
+            entry = self._next[entry]
+        return tuple(beside_it)

@@ -1,0 +1,454 @@
+"""Two runs compared by their exact facts: what the two programs are, and not how long they took.
+
+Exact facts have no noise: two runs of the same program have the same kernels, FLOPs, bytes and peak, whenever and
+beside whatever they ran. What one of the runs does not know is None and differs from nothing. Times of stages and
+kernels are given as they were recorded; `stats.compare` and `compare_apart` say what they prove.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from jaxprof.analysis.compile_passes import stage_times
+from jaxprof.analysis.measured import MeasuredKernel, measured
+from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
+from jaxprof.analysis.pairing import paired
+from jaxprof.errors import JaxprofError
+from jaxprof.session import Run, Session
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.kernel_difference import KernelDifferences
+    from jaxprof.hlo.analysis.findings.finding import HloFinding
+    from jaxprof.hlo.model import Module
+
+Unit: TypeAlias = Literal["", "flop", "byte", "second"]
+Existence: TypeAlias = Literal["same", "changed", "new", "gone"]
+ONCE_STAGES: Final = ("trace", "lower", "compile")
+
+
+@dataclass(frozen=True, slots=True)
+class FactDifference:
+    """One figure of both programs, in one call. None is unknown."""
+
+    code: str
+    """`flops`, `bytes`, `peak`..., as `FACTS` lists them."""
+    before: float | None
+    after: float | None
+    unit: Unit = ""
+    estimate: bool = False
+    """Whether it was derived from the schedule, for want of the executable's own figure."""
+
+    @property
+    def differs(self) -> bool | None:
+        """None where a side is unknown."""
+        return None if self.before is None or self.after is None else self.before != self.after
+
+    @property
+    def growth(self) -> float | None:
+        """The difference as a share of the first: 0.1 is 10 % more. None where a side is unknown, or the first is 0 and
+        the second is not."""
+        if self.before is None or self.after is None:
+            return None
+        if self.before == self.after:
+            return 0.0
+        return self.after / self.before - 1 if self.before else None
+
+
+FACTS: Final[dict[str, str]] = {
+    "kernels": "kernels",
+    "launches": "kernel launches",
+    "flops": "FLOPs",
+    "bytes": "bytes accessed",
+    "transcendentals": "transcendentals",
+    "peak": "peak memory",
+    "argument": "arguments",
+    "output": "outputs",
+    "temporary": "temporaries",
+    "constant": "constants",
+    "donated": "donated memory",
+    "code": "generated code",
+    "collectives": "collectives",
+    "collective_bytes": "bytes exchanged",
+    "compiles": "compiles",
+}
+"""What is compared, by code, in the words of a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveDifference:
+    """The collectives of one kind, over groups of one size, in one call."""
+
+    opcode: str
+    group_size: int | None
+    """Devices that exchange with each other; None where the text does not say, and for a permute."""
+    before_count: int | None
+    """How many are executed; None where a loop's trip count is unknown."""
+    after_count: int | None
+    before_bytes: int | None
+    """Bytes of the whole arrays that are exchanged."""
+    after_bytes: int | None
+
+    @property
+    def differs(self) -> bool | None:
+        """None where a number of executions is unknown on a side."""
+        if None in (self.before_count, self.after_count):
+            return None
+        return (self.before_count, self.before_bytes) != (self.after_count, self.after_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class StageDifference:
+    """Seconds of a stage that is paid once, or of one of XLA's. None where it did not happen, or is unknown."""
+
+    stage: str
+    before_seconds: float | None
+    after_seconds: float | None
+    before_launches: int = 1
+    """Of how many launches `before_seconds` is the median."""
+    after_launches: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class FindingDifference:
+    """A finding about the HLO of either program."""
+
+    status: Existence
+    code: str
+    before: HloFinding | None
+    after: HloFinding | None
+
+
+@dataclass(frozen=True, slots=True)
+class BufferDifference:
+    """A buffer of either program, among those that are listed."""
+
+    status: Existence
+    before: MemoryBuffer | None
+    after: MemoryBuffer | None
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes after less bytes before."""
+        return (self.after.bytes if self.after else 0) - (self.before.bytes if self.before else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleDifference:
+    """Two HLO modules compared. A side without readable HLO leaves everything None or empty."""
+
+    kernels: KernelDifferences | None
+    facts: tuple[FactDifference, ...]
+    collectives: tuple[CollectiveDifference, ...] | None
+    findings: tuple[FindingDifference, ...] | None
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether a kernel is new, gone or changed; None where that is not known."""
+        return self.kernels.differ if self.kernels is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class RunDifference:
+    """Two runs compared. What is not known of a side is None."""
+
+    before: Run
+    after: Run
+    unlike: tuple[str, ...]
+    """Why the two do not measure the same thing: another size, device kind, dtype, precision."""
+    kernels: KernelDifferences | None
+    """None where a side has no readable HLO, and the two have no captures either."""
+    facts: tuple[FactDifference, ...]
+    """In the order of `FACTS`, those that one side knows at least."""
+    collectives: tuple[CollectiveDifference, ...] | None
+    """None where a side has no readable HLO."""
+    findings: tuple[FindingDifference, ...] | None
+    stages: tuple[StageDifference, ...]
+    """Trace, lower and compile: the median over the launches."""
+    passes: tuple[StageDifference, ...] | None
+    """XLA's stages, over all threads; None where the compile of a side was not captured."""
+    buffers: tuple[BufferDifference, ...] | None
+    """The largest difference first; None where the buffers of a side are not known in the same way as the other's."""
+
+    def fact(self, code: str) -> FactDifference | None:
+        """The figure of that code; None where neither side knows it."""
+        return next((fact for fact in self.facts if fact.code == code), None)
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether anything exact is not the same; None where nothing is known to differ, and something is unknown."""
+        answers = [
+            self.kernels.differ if self.kernels is not None else None,
+            *(difference.differs for difference in self.facts),
+        ]
+        answers += [difference.differs for difference in self.collectives or ()]
+        return True if True in answers else None if None in answers else False
+
+
+def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunDifference:
+    """The exact facts of two runs, the first the baseline. Reads the HLO of both, so call it in a thread.
+
+    Raises FileRefusedError if a text of a session is damaged.
+    """
+    before, after = _module(session_a, run_a), _module(session_b, run_b)
+    modules = module_difference(before, after, _measured(session_a, run_a), _measured(session_b, run_b))
+    memory = buffers_of(session_a, run_a.id), buffers_of(session_b, run_b.id)
+    return RunDifference(
+        before=run_a,
+        after=run_b,
+        unlike=unlike(run_a, run_b),
+        kernels=modules.kernels,
+        facts=_facts(run_a, run_b, memory, modules.facts),
+        collectives=modules.collectives,
+        findings=modules.findings,
+        stages=_stages(run_a, run_b),
+        passes=_passes(run_a, run_b),
+        buffers=_buffers(*memory),
+    )
+
+
+def module_difference(
+    before: Module | None,
+    after: Module | None,
+    before_measured: Sequence[MeasuredKernel] | None = None,
+    after_measured: Sequence[MeasuredKernel] | None = None,
+) -> ModuleDifference:
+    """Two HLO modules compared, with the times of their kernels where both were captured."""
+    from jaxprof.analysis.kernel_difference import kernel_differences
+    from jaxprof.hlo.analysis.findings.catalogue import findings
+
+    kernels = kernel_differences(before, after, before_measured, after_measured)
+    if before is None or after is None:
+        sides = [_of_module(before), _of_module(after)]
+        return ModuleDifference(kernels, _pairs_of(*sides), None, None)
+    exchanged = _collectives(before, after)
+    return ModuleDifference(
+        kernels,
+        _pairs_of(_of_module(before), _of_module(after)),
+        exchanged,
+        _findings(findings(before), findings(after)),
+    )
+
+
+def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
+    """Why the times of two runs must not be compared, a few words each; empty where nothing speaks against it."""
+    built_in = not (run_a.plan.target or run_b.plan.target) and run_a.plan.how not in ("imported", "program")
+    if built_in and run_a.plan.workload != run_b.plan.workload:
+        return (f"another workload ({run_a.plan.workload}, {run_b.plan.workload})",)
+    reasons: list[str] = []
+    if (kinds := (run_a.device_kind, run_b.device_kind))[0] != kinds[1]:
+        reasons.append(f"another kind of device ({kinds[0]}, {kinds[1]})")
+    ours, theirs = run_a.plan.parameters, run_b.plan.parameters
+    if run_a.plan.how != "imported":  # the parameters of a profile's program are its ids
+        reasons += [
+            f"another {name} ({ours.get(name, '-')}, {theirs.get(name, '-')})"
+            for name in dict.fromkeys((*ours, *theirs))
+            if ours.get(name) != theirs.get(name)
+        ]
+    if run_a.plan.arguments != run_b.plan.arguments:
+        reasons.append(f"other arguments ({', '.join(run_a.plan.arguments)}; {', '.join(run_b.plan.arguments)})")
+    if run_a.plan.precision != run_b.plan.precision:
+        reasons.append(f"another precision ({run_a.plan.precision or 'default'}, {run_b.plan.precision or 'default'})")
+    return tuple(reasons)
+
+
+def _module(session: Session, run: Run) -> Module | None:
+    from jaxprof.hlo.open.parsed import modules
+
+    text = session.text(run.id, "hlo")
+    try:
+        return modules(text)[0] if text else None
+    except JaxprofError:  # the HLO view says why it cannot be read
+        return None
+
+
+def _measured(session: Session, run: Run) -> Sequence[MeasuredKernel] | None:
+    capture = measured(session, run.id)
+    return capture.kernels if capture is not None else None
+
+
+_Known: TypeAlias = dict[str, tuple[float | None, Unit]]
+
+
+def _of_module(module: Module | None) -> _Known:
+    """What a module says of one run of it. FLOPs and counts are None where a loop's trip count is unknown."""
+    if module is None:
+        return {}
+    from jaxprof.hlo.analysis.collectives import collectives
+    from jaxprof.hlo.analysis.kernels import kernels, totals
+
+    listed, whole = kernels(module), totals(module)
+    exchanged = collectives(module)
+    counts = [kernel.count for kernel in listed]
+    exchanges = [collective.kernel.count for collective in exchanged]
+    moved = [collective.bytes * (collective.kernel.count or 0) for collective in exchanged]
+    return {
+        "kernels": (len(listed), ""),
+        "launches": (_sum(counts), ""),
+        "flops": (whole.cost.flops if whole.complete else None, "flop"),
+        "bytes": (whole.bytes if whole.complete else None, "byte"),
+        "collectives": (_sum(exchanges), ""),
+        "collective_bytes": (None if None in exchanges else sum(moved), "byte"),
+    }
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    counts = list(values)
+    return None if None in counts else sum(value for value in counts if value is not None)
+
+
+def _pairs_of(before: _Known, after: _Known) -> tuple[FactDifference, ...]:
+    nothing: tuple[float | None, Unit] = (None, "")
+    differences: list[FactDifference] = []
+    for code in FACTS:
+        first, second = before.get(code, nothing), after.get(code, nothing)
+        if first[0] is not None or second[0] is not None:
+            differences.append(FactDifference(code, first[0], second[0], first[1] or second[1]))
+    return tuple(differences)
+
+
+def _facts(
+    run_a: Run,
+    run_b: Run,
+    memory: tuple[MemoryPicture | None, MemoryPicture | None],
+    of_modules: Sequence[FactDifference],
+) -> tuple[FactDifference, ...]:
+    """XLA's own cost where both runs have it from the same source, else what the HLO says; likewise for memory."""
+    facts = {fact.code: fact for fact in of_modules}
+    facts |= {fact.code: fact for fact in _pairs_of(_of_run(run_a), _of_run(run_b))}
+    if run_a.cost is not None and run_b.cost is not None and run_a.cost.source == run_b.cost.source:
+        facts |= {fact.code: fact for fact in _pairs_of(_cost(run_a), _cost(run_b))}
+    if len({picture.source for picture in memory if picture is not None}) == 1:
+        estimate = any(picture is not None and picture.is_estimate for picture in memory)
+        pairs = _pairs_of(_of_memory(memory[0]), _of_memory(memory[1]))
+        facts |= {fact.code: replace(fact, estimate=estimate) for fact in pairs}
+    return tuple(facts[code] for code in FACTS if code in facts)
+
+
+def _of_run(run: Run) -> _Known:
+    memory = run.memory
+    return {
+        "donated": (memory.alias_bytes if memory is not None else None, "byte"),
+        "code": (memory.generated_code_bytes if memory is not None else None, "byte"),
+        "compiles": (_compiles(run), ""),
+    }
+
+
+def _compiles(run: Run) -> int | None:
+    """Programs that were compiled for one launch; None where nothing says so."""
+    announced = sum(compiled.stage == "compile" for compiled in run.compiles)
+    if announced:
+        launches = sum("compile" in launch.phases or "run" in launch.phases for launch in run.launches)
+        return announced if launches < 2 else None
+    return 1 if "compile" in run.phases and run.phases["compile"].seconds is not None else None
+
+
+def _cost(run: Run) -> _Known:
+    cost = run.cost
+    if cost is None:
+        return {}
+    return {
+        "flops": (cost.flops, "flop"),
+        "bytes": (cost.bytes_accessed, "byte"),
+        "transcendentals": (cost.transcendentals, ""),
+    }
+
+
+def _of_memory(picture: MemoryPicture | None) -> _Known:
+    """An assignment and a schedule list all parts, so that one without a line is empty; sums may lack one."""
+    if picture is None or picture.peak_bytes is None:
+        return {}
+    parts = {part.kind: part.bytes for part in picture.parts}
+    missing = 0 if picture.source in (ASSIGNMENT, SCHEDULE) else None
+    listed: _Known = {kind: (parts.get(kind, missing), "byte") for kind in KINDS}
+    return {"peak": (picture.peak_bytes, "byte"), **listed}
+
+
+def _collectives(before: Module, after: Module) -> tuple[CollectiveDifference, ...]:
+    from jaxprof.hlo.analysis.collectives import collectives
+
+    sides: list[dict[tuple[str, int | None], list[tuple[int | None, int]]]] = []
+    for module in (before, after):
+        groups: dict[tuple[str, int | None], list[tuple[int | None, int]]] = defaultdict(list)
+        for collective in collectives(module):
+            groups[collective.opcode, collective.group_size].append((collective.kernel.count, collective.bytes))
+        sides.append(groups)
+    differences: list[CollectiveDifference] = []
+    for key in dict.fromkeys((*sides[0], *sides[1])):
+        counts = [_sum(count for count, _ in side.get(key, ())) for side in sides]
+        moved = [
+            None if count is None else sum(size * (times or 0) for times, size in side.get(key, ()))
+            for count, side in zip(counts, sides, strict=True)
+        ]
+        differences.append(CollectiveDifference(*key, *counts, *moved))
+    return tuple(differences)
+
+
+def _findings(before: Iterable[HloFinding], after: Iterable[HloFinding]) -> tuple[FindingDifference, ...]:
+    """By code: a module has one finding of each."""
+    ours, theirs = {finding.code: finding for finding in before}, {finding.code: finding for finding in after}
+    differences: list[FindingDifference] = []
+    for code in dict.fromkeys((*ours, *theirs)):
+        finding, partner = ours.get(code), theirs.get(code)
+        if finding is None or partner is None:
+            status: Existence = "new" if finding is None else "gone"
+        else:
+            status = (
+                "same" if (finding.message, len(finding.where)) == (partner.message, len(partner.where)) else "changed"
+            )
+        differences.append(FindingDifference(status, code, finding, partner))
+    return tuple(differences)
+
+
+def _stages(run_a: Run, run_b: Run) -> tuple[StageDifference, ...]:
+    differences: list[StageDifference] = []
+    for stage in ONCE_STAGES:
+        sides = [_launch_seconds(run, stage) for run in (run_a, run_b)]
+        if any(sides):
+            before, after = (median(side) if side else None for side in sides)
+            differences.append(StageDifference(stage, before, after, len(sides[0]), len(sides[1])))
+    return tuple(differences)
+
+
+def _launch_seconds(run: Run, stage: str) -> list[float]:
+    launches = [launch.phases for launch in run.launches] or [run.phases]
+    timed = [phases[stage].seconds for phases in launches if stage in phases]
+    return [seconds for seconds in timed if seconds is not None]
+
+
+def _passes(run_a: Run, run_b: Run) -> tuple[StageDifference, ...] | None:
+    if run_a.compile_passes is None or run_b.compile_passes is None:
+        return None
+    sides = [
+        {stage.stage: stage.seconds for stage in stage_times(passes.tree)}
+        for passes in (run_a.compile_passes, run_b.compile_passes)
+    ]
+    names = dict.fromkeys((*sides[0], *sides[1]))
+    return tuple(StageDifference(name, sides[0].get(name), sides[1].get(name)) for name in names)
+
+
+def _buffers(before: MemoryPicture | None, after: MemoryPicture | None) -> tuple[BufferDifference, ...] | None:
+    if before is None or after is None or before.source != after.source or not (before.buffers and after.buffers):
+        return None
+    pairs = paired(
+        list(before.buffers),
+        list(after.buffers),
+        [
+            lambda buffer: (buffer.kind, buffer.instruction, buffer.shape, buffer.bytes),
+            lambda buffer: (buffer.kind, buffer.op_name, buffer.shape, buffer.bytes),
+            lambda buffer: (buffer.kind, buffer.shape, buffer.bytes),
+            lambda buffer: (buffer.kind, buffer.op_name) if buffer.op_name else None,
+            lambda buffer: (buffer.kind, buffer.instruction) if buffer.instruction else None,
+        ],
+    )
+    rows = [BufferDifference(_existence(buffer, partner), buffer, partner) for buffer, partner in pairs]
+    return tuple(sorted(rows, key=lambda row: (-abs(row.part_bytes), row.status == "same")))
+
+
+def _existence(before: MemoryBuffer | None, after: MemoryBuffer | None) -> Existence:
+    if before is None or after is None:
+        return "new" if before is None else "gone"
+    return "same" if (before.bytes, before.shape) == (after.bytes, after.shape) else "changed"

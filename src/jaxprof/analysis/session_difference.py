@@ -1,0 +1,231 @@
+"""Two sessions compared: which runs belong together, what their environments are, what their times prove.
+
+Sessions were measured at different times. What differed between the two hours is in every ratio of theirs, so the
+verdict is `inconclusive`; only runs of one session, which took turns, can have another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Sequence
+from dataclasses import dataclass
+
+from jaxprof.analysis.pairing import paired
+from jaxprof.analysis.program_difference import ProgramDifference, program_difference
+from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.analysis.run_difference import RunDifference, run_difference, unlike
+from jaxprof.analysis.run_result import result
+from jaxprof.analysis.speedup import compared
+from jaxprof.events import EnvironmentRead
+from jaxprof.session import Run, Session
+from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, compare_apart, corrected, refuse
+
+_OF_THE_HOUR = ("load_average_before", "load_average_after", "other_busy_cores")
+"""Settings that describe the hour, and not the environment: they always differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentDifference:
+    """One thing that was found around both engines, in words. None: it was not reported."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+    @property
+    def differs(self) -> bool:
+        """Something that only one side reported differs."""
+        return self.before != self.after
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseDifference:
+    """A phase of both runs: the seconds of a call, or of the launch for what happens once. None: not known."""
+
+    phase: str
+    before_seconds: float | None
+    after_seconds: float | None
+    times: TimeComparison
+    """What the samples of the two prove, the first the baseline."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Two runs that belong together."""
+
+    session_before: Session
+    session_after: Session
+    difference: RunDifference
+    phases: tuple[PhaseDifference, ...]
+    program: ProgramDifference | None
+    """Where both are recorded programs."""
+
+    @property
+    def before(self) -> Run:
+        return self.difference.before
+
+    @property
+    def after(self) -> Run:
+        return self.difference.after
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDifference:
+    """Two sessions compared."""
+
+    before: Session
+    after: Session
+    environment: tuple[EnvironmentDifference, ...]
+    """What differs first."""
+    runs: tuple[RunComparison, ...]
+    only_before: tuple[Run, ...]
+    """Runs that have none of the other session to be compared with."""
+    only_after: tuple[Run, ...]
+
+
+def session_difference(
+    before: Session, after: Session, *, run_before: str | None = None, run_after: str | None = None
+) -> SessionDifference:
+    """Two sessions compared run by run, the first the baseline; with run ids, only these runs, whatever they measure.
+
+    Reads the HLO of all runs, so call it in a thread. Raises KeyError for an unknown run id.
+    """
+    ours = [before.runs[run_before]] if run_before is not None else list(before.runs.values())
+    theirs = [after.runs[run_after]] if run_after is not None else list(after.runs.values())
+    if run_before is not None and run_after is not None:
+        pairs: list[tuple[Run | None, Run | None]] = [(ours[0], theirs[0])]
+    else:
+        pairs = _matched(ours, theirs)
+    return SessionDifference(
+        before,
+        after,
+        environment_differences(_environment(before, ours), _environment(after, theirs)),
+        tuple(
+            _comparison(before, first, after, second)
+            for first, second in pairs
+            if first is not None and second is not None
+        ),
+        tuple(first for first, second in pairs if first is not None and second is None),
+        tuple(second for first, second in pairs if first is None and second is not None),
+    )
+
+
+def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | None, Run | None]]:
+    """By workload, variant, kind of device, parameters and arguments; the only program of each is the same program, and
+    the only function of the user's, whatever file it is in."""
+
+    def by_measurement(run: Run) -> Hashable:
+        plan = run.plan
+        parameters = () if plan.how == "imported" else tuple(sorted(plan.parameters.items()))
+        return plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
+
+    keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, by_measurement(run))]
+    if all(sum(map(is_program, side)) == 1 for side in (ours, theirs)):
+        keys.append(lambda run: "program" if is_program(run) else None)
+    if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):
+        keys.append(lambda run: by_measurement(run) if run.plan.target else None)
+    return paired(ours, theirs, keys)
+
+
+def _comparison(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> RunComparison:
+    both = is_program(run_a) and is_program(run_b)
+    return RunComparison(
+        session_a,
+        session_b,
+        run_difference(session_a, run_a, session_b, run_b),
+        _phases(session_a, run_a, session_b, run_b),
+        program_difference(program_result(session_a, run_a.id), program_result(session_b, run_b.id)) if both else None,
+    )
+
+
+def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> tuple[PhaseDifference, ...]:
+    ours, theirs = result(session_a, run_a.id).phase_seconds, result(session_b, run_b.id).phase_seconds
+    phases: list[PhaseDifference] = []
+    reasons = _faults(run_a, run_b)
+    if not (run_a.plan.side and run_b.plan.side):  # sides differ on purpose: in a size, a precision
+        reasons += unlike(run_a, run_b)
+    together = session_a is session_b and (run_a.plan.baseline or run_a.id) == (run_b.plan.baseline or run_b.id)
+    once = _in_launches(run_a, run_b, {*ours, *theirs}) if together else {}
+    for phase in dict.fromkeys((*ours, *theirs)):
+        before, after = ours.get(phase), theirs.get(phase)
+        if before is None and after is None:
+            continue
+        if phase == "run" and session_a is session_b:
+            times = compared(session_a, run_a, run_b)
+        elif phase in once:
+            times = once[phase]
+        else:
+            times = compare_apart(_launches(run_a, phase), _launches(run_b, phase))
+        for reason in reasons:
+            times = refuse(times, reason)
+        phases.append(PhaseDifference(phase, before, after, times))
+    return tuple(phases)
+
+
+def _in_launches(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
+    """What happens once in a process, compared over the launches that both runs have: each launch has both, in turns
+    before and after one another. By phase, all of them read together; empty with one launch."""
+    blocks: dict[str, list[LaunchBlocks]] = {}
+    for first, second in zip(run_a.launches, run_b.launches, strict=False):
+        for phase in first.phases:
+            before, after = (
+                first.phases[phase].seconds,
+                second.phases[phase].seconds if phase in second.phases else None,
+            )
+            if phase in phases and phase not in run_a.series and before and after:
+                both = Block(0, (before,)), Block(1, (after,))
+                blocks.setdefault(phase, []).append(LaunchBlocks(both, in_turns=False))
+    comparisons = {phase: compare(launches) for phase, launches in blocks.items() if len(launches) > 1}
+    return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
+
+
+def _faults(run_a: Run, run_b: Run) -> tuple[str, ...]:
+    """Why the times of a side mean nothing."""
+    faults: list[str] = []
+    for side, run in (("the first", run_a), ("the second", run_b)):
+        if run.check is not None and run.check.passed is False:
+            faults.append(f"{side} result is wrong")
+        elif run.status != "ok":
+            faults.append(f"{side} run {run.status if run.over else 'did not end'}")
+    return tuple(faults)
+
+
+def _launches(run: Run, phase: str) -> list[list[float]]:
+    """The samples of a phase, by launch where the file says of which each is."""
+    if phase in run.series:
+        by_launch = [[took for turn in launch.turns for took in turn.seconds] for launch in run.launches]
+        return by_launch if phase == "run" and any(by_launch) else [run.samples(phase)]
+    phases = [launch.phases for launch in run.launches] or [run.phases]
+    return [[took] for launch_phases in phases if phase in launch_phases and (took := launch_phases[phase].seconds)]
+
+
+def _environment(session: Session, runs: Sequence[Run]) -> EnvironmentRead | None:
+    """The one of the first run that has jax; without such a run, of the first."""
+    reported = [run.environment for run in runs if run.environment is not None]
+    return next(
+        (environment for environment in reported if environment.jax is not None), reported[0] if reported else None
+    )
+
+
+def environment_differences(
+    before: EnvironmentRead | None, after: EnvironmentRead | None
+) -> tuple[EnvironmentDifference, ...]:
+    """Versions, devices and settings side by side, what differs first."""
+    ours, theirs = _facts(before), _facts(after)
+    rows = [EnvironmentDifference(name, ours.get(name), theirs.get(name)) for name in dict.fromkeys((*ours, *theirs))]
+    return tuple(sorted(rows, key=lambda row: not row.differs))
+
+
+def _facts(environment: EnvironmentRead | None) -> dict[str, str]:
+    if environment is None:
+        return {}
+    kinds = [str(device.get("kind") or device.get("platform") or "?") for device in environment.devices]
+    counted = dict.fromkeys(kinds)
+    facts = {
+        "python": environment.python,
+        "jax": environment.jax,
+        "jaxlib": environment.jaxlib,
+        "numpy": environment.numpy,
+        "devices": ", ".join(f"{kinds.count(kind)} × {kind}" for kind in counted) or None,
+        **{name: value for name, value in environment.settings.items() if name not in _OF_THE_HOUR},
+    }
+    return {name: str(value) for name, value in facts.items() if value is not None}

@@ -1,0 +1,145 @@
+"""How many times as fast a run is as its baseline: from the turns of both, launch by launch, with a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jaxprof.events import DeviceReading
+from jaxprof.session import Run, Session
+from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
+from jaxprof.stats import Block, LaunchBlocks, TimeComparison, Verdict, compare, compare_apart, refuse, with_control
+
+_KEPT_LIMIT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Speedup:
+    """How many times as fast a run is as its baseline, and what may be said of it."""
+
+    ratio: float
+    """The baseline's time over the run's: above 1, the run is faster."""
+    low: float | None
+    """The 95 % interval of `ratio`, corrected for the other comparisons with the same baseline; None: unknown."""
+    high: float | None
+    verdict: Verdict
+    reason: str = ""
+    """Why the verdict is `inconclusive`; else empty."""
+    basis: str = ""
+    """What the interval stands on: `3 launches`, `1 launch: holds for these processes`, `not measured together`."""
+    launches: int = 1
+    launches_to_decide: int | None = None
+    """How many more launches would give a verdict; None: unknown."""
+    between_share: float | None = None
+    """Of the variance of one launch's ratio, the share that differs between processes; None with one launch."""
+
+    def words(self, baseline: str) -> str:
+        """The verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide it."""
+        if self.verdict == "inconclusive":
+            more = self.launches_to_decide
+            decide = f", about {more} more launch{'' if more == 1 else 'es'} would decide" if more else ""
+            return f"inconclusive: {self.reason}{decide}"
+        return f"the same as {baseline}" if self.verdict == "same" else f"{self.verdict} than {baseline}"
+
+    @classmethod
+    def of(cls, times: TimeComparison) -> Speedup | None:
+        """What a comparison shows; None where a side has no usable samples."""
+        if times.ratio is None:
+            return None
+        return cls(
+            ratio=times.ratio,
+            low=times.low,
+            high=times.high,
+            verdict=times.verdict(),
+            reason=times.reason(),
+            basis=_basis(times),
+            launches=times.launches,
+            launches_to_decide=times.launches_to_decide(),
+            between_share=times.between_share,
+        )
+
+
+def _basis(times: TimeComparison) -> str:
+    if not times.together:
+        return "not measured together"
+    if times.launches == 1:
+        return "1 launch: holds for these processes"
+    return f"{times.launches} launches" + ("" if times.measured == "in turns" else ", one process after the other")
+
+
+_ratios: dict[tuple[int, int, int, int], tuple[Sequence[float], Sequence[float], TimeComparison]] = {}
+
+
+def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
+    """How many times as fast `run` is as `baseline`, with its verdict.
+
+    Runs with the same baseline are one family: their intervals hold together. Computed again only when one of the two
+    series has grown.
+    """
+    times = _times(baseline, run)
+    if not run.plan.is_control:
+        times = replace(times, family=max(1, session.family[baseline.id]))
+        controls = (other for other in session.runs.values() if other.plan.is_control)
+        control = next((other for other in controls if other.plan.baseline == baseline.id), None)
+        if control is not None:
+            times = with_control(times, _refused(session, _times(baseline, control), baseline, control))
+    return _refused(session, times, baseline, run)
+
+
+def _times(baseline: Run, run: Run) -> TimeComparison:
+    theirs, ours = baseline.samples("run"), run.samples("run")
+    key = (id(theirs), len(theirs), id(ours), len(ours))
+    cached = _ratios.get(key)
+    if cached is None or cached[0] is not theirs or cached[1] is not ours:
+        if len(_ratios) >= _KEPT_LIMIT:
+            _ratios.clear()
+        cached = _ratios[key] = (theirs, ours, _compared(baseline, run))
+    return cached[2]
+
+
+def _compared(baseline: Run, run: Run) -> TimeComparison:
+    pairs = zip(baseline.launches, run.launches, strict=False)
+    launches = [launch for theirs, ours in pairs if (launch := _in_order(theirs, ours)) is not None]
+    if not launches:
+        return compare_apart([baseline.samples("run")], [run.samples("run")])
+    return compare(launches, by_width=run.plan.until_half_width is not None)
+
+
+def _in_order(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:
+    """The turns of two runs in one launch, in the order taken; None where one has none."""
+    if not baseline.turns or not other.turns:
+        return None
+    turns = sorted(
+        [(turn.number, 0, turn.seconds) for turn in baseline.turns]
+        + [(turn.number, 1, turn.seconds) for turn in other.turns]
+    )
+    apart = (
+        baseline.turns[-1].number < other.turns[0].number or other.turns[-1].number < baseline.turns[0].number
+    ) and len(turns) > 2
+    return LaunchBlocks(tuple(Block(side, seconds) for _, side, seconds in turns), in_turns=not apart)
+
+
+def _refused(session: Session, comparison: TimeComparison, baseline: Run, run: Run) -> TimeComparison:
+    """The comparison, refused where one of its sides does not count, or the two cannot be compared with each other."""
+    for side, whose in ((run, "its"), (baseline, "the baseline's")):
+        if side.check is not None and side.check.passed is False:
+            return refuse(comparison, f"{whose} result is wrong")
+        if side.status not in ("ok", "running", "queued"):
+            return refuse(comparison, f"{whose} run {side.status}")
+    if unlike := next((warning.message for warning in run.warnings if warning.code == UNLIKE_RESULTS), ""):
+        return refuse(comparison, unlike)
+    # Runs of several devices in one plan are compared on purpose; the sides of a comparison are not.
+    if run.plan.side and baseline.plan.side and baseline.device_kind != run.device_kind:
+        return refuse(comparison, f"another kind of device ({baseline.device_kind}, {run.device_kind})")
+    throttled = [
+        any(reading.throttle_reasons for reading in readings_during(session, side)) for side in (baseline, run)
+    ]
+    if baseline.plan.device == run.plan.device and throttled[0] != throttled[1]:
+        which = "its run" if throttled[1] else "the baseline's run"
+        return refuse(comparison, f"the device throttled its clocks during {which} only")
+    return comparison
+
+
+def readings_during(session: Session, run: Run) -> list[DeviceReading]:
+    """The readings of this run's device that were taken during the run."""
+    return [reading for reading in session.readings.get(run.plan.device, []) if reading.run == run.id]

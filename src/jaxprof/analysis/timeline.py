@@ -1,0 +1,169 @@
+"""The timeline of a run, read from its text. Standard library only; `docs/traces.md` describes the format.
+
+A text from an edited or damaged file is refused as a whole, not drawn in part.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+from jaxprof.errors import FileRefusedError
+
+if TYPE_CHECKING:
+    from jaxprof.session import Session
+
+TEXT_NAME = "timeline"
+"""The name of a run's text that holds it: `session.text(run, TEXT_NAME)`."""
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineOp:
+    """An HLO op that intervals belong to."""
+
+    module: str
+    program: str | None
+    """The program's id in decimal digits: it may exceed JSON's numbers."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineLane:
+    """One row: intervals in order of their start in nanoseconds, the longer first where two begin together."""
+
+    device: str
+    """`gpu:0`, `cpu:0`, `host`; with `NAME/` before it where several hosts are shown together."""
+    name: str
+    kind: str
+    """`modules`, `steps`, `stream`, `ops`, `async`, `thread` or `host`."""
+    labels: list[tuple[str, int | None]]
+    """Names, each with the index of its op in `Timeline.ops`, or None."""
+    label_of: list[int]
+    starts: list[int]
+    durations: list[int]
+    executions: list[int] | None = None
+    """`run_id`: which execution of its program an interval belongs to; None if the profile does not say."""
+    correlations: list[int] | None = None
+    """The id that a launch on the host and its kernel share, -1 for other intervals; None if no interval has one."""
+    steps: dict[int, int] = field(default_factory=dict)
+    """The numbers of step annotations, by the interval's index."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineCounter:
+    """A quantity over time: each value holds from its time on. Times ascend, in nanoseconds."""
+
+    device: str
+    name: str
+    unit: str
+    """`bytes`, `watts`, or what the profile calls it."""
+    times: list[int]
+    values: list[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """All lanes of a profile on one clock. Its zero is where the profile's own clocks begin: no event comes earlier."""
+
+    started_unix_ns: int | None
+    """When the recording began; None if the profile does not say."""
+    left_out: int
+    """Number of the profile's intervals, the shortest ones, that are left out here."""
+    ops: list[TimelineOp]
+    lanes: list[TimelineLane]
+    counters: list[TimelineCounter] = field(default_factory=list)
+
+    @property
+    def intervals(self) -> int:
+        """Number of intervals in all lanes."""
+        return sum(len(lane) for lane in self.lanes)
+
+
+def read_timeline(text: str) -> Timeline:
+    """The timeline in `text`. Raises FileRefusedError if it holds none, or one of a newer format."""
+    try:
+        data = json.loads(text)
+        if data["version"] != VERSION:
+            raise FileRefusedError(
+                f"the timeline has format version {data['version']}, and this jaxprof reads version {VERSION}",
+                "Update jaxprof.",
+            )
+        return Timeline(
+            started_unix_ns=data["started_unix_ns"],
+            left_out=data["left_out"],
+            ops=[TimelineOp(module, program, name) for module, program, name in data["ops"]],
+            lanes=[_lane(lane, len(data["ops"])) for lane in data["lanes"]],
+            counters=[_counter(counter) for counter in data.get("counters", ())],
+        )
+    except (ValueError, LookupError, TypeError) as error:
+        raise FileRefusedError(f"the timeline of this session is damaged: {error}") from error
+
+
+def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
+    labels = [(str(name), op) for name, op in data["labels"]]
+    for name in ("device", "name", "kind"):
+        if not isinstance(data[name], str):
+            raise TypeError(f"a lane's {name} is not text")
+    lane = TimelineLane(
+        device=data["device"],
+        name=data["name"],
+        kind=data["kind"],
+        labels=labels,
+        label_of=data["label"],
+        starts=list(accumulate(data["start"])),
+        durations=data["duration"],
+        executions=_running(data.get("execution")),
+        correlations=_running(data.get("correlation")),
+        steps={int(at): int(number) for at, number in data.get("steps", ())},
+    )
+    columns = (lane.label_of, lane.starts, lane.durations, lane.executions, lane.correlations)
+    sizes = {len(column) for column in columns if column is not None}
+    known_ops = all(op is None or 0 <= op < ops for _, op in labels)
+    known_labels = not lane.label_of or (min(lane.label_of) >= 0 and max(lane.label_of) < len(labels))
+    if len(sizes) != 1 or not known_ops or not known_labels:
+        raise ValueError(f"the columns of lane {lane.name!r} do not match")
+    return lane
+
+
+def _counter(data: dict[str, Any]) -> TimelineCounter:
+    times, values = list(accumulate(data["time"])), [float(value) for value in data["value"]]
+    if len(times) != len(values):
+        raise ValueError(f"the columns of counter {data['name']!r} do not match")
+    return TimelineCounter(str(data["device"]), str(data["name"]), str(data["unit"]), times, values)
+
+
+def _running(differences: list[int] | None) -> list[int] | None:
+    return None if differences is None else list(accumulate(differences))
+
+
+_QUANTITIES = (("memory", "bytes", "memory_used_bytes"), ("power", "watts", "power_watts"))
+
+
+def readings_within(session: Session, timeline: Timeline) -> list[TimelineCounter]:
+    """Memory and power of each device during the recording; empty if its begin, or every reading in it, is
+    unknown."""
+    header = session.header
+    if timeline.started_unix_ns is None:
+        return []
+    end = max((start + took for lane in timeline.lanes
+               for start, took in zip(lane.starts[-1:], lane.durations[-1:], strict=True)), default=0)  # fmt: skip
+    shift = header.wall_seconds - header.monotonic_seconds
+    counters = []
+    for device, readings in session.readings.items():
+        for name, unit, key in _QUANTITIES:
+            values = [
+                (round((reading.monotonic_seconds + shift) * 1e9) - timeline.started_unix_ns, float(value))
+                for reading in readings
+                if (value := getattr(reading, key)) is not None
+            ]
+            inside = sorted((time, value) for time, value in values if 0 <= time <= end)
+            if inside:
+                times, numbers = (list(column) for column in zip(*inside, strict=True))
+                counters.append(TimelineCounter(device.replace("cuda:", "gpu:"), name, unit, times, numbers))
+    return counters

@@ -1,0 +1,32 @@
+"""Open HLO from Python, whatever file or folder holds it."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.opener import open_hlo
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.session import Session
+
+
+def load_hlo(path: str | Path) -> list[ModuleStages]:
+    """The modules at `path`: HLO text or proto, also `.gz`; a folder that XLA dumped into; a session; a profile.
+
+    Each has a `label`, its `stages` (`hlo`, `hlo_before`, and for a session `stablehlo`, `jaxpr`), `text(stage)` and
+    `module()`, whose kernels `kernels` of `jaxprof.hlo.analysis.kernels` returns. If only the text from before XLA's
+    passes was dumped, that is the module.
+
+    Raises FileRefusedError if there is no HLO.
+    """
+    return open_hlo(Path(path).expanduser(), _session_of_profile).modules
+
+
+def _session_of_profile(path: Path) -> Session:
+    from jaxprof.runner import session_name, session_of_profile
+
+    with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
+        return session_of_profile(path, Path(folder) / session_name(path))

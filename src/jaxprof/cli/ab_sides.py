@@ -1,0 +1,176 @@
+"""Turn the words of `jaxprof ab` into sides: which target, interpreter and environment each has, and that they fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from jaxprof.analysis.agreement import difference
+from jaxprof.cli.git_revision import Revision, checked_out
+from jaxprof.cli.selection import find_workloads, read_settings
+from jaxprof.engine.protocol.arrays import KeptLeaf
+from jaxprof.errors import UsageError, WorkerError
+from jaxprof.events import RunSpec
+from jaxprof.runner import Interpreter, PlannedRun, find_interpreter
+from jaxprof.runner.engine_process import describe_inputs
+from jaxprof.runner.sides import ComparedSide
+
+LABELS = "ABCDEFGHIJ"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideWords:
+    """What the command line says of one side."""
+
+    environment: tuple[str, ...] = ()
+    python: str | None = None
+    settings: tuple[str, ...] = ()
+    precision: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllWords:
+    """What the command line says: of all sides, of A, of B."""
+
+    targets: tuple[str, ...]
+    revision: str | None = None
+    arguments: tuple[str, ...] = ()
+    all: SideWords = field(default_factory=SideWords)
+    a: SideWords = field(default_factory=SideWords)
+    b: SideWords = field(default_factory=SideWords)
+
+    @property
+    def differ(self) -> bool:
+        """Whether A and B are told apart by more than their targets."""
+        return self.revision is not None or self.a != self.b
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSides:
+    """The sides, and what is to be said before the measuring."""
+
+    sides: list[ComparedSide]
+    notes: list[str]
+
+
+@contextmanager
+def read_sides(words: AllWords) -> Iterator[ReadSides]:
+    """The sides that the words describe; another revision is checked out until the end. Raises UsageError."""
+    targets = _targets(words)
+    if words.revision is None:
+        yield _read(words, targets, None)
+        return
+    with checked_out(targets[1], words.revision) as revision:
+        yield _read(words, targets, revision)
+
+
+def _targets(words: AllWords) -> tuple[str, ...]:
+    targets = words.targets
+    if not targets:
+        raise UsageError("ab needs the sides to compare", "jaxprof ab old.py:step new.py:step")
+    if words.revision is not None and len(targets) > 1:
+        raise UsageError("--git compares one target with another revision of it", "Name the target once.")
+    if len(targets) == 1 and not words.differ:
+        raise UsageError(
+            "ab needs two sides",
+            f"Name the other: jaxprof ab {targets[0]} OTHER; or say how the sides differ, with --git REV, --env-b K=V, "
+            f"--set-b, --precision-b or --python-b. jaxprof ab {targets[0]} {targets[0]} compares it with itself.",
+        )
+    if len(targets) > len(LABELS):
+        raise UsageError(f"ab compares at most {len(LABELS)} sides", "Compare fewer at a time.")
+    return targets * 2 if len(targets) == 1 else targets
+
+
+def _read(words: AllWords, targets: Sequence[str], revision: Revision | None) -> ReadSides:
+    notes: list[str] = []
+    interpreters: dict[str | None, Interpreter] = {}
+    sides: list[ComparedSide] = []
+    for label, target in zip(LABELS, targets, strict=False):
+        own = {"A": words.a, "B": words.b}.get(label, SideWords())
+        python = own.python or words.all.python
+        if python not in interpreters:
+            interpreters[python] = find_interpreter(Path(python) if python else None)
+        if interpreters[python].jax is None:
+            raise UsageError(
+                f"{label}: {interpreters[python].path} has no jax",
+                f"--python-{label.lower()} PATH names an environment with jax.",
+            )
+        environment = {**_variables(words.all.environment), **_variables(own.environment)}
+        place, title = target, [target]
+        if revision is not None and label == "A":
+            place = revision.target(target)
+            environment = {**revision.variables(), **environment}
+            title = [f"{target} at {words.revision}" + f" ({revision.commit})" * (words.revision != revision.commit)]
+        title += [*own.environment, *own.settings]
+        title += [f"{own.precision} precision"] if own.precision else []
+        title += [own.python] if own.python else []
+        infos = find_workloads([place], interpreters[python], words.arguments, several=False, variables=environment)
+        side = ComparedSide(
+            label=label,
+            title=", ".join(title),
+            workload=infos[0],
+            interpreter=interpreters[python],
+            environment=environment,
+            settings={**read_settings(words.all.settings), **read_settings(own.settings)},
+            precision=own.precision or words.all.precision or "",
+        )
+        sides.append(side)
+    if revision is not None:
+        state = "with the changes that are not committed" if revision.dirty else "which has no uncommitted changes"
+        notes.append(f"A is {words.revision} ({revision.commit}), B the present tree of {revision.repository}, {state}")
+    elif len(set(targets)) == 1 and not words.differ:
+        notes.append("all sides are the same: an A/A comparison, which shows what this machine can tell apart")
+    return ReadSides(sides, notes)
+
+
+def _variables(items: Sequence[str]) -> dict[str, str]:
+    """`NAME=value` items. Raises UsageError."""
+    variables: dict[str, str] = {}
+    for item in items:
+        name, equals, value = item.partition("=")
+        if not equals or not name.isidentifier() or "\0" in value:
+            raise UsageError(f"cannot read the variable {item!r}", "It looks like --env-b XLA_FLAGS=--xla_...")
+        variables[name] = value
+    return variables
+
+
+@dataclass(frozen=True, slots=True)
+class SharedInputs:
+    """What the sides are called with."""
+
+    specs: tuple[str, ...]
+    same_numbers: bool
+
+
+def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
+    """The inputs that all sides have. Raises UsageError if their arrays differ in number, dtype or shape."""
+    described: dict[str, list[KeptLeaf]] = {}
+    for plan in planned:
+        if plan.spec.is_control:
+            continue
+        assert plan.interpreter is not None
+        try:
+            described[plan.spec.side] = describe_inputs(plan.interpreter, _on_host(plan.spec), plan.environment)
+        except WorkerError as error:
+            raise UsageError(f"{plan.spec.side}, {plan.spec.workload}: {error.what}", error.hint) from error
+    (first, baseline), *others = described.items()
+    for label, leaves in others:
+        if unlike := difference(baseline, leaves):
+            raise UsageError(
+                f"{first} and {label} are not called with the same arguments: {unlike}",
+                "Each side makes its own inputs; --arg f32[1024,1024] gives all of them the same, --set their sizes.",
+            )
+    digests = {tuple(leaf.digest for leaf in leaves) for leaves in described.values()}
+    return SharedInputs(tuple(leaf.spec for leaf in baseline), len(digests) == 1)
+
+
+def _on_host(spec: RunSpec) -> RunSpec:
+    return replace(spec, device="cpu:0")
+
+
+def environments_differ(sides: Sequence[ComparedSide]) -> Mapping[str, str]:
+    """The jax of each side by its label, where they are not the same."""
+    versions = {side.label: f"jax {side.interpreter.jax}" if side.interpreter.jax else "no jax" for side in sides}
+    return versions if len(set(versions.values())) > 1 else {}

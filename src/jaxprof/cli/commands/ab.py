@@ -1,0 +1,252 @@
+"""`jaxprof ab`: measures two or more sides in turns, and says which is faster, or that it is not known."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxprof.cli.complete import (
+    complete_device,
+    complete_parameter,
+    complete_preset,
+    complete_variant,
+    complete_workload,
+)
+from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
+from jaxprof.cli.given import refuse_without
+from jaxprof.cli.options import positive_seconds, share
+from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.session_output import new_writer, report_location
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from jaxprof.analysis.agreement import Agreement
+    from jaxprof.cli.ab_sides import AllWords, ReadSides
+    from jaxprof.cli.run_headless import HeadlessRuns
+    from jaxprof.report.ab import SidesDescription
+    from jaxprof.runner import PlannedRun
+    from jaxprof.runner.sides import SideOptions
+    from jaxprof.session.log import LogWriter
+
+
+_PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
+
+
+def _of_each_side(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that all sides take, or A or B alone: `--env`, `--env-a`, `--env-b`..."""
+    for suffix, whose in (("-b", "B"), ("-a", "A"), ("", "all sides")):
+        name = suffix.replace("-", "_")
+        whom = f" of {whose}."
+        for option in (
+            click.option(
+                f"--precision{suffix}",
+                f"precision{name}",
+                type=_PRECISIONS,
+                metavar="P",
+                help=f"Matrix precision{whom}",
+            ),
+            click.option(
+                f"--set{suffix}",
+                f"settings{name}",
+                multiple=True,
+                metavar="n=4000",
+                shell_complete=complete_parameter,
+                help=f"A parameter{whom} May be repeated.",
+            ),
+            click.option(
+                f"--python{suffix}", f"python{name}", metavar="PATH", help=f"Interpreter or environment{whom}"
+            ),
+            click.option(
+                f"--env{suffix}",
+                f"environment{name}",
+                multiple=True,
+                metavar="K=V",
+                help=f"A variable in the environment{whom} May be repeated.",
+            ),
+        ):
+            command = option(command)
+    return command
+
+
+@click.command("ab")
+@click.argument("targets", nargs=-1, metavar="TARGET_A [TARGET_B]...", shell_complete=complete_workload)
+@click.option("--git", "revision", metavar="REV", help="A is the target at this revision, B the one on disk.")
+@_of_each_side
+@click.option(
+    "--variant", default="jit", show_default=True, metavar="V", shell_complete=complete_variant, help="Which variant."
+)
+@click.option(
+    "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=complete_device, help="Where."
+)
+@click.option(
+    "--preset",
+    default="quick",
+    show_default=True,
+    metavar="P",
+    shell_complete=complete_preset,
+    help="Sizes: quick, or published.",
+)
+@click.option(
+    "--arg", "arguments", multiple=True, metavar="SPEC", help="An argument of your functions: f32[1024,1024]."
+)
+@click.option(
+    "--launches",
+    type=click.IntRange(1, 100),
+    metavar="N",
+    help="Fresh processes of each side; by default until the ratio is known to ± 2 %, at most 10.",
+)
+@click.option(
+    "--budget",
+    "budget_seconds",
+    type=positive_seconds,
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds of measuring in all, without --launches.",
+)
+@click.option(
+    "--max-seconds", type=positive_seconds, metavar="S", help="Hard cap of each process; by default --budget."
+)
+@click.option(
+    "--margin", type=share, default="2%", show_default=True, metavar="M", help="Closer than this is the same."
+)
+@click.option("--no-check", "no_check", is_flag=True, help="Do not check the results against the NumPy twin.")
+@click.option("--capture", is_flag=True, help="Capture kernel times, in a pass of their own.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the random inputs."
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
+@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@format_option("text", "json")
+def command(out: Path | None, force: bool, form: str, margin: float, **words: Any) -> int:
+    """Compare two or more targets, or two settings of one: which is faster, and do they compute the same?
+
+    A, A once more as a control, and B are measured in turns, in fresh processes, on the same inputs. Exits with 0
+    whatever the verdict is, and with 1 if a side failed.
+    """
+    refuse_without("out", ("force",))
+    from jaxprof.cli.ab_sides import read_sides
+    from jaxprof.operating_system import refuse_to_run, unwound_by_signals
+
+    refuse_to_run("jaxprof ab")
+    with (
+        unwound_by_signals(),
+        tempfile.TemporaryDirectory(prefix="jaxprof-ab-") as folder,
+        read_sides(_all_words(words)) as read,
+    ):
+        options = _options(words, read, Path(folder))
+        return _compare(read, options, margin, form, lambda: new_writer(out, replace_existing=force))
+
+
+def _all_words(words: dict[str, Any]) -> AllWords:
+    from jaxprof.cli.ab_sides import AllWords, SideWords
+
+    def side(suffix: str) -> SideWords:
+        return SideWords(
+            environment=words[f"environment{suffix}"],
+            python=words[f"python{suffix}"],
+            settings=words[f"settings{suffix}"],
+            precision=words[f"precision{suffix}"],
+        )
+
+    return AllWords(
+        targets=words["targets"],
+        revision=words["revision"],
+        arguments=words["arguments"],
+        all=side(""),
+        a=side("_a"),
+        b=side("_b"),
+    )
+
+
+def _options(words: dict[str, Any], read: ReadSides, folder: Path) -> SideOptions:
+    from jaxprof.cli.device_selection import choose
+    from jaxprof.runner.sides import SideOptions
+
+    (device,) = choose([words["device"]], read.sides[0].interpreter)
+    names = ("variant", "preset", "launches", "budget_seconds", "max_seconds", "arguments", "capture", "seed")
+    taken = {name: words[name] for name in names}
+    return SideOptions(**taken, device=device, check=not words["no_check"], folder=folder)
+
+
+def _compare(
+    read: ReadSides, options: SideOptions, margin: float, form: str, make_writer: Callable[[], LogWriter]
+) -> int:
+    """Measure, print the comparison and return the exit code."""
+    from jaxprof.cli.ab_sides import environments_differ, same_inputs
+    from jaxprof.cli.progress import Progress
+    from jaxprof.cli.run_headless import HeadlessRuns
+    from jaxprof.report.ab import SidesDescription
+    from jaxprof.runner.sides import plan_sides
+
+    planned = plan_sides(read.sides, options)
+    inputs = same_inputs(planned)
+    if not inputs.same_numbers:
+        planned = plan_sides(read.sides, replace(options, folder=None))
+    notes = list(read.notes)
+    if versions := environments_differ(read.sides):
+        notes.append(
+            "environments differ: " + ", ".join(f"{label} has {version}" for label, version in versions.items())
+        )
+    about = SidesDescription(
+        titles={side.label: side.title for side in read.sides},
+        inputs=inputs.specs,
+        same_inputs=inputs.same_numbers,
+        seed=options.seed,
+        notes=tuple(notes),
+    )
+    writer = make_writer()
+    progress = Progress(sys.stderr)
+    for note in notes:
+        progress.note(f"note: {note}")
+    headless_runs = HeadlessRuns(writer, read.sides[0].interpreter, progress)
+    headless_runs.work(planned)
+    kept = report_location(writer, progress.note)
+    return _finish(headless_runs, planned, about, margin, form, kept=kept)
+
+
+def _finish(
+    headless_runs: HeadlessRuns,
+    planned: Sequence[PlannedRun],
+    about: SidesDescription,
+    margin: float,
+    form: str,
+    *,
+    kept: bool,
+) -> int:
+    import signal
+
+    from jaxprof.analysis.ab import ab_result
+    from jaxprof.report.ab import ab_json, ab_lines
+
+    stopped = headless_runs.stopped_by
+    if stopped is not None and stopped != signal.SIGINT:
+        return SIGNAL_BASE + stopped
+    result = ab_result(headless_runs.scheduler.session, margin, _agreements(planned))
+    assert result is not None
+    if form == "json":
+        writer = headless_runs.scheduler.writer
+        print_json({"session": str(writer.path) if kept else None, **ab_json(result, about)})
+    else:
+        click.echo("\n".join(ab_lines(result, about)))
+    if stopped is not None:
+        return ExitCode.INTERRUPTED
+    return ExitCode.FAILED if result.failed or not kept else ExitCode.OK
+
+
+def _agreements(planned: Sequence[PlannedRun]) -> dict[str, Agreement | None]:
+    """Each side's result beside A's."""
+    from jaxprof.analysis.agreement import agreement
+
+    first, *others = planned
+    return {
+        other.spec.side: agreement(Path(first.keep_output), Path(other.keep_output))
+        for other in others
+        if first.keep_output
+    }

@@ -1,0 +1,162 @@
+"""`jaxprof compare A B [C...]`: sessions compared with the first one, run by run."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxprof.cli.complete import complete_session
+from jaxprof.cli.given import refuse_without
+from jaxprof.cli.options import target_options
+from jaxprof.cli.output import format_option, print_json
+from jaxprof.errors import JaxprofError, UsageError
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.session_difference import SessionDifference
+    from jaxprof.session import Run, Session
+
+
+@click.command("compare")
+@click.argument("files", metavar="A B [C...]", nargs=-1, required=True, shell_complete=complete_session)
+@target_options("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
+@click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="With --for: f32[1024,1024].")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="With --for: a parameter of a workload.")
+@click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="With --for: whose jax compiles.")
+@format_option("text", "json", "markdown", "csv")
+def command(files: tuple[str, ...], form: str, **compiling: Any) -> None:
+    """Compare the sessions B, C... with the session A: environments, times, exact facts, kernels.
+
+    Each is a path, the name of a kept session, a part of it, or `last`, as for `show`; a profile that was recorded
+    elsewhere works too. Runs of the same workload, variant, kind of device and parameters belong together. A:r2 B:r5
+    compares these two runs, whatever they are; A:r1 A:r2 two runs of one session. With --for, each is a function of
+    yours or a workload, compiled for a device that need not be here.
+    """
+    if len(files) < 2:
+        raise UsageError("compare needs two sessions", "jaxprof sessions lists those that are kept.")
+    refuse_without(
+        "targets", ("axes", "shard", "arguments", "settings", "python"), "Sessions are compared as they are."
+    )
+    if compiling["targets"]:
+        _show(_compiled(files, compiling), form)
+        return
+    with ExitStack() as stack:
+        sides = [_side(name, stack) for name in files]
+        _refuse_twice(sides)
+        _print(sides, form)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    given: str
+    path: Path
+    session: Session
+    run: str | None
+
+
+def _side(given: str, stack: ExitStack) -> _Side:
+    """The session that an argument names, with the run after a colon. Raises JaxprofError."""
+    try:
+        return _Side(given, *_session(given, stack), None)
+    except JaxprofError:
+        name, colon, run = given.rpartition(":")
+        if not colon or not name or not run:
+            raise
+        path, session = _session(name, stack)
+    if run not in session.runs:
+        from jaxprof.errors import unknown_name
+
+        raise unknown_name("run", run, session.runs)
+    return _Side(given, path, session, run)
+
+
+def _session(name: str, stack: ExitStack) -> tuple[Path, Session]:
+    from jaxprof.cli.profiles import imported, profile_at
+    from jaxprof.session import Session
+    from jaxprof.session.log import Library, load
+
+    profile = profile_at(name)
+    if profile is not None:
+        views = ("kernels", "memory", "compile", "steps", "trust")
+        return profile, stack.enter_context(imported(profile, views=views))[1]
+    path = Library().find(name)
+    return path, load(path, Session)
+
+
+def _refuse_twice(sides: list[_Side]) -> None:
+    """Raises UsageError where a session is given twice, and for a run beside whole sessions."""
+    seen: dict[tuple[Path, str | None], str] = {}
+    for side in sides:
+        key = side.path.resolve(), side.run
+        if key in seen:
+            raise UsageError(
+                f"{seen[key]} and {side.given} are the same {'run' if side.run else 'session'}",
+                "Name two different ones; FILE:r1 FILE:r2 compares two runs of one session.",
+            )
+        seen[key] = side.given
+    if len({side.run is None for side in sides}) > 1:
+        raise UsageError("a run cannot be compared with a whole session", "Name a run of each: A:r1 B:r1.")
+
+
+def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[SessionDifference]:
+    """Each target compared with the first, on each device. Raises JaxprofError."""
+    from jaxprof.analysis.session_difference import session_difference
+    from jaxprof.cli.hlo_target import CompileOptions, find_modules
+
+    options = CompileOptions(**compiling)
+    sides: list[dict[str, tuple[Session, Run]]] = []
+    for name in files:
+        modules = find_modules(name, None, None, options, alone=False)
+        for note in dict.fromkeys(note for module in modules for note in module.notes):
+            click.echo(note, err=True)
+        programs = [(module.session, module.run) for module in modules]
+        runs = {run.plan.device: (session, run) for session, run in programs if session is not None and run is not None}
+        if not runs:
+            raise UsageError(f"{name} is no program that jaxprof compiles", "Name a function, a workload or a session.")
+        sides.append(runs)
+    differences: list[SessionDifference] = []
+    for name, other in zip(files[1:], sides[1:], strict=True):
+        shared = [device for device in sides[0] if device in other]
+        if not shared:
+            raise UsageError(
+                f"{files[0]} and {name} have no device in common", f"{', '.join(sides[0])}; {', '.join(other)}."
+            )
+        for device in shared:
+            (first, before), (second, after) = sides[0][device], other[device]
+            differences.append(session_difference(first, second, run_before=before.id, run_after=after.id))
+    return differences
+
+
+def _print(sides: list[_Side], form: str) -> None:
+    from jaxprof.analysis.session_difference import session_difference
+
+    first = sides[0]
+    # Two runs of one file are of one session: only then can they have taken turns.
+    sessions = {first.path.resolve(): first.session}
+    differences = [
+        session_difference(
+            first.session,
+            sessions.get(side.path.resolve(), side.session),
+            run_before=first.run,
+            run_after=side.run,
+        )
+        for side in sides[1:]
+    ]
+    _show(differences, form)
+
+
+def _show(differences: list[SessionDifference], form: str) -> None:
+    from jaxprof.report import comparison_report as report
+
+    if form == "json":
+        print_json({"comparisons": [report.comparison_json(difference) for difference in differences]})
+    elif form == "csv":
+        for number, difference in enumerate(differences):
+            text = report.comparison_csv(difference)
+            click.echo(text if number == 0 else text.partition("\n")[2], nl=False)
+    else:
+        written = report.comparison_text if form == "text" else report.comparison_markdown
+        click.echo("\n\n".join(written(difference) for difference in differences))

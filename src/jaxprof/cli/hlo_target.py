@@ -1,0 +1,295 @@
+"""The modules that a TARGET of `jaxprof hlo` names: a session's runs, a dump, or a program that is compiled now.
+
+A TARGET is, in this order: an existing path (a session, HLO text or proto, the folder of an XLA dump, a profile that
+holds HLO, a Python file's function), `module:function`, a workload (`name` or `name:variant`), and the name of a kept
+session.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.opener import HOW_TO_COMPILE, HloSource, Kind, kind_of, modules_of, open_hlo
+from jaxprof.cli.given import refuse
+from jaxprof.errors import JaxprofError, UsageError, not_found, unknown_name
+from jaxprof.hlo.open.stages import ModuleStages
+
+if TYPE_CHECKING:
+    from jaxprof.devices.targets import Machine
+    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+    from jaxprof.hlo.model import Module
+    from jaxprof.session import Run, Session
+
+
+@dataclass(eq=False)
+class TargetModule:
+    """One module with what a command prints about it. Its HLO is parsed on first use."""
+
+    stages: ModuleStages
+    session: Session | None = None
+    """The session that it is a run of."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        return f"{self.stages.key} {self.stages.label}" if self.session is not None else self.stages.label
+
+    @property
+    def run(self) -> Run | None:
+        return self.session.runs[self.stages.key] if self.session is not None else None
+
+    @property
+    def has_hlo(self) -> bool:
+        """Whether it has optimised HLO, or the closest stage to it."""
+        return "hlo" in self.stages.stages
+
+    @cached_property
+    def device(self) -> DevicePeaks | None:
+        """The device with its roofline ceilings; None if it is unknown."""
+        if self.session is None or self.run is None:
+            return None
+        from jaxprof.analysis.ceilings import ceilings_for
+
+        return ceilings_for(self.session, self.run)
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it was compiled for a device that this machine does not have."""
+        if self.run is None or self.run.plan.how != "compile":
+            return False
+        from jaxprof.analysis.ceilings import device_elsewhere
+
+        return device_elsewhere(self.run) is not None
+
+    @property
+    def machine(self) -> Machine | None:
+        """How its devices are connected; None if that is unknown."""
+        if self.device is None:
+            return None
+        from jaxprof.analysis.ceilings import machine_of_run
+
+        return machine_of_run(self.run, self.device)
+
+    @cached_property
+    def hlo(self) -> Module:
+        """The optimised HLO. Raises UsageError if there is none, HloError if it cannot be read."""
+        if not self.has_hlo:
+            raise UsageError(f"{self.label} has no HLO", "Compiled variants have it: jaxprof run NAME --variant jit.")
+        return self.stages.module()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileOptions:
+    """The options that apply when jaxprof compiles, as given on the command line, by the names of their parameters."""
+
+    variant: str = ""
+    preset: str = "quick"
+    settings: Sequence[str] = ()
+    """`n=4000`, as `--set` takes them."""
+    arguments: Sequence[str] = ()
+    targets: str = ""
+    """The value of `--for`."""
+    axes: str = ""
+    """The value of `--mesh`."""
+    shard: Sequence[str] = ()
+    python: Path | None = None
+    keep_constants: bool = False
+    out: Path | None = None
+    force: bool = False
+
+    def mesh(self) -> dict[str, int]:
+        """Size by axis. Raises UsageError if it cannot be read, or if nothing is compiled for other devices."""
+        if (self.axes or self.shard) and not self.targets:
+            option = "--mesh" if self.axes else "--shard"
+            raise UsageError(f"{option} applies to devices that are not here", "Give --for h100:8, too.")
+        if not self.axes:
+            return {}
+        from jaxprof.devices.targets import parse_mesh
+
+        return parse_mesh(self.axes)
+
+
+def find_modules(
+    target: str, run: str | None, number: int | None, options: CompileOptions, *, alone: bool = True
+) -> list[TargetModule]:
+    """The modules that `target` names: of the run `run` of a session, or the one with this number (from 1) in a dump.
+
+    Raises JaxprofError: for an unknown target with similar names, for options that have no effect on it, for HLO that
+    cannot be read, for a program that cannot be compiled. Unless it stands `alone`, options may have an effect on the
+    other target, and none on this one.
+    """
+    path = Path(os.path.expanduser(target))
+    if path.exists() and not target.endswith(".py"):
+        if alone:
+            _refuse_compiling(target)
+        return _of_path(path, run, number)
+    workload, _, variant = target.partition(":")
+    from jaxprof.workloads import names
+
+    if workload in names():
+        if alone:
+            _refuse_choosing(target)
+        if variant and options.variant and variant != options.variant:
+            raise UsageError(f"{target} says its variant, and so does --variant {options.variant}", "Give one of them.")
+        return _compiled(workload, variant, options)
+    if ":" in target or target.endswith(".py"):
+        if alone:
+            _refuse_choosing(target)
+        return _compiled(target, "", options)
+    from jaxprof.session.log import Library
+
+    kept = Library().search(target)
+    if kept is None:
+        raise not_found("path, workload or session", target, names())
+    if alone:
+        _refuse_compiling(target)
+    return _of_path(kept, run, number)
+
+
+def find_pair(
+    targets: tuple[str, str], run: str | None, number: int | None, options: CompileOptions
+) -> tuple[TargetModule, TargetModule]:
+    """The one module with HLO that each target names; where one is compiled now and the other is not, an option applies
+    to the one that takes it. Raises JaxprofError as `find_modules`, and for a target with several modules."""
+    ready = [Path(os.path.expanduser(target)).exists() and not target.endswith(".py") for target in targets]
+    alone = ready[0] == ready[1]
+    one, other = (_the_only(target, find_modules(target, run, number, options, alone=alone)) for target in targets)
+    return one, other
+
+
+def _the_only(target: str, modules: list[TargetModule]) -> TargetModule:
+    having = [module for module in modules if module.has_hlo]
+    if not having:
+        raise UsageError(f"{target} has no HLO", HOW_TO_COMPILE)
+    if len(having) > 1:
+        chosen = "--run" if having[0].run is not None else "--module"
+        named = ", ".join(f"{at} {module.label}" for at, module in enumerate(having[:10], 1))
+        raise UsageError(f"{target} has {len(having)} modules", f"{chosen} chooses one, of both sides: {named}.")
+    return having[0]
+
+
+def _refuse_compiling(target: str) -> None:
+    """Raises UsageError if a compile option was given for programs that are already compiled."""
+    refuse(
+        [option.name for option in fields(CompileOptions) if option.name != "force"],
+        f"applies when jaxprof compiles, and {target} holds programs that are already compiled",
+        "It needs a workload or a function of yours.",
+    )
+
+
+def _refuse_choosing(target: str) -> None:
+    """Raises UsageError if an option chooses one of several programs, and there is only one."""
+    refuse(
+        ("run_id", "number"),
+        f"chooses among existing programs, and {target} is compiled now",
+        "--variant chooses what is compiled; --out FILE keeps it as a session.",
+    )
+
+
+def _of_path(path: Path, run: str | None, number: int | None) -> list[TargetModule]:
+    kind = kind_of(path)
+    if kind is Kind.SESSION:
+        refuse(("number",), f"chooses a module of a dump, and {path} is a session", "Choose a run of it with --run.")
+    elif kind is not Kind.PROFILE and run is not None:
+        raise UsageError(f"{path} is not a session", "--run chooses a run of a session, --module N a module of a dump.")
+    if kind is Kind.SESSION or kind is Kind.PROFILE:
+        return _numbered(_of_source(open_hlo(path, _session_of_profile), str(path), run), number, str(path))
+    sources = open_hlo(path, _session_of_profile).modules
+    if path.is_dir():
+        return _numbered(_readable(sources), number, str(path))
+    return _numbered([TargetModule(stages) for stages in sources], number, str(path))
+
+
+def _session_of_profile(path: Path) -> Session:
+    from jaxprof.cli.profiles import imported
+
+    with imported(path) as (_, session):
+        return session
+
+
+def _readable(sources: Sequence[ModuleStages]) -> list[TargetModule]:
+    """Every module of every readable file, with a note on each unreadable one. If no file can be read, raises the last
+    error."""
+    modules: list[TargetModule] = []
+    notes: list[str] = []
+    failure: JaxprofError | None = None
+    for stages in sources:
+        try:
+            modules += [TargetModule(each) for each in stages.each()]
+        except JaxprofError as error:
+            failure = error
+            notes.append(f"left out: {error.what}")
+    if failure is not None and not modules:
+        raise failure
+    modules[0].notes += notes
+    return modules
+
+
+def _numbered(modules: list[TargetModule], number: int | None, label: str) -> list[TargetModule]:
+    if number is None:
+        return modules
+    if number > len(modules):
+        raise UsageError(f"{label} has {len(modules)} modules", f"--module takes 1 to {len(modules)}.")
+    return [modules[number - 1]]
+
+
+def _of_source(source: HloSource, label: str, run: str | None) -> list[TargetModule]:
+    """The runs of a session, or the named one. Raises UsageError."""
+    session = source.session
+    assert session is not None
+    if run is not None and run not in session.runs:
+        raise unknown_name("run", run, session.runs)
+    chosen = [stages for stages in source.modules if run is None or stages.key == run]
+    if not chosen:
+        named = session.runs[str(run)].label
+        raise UsageError(f"run {run} ({named}) has no compiled program", HOW_TO_COMPILE)
+    return [TargetModule(stages, session) for stages in chosen]
+
+
+def _compiled(target: str, variant: str, options: CompileOptions) -> list[TargetModule]:
+    """Lower and compile now, in a child process, without running anything. Raises JaxprofError if that fails."""
+    from jaxprof.cli.selection import find_workloads, read_settings
+    from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.devices.targets import parse_targets
+    from jaxprof.runner import PlanOptions, Scheduler, find_interpreter, plan_compiles
+    from jaxprof.session.log import LogWriter, new_header
+
+    choice = PlanOptions(
+        preset=options.preset,
+        settings=read_settings(options.settings),
+        arguments=options.arguments,
+        keep_constants=options.keep_constants,
+    )
+    mesh = options.mesh()
+    interpreter = find_interpreter(options.python)
+    targets = parse_targets(options.targets) if options.targets else []
+    devices = targets[0].devices if targets else 1
+    try:
+        (info,) = find_workloads([target], interpreter, options.arguments, devices, several=False)
+    except UsageError as error:
+        if targets and "ValueError" in error.what:  # usually because the file makes its own mesh
+            hint = f"It sees {devices} device{'s' if devices > 1 else ''}, as --for {targets[0].label} says."
+            raise UsageError(error.what, f"{error.hint} {hint}".strip()) from error
+        raise
+    planned = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
+    writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force)
+    scheduler = Scheduler(writer, interpreter, lambda batch: None)
+    try:
+        scheduler.add(planned)
+        scheduler.run()
+    finally:
+        scheduler.close()
+    session = scheduler.session
+    for run in session.runs.values():
+        if run.status != "ok":
+            raise JaxprofError(f"{run.label}: {run.error}", run.advice)
+    modules = _of_source(HloSource(Kind.SESSION, modules_of(session), session), target, None)
+    for module in modules:
+        if module.run is not None:
+            module.notes += [warning.message for warning in module.run.warnings if warning.code == "sharding"]
+    return modules

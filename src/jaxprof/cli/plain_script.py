@@ -1,0 +1,165 @@
+"""Record a program without the app: the program has the terminal, and jaxprof prints nothing before the program ends.
+
+The program is in our process group: signals from the terminal (ctrl+c, ctrl+\\, ctrl+z) reach it without our help, and
+must not end us before it. Signals that are sent to us alone are passed on, interrupts too: the system reports whether a
+process or the terminal sent one. All notes go to stderr.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import click
+
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.session_output import new_writer, report_location
+from jaxprof.operating_system import signals
+
+if TYPE_CHECKING:
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.program import ProgramCommand, ProgramProcess
+    from jaxprof.session.log import LogWriter
+
+SUMMARY_WIDTH = 200
+"""Maximum columns of a line on stderr, which may go to a log file. A finding that the terminal wraps is better than one
+that is cut off."""
+_FROM_THE_TERMINAL = signals("SIGINT", "SIGQUIT")
+_LOOK_SECONDS = 0.25
+"""How often, in seconds, the interrupt thread checks whether the program has ended."""
+_PASSED_ON = signals("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
+
+
+def run_missing(python: str, program: ProgramCommand) -> int:
+    """Run a file that does not exist: Python reports that itself, and no session is kept."""
+    code = subprocess.run([python, *program.argv], check=False).returncode
+    note(f"nothing was recorded: there is no {program.path}")
+    return code
+
+
+def is_missing(program: ProgramCommand) -> bool:
+    """Whether the file does not exist. Only Python itself can tell this for a module."""
+    return not program.module and program.path != "-" and not Path(program.path).exists()
+
+
+def run_plain(program: ProgramCommand, interpreter: Interpreter, out: Path | None, *, force: bool) -> int:
+    """Run the program to its end, then print a summary of a few lines. Returns the program's exit code.
+
+    Raises UsageError or StorageError before the program starts if the session cannot be written to `out`.
+    """
+    from jaxprof.runner.program import ProgramProcess
+
+    writer = None if out is None or not out.exists() else _new_writer(out, force)
+    with _signals() as pass_to:
+        # The program runs from here on. We import what we need to follow it while its own Python starts.
+        process = ProgramProcess(interpreter.path, program, inherit=True)
+        pass_to(process)
+        from jaxprof.report.recording.text import summary_lines
+        from jaxprof.runner.program_run import ProgramScheduler
+
+        scheduler = ProgramScheduler(writer or _new_writer(out, force), interpreter, _nobody, program, process=process)
+        run = scheduler.start()
+        scheduler.run()
+        code = scheduler.exit_code
+        scheduler.close()
+    for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
+        note(line)
+    report_location(scheduler.writer, note)
+    return ExitCode.FAILED if code is None else code
+
+
+def note(text: str) -> None:
+    """Print a line of our own on stderr."""
+    from jaxprof.text import shorten
+
+    click.echo(f"jaxprof: {shorten(text, 2000)}", err=True)
+
+
+def _nobody(events: object) -> None:
+    """No screen to pass events to."""
+
+
+def _new_writer(out: Path | None, force: bool) -> LogWriter:
+    return new_writer(out, replace_existing=force)
+
+
+@contextmanager
+def _signals() -> Iterator[Callable[[ProgramProcess], None]]:
+    """While the program runs, signals do not end us. Returns a function that takes the program's process; signals that
+    arrived earlier are passed on to it then. An ignored signal (nohup) stays ignored, for the program too."""
+    programs: list[ProgramProcess] = []
+    early: list[int] = []
+
+    def wait_for_it(number: int, frame: FrameType | None) -> None:
+        """The program receives it as well, and decides what to do with it."""
+
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        early.append(number)
+        send()
+
+    def send() -> None:
+        while programs and early:
+            programs[0].signal(early.pop(0))
+
+    def pass_to(program: ProgramProcess) -> None:
+        programs.append(program)
+        send()
+        # Not earlier: the program would inherit the mask, and never see an interrupt.
+        interrupts.begin(program, {number for number in _FROM_THE_TERMINAL if number in before})
+
+    interrupts = _Interrupts()
+    handlers = dict.fromkeys(_FROM_THE_TERMINAL, wait_for_it) | dict.fromkeys(_PASSED_ON, pass_on)
+    before = {
+        number: signal.signal(number, handler)
+        for number, handler in handlers.items()
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
+    try:
+        yield pass_to
+    finally:
+        interrupts.end()
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+class _Interrupts:
+    """Takes terminal signals in its own thread, on systems that report who sent each signal.
+
+    A Python signal handler cannot learn the sender. On systems without another way (macOS), the handlers stay in place.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: set[signal.Signals] = set()
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def begin(self, program: ProgramProcess, numbers: set[signal.Signals]) -> None:
+        """From now on, pass signals that a process sent on to the program. Call in the main thread."""
+        if not hasattr(signal, "sigtimedwait") or not numbers:
+            return
+        self._numbers = numbers
+        signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+        self._thread = threading.Thread(target=self._take, args=(program,), name="jaxprof-interrupts", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Put the handlers back."""
+        if self._thread is not None:
+            self._over.set()
+            if self._thread.ident is not None:  # the thread would keep waiting for up to _LOOK_SECONDS
+                signal.pthread_kill(self._thread.ident, min(self._numbers))
+            self._thread.join()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers)
+
+    def _take(self, program: ProgramProcess) -> None:
+        while not self._over.is_set():
+            sent = signal.sigtimedwait(self._numbers, _LOOK_SECONDS)
+            # signals from the terminal have the kernel's own codes, which are positive
+            if sent is not None and sent.si_code <= 0 and not self._over.is_set():
+                program.signal(sent.si_signo)

@@ -1,0 +1,169 @@
+"""Turn the words on the command line into runs. All names, variants and parameters are checked before any run.
+
+A name is a built-in workload or a user's own function. A child process describes the function, so that the user's code
+never runs in this process.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
+from jaxprof.runner import Interpreter, PlannedRun, PlanOptions, describe, plan_runs, read_sweep
+from jaxprof.workloads import built_in
+from jaxprof.workloads.model import WorkloadInfo, workload_info
+
+if TYPE_CHECKING:
+    from jaxprof.session import Session
+
+_ALL = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The runs to make, and notes about the choice."""
+
+    planned: list[PlannedRun]
+    notes: list[str] = field(default_factory=list)
+
+
+def find_workloads(
+    targets: Sequence[str],
+    interpreter: Interpreter,
+    arguments: Sequence[str],
+    devices: int = 1,
+    *,
+    several: bool = True,
+    variables: Mapping[str, str] | None = None,
+) -> list[WorkloadInfo]:
+    """The workloads of the targets, in order, without repeats. If a file or module has several functions, the user is
+    asked to choose one, or (with `several`) all.
+
+    `devices`: how many CPU devices a user's file sees while it is imported, and `variables` what is laid over its
+    environment. Raises UsageError for an unknown name, for
+    a target that cannot be imported, and if there is no terminal to ask on.
+    """
+    wanted = list(dict.fromkeys(targets))
+    own = [target for target in wanted if is_own(target)]
+    if arguments and not own:
+        raise UsageError("--arg is for your own functions", "Sizes of built-in workloads are set with --set n=4000.")
+    infos = {target: [workload_info(built_in(target), sources=False)] for target in wanted if target not in own}
+    described = describe_own(own, interpreter, arguments, devices, variables) if own else []
+    for target in own:
+        prefix = f"{target}:"
+        of_target = [each for each in described if each.origin == target or each.origin.startswith(prefix)]
+        infos[target] = of_target if len(of_target) == 1 else _asked(target, of_target, several=several)
+    unique = {each.origin if is_own(target) else target: each for target in wanted for each in infos[target]}
+    return list(unique.values())
+
+
+def _asked(target: str, infos: Sequence[WorkloadInfo], *, several: bool) -> list[WorkloadInfo]:
+    """The functions of `target` that the user chooses. Without a terminal, raises UsageError with the list."""
+    from jaxprof.text import safe
+
+    functions = {each.origin.rpartition(":")[2]: each for each in infos}
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            f"{target} has {len(infos)} functions: {', '.join(functions)}",
+            f"Name one: {next(iter(functions.values())).origin}. jaxprof workloads {target} lists them.",
+        )
+    for number, (name, function) in enumerate(functions.items(), start=1):
+        click.echo(safe(f"  {number}  {name}  {function.title}"), err=True)
+    words = [*(str(number) for number in range(1, len(infos) + 1)), *functions, *([_ALL] if several else [])]
+    asked = f"Which function of {target}? (a number{', a name or all' if several else ' or a name'})"
+    answer = click.prompt(asked, type=click.Choice(words), show_choices=False, err=True)
+    if answer in functions:
+        return [functions[answer]]
+    return list(infos) if answer == _ALL else [infos[int(answer) - 1]]
+
+
+def describe_own(
+    targets: Sequence[str],
+    interpreter: Interpreter,
+    arguments: Sequence[str],
+    devices: int = 1,
+    variables: Mapping[str, str] | None = None,
+) -> list[WorkloadInfo]:
+    """A user's own functions as workloads. Raises UsageError for a target that cannot be described."""
+    try:
+        return describe(interpreter, targets, arguments, devices, variables=variables)
+    except WorkerError as error:
+        raise UsageError(error.what, error.hint) from error
+
+
+def is_own(target: str) -> bool:
+    """Whether `target` names a user's function (`file.py:f`, `module:f`), file or module, and no built-in workload."""
+    return ":" in target or "/" in target or "." in target
+
+
+def plan(infos: Sequence[WorkloadInfo], choice: PlanOptions) -> Chosen:
+    """The runs of all these workloads. Each of several takes the variants and settings that it has; a name that none of
+    them has raises UsageError with similar names."""
+    variants = {variant.name for each in infos for variant in each.variants}
+    for name in choice.variants:
+        if name not in variants:
+            raise unknown_name("variant", name, variants)
+    parameters = {parameter.name for each in infos for parameter in each.parameters}
+    for name in choice.settings:
+        if name not in parameters:
+            raise unknown_name("parameter", name, parameters)
+    chosen = Chosen([])
+    for each in infos:
+        kept = [name for name in choice.variants if name in {variant.name for variant in each.variants}]
+        if choice.variants and not kept:
+            chosen.notes.append(f"{each.name} has no variant {' or '.join(choice.variants)}: left out")
+            continue
+        accepted = {parameter.name for parameter in each.parameters}
+        if choice.sweep and len(infos) == 1:
+            read_sweep(choice.sweep, each.parameters)
+        settings = {name: text for name, text in choice.settings.items() if name in accepted}
+        chosen.planned.extend(plan_runs([each], replace(choice, variants=kept, settings=settings)))
+    return chosen
+
+
+def read_settings(items: Sequence[str]) -> dict[str, str]:
+    """`n=4000` items as name → text; the last item of a name counts. Raises UsageError."""
+    settings: dict[str, str] = {}
+    for item in items:
+        name, equals, text = item.partition("=")
+        if not equals or not name.strip() or not text.strip():
+            raise UsageError(f"cannot read --set {item!r}", "It looks like --set n=4000.")
+        settings[name.strip()] = text.strip()
+    return settings
+
+
+def planned_from(source: str, changes: Mapping[str, Any], device: str = "") -> list[PlannedRun]:
+    """The runs that `source` names: a session's path or name, optionally with a colon and a run's id, workload or
+    function.
+
+    `changes` replace the recorded options of each run. With `device`, all runs except NumPy's are planned for that
+    device. Raises UsageError and FileRefusedError.
+    """
+    from jaxprof.runner.rerun import plan_all_again
+
+    session, wanted = _session_of(source)
+    made: dict[PlannedRun, PlannedRun] = {}
+    for planned in plan_all_again(session, wanted):
+        place = device if device and planned.spec.how != "numpy" else planned.spec.device
+        baseline = made[planned.baseline] if planned.baseline is not None else None
+        made[planned] = replace(planned, spec=replace(planned.spec, **changes, device=place), baseline=baseline)
+    return list(made.values())
+
+
+def _session_of(source: str) -> tuple[Session, str]:
+    from jaxprof.session import Session
+    from jaxprof.session.log import Library, load
+
+    library = Library()
+    try:
+        return load(library.find(source), Session), ""
+    except JaxprofError:
+        name, colon, wanted = source.rpartition(":")
+        if not colon or not name:
+            raise
+    return load(library.find(name), Session), wanted

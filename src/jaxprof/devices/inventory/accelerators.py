@@ -1,0 +1,246 @@
+"""Accelerators that the machine has and JAX does not use: the reason, and the command that mends it.
+
+Pure functions over facts that `hardware` and `nvidia` gathered. They cover what can be known without starting JAX: a
+missing or unfitting plugin, a driver that is missing or too old, a variable that hides the device. If none of these
+applies they return nothing, and JAX's own answer decides.
+
+Least drivers: JAX installation guide (CUDA 12 from 525.60.13, CUDA 13 from 580, both on Linux; CUDA 13 needs compute
+capability 7.5). PCI numbers: the PCI ID Repository; those of TPUs are also in JAX's own hardware detection.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware, PciDevice, TargetInterpreter
+from jaxprof.devices.inventory.visible import VARIABLE, hides_all, visible_gpus
+from jaxprof.devices.live.nvidia import Gpu, NvidiaListing, normal_pci_bus_id
+
+CUDA_12_DRIVER = (525, 60, 13)
+CUDA_13_DRIVER = (580,)
+CUDA_13_CAPABILITY = (7, 5)
+
+TPU_KINDS = {
+    0x0027: "TPU v2 or v3",
+    0x0056: "TPU v4",
+    0x005E: "TPU v4",
+    0x0062: "TPU v5p",
+    0x0063: "TPU v5e",
+    0x006F: "TPU v6e",
+    0x0076: "TPU7x",
+}
+"""Google's other PCI devices are network cards and disks of its cloud, on machines without any TPU."""
+
+_PLATFORM_NAMES = {"cuda": ("cuda", "gpu"), "rocm": ("rocm", "gpu"), "tpu": ("tpu",), "metal": ("metal", "mps")}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obstacle:
+    """Why JAX does not use a device, and what mends that (a command if there is one)."""
+
+    reason: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accelerator:
+    """A device that NVML does not list: found on the bus only."""
+
+    platform: str
+    kind: str
+    pci_bus_id: str | None
+    obstacle: Obstacle | None
+    """None if nothing that can be known keeps JAX from it: JAX's answer will decide."""
+
+
+def cuda_obstacle(listing: NvidiaListing, target: TargetInterpreter, environment: Mapping[str, str]) -> Obstacle | None:
+    """What keeps JAX from every NVIDIA GPU; None if nothing that can be known does."""
+    if hidden := _platform_hidden("cuda", environment):
+        return hidden
+    if hides_all(environment):
+        value = environment[VARIABLE]
+        return Obstacle(reason=f"{VARIABLE}={value!r} hides all GPUs", hint=f"unset {VARIABLE}")
+    driver = _version(listing.driver)
+    if driver and driver < CUDA_12_DRIVER:
+        least = ".".join(map(str, CUDA_12_DRIVER))
+        return Obstacle(
+            reason=f"the NVIDIA driver {listing.driver} is too old for JAX's CUDA 12, which needs {least}",
+            hint=f"Update the driver to {least} or newer; 580 or newer also runs CUDA 13.",
+        )
+    return _plugin_obstacle("cuda", target, driver, listing.gpus)
+
+
+def gpu_obstacle(gpu: Gpu, listing: NvidiaListing, environment: Mapping[str, str]) -> Obstacle | None:
+    """What keeps JAX from this one GPU or MIG instance, although it may use others."""
+    if gpu.mig_enabled:
+        if gpu.mig:
+            return Obstacle(reason="it is split into MIG instances, which are listed separately")
+        return Obstacle(reason="MIG is on, but it has no instance", hint="Make one as root: nvidia-smi mig -cgi 0 -C")
+    visible = visible_gpus(listing.gpus, environment)
+    if not visible.certain or gpu in visible.gpus:
+        return None
+    value = environment.get(VARIABLE)
+    if value is None:
+        return Obstacle(
+            reason=f"without {VARIABLE}, CUDA uses another device",
+            hint=f"export {VARIABLE}={gpu.uuid or gpu.index}",
+        )
+    return Obstacle(reason=f"{VARIABLE}={value} hides it", hint=f"export {VARIABLE}={gpu.uuid or gpu.index}")
+
+
+def bus_accelerators(
+    machine: MachineHardware, listing: NvidiaListing, target: TargetInterpreter, environment: Mapping[str, str]
+) -> tuple[Accelerator, ...]:
+    """Accelerators on the PCI bus (and Apple's GPU), other than those that NVML lists."""
+    accelerators = [*_nvidia_on_bus(machine, listing, target), *_amd(machine, target, environment)]
+    accelerators += _tpu(machine, target, environment)
+    if machine.system == "Darwin" and machine.processor == "arm64" and not _has(target, "jax-metal"):
+        accelerators.append(
+            Accelerator(
+                platform="metal",
+                kind="Apple GPU",
+                pci_bus_id=None,
+                obstacle=Obstacle(
+                    reason="JAX has no Metal plugin of its own; Apple's jax-metal is experimental, needs older jax "
+                    "versions than jaxprof does, and lacks many operations: the CPU is used",
+                    hint=f"{_pip(target)} jax-metal   (in an environment of its own)",
+                ),
+            )
+        )
+    return tuple(accelerators)
+
+
+def install_command(
+    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Iterable[Gpu] = ()
+) -> str:
+    """The pip command that installs JAX for `platform` in `target`, at the version of its jax.
+
+    Pinning jax keeps a training environment as it is: only what is missing is added.
+    """
+    extra = _extra(platform, target, driver, list(gpus))
+    version = (target.packages or {}).get("jax")
+    pin = f"=={version}" if version else ""
+    upgrade = "" if version else "-U "
+    return f'{_pip(target)} {upgrade}"jax[{extra}]{pin}"'
+
+
+def _extra(platform: str, target: TargetInterpreter, driver: tuple[int, ...], gpus: Sequence[Gpu]) -> str:
+    if platform == "rocm":
+        return next((extra for extra in target.jax_extras if extra.startswith("rocm")), "rocm7-local")
+    if platform != "cuda":
+        return platform
+    capabilities = [_version(gpu.compute_capability) for gpu in gpus if gpu.compute_capability]
+    offered = not target.jax_extras or "cuda13" in target.jax_extras
+    new_enough = driver >= CUDA_13_DRIVER and all(found >= CUDA_13_CAPABILITY for found in capabilities)
+    return "cuda13" if offered and driver and new_enough else "cuda12"
+
+
+def _plugin_obstacle(
+    platform: str, target: TargetInterpreter, driver: tuple[int, ...] = (), gpus: Iterable[Gpu] = ()
+) -> Obstacle | None:
+    """A plugin that is missing, or does not fit jaxlib or the driver."""
+    if target.packages is None:
+        return None
+    gpus = list(gpus)
+    command = install_command(platform, target, driver, gpus)
+    pattern = re.compile(rf"jax-{platform}\d+-plugin")
+    plugins = {name: version for name, version in target.packages.items() if pattern.fullmatch(name)}
+    if not plugins:
+        extra = _extra(platform, target, driver, gpus)
+        family = re.sub(r"-local$", "", extra)
+        jax = "" if "jax" in target.packages else ", nor is jax"
+        return Obstacle(reason=f"jax-{family}-plugin is not installed for {target.python}{jax}", hint=command)
+    jaxlib = target.packages.get("jaxlib")
+    releases = {_release(version) for version in plugins.values()}
+    if jaxlib is not None and () not in releases and _release(jaxlib) not in releases:
+        versions = ", ".join(f"{name} {version}" for name, version in sorted(plugins.items()))
+        return Obstacle(
+            reason=f"{versions} does not fit jaxlib {jaxlib}: they must have the same version", hint=command
+        )
+    if platform == "cuda" and set(plugins) == {"jax-cuda13-plugin"} and driver and driver < CUDA_13_DRIVER:
+        version = ".".join(map(str, driver))
+        return Obstacle(reason=f"CUDA 13 needs driver 580 or newer, but this is {version}", hint=command)
+    return None
+
+
+def _nvidia_on_bus(machine: MachineHardware, listing: NvidiaListing, target: TargetInterpreter) -> list[Accelerator]:
+    """GPUs that NVML does not show: there is no driver, or one that NVML cannot query."""
+    listed = {gpu.pci_bus_id for gpu in listing.gpus}
+    missing = [device for device in machine.pci if device.vendor == NVIDIA and device.is_display]
+    missing = [device for device in missing if normal_pci_bus_id(device.address) not in listed]
+    if listing.gpus and None in listed:  # one of those that NVML lists, but without an address
+        missing = missing[: max(0, len(missing) - sum(gpu.pci_bus_id is None for gpu in listing.gpus))]
+    driver = _version(machine.nvidia_driver)
+    command = install_command("cuda", target, driver)
+    if listing.gpus:
+        reason = "this container or job has no access to it"
+        hint = "Request it when starting the container or job: --gpus all, --gres=gpu:N."
+    elif machine.nvidia_driver:
+        why = listing.problem or "NVML lists no GPU"
+        reason = f"driver {machine.nvidia_driver} is loaded, but {why}"
+        hint = f"`nvidia-smi` should list it; in a container, start it with --gpus all. Then: {command}"
+    else:
+        reason = "the NVIDIA driver is not loaded"
+        hint = f"Install NVIDIA's driver (580 or newer runs CUDA 12 and 13), then: {command}"
+    obstacle = Obstacle(reason=reason, hint=hint)
+    if not missing and not listing.gpus and machine.nvidia_proc_gpus:  # a container without the PCI bus
+        return [
+            Accelerator(platform="cuda", kind="NVIDIA GPU", pci_bus_id=None, obstacle=obstacle)
+            for _ in range(machine.nvidia_proc_gpus)
+        ]
+    return [
+        Accelerator(platform="cuda", kind="NVIDIA GPU", pci_bus_id=device.address, obstacle=obstacle)
+        for device in missing
+    ]
+
+
+def _amd(machine: MachineHardware, target: TargetInterpreter, environment: Mapping[str, str]) -> list[Accelerator]:
+    obstacle = _platform_hidden("rocm", environment) or _plugin_obstacle("rocm", target)
+    cards = [device for device in machine.pci if device.vendor == AMD and device.is_accelerator]
+    return [Accelerator(platform="rocm", kind="AMD GPU", pci_bus_id=card.address, obstacle=obstacle) for card in cards]
+
+
+def _tpu(machine: MachineHardware, target: TargetInterpreter, environment: Mapping[str, str]) -> list[Accelerator]:
+    obstacle = _platform_hidden("tpu", environment)
+    if obstacle is None and target.packages is not None and not _has(target, "libtpu"):
+        obstacle = Obstacle(reason=f"libtpu is not installed for {target.python}", hint=install_command("tpu", target))
+    chips: list[tuple[str, str | None]] = [(TPU_KINDS[device.device], device.address) for device in _tpu_chips(machine)]
+    if not chips:
+        accel = [node for node in machine.tpu_nodes if node.startswith("/dev/accel")]
+        named_otherwise = any(device.class_code >> 16 == 0x12 and device.vendor != GOOGLE for device in machine.pci)
+        chips = [] if named_otherwise else [(f"TPU at {node}", None) for node in accel]
+    return [Accelerator(platform="tpu", kind=kind, pci_bus_id=address, obstacle=obstacle) for kind, address in chips]
+
+
+def _tpu_chips(machine: MachineHardware) -> list[PciDevice]:
+    return [device for device in machine.pci if device.vendor == GOOGLE and device.device in TPU_KINDS]
+
+
+def _platform_hidden(platform: str, environment: Mapping[str, str]) -> Obstacle | None:
+    """Whether `JAX_PLATFORMS` names other platforms only."""
+    value = environment.get("JAX_PLATFORMS", "").strip()
+    wanted = [name.strip().lower() for name in value.split(",")]
+    if value and not any(name in wanted for name in _PLATFORM_NAMES[platform]):
+        return Obstacle(reason=f"JAX_PLATFORMS={value} excludes it", hint="unset JAX_PLATFORMS")
+    return None
+
+
+def _pip(target: TargetInterpreter) -> str:
+    return f"{shlex.quote(target.python)} -m pip install"
+
+
+def _has(target: TargetInterpreter, package: str) -> bool:
+    return package in (target.packages or {})
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return _version(version)[:3]
+
+
+def _version(text: str | None) -> tuple[int, ...]:
+    """The leading numbers of a version; empty if it is unknown."""
+    match = re.match(r"\d+(?:\.\d+)*", text or "")
+    return tuple(int(part) for part in match.group().split(".")) if match else ()

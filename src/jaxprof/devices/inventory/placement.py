@@ -1,0 +1,130 @@
+"""The environment of a worker: its one device, the others left alone, and no more of a GPU's memory than is free.
+
+JAX takes 75 % of a GPU's memory at the first use, and a process that prefers the CPU still takes some on every GPU that
+it sees. Both are controlled by variables that must be set before jax is imported. Names and defaults: JAX
+documentation, "GPU memory allocation".
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from jaxprof import units
+from jaxprof.devices.inventory.machine import Device
+from jaxprof.devices.inventory.visible import ORDER_VARIABLE, VARIABLE, settled_order
+from jaxprof.errors import UsageError, unknown_name
+from jaxprof.events import DeviceReading
+
+PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
+FRACTIONS = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
+"""The newer name first."""
+ALLOCATOR = "XLA_PYTHON_CLIENT_ALLOCATOR"
+DEFAULT_FRACTION = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerEnvironment:
+    """For one worker: variables laid over ours, the device as JAX names it there, and notes about it."""
+
+    environment: dict[str, str]
+    device: str
+    notes: tuple[str, ...] = ()
+
+
+def probe_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
+    """For the process that only lists devices: it takes no GPU memory, and numbers GPUs as `local_devices` does."""
+    ours = os.environ if environment is None else environment
+    return {PREALLOCATE: "false", **settled_order(ours)}
+
+
+def worker_environment(
+    device: str,
+    devices: Iterable[Device],
+    environment: Mapping[str, str] | None = None,
+    reading: DeviceReading | None = None,
+) -> WorkerEnvironment:
+    """The variables for a worker on the device with that id, from `devices`.
+
+    `reading`, if it is newer than the list, gives the free memory. Raises UsageError for a device that is not listed
+    (naming the near ones) or that JAX does not use (with what mends that).
+    """
+    ours = os.environ if environment is None else environment
+    by_id = {candidate.id: candidate for candidate in devices}
+    chosen = by_id.get(device)
+    if chosen is None:
+        raise unknown_name("device", device, by_id)
+    if chosen.platform == "cpu":
+        return WorkerEnvironment(environment={"JAX_PLATFORMS": "cpu"}, device=device)
+    if chosen.used_by_jax is False:
+        raise UsageError(f"JAX does not use {device}: {chosen.reason}", chosen.hint)
+    # The CPU stays visible beside the accelerator: that costs nothing, and programs use it (host callbacks, checks).
+    variables = {"JAX_PLATFORMS": f"{chosen.platform},cpu"}
+    if chosen.platform not in ("cuda", "rocm"):
+        return WorkerEnvironment(environment=variables, device=device)
+    name = device
+    if chosen.platform == "cuda":
+        variables |= _only_this(chosen, ours)
+        name = "cuda:0"  # the only GPU of a process is always the first
+    note = preallocation_note(chosen, ours, reading)
+    if note:
+        variables[PREALLOCATE] = "false"
+    return WorkerEnvironment(environment=variables, device=name, notes=(note,) if note else ())
+
+
+def preallocation_note(device: Device, environment: Mapping[str, str], reading: DeviceReading | None = None) -> str:
+    """Why preallocation must be off on `device`, as a sentence; empty if it may stay on, or if nothing is known."""
+    total, free = device.memory_limit_bytes, device.memory_free_bytes
+    if reading is not None and reading.memory_limit_bytes is not None and reading.memory_used_bytes is not None:
+        total, free = reading.memory_limit_bytes, reading.memory_limit_bytes - reading.memory_used_bytes
+    if total is None or free is None or not _preallocates(environment):
+        return ""
+    fraction = _fraction(environment)
+    if fraction * total <= free:
+        return ""
+    return (
+        f"{device.id} has {units.bytes_(free)} free of {units.bytes_(total)}, and JAX would take "
+        f"{units.bytes_(fraction * total)} ({units.percent(fraction)}) at its first use: "
+        f"preallocation is off for this run ({PREALLOCATE}=false)."
+    )
+
+
+def _only_this(device: Device, environment: Mapping[str, str]) -> dict[str, str]:
+    """CUDA's variables that leave only this GPU visible: by UUID, if it is known, which no renumbering affects.
+
+    If JAX was not asked and CUDA's order is unknown, the number is the user's, and so the user's entry stays.
+    """
+    settled = device.used_by_jax is True or device.cuda_ordinal is not None
+    if not settled:
+        return _users_entry(device.number, environment)
+    if device.uuid is not None and device.uuid.upper().startswith(("GPU-", "MIG-")):
+        return {VARIABLE: device.uuid}
+    if device.uuid is not None:
+        return {VARIABLE: f"GPU-{device.uuid}"}
+    if device.nvml_key is not None and device.nvml_key[1] is None:
+        return {VARIABLE: str(device.nvml_key[0]), ORDER_VARIABLE: "PCI_BUS_ID"}
+    return _users_entry(device.number, environment)
+
+
+def _users_entry(number: int, environment: Mapping[str, str]) -> dict[str, str]:
+    entries = [entry.strip() for entry in environment.get(VARIABLE, "").split(",") if entry.strip()]
+    entry = entries[number] if number < len(entries) else str(number)
+    return {VARIABLE: entry, **settled_order(environment)}
+
+
+def _preallocates(environment: Mapping[str, str]) -> bool:
+    off = environment.get(PREALLOCATE, "").strip().lower() in ("0", "false")
+    return not off and environment.get(ALLOCATOR, "").strip().lower() != "platform"
+
+
+def _fraction(environment: Mapping[str, str]) -> float:
+    """The share of all memory that JAX takes. Text that is not a share leaves the default: JAX rejects it itself."""
+    for name in FRACTIONS:
+        try:
+            value = float(environment.get(name, ""))
+        except ValueError:
+            continue
+        if value > 0:
+            return value
+    return DEFAULT_FRACTION

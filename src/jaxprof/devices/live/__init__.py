@@ -1,0 +1,1 @@
+"""Live readings: the CPU through psutil, NVIDIA GPUs through NVML."""

@@ -1,0 +1,130 @@
+"""The limits that a container or a job scheduler sets for this process, read from cgroup v2 and v1.
+
+psutil reports what the machine has; in a container or under Slurm a process may use less. Limits apply at every level
+of the hierarchy, so the least one on the way up to the root counts. Inside a container the path that the kernel gives
+may not be mounted; then the root of what is mounted is the container's own group. What cannot be read counts as no
+limit.
+
+Formats: Linux kernel, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/memory.rst.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+MOUNT = Path("/sys/fs/cgroup")
+MEMBERSHIP = Path("/proc/self/cgroup")
+
+_NO_LIMIT = 1 << 60
+"""cgroup v1 writes "no limit" as the largest multiple of a page that fits; no machine has an exbibyte."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryGroup:
+    """The group with the least memory limit, and the files that report its use."""
+
+    limit_bytes: int
+    used: Path
+    statistics: Path
+    inactive_key: str
+
+    def used_bytes(self) -> int | None:
+        """Memory in use without the page cache that the kernel frees first; None if it cannot be read."""
+        used = _integer(self.used)
+        if used is None:
+            return None
+        inactive = 0
+        for line in (_text(self.statistics) or "").splitlines():
+            key, _, value = line.partition(" ")
+            if key == self.inactive_key and value.strip().isdigit():
+                inactive = int(value)
+        return max(0, used - inactive)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The limits of this process's control groups; None if they set none."""
+
+    cores: float | None = None
+    """CPU time for each second of wall time, in cores; may be a fraction."""
+    memory: MemoryGroup | None = None
+
+
+def read_limits(mount: Path = MOUNT, membership: Path = MEMBERSHIP) -> Limits:
+    """Reads the limits of this process: a handful of small files; on a system without cgroups there are none."""
+    version_1, version_2 = _memberships(_text(membership) or "")
+    cores: list[float] = []
+    groups: list[MemoryGroup] = []
+    if version_2 is not None:
+        base = mount if (mount / "cgroup.controllers").exists() else mount / "unified"
+        for folder in _upwards(base, version_2):
+            cores += _v2_cores(folder)
+            groups += _memory_group(folder, "memory.max", "memory.current", "inactive_file")
+    for controllers, path in version_1:
+        names = controllers.split(",")
+        mounted = [folder for name in (controllers, *names) if (folder := mount / name).is_dir()]
+        for folder in _upwards(mounted[0], path) if mounted else ():
+            if "cpu" in names:
+                cores += _v1_cores(folder)
+            if "memory" in names:
+                files = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+                groups += _memory_group(folder, *files)
+    return Limits(min(cores, default=None), min(groups, key=lambda group: group.limit_bytes, default=None))
+
+
+def _memberships(text: str) -> tuple[list[tuple[str, str]], str | None]:
+    """Lines of `/proc/self/cgroup`, `number:controllers:path`: those of v1, and the path in v2 if it is used."""
+    version_1, version_2 = [], None
+    for line in text.splitlines():
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            version_2 = path
+        elif controllers:
+            version_1.append((controllers, path))
+    return version_1, version_2
+
+
+def _upwards(base: Path, path: str) -> Iterator[Path]:
+    """The folder of a group, then its ancestors up to `base`; only `base` if the path is not mounted here."""
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    if not base.joinpath(*parts).is_dir():
+        parts = []
+    for depth in range(len(parts), -1, -1):
+        yield base.joinpath(*parts[:depth])
+
+
+def _v2_cores(folder: Path) -> list[float]:
+    """`cpu.max` holds `QUOTA PERIOD` in microseconds, or `max PERIOD`."""
+    words = (_text(folder / "cpu.max") or "").split()
+    if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]) > 0:
+        return [int(words[0]) / int(words[1])]
+    return []
+
+
+def _v1_cores(folder: Path) -> list[float]:
+    quota, period = _integer(folder / "cpu.cfs_quota_us"), _integer(folder / "cpu.cfs_period_us")
+    return [quota / period] if quota is not None and period and quota > 0 else []
+
+
+def _memory_group(folder: Path, limit: str, used: str, inactive_key: str) -> list[MemoryGroup]:
+    limit_bytes = _integer(folder / limit)  # v2 writes "max" for no limit, which is no integer
+    if limit_bytes is None or not 0 < limit_bytes < _NO_LIMIT:
+        return []
+    return [MemoryGroup(limit_bytes, folder / used, folder / "memory.stat", inactive_key)]
+
+
+def _integer(path: Path) -> int | None:
+    try:
+        return int(_text(path) or "")
+    except ValueError:
+        return None
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None

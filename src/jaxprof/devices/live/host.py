@@ -1,0 +1,193 @@
+"""The CPU: what it is, which part of it this process may use, and how busy that part is.
+
+Cores are those of the affinity and the cgroup quota; memory is the cgroup's if that is less: a container that may use
+two cores of a machine with 128 has two. What the system does not report (a container without `/proc` entries, a virtual
+machine without frequencies) is None, and nothing here raises for it.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+
+from jaxprof.devices.live.cgroup import Limits, read_limits
+from jaxprof.events import DeviceReading
+
+T = TypeVar("T")
+
+CPUINFO = Path("/proc/cpuinfo")
+_MODEL = re.compile(r"^(?:model name|cpu model|Model|Hardware)\s*:\s*(\S.*?)\s*$", re.MULTILINE)
+_IDLE = ("idle", "iowait")
+_COUNTED_TWICE = ("guest", "guest_nice")
+"""Linux counts the time of guests in `user` and `nice` as well."""
+
+_FREQUENCY_SHARE = 0.005
+"""Reading frequencies may query every core's driver, which takes milliseconds each on some machines; they are read so
+rarely that this is the share of time spent on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuFacts:
+    """What does not change while the process runs."""
+
+    model: str | None
+    cores: tuple[int, ...]
+    """Numbers of the logical cores in the affinity of this process."""
+    quota_cores: float | None
+    """CPU time that the cgroup allows, in cores; None if it sets no limit."""
+    machine_cores: int | None
+    """Logical cores of the machine."""
+    memory_bytes: int | None
+    """Memory of the machine, or the cgroup's limit if that is less."""
+    frequency_limit_hertz: float | None
+
+    @property
+    def usable_cores(self) -> float | None:
+        """How many cores' worth of time this process can get; a fraction under a quota. None if unknown."""
+        if not self.cores:
+            return self.quota_cores
+        return min(float(len(self.cores)), self.quota_cores or float("inf"))
+
+
+def read_cpu(limits: Limits | None = None) -> CpuFacts:
+    """The facts about this machine's CPU. Takes a few milliseconds; starts a process only on macOS."""
+    limits = read_limits() if limits is None else limits
+    machine_cores = _ask(psutil.cpu_count)
+    frequency = _ask(psutil.cpu_freq)
+    memory = _ask(psutil.virtual_memory)
+    total = memory.total if memory is not None else None
+    if limits.memory is not None:
+        total = min(total or limits.memory.limit_bytes, limits.memory.limit_bytes)
+    return CpuFacts(
+        model=cpu_model(),
+        cores=_affinity(machine_cores),
+        quota_cores=limits.cores,
+        machine_cores=machine_cores,
+        memory_bytes=total,
+        frequency_limit_hertz=frequency.max * 1e6 if frequency is not None and frequency.max else None,
+    )
+
+
+def cpu_model(cpuinfo: Path = CPUINFO) -> str | None:
+    """The processor's product name; None if nothing reports it (many ARM servers)."""
+    try:
+        match = _MODEL.search(cpuinfo.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        match = None
+    if match:
+        return " ".join(match.group(1).split())
+    if sys.platform == "darwin":
+        command = ["sysctl", "-n", "machdep.cpu.brand_string"]
+        try:
+            output = subprocess.run(
+                command, capture_output=True, encoding="utf-8", errors="replace", timeout=2, stdin=subprocess.DEVNULL
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        return output.stdout.strip() or None
+    return platform.processor() if platform.processor() not in ("", platform.machine()) else None
+
+
+class HostSampler:
+    """Live readings of the CPU. Use is measured between two readings, so this keeps the last one's counters.
+
+    The first counters are taken when it is made: nothing ever waits for an interval to pass. Not thread-safe.
+    """
+
+    def __init__(self, facts: CpuFacts | None = None, limits: Limits | None = None) -> None:
+        self._limits = read_limits() if limits is None else limits
+        self.facts = read_cpu(self._limits) if facts is None else facts
+        self._before = _core_seconds()
+        self._frequency_hertz: float | None = None
+        self._frequency_due_seconds = 0.0
+
+    def read(self, device: str = "cpu:0") -> DeviceReading:
+        """How busy the usable cores were since the last reading (None: no counter moved), and current values for the
+        rest."""
+        now = _core_seconds()
+        cores = _shares(self._before, now, self.facts.cores)
+        if cores or len(now) != len(self._before):
+            self._before = now
+        used, limit = self._memory()
+        return DeviceReading(
+            device=device,
+            monotonic_seconds=time.monotonic(),
+            utilisation=sum(cores) / len(cores) if cores else None,
+            core_utilisation=cores,
+            memory_used_bytes=used,
+            memory_limit_bytes=limit,
+            load_average=_load_average(),
+            clock_hertz=self._frequency(),
+            clock_limit_hertz=self.facts.frequency_limit_hertz,
+        )
+
+    def _memory(self) -> tuple[int | None, int | None]:
+        group = self._limits.memory
+        memory = _ask(psutil.virtual_memory)
+        if group is not None and (memory is None or group.limit_bytes < memory.total):
+            return group.used_bytes(), group.limit_bytes
+        return (memory.total - memory.available, memory.total) if memory is not None else (None, None)
+
+    def _frequency(self) -> float | None:
+        started = time.monotonic()
+        if started >= self._frequency_due_seconds:
+            frequency = _ask(psutil.cpu_freq)
+            self._frequency_hertz = frequency.current * 1e6 if frequency is not None and frequency.current else None
+            ended = time.monotonic()
+            self._frequency_due_seconds = ended + (ended - started) / _FREQUENCY_SHARE
+        return self._frequency_hertz
+
+
+def _affinity(machine_cores: int | None) -> tuple[int, ...]:
+    if hasattr(os, "sched_getaffinity"):
+        try:
+            return tuple(sorted(os.sched_getaffinity(0)))
+        except OSError:
+            pass  # a sandbox may forbid the question; then every core counts as ours
+    return tuple(range(machine_cores or 0))
+
+
+def _core_seconds() -> list[tuple[float, float]]:
+    """For each online core the seconds since boot: (busy, total). Empty if the system does not report it."""
+    seconds = []
+    for times in _ask(lambda: psutil.cpu_times(percpu=True)) or []:
+        fields = times._asdict()
+        total = sum(value for name, value in fields.items() if name not in _COUNTED_TWICE)
+        seconds.append((total - sum(fields.get(name, 0.0) for name in _IDLE), total))
+    return seconds
+
+
+def _shares(before: list[tuple[float, float]], now: list[tuple[float, float]], cores: tuple[int, ...]) -> list[float]:
+    """Busy share of each of `cores` between two counts, in 0..1. Empty if it is not known for all of them."""
+    if len(before) != len(now) or not cores or cores[-1] >= len(now):
+        return []
+    shares = []
+    for core in cores:
+        busy, total = (after - earlier for after, earlier in zip(now[core], before[core], strict=True))
+        if total <= 0:  # counters tick every 10 ms; two readings within one tick show nothing
+            return []
+        shares.append(min(1.0, max(0.0, busy / total)))
+    return shares
+
+
+def _load_average() -> float | None:
+    loads = _ask(psutil.getloadavg)
+    return round(loads[0], 2) if loads else None
+
+
+def _ask(question: Callable[[], T]) -> T | None:
+    """The answer of psutil, or None if this system has none."""
+    try:
+        return question()
+    except (psutil.Error, OSError, RuntimeError, AttributeError, ValueError, IndexError, KeyError):
+        return None  # psutil passes on any of these from its platform layer

@@ -1,0 +1,73 @@
+"""Live readings of all devices, for a thread that reads twice a second, with the last minute of them for sparklines."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import replace
+
+from jaxprof.devices.inventory.machine import Device
+from jaxprof.devices.live.host import HostSampler
+from jaxprof.devices.live.nvidia import Nvml
+from jaxprof.events import DeviceReading
+
+HISTORY_LENGTH = 120
+"""A minute at 2 Hz."""
+
+
+class Monitor:
+    """Reads devices; never raises, never waits, starts no process. One thread calls `read`.
+
+    A device that neither psutil nor NVML knows (a TPU, another host's GPU) has a reading of unknowns only, so that a
+    list of readings always matches the list of devices.
+    """
+
+    def __init__(
+        self,
+        devices: Sequence[Device],
+        host: HostSampler | None = None,
+        nvml: Nvml | None = None,
+        history_length: int = HISTORY_LENGTH,
+    ) -> None:
+        self._host = host or HostSampler()
+        self._nvml = nvml or Nvml()
+        self._history_length = history_length
+        self._devices: tuple[Device, ...] = ()
+        self._history: dict[str, deque[DeviceReading]] = {}
+        self.follow(devices)
+
+    def follow(self, devices: Sequence[Device]) -> None:
+        """Reads these devices from now on. A device that stays keeps its history, even under a new id (by UUID)."""
+        former = {device.uuid or device.id: self._history[device.id] for device in self._devices}
+        new = {device.id: former.get(device.uuid or device.id) for device in devices}
+        kept = {name: deque(maxlen=self._history_length) if old is None else old for name, old in new.items()}
+        self._devices, self._history = tuple(devices), kept
+
+    def read(self) -> list[DeviceReading]:
+        """A reading of each device, in their order. CPU devices of one host share one reading."""
+        readings = []
+        cpu: DeviceReading | None = None
+        for device in self._devices:
+            if device.platform == "cpu" and _local(device):
+                cpu = self._host.read(device.id) if cpu is None else replace(cpu, device=device.id)
+                reading = cpu
+            elif device.nvml_key is not None:
+                reading = self._nvml.read(device.nvml_key, device.id)
+            else:
+                reading = DeviceReading(device=device.id)
+            self._history[device.id].append(reading)
+            readings.append(reading)
+        return readings
+
+    def history(self, device: str) -> tuple[DeviceReading, ...]:
+        """The last readings of a device, oldest first; empty for a device that is not followed."""
+        return tuple(self._history.get(device, ()))
+
+    def close(self) -> None:
+        """Releases NVML."""
+        self._nvml.close()
+
+
+def _local(device: Device) -> bool:
+    """Whether these are this host's cores: psutil has facts for those only."""
+    return device.core_count is not None

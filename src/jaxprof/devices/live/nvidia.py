@@ -1,0 +1,347 @@
+"""NVIDIA GPUs through NVML: the only place that knows nvidia-ml-py.
+
+Every query may fail on some machine: no driver, no library, a driver older than the library (a missing symbol), a GPU
+that does not support the query, a user who may not make it, a MIG instance, a GPU that fell off the bus. Each failure
+makes that one answer None and affects nothing else. NVML is only read: no setting is changed, no CUDA context is made,
+no memory of the GPU is taken.
+
+NVML's names and units: NVIDIA, NVML API Reference Guide. Texts were bytes in older versions of the library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import psutil
+
+from jaxprof.events import DeviceReading, Scalar
+
+_LIBRARY = "libnvidia-ml.so.1"
+_CLOCK_SM = 1
+_TEMPERATURE_GPU = 0
+_NOT_AVAILABLE = (0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
+"""The value that NVML writes into an integer that it cannot fill."""
+
+THROTTLE_REASONS = (
+    (0x002, "application clocks are set"),
+    (0x004, "software power cap"),
+    (0x008, "hardware slowdown"),
+    (0x010, "sync boost"),
+    (0x020, "software thermal slowdown"),
+    (0x040, "hardware thermal slowdown"),
+    (0x080, "hardware power brake"),
+    (0x100, "display clock setting"),
+    (0x200, "board limit"),
+    (0x400, "reliability limit"),
+)
+"""nvmlClocksEventReasons. Bit 0x001, idle, is left out: an idle GPU is not held back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """One GPU, or one MIG instance of it. None is unknown."""
+
+    index: int
+    """NVML's number, in order of PCI address; not CUDA's, and not JAX's."""
+    name: str | None = None
+    uuid: str | None = None
+    """`GPU-...` or `MIG-...`, as `CUDA_VISIBLE_DEVICES` takes it."""
+    pci_bus_id: str | None = None
+    """Normalised: `0000:1b:00.0`. A MIG instance has its GPU's address."""
+    memory_bytes: int | None = None
+    memory_used_bytes: int | None = None
+    memory_free_bytes: int | None = None
+    compute_capability: str | None = None
+    mig_enabled: bool | None = None
+    """Whether the GPU is split into instances; then programs use those, not the GPU itself."""
+    mig: tuple[Gpu, ...] = ()
+    mig_index: int | None = None
+    """For an instance: its number in its GPU."""
+
+    @property
+    def key(self) -> tuple[int, int | None]:
+        """The key for `Nvml.read`: always known, unlike the UUID."""
+        return self.index, self.mig_index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NvidiaListing:
+    """What NVML sees."""
+
+    gpus: tuple[Gpu, ...] = ()
+    driver: str | None = None
+    cuda: str | None = None
+    """The newest CUDA version that the driver runs, `12.8`."""
+    problem: str = ""
+    """Why NVML could not be used at all; empty if it could, even if it lists no GPU."""
+
+
+class Nvml:
+    """NVML, opened at the first query. Its methods never raise, and may be called after NVML has gone.
+
+    `module` is nvidia-ml-py or an object with its functions; by default it is imported at the first query. Not
+    thread-safe: one thread owns it.
+    """
+
+    def __init__(self, module: Any = None, processes: ProcessNames | None = None) -> None:
+        self._module = module
+        self._handles: dict[tuple[int, int | None], Any] = {}
+        self._opened = False
+        self._processes = processes or ProcessNames()
+        self.problem = ""
+
+    def listing(self) -> NvidiaListing:
+        """All GPUs, with the MIG instances of those that are split."""
+        if not self._open():
+            return NvidiaListing(problem=self.problem)
+        count = self._ask("nvmlDeviceGetCount") or 0
+        return NvidiaListing(
+            gpus=tuple(self._gpu(index) for index in range(count)),
+            driver=_text(self._ask("nvmlSystemGetDriverVersion")),
+            cuda=_cuda_version(self._ask("nvmlSystemGetCudaDriverVersion")),
+        )
+
+    def read(self, key: tuple[int, int | None], device: str) -> DeviceReading:
+        """A live reading of the GPU with that `Gpu.key`, under the name `device`.
+
+        A MIG instance has its own memory and processes; temperature and clocks are those of its chip. Utilisation and
+        power are reported for whole GPUs only, so an instance has none.
+        """
+        handle = self._handle(key)
+        chip = self._handle((key[0], None)) if key[1] is not None else handle
+        whole = handle if key[1] is None else None
+        memory = self._ask_of(handle, "nvmlDeviceGetMemoryInfo")
+        use = self._ask_of(whole, "nvmlDeviceGetUtilizationRates")
+        return DeviceReading(
+            device=device,
+            monotonic_seconds=time.monotonic(),
+            utilisation=_scaled(getattr(use, "gpu", None), 0.01),
+            memory_used_bytes=_integer(getattr(memory, "used", None)),
+            memory_limit_bytes=_integer(getattr(memory, "total", None)),
+            power_watts=_scaled(self._ask_of(whole, "nvmlDeviceGetPowerUsage"), 1e-3),
+            power_limit_watts=_scaled(self._ask_of(whole, "nvmlDeviceGetEnforcedPowerLimit"), 1e-3),
+            temperature_celsius=_scaled(self._temperature(chip), 1.0),
+            clock_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetClockInfo", _CLOCK_SM), 1e6),
+            clock_limit_hertz=_scaled(self._ask_of(chip, "nvmlDeviceGetMaxClockInfo", _CLOCK_SM), 1e6),
+            throttle_reasons=self._throttle_reasons(chip),
+            processes=self._processes.describe(self._process_memory(handle)),
+        )
+
+    def close(self) -> None:
+        """Releases NVML. Harmless if it was never opened."""
+        if self._handles or self._opened:
+            self._ask("nvmlShutdown")
+        self._handles.clear()
+        self._opened = False
+
+    def _open(self) -> bool:
+        if self._opened:
+            return True
+        if self._module is None and not library_is_there():
+            self.problem = f"NVML: there is no {_LIBRARY} (NVIDIA's driver brings it)"
+            return False
+        try:
+            if self._module is None:
+                self._module = importlib.import_module("pynvml")
+        except (ImportError, OSError, SyntaxError) as error:  # not installed, or broken
+            self.problem = f"nvidia-ml-py cannot be imported: {error}"
+            return False
+        try:
+            self._module.nvmlInit()
+        except (self._module.NVMLError, OSError, AttributeError) as error:
+            self.problem = f"NVML: {error}"
+            return False
+        self._opened, self.problem = True, ""
+        return True
+
+    def _gpu(self, index: int) -> Gpu:
+        handle = self._handle((index, None))
+        memory = self._ask_of(handle, "nvmlDeviceGetMemoryInfo")
+        mode = self._ask_of(handle, "nvmlDeviceGetMigMode")
+        enabled = bool(mode[0]) if isinstance(mode, list | tuple) and mode else None
+        gpu = Gpu(
+            index=index,
+            name=_text(self._ask_of(handle, "nvmlDeviceGetName")),
+            uuid=_text(self._ask_of(handle, "nvmlDeviceGetUUID")),
+            pci_bus_id=normal_pci_bus_id(_text(getattr(self._ask_of(handle, "nvmlDeviceGetPciInfo"), "busId", None))),
+            memory_bytes=_integer(getattr(memory, "total", None)),
+            memory_used_bytes=_integer(getattr(memory, "used", None)),
+            memory_free_bytes=_integer(getattr(memory, "free", None)),
+            compute_capability=self._capability(handle),
+            mig_enabled=enabled,
+        )
+        return replace(gpu, mig=self._instances(gpu, handle)) if enabled else gpu
+
+    def _instances(self, gpu: Gpu, handle: Any) -> tuple[Gpu, ...]:
+        instances = []
+        for number in range(self._ask_of(handle, "nvmlDeviceGetMaxMigDeviceCount") or 0):
+            instance = self._handle((gpu.index, number))
+            if instance is None:  # instances may be numbered with gaps
+                continue
+            memory = self._ask_of(instance, "nvmlDeviceGetMemoryInfo")
+            instances.append(
+                Gpu(
+                    index=gpu.index,
+                    mig_index=number,
+                    name=_text(self._ask_of(instance, "nvmlDeviceGetName")) or gpu.name,
+                    uuid=_text(self._ask_of(instance, "nvmlDeviceGetUUID")),
+                    pci_bus_id=gpu.pci_bus_id,
+                    memory_bytes=_integer(getattr(memory, "total", None)),
+                    memory_used_bytes=_integer(getattr(memory, "used", None)),
+                    memory_free_bytes=_integer(getattr(memory, "free", None)),
+                    compute_capability=gpu.compute_capability,
+                )
+            )
+        return tuple(instances)
+
+    def _handle(self, key: tuple[int, int | None]) -> Any:
+        """NVML's handle, or None. A handle that could not be had is requested again the next time."""
+        if not self._open():
+            return None
+        if key not in self._handles:
+            index, instance = key
+            if instance is None:
+                handle = self._ask("nvmlDeviceGetHandleByIndex", index)
+            else:
+                handle = self._ask_of(self._handle((index, None)), "nvmlDeviceGetMigDeviceHandleByIndex", instance)
+            if handle is None:
+                return None
+            self._handles[key] = handle
+        return self._handles[key]
+
+    def _capability(self, handle: Any) -> str | None:
+        capability = self._ask_of(handle, "nvmlDeviceGetCudaComputeCapability")
+        return (
+            f"{capability[0]}.{capability[1]}"
+            if isinstance(capability, list | tuple) and len(capability) == 2
+            else None
+        )
+
+    def _temperature(self, handle: Any) -> Any:
+        old = self._ask_of(handle, "nvmlDeviceGetTemperature", _TEMPERATURE_GPU)  # to be removed in CUDA 14
+        return old if old is not None else self._ask_of(handle, "nvmlDeviceGetTemperatureV", _TEMPERATURE_GPU)
+
+    def _throttle_reasons(self, handle: Any) -> list[str]:
+        bits = self._ask_of(handle, "nvmlDeviceGetCurrentClocksEventReasons")
+        if bits is None:  # the name before driver 535
+            bits = self._ask_of(handle, "nvmlDeviceGetCurrentClocksThrottleReasons")
+        return throttle_words(bits) if isinstance(bits, int) else []
+
+    def _process_memory(self, handle: Any) -> dict[int, int | None]:
+        """Memory of each process by pid; a process that computes and draws is listed twice, with the same memory."""
+        used: dict[int, int | None] = {}
+        for question in ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses"):
+            for process in self._ask_of(handle, question) or []:
+                pid = _integer(getattr(process, "pid", None))
+                if pid is None:
+                    continue
+                memory = _integer(getattr(process, "usedGpuMemory", None))
+                used[pid] = max(used.get(pid) or 0, memory) if memory is not None else used.get(pid)
+        return used
+
+    def _ask_of(self, handle: Any, question: str, *arguments: Any) -> Any:
+        return None if handle is None else self._ask(question, handle, *arguments)
+
+    def _ask(self, question: str, *arguments: Any) -> Any:
+        """The answer, or None whatever prevented it.
+
+        AttributeError: a library without that function. ValueError: a text that is not UTF-8. TypeError and OSError:
+        from ctypes, for a library that does not fit the driver.
+        """
+        try:
+            return getattr(self._module, question)(*arguments)
+        except (self._module.NVMLError, AttributeError, ValueError, TypeError, OSError):
+            return None
+
+
+def library_is_there() -> bool:
+    """Whether the driver's library can be loaded. Checked first, since importing nvidia-ml-py takes about 30 ms."""
+    if not sys.platform.startswith("linux"):
+        return True
+    try:
+        ctypes.CDLL(_LIBRARY)
+    except OSError:
+        return False
+    return True
+
+
+def throttle_words(bits: int) -> list[str]:
+    """NVML's bit mask as text. A bit without a name here is shown by its number."""
+    words = [word for bit, word in THROTTLE_REASONS if bits & bit]
+    unnamed = bits & ~sum(bit for bit, _ in THROTTLE_REASONS) & ~0x001
+    return [*words, f"reason {unnamed:#x}"] if unnamed else words
+
+
+def normal_pci_bus_id(text: str | None) -> str | None:
+    """Normalises a PCI address: NVML writes `00000000:1B:00.0`, sysfs and CUDA `0000:1b:00.0`."""
+    if not text:
+        return None
+    head, _, slot = text.strip().lower().rpartition(":")
+    domain, _, bus = head.rpartition(":")
+    try:
+        return f"{int(domain or '0', 16):04x}:{int(bus, 16):02x}:{slot if '.' in slot else slot + '.0'}"
+    except ValueError:
+        return None
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return value.strip("\x00 ") or None if isinstance(value, str) else None
+
+
+def _integer(value: Any) -> int | None:
+    value = getattr(value, "value", value)  # some versions return ctypes integers
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0 or value in _NOT_AVAILABLE:
+        return None
+    return value
+
+
+def _scaled(value: Any, scale: float) -> float | None:
+    whole = _integer(value)
+    return None if whole is None else whole * scale
+
+
+def _cuda_version(value: Any) -> str | None:
+    """NVML counts 1000 for a major and 10 for a minor version: 12080 is 12.8."""
+    whole = _integer(value)
+    return f"{whole // 1000}.{whole % 1000 // 10}" if whole else None
+
+
+class ProcessNames:
+    """Names and users by pid, cached as long as the pid is requested.
+
+    A process of another user may hide its user, one of another container its existence: then they are None.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[str | None, str | None]] = {}
+
+    def describe(self, memory_bytes: Mapping[int, int | None]) -> list[dict[str, Scalar | None]]:
+        """pid, name, user and memory_bytes of each process, largest memory first."""
+        self._known = {pid: who for pid, who in self._known.items() if pid in memory_bytes}
+        order = sorted(memory_bytes, key=lambda pid: (-(memory_bytes[pid] or 0), pid))
+        return [self._describe(pid, memory_bytes[pid]) for pid in order]
+
+    def _describe(self, pid: int, memory_bytes: int | None) -> dict[str, Scalar | None]:
+        if pid not in self._known:
+            self._known[pid] = _who(pid)
+        name, user = self._known[pid]
+        return {"pid": pid, "name": name, "user": user, "memory_bytes": memory_bytes}
+
+
+def _who(pid: int) -> tuple[str | None, str | None]:
+    name = user = None
+    try:
+        process = psutil.Process(pid)
+        name = process.name() or None
+        user = process.username() or None
+    except (psutil.Error, OSError, ValueError, KeyError, OverflowError):
+        return name, user  # gone, hidden, or a user id without a name
+    return name, user

@@ -1,0 +1,195 @@
+"""The compilers for devices that are not here, in a folder of jaxprof's own.
+
+They must never enter the user's environment: a cuda12 and a cuda13 plugin together break jax, a plugin without a GPU
+prints a traceback at each start, libtpu slows the listing of devices. So they are unpacked into a folder for one jax
+version and one Python, which is visible only to the child that compiles.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxprof.devices.targets.chips import Vendor
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.session.log.library import state_folder
+
+_PROBE = """
+import json, sys, sysconfig
+from importlib import metadata
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+requires = metadata.requires("jax") or [] if version("jax") else []
+print(json.dumps({
+    "jax": version("jax"), "jaxlib": version("jaxlib"), "tag": "cp%d%d" % sys.version_info[:2],
+    "requires": requires, "has": {name: version(name) for name in sys.argv[1:]},
+}))
+"""
+_VARIABLES: dict[Vendor, dict[str, str]] = {
+    "nvidia": {"JAX_SKIP_CUDA_CONSTRAINTS_CHECK": "1"},
+    # libtpu locks the machine's TPUs, of which there are none: two compiles at once would exclude each other.
+    "tpu": {"TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"},
+}
+FOLDER_VARIABLE = "JAXPROF_TARGETS"
+"""Names a folder for the wheels other than the user's state folder."""
+_INSTALL_TIMEOUT_SECONDS = 1800
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """What compiling for one vendor's devices needs."""
+
+    vendor: Vendor
+    megabytes: int
+    """Approximate download size; unpacked it is two to three times as much."""
+    licences: tuple[tuple[str, str], ...]
+    """Package and licence, as the packages state them."""
+
+
+KITS: dict[Vendor, Kit] = {
+    "nvidia": Kit(
+        "nvidia",
+        223,
+        (
+            ("jax-cuda12-plugin", "Apache-2.0"),
+            ("jax-cuda12-pjrt", "Apache-2.0"),
+            ("nvidia-cuda-nvcc-cu12", "NVIDIA proprietary (CUDA Toolkit EULA)"),
+        ),
+    ),
+    "tpu": Kit("tpu", 190, (("libtpu", "Google Cloud Platform Terms of Service"),)),
+}
+
+
+def kit_for(vendor: str) -> Kit:
+    """The kit of that vendor. Raises UsageError."""
+    if vendor in KITS:
+        return KITS[vendor]
+    raise UsageError(f"unknown vendor {vendor!r}", f"Known: {', '.join(KITS)}.")
+
+
+def _facts(python: str, packages: tuple[str, ...]) -> dict[str, Any]:
+    try:
+        done = subprocess.run(
+            [python, "-c", _PROBE, *packages],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=60,
+            stdin=subprocess.DEVNULL,
+        )
+        facts: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        raise UsageError(f"{python} does not report its packages: {error}") from None
+    if not facts["jax"] or not facts["jaxlib"]:
+        raise UsageError(f"{python} has no jax", "--python PATH names an interpreter that has it.")
+    return facts
+
+
+def requirements(vendor: Vendor, facts: dict[str, Any]) -> list[str]:
+    """The packages to request from pip: the versions that match the interpreter's jax and jaxlib."""
+    if vendor == "nvidia":
+        version = facts["jaxlib"]
+        return [f"jax-cuda12-plugin=={version}", f"jax-cuda12-pjrt=={version}", "nvidia-cuda-nvcc-cu12"]
+    for line in facts["requires"]:
+        match = re.match(r"libtpu\s*(==[\w.*]+)", line)
+        if match and "extra" in line:
+            return [f"libtpu{match[1]}"]
+    return ["libtpu"]
+
+
+def folder(vendor: Vendor, facts: dict[str, Any]) -> Path:
+    """The folder into which the wheels of this vendor, jaxlib and Python are unpacked."""
+    return _root() / f"{vendor}-jaxlib{facts['jaxlib']}-{facts['tag']}"
+
+
+def _root() -> Path:
+    kept = os.environ.get(FOLDER_VARIABLE)
+    return Path(kept) if kept else state_folder() / "targets"
+
+
+def remove(vendor: Vendor) -> list[Path]:
+    """Deletes the vendor's wheels, of every jaxlib; returns the deleted folders."""
+    folders = sorted(_root().glob(f"{vendor}-jaxlib*"))
+    for place in folders:
+        shutil.rmtree(place, ignore_errors=True)
+    return folders
+
+
+def environment(vendor: Vendor, python: str) -> dict[str, str]:
+    """Variables for a child of the interpreter `python`. Raises JaxprofError saying how to install what is missing."""
+    kit = KITS[vendor]
+    facts = _facts(python, tuple(name for name, _ in kit.licences))
+    common = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    common |= _VARIABLES[vendor]
+    place = folder(vendor, facts)
+    if (place / "complete").exists():
+        return {**common, "PYTHONPATH": os.pathsep.join([str(place), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    if all(facts["has"].values()):  # the user's own environment is already one for that vendor
+        return common
+    raise JaxprofError(
+        f"compiling for {vendor} devices needs packages that are not here",
+        f"jaxprof target install {vendor} puts them into {place} (about {kit.megabytes} MB to download); "
+        "your own environment stays as it is.",
+    )
+
+
+def installed(vendor: Vendor, python: str) -> Path | None:
+    """The folder of the wheels for this interpreter's jax; None if they are not installed."""
+    place = folder(vendor, _facts(python, ()))
+    return place if (place / "complete").exists() else None
+
+
+def install(vendor: Vendor, python: str, tell: Callable[[str], None]) -> Path:
+    """Downloads and unpacks the wheels with pip (or uv), and returns their folder. `tell` is called with lines of
+    progress.
+
+    Raises JaxprofError with pip's own words if it fails; a half-made folder is removed.
+    """
+    facts = _facts(python, ())
+    place = folder(vendor, facts)
+    if (place / "complete").exists():
+        return place
+    wanted = requirements(vendor, facts)
+    shutil.rmtree(place, ignore_errors=True)
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    tell(f"installing {', '.join(wanted)} into {place}")
+    done = subprocess.run(
+        [*_installer(python), "--no-deps", "--target", str(place), *wanted],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=_INSTALL_TIMEOUT_SECONDS,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode:
+        shutil.rmtree(place, ignore_errors=True)
+        words = done.stderr.strip().splitlines()
+        raise JaxprofError(
+            f"the packages for {vendor} could not be installed: {words[-1] if words else 'pip gave no reason'}",
+            "Check the network and the disk, and run it again.",
+        )
+    (place / "complete").write_text("\n".join(wanted) + "\n")
+    return place
+
+
+def _installer(python: str) -> list[str]:
+    """pip of the interpreter itself, or uv if that has none. Raises JaxprofError if there is neither."""
+    has_pip = subprocess.run(
+        [python, "-m", "pip", "--version"], capture_output=True, stdin=subprocess.DEVNULL, timeout=60
+    )
+    if has_pip.returncode == 0:
+        return [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    uv = shutil.which("uv")
+    if uv:
+        return [uv, "pip", "install", "--quiet", "--python", python]
+    raise JaxprofError(f"{python} has no pip, and there is no uv", "Install one of them.")

@@ -1,0 +1,284 @@
+"""Compiles without running: for a device of this process, or for one that is not here (JAX's public topologies).
+
+The arguments are shapes only, so a program that needs eight large devices can be compiled on a laptop. A program that
+names meshes or shardings is traced on CPU devices that stand for the target's, and exported (`measure.portable`); any
+other program gets the target's devices directly. `measure.sharding` decides how its inputs are spread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from jaxprof.engine.measure.control import Cancelled, RunControl
+from jaxprof.engine.measure.failure import failed
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.startup import start_jax
+from jaxprof.engine.protocol.request import CompileRequest
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.events import Event, RunFinished
+
+if TYPE_CHECKING:
+    from jax.sharding import Mesh, PartitionSpec, Sharding
+
+    from jaxprof.engine.measure.portable import Traced
+    from jaxprof.engine.measure.sharding import ShardedLeaf
+    from jaxprof.engine.measure.stages import StagedProgram
+    from jaxprof.workloads.model import Workload
+
+
+def compile_request(request: CompileRequest, emit: Callable[[Event], None], control: RunControl) -> None:
+    """Emits the events of a compile: phases, texts, cost, memory, and `RunFinished`. Raises nothing."""
+    recorder = Reporter(emit, control)
+    try:
+        _compile(request, recorder)
+        emit(RunFinished(status="ok"))
+    except Cancelled:
+        emit(RunFinished(status="cancelled", error="cancelled"))
+    except Exception as error:  # noqa: BLE001 - whatever the user's function or the compiler raises is the result
+        emit(failed(error))
+
+
+def _compile(request: CompileRequest, recorder: Reporter) -> None:
+    import jax
+    import numpy as np
+
+    from jaxprof.engine.measure.sharding import make_mesh
+    from jaxprof.engine.measure.stages import compile_stages
+    from jaxprof.workloads.find import find
+
+    start_jax(recorder, request.spec.device)
+    workload = find(request.spec.target, request.spec.arguments, request.spec.argv)
+    variant = workload.variant(request.spec.variant)
+    if variant.how == "numpy":
+        raise UsageError(
+            f"{workload.name} {variant.name} is NumPy: there is nothing to compile", "Choose a jit variant."
+        )
+    mesh = make_mesh(request.mesh, jax.devices()) if request.mesh else None
+    precision = jax.default_matmul_precision(variant.precision) if variant.precision else nullcontext()
+    with precision, jax.set_mesh(mesh) if mesh is not None else nullcontext():
+        with recorder.phase("inputs"):
+            inputs = variant.arguments(
+                workload.inputs(request.spec.parameters, np.random.default_rng(request.spec.seed))
+            )
+            shapes = _abstract(inputs)
+        function = variant.build(request.spec.parameters)
+        if request.platform:
+            _Elsewhere(request, recorder, workload, mesh).compile(function, shapes)
+        else:
+            compile_stages(recorder, function, shapes, keep_constants=request.spec.keep_constants)
+
+
+def _abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """The inputs as shapes, with the sharding of arrays over a mesh; Python scalars stay as they are (they are weakly
+    typed)."""
+    import jax
+    import numpy as np
+
+    from jaxprof.engine.measure.sharding import own_sharding
+
+    def leaf(value: Any) -> Any:
+        if isinstance(value, np.ndarray | np.generic):
+            return jax.ShapeDtypeStruct(value.shape, jax.dtypes.canonicalize_dtype(value.dtype))
+        if isinstance(value, jax.Array):
+            weak = {"weak_type": True} if getattr(value, "weak_type", False) else {}
+            return jax.ShapeDtypeStruct(value.shape, value.dtype, sharding=own_sharding(value), **weak)
+        return value
+
+    return tuple(jax.tree.map(leaf, value) for value in inputs)
+
+
+class _Elsewhere:
+    """One program, and the devices of a topology for which it is compiled."""
+
+    def __init__(self, request: CompileRequest, recorder: Reporter, workload: Workload, mesh: Mesh | None) -> None:
+        self.request = request
+        self.recorder = recorder
+        self.workload = workload
+        self.context = mesh
+        """The mesh of `--mesh`, over this host's devices."""
+
+    def compile(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        from jaxprof.engine.measure.portable import trace
+        from jaxprof.engine.measure.sharding import leaves_of, with_specs
+        from jaxprof.workloads.callables import arguments_by_name
+
+        with self.recorder.phase("topology"):
+            topology = self._topology()
+        leaves = leaves_of(arguments, list(arguments_by_name(function)))
+        with self.recorder.phase("trace"):
+            traced = trace(function, arguments)
+            mesh = self._mesh(leaves, traced)
+            specs = self._specs(leaves, mesh) if mesh is not None else {}
+            if mesh is not None and specs:  # what a program does may depend on the sharding of its inputs
+                traced = trace(function, with_specs(arguments, specs, mesh))
+        if mesh is not None:
+            program = self._compile_with_its_mesh(traced, leaves, specs, mesh, topology)
+        else:
+            program = self._compile_plain(traced, leaves, topology)
+        if not program.hlo:
+            raise JaxprofError(
+                "this jaxlib compiles for devices that are not here, but does not give the HLO",
+                "jax 0.10 gives it: --python names another interpreter.",
+            )
+
+    def _topology(self) -> Any:
+        from jax.experimental import topologies
+
+        request = self.request
+        if request.platform == "tpu":
+            options = {"chip_config_name": request.chip_config} if request.chip_config else {}
+            topology = topologies.get_topology_desc(request.topology, platform="tpu", **options)
+        else:
+            topology = topologies.get_topology_desc(
+                platform=request.platform,
+                topology_name=request.topology_name,
+                target_config=request.target_config,
+                topology=request.topology,
+            )
+        if request.devices not in (1, len(topology.devices)):
+            raise JaxprofError(
+                f"the topology {request.topology} has {len(topology.devices)} devices, not {request.devices}"
+            )
+        return topology
+
+    def _mesh(self, leaves: Sequence[ShardedLeaf], traced: Traced) -> Mesh | None:
+        """The program's mesh, over this host's devices: from `--mesh`, the context that its code set, the placement of
+        its arrays, or its shardings. None if nothing names one."""
+        from jax.sharding import Mesh
+
+        from jaxprof.engine.measure.sharding import context_mesh, own_sharding
+
+        if self.context is not None:
+            return self.context
+        current = context_mesh()
+        if current is not None:
+            return current
+        owned = (own_sharding(leaf.value) for leaf in leaves)
+        meshes = [*(sharding.mesh for sharding in owned if sharding is not None), *traced.meshes()]
+        named = [mesh for mesh in meshes if isinstance(mesh, Mesh)]
+        return max(named, key=lambda mesh: mesh.devices.size, default=None)
+
+    def _specs(self, leaves: Sequence[ShardedLeaf], mesh: Mesh) -> dict[int, PartitionSpec]:
+        """The specs by the leaf's number: from the command line, then from the companion function or a built-in
+        workload."""
+        from jaxprof.engine.measure.sharding import call_companion, chosen, companion_specs
+
+        declared = self.workload.shardings
+        shardings = call_companion(declared, mesh) if callable(declared) else declared
+        specs: dict[int, PartitionSpec] = {}
+        if shardings:
+            own = self.workload.origin != "built in"  # a built-in workload, whose sizes are chosen for one device
+            specs = companion_specs(leaves, shardings, mesh, f"the shardings of {self.workload.name}", strict=own)
+        return {**specs, **chosen(leaves, self.request.shard, mesh)}
+
+    def _compile_with_its_mesh(
+        self,
+        traced: Traced,
+        leaves: Sequence[ShardedLeaf],
+        specs: Mapping[int, PartitionSpec],
+        mesh: Mesh,
+        topology: Any,
+    ) -> StagedProgram:
+        """Exports the program from this host's devices, and compiles it for the same places of the target's mesh."""
+        from jax.sharding import NamedSharding
+
+        from jaxprof.engine.measure.portable import Devices, in_its_own_words, lower_there, program_of
+        from jaxprof.engine.measure.sharding import own_sharding
+        from jaxprof.engine.measure.stages import compile_traced
+
+        shardings: list[Sharding | None] = []
+        given: dict[int, PartitionSpec] = {}
+        for slot, own in zip(traced.slots, traced.in_shardings, strict=True):
+            sharding: Sharding | None = own
+            if slot is not None:
+                sharding = (
+                    NamedSharding(mesh, specs[slot]) if slot in specs else own_sharding(leaves[slot].value) or own
+                )
+                if isinstance(sharding, NamedSharding):
+                    given[slot] = sharding.spec
+            shardings.append(sharding)
+        self._say(leaves, given, mesh)
+        program = program_of(traced, shardings, annotated=True)
+        jitted = program.jitted
+        devices = Devices(self._order(mesh, topology))
+        names = [leaves[slot].written for slot in traced.slots if slot is not None]
+        return compile_traced(
+            self.recorder,
+            jitted,
+            jitted.trace(*program.shapes),
+            lower=lambda: lower_there(program, mesh, devices, self.request.platform),
+            cleaned=lambda text: in_its_own_words(text, program, names),
+            keep_constants=self.request.spec.keep_constants,
+        )
+
+    def _order(self, mesh: Mesh, topology: Any) -> tuple[Any, ...]:
+        """The target's device for each of this host's, by number. A mesh over a whole TPU slice is laid out as JAX lays
+        it out, so that neighbours in the mesh are neighbours in the torus."""
+        from jax.experimental import topologies
+
+        there = list(topology.devices)
+        if self.request.platform == "tpu" and mesh.devices.size == len(there):
+            laid = topologies.make_mesh(topology, mesh.devices.shape, mesh.axis_names)
+            for here, device in zip(mesh.devices.flat, laid.devices.flat, strict=True):
+                there[here.id] = device
+        return tuple(there)
+
+    def _compile_plain(self, traced: Traced, leaves: Sequence[ShardedLeaf], topology: Any) -> StagedProgram:
+        """Compiles a program that mentions no devices: its inputs go on the target's devices, split as the command line
+        or the workload directs, otherwise whole on each."""
+        from jax.experimental import topologies
+        from jax.sharding import NamedSharding, PartitionSpec, SingleDeviceSharding
+
+        from jaxprof.engine.measure.portable import in_its_own_words, program_of
+        from jaxprof.engine.measure.sharding import DEFAULT_AXIS
+        from jaxprof.engine.measure.stages import compile_traced
+
+        count = self.request.devices
+        shardings: list[Sharding | None]
+        if count == 1:
+            shardings = [SingleDeviceSharding(topology.devices[0])] * len(traced.slots)
+        else:
+            mesh = topologies.make_mesh(topology, (count,), (DEFAULT_AXIS,))
+            specs = self._specs(leaves, mesh)
+            self._say(leaves, specs, mesh)
+            shardings = [
+                NamedSharding(mesh, PartitionSpec() if slot is None else specs.get(slot, PartitionSpec()))
+                for slot in traced.slots
+            ]
+        program = program_of(traced, shardings, annotated=False)
+        jitted = program.jitted
+        placed = jitted.trace(*program.shapes)
+        names = [leaves[slot].written for slot in traced.slots if slot is not None]
+        return compile_traced(
+            self.recorder,
+            jitted,
+            placed,
+            cleaned=lambda text: in_its_own_words(text, program, names),
+            keep_constants=self.request.spec.keep_constants,
+        )
+
+    def _say(self, leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec], mesh: Mesh) -> None:
+        """Reports how the inputs are spread, and how to change it."""
+        from jaxprof.engine.measure.sharding import in_words
+
+        count, used = self.request.devices, mesh.devices.size
+        axes = ", ".join(f"{name}={size}" for name, size in mesh.shape.items())
+        over = f"over {count} devices" if used == count else f"over {used} of {count} devices"
+        split = in_words(leaves, specs)
+        quiet = [leaf for leaf in leaves if leaf.number not in specs and leaf.shape]
+        if not split:
+            rest = "no input is split"
+        elif quiet:
+            rest = f"{len(quiet)} other input{'s have' if len(quiet) > 1 else ' has'} no sharding"
+        else:
+            rest = ""
+        self.recorder.warn(
+            "sharding",
+            f"{over}, mesh {axes}: " + "; ".join([*split, *([rest] if rest else [])]),
+            ""
+            if self.request.shard
+            else "--shard ARGUMENT=SPEC splits an input, as in --shard "
+            f"{leaves[-1].name.partition('/')[0] if leaves else '0'}={mesh.axis_names[0]}.",
+        )

@@ -1,0 +1,161 @@
+"""Whether a run computed the right result: compares every number with a known answer, or with the baseline's.
+
+The cost of the twin is reported: it may take longer than the run itself. The precision in which matrix products are
+really computed decides the tolerance. JAX's default is the device's fast path: TF32 on NVIDIA GPUs since Ampere, one
+bfloat16 pass on TPU, float32 on CPU (JAX documentation, `jax.default_matmul_precision`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jaxprof.engine.measure.host_arrays import map_arrays
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.events import CheckReported, finite
+from jaxprof.workloads.check import compare, tolerance
+from jaxprof.workloads.model import Parameters, Variant, Workload
+
+_ASKED = {
+    "highest": "float32",
+    "float32": "float32",
+    "high": "bfloat16_3x",
+    "bfloat16_3x": "bfloat16_3x",
+    "tensorfloat32": "tf32",
+    "bfloat16": "bfloat16",
+    "fastest": "bfloat16",
+}
+_FIRST_TF32_CAPABILITY = 8.0
+_WORDS = {"bfloat16": "bfloat16 passes", "bfloat16_3x": "three bfloat16 passes"}
+
+
+def check_result(
+    recorder: Reporter,
+    workload: Workload,
+    variant: Variant,
+    parameters: Parameters,
+    inputs: tuple[Any, ...],
+    output: Any,
+    *,
+    precision: str = "float32",
+    precision_in_words: str = "",
+    elementwise: bool = False,
+    twin_seconds: float | None = None,
+) -> None:
+    """Reports whether `output` is right for the workload's `inputs`.
+
+    `elementwise`: as in `compare`. `twin_seconds`: a lower bound of the baseline's time on the host, if known.
+    """
+    if workload.expected is None:
+        reason = _why_not(recorder, workload, variant, twin_seconds)
+        if reason:
+            recorder.emit(CheckReported(passed=None, note=reason))
+            return
+    with recorder.phase("check"):
+        recorder.progress(note=f"computing the {workload.against} to compare the result with")
+        expected = _expected(workload, parameters, inputs)
+        recorder.control.check()
+        allowed = tolerance(workload, precision, expected, output)
+        comparison = compare(output, expected, allowed, elementwise=elementwise)
+    worst = comparison.worst
+    recorder.emit(
+        CheckReported(
+            passed=comparison.passed,
+            max_relative_error=finite(comparison.max_relative_error),
+            tolerance=allowed,
+            against=workload.against,
+            precision=precision_in_words or precision,
+            note=comparison.note,
+            elements=comparison.elements,
+            wrong_elements=comparison.wrong,
+            worst_at=worst.where if worst is not None else "",
+            worst_got=worst.got if worst is not None else "",
+            worst_expected=worst.expected if worst is not None else "",
+        )
+    )
+
+
+def _why_not(recorder: Reporter, workload: Workload, variant: Variant, twin_seconds: float | None) -> str:
+    """Why the result cannot be compared with anything; empty if it can."""
+    if variant.name == workload.baseline:
+        return "the baseline: the others are compared with it"
+    if variant.how == "numpy" and workload.variant(workload.baseline).how != "numpy":
+        return f"{workload.baseline} needs JAX, which a NumPy run does not import"
+    remaining = recorder.control.remaining_seconds()
+    if remaining is not None and twin_seconds is not None and twin_seconds > remaining:
+        return f"the {workload.against} would take at least {twin_seconds:.1f} s, longer than the run may"
+    return ""
+
+
+def _expected(workload: Workload, parameters: Parameters, inputs: tuple[Any, ...]) -> Any:
+    if workload.expected is not None:
+        return workload.expected(parameters, inputs)
+    twin = workload.variant(workload.baseline)
+    arguments = twin.arguments(inputs)
+    if twin.how != "numpy":
+        import jax.numpy as jnp
+
+        arguments = map_arrays(jnp.asarray, arguments)
+    return twin.build(parameters)(*arguments)
+
+
+def precision_of_products(
+    workload: Workload, variant: Variant, arguments: tuple[Any, ...], device: Any, *, elementwise: bool
+) -> tuple[str, str]:
+    """The effective precision of the products, as the name of a tolerance and as text; empty if there are none."""
+    import jax
+
+    from jaxprof.engine.measure.stages import configured
+    from jaxprof.workloads.trees import is_key
+
+    dtypes = {
+        str(jax.dtypes.canonicalize_dtype(leaf.dtype))
+        for leaf in jax.tree.leaves(arguments)
+        if hasattr(leaf, "dtype") and not is_key(leaf)
+    }
+    if elementwise or not workload.has_dots:
+        return ("float64" if dtypes and dtypes <= {"float64", "complex128"} else ""), ""
+    asked = variant.precision or str(configured("jax_default_matmul_precision") or "")
+    precision = effective_precision(device, asked, dtypes)
+    return tolerance_key(precision), in_words(precision, str(device.platform))
+
+
+def effective_precision(device: Any, asked: str, input_dtypes: set[str]) -> str:
+    """`float32`, `tf32`, `bfloat16`, `float64`...: the precision of a program's products, with these inputs on
+    `device`.
+
+    `asked`: the variant's precision, otherwise JAX's configured one; empty for the default.
+    """
+    narrow = input_dtypes & {"bfloat16", "float16"}
+    if narrow:
+        return sorted(narrow)[0]
+    if input_dtypes and input_dtypes <= {"float64", "complex128"}:
+        return "float64"
+    platform = str(device.platform)
+    if platform == "cpu":
+        return "float32"
+    wanted = _ASKED.get(asked)
+    if platform == "gpu":
+        tensor_cores = _capability(device) >= _FIRST_TF32_CAPABILITY
+        if wanted in ("float32", "bfloat16") or not tensor_cores:
+            return "float32" if wanted != "bfloat16" or not tensor_cores else "bfloat16"
+        return "tf32"
+    if platform == "tpu":
+        return wanted if wanted not in (None, "tf32") else "bfloat16"
+    return wanted or "float32"
+
+
+def tolerance_key(precision: str) -> str:
+    """The name under which a workload declares its tolerance for `precision`."""
+    return {"bfloat16_3x": "tf32", "float16": "bfloat16"}.get(precision, precision)
+
+
+def in_words(precision: str, platform: str) -> str:
+    """For people: on a TPU, float32 products consist of bfloat16 passes."""
+    return _WORDS.get(precision, precision) if platform == "tpu" else precision
+
+
+def _capability(device: Any) -> float:
+    try:
+        return float(getattr(device, "compute_capability", 0) or 0)
+    except ValueError:  # AMD writes `gfx90a`
+        return 0.0

@@ -1,0 +1,213 @@
+"""The surroundings that affect a measurement: versions, devices, settings, threads, load. An allow-list.
+
+Nothing else of the process's environment is recorded, because it holds secrets.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import re
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jaxprof.events import EnvironmentRead, Scalar
+
+_VARIABLES = (
+    "XLA_FLAGS",
+    "JAX_PLATFORMS",
+    "JAX_ENABLE_X64",
+    "JAX_DEFAULT_MATMUL_PRECISION",
+    "JAX_DISABLE_JIT",
+    "JAX_DEBUG_NANS",
+    "XLA_PYTHON_CLIENT_PREALLOCATE",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION",
+    "XLA_CLIENT_MEM_FRACTION",
+    "XLA_PYTHON_CLIENT_ALLOCATOR",
+    "TF_CPP_MIN_LOG_LEVEL",
+    "CUDA_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "TPU_VISIBLE_CHIPS",
+    "LIBTPU_INIT_ARGS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NVIDIA_TF32_OVERRIDE",
+)
+_JAX_SETTINGS = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_disable_jit",
+    "jax_debug_nans",
+    "jax_numpy_dtype_promotion",
+    "jax_enable_compilation_cache",
+    "jax_threefry_partitionable",
+)
+_BLAS_THREADS = (
+    ("openblas", ("scipy_openblas_get_num_threads64_", "openblas_get_num_threads64_", "openblas_get_num_threads")),
+    ("mkl_rt", ("MKL_Get_Max_Threads",)),
+    ("blis", ("bli_thread_get_num_threads",)),
+)
+"""Public functions of the BLAS libraries that NumPy may have loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostLoad:
+    """A reading of the machine's work, to be compared with a later one."""
+
+    wall_seconds: float
+    machine_busy_seconds: float | None
+    """CPU time of all cores that was not idle, since boot."""
+    own_seconds: float
+    """CPU time of this process."""
+
+    @classmethod
+    def now(cls) -> HostLoad:
+        """Takes a reading now."""
+        times = os.times()
+        return cls(time.monotonic(), _machine_busy_seconds(), times.user + times.system)
+
+    def others_seconds(self, later: HostLoad) -> float | None:
+        """The CPU time of other processes between the two readings; None if unknown. The system counts in steps of some
+        ms: a short time may come out below 0, and many of them are right on average."""
+        if self.machine_busy_seconds is None or later.machine_busy_seconds is None:
+            return None
+        return later.machine_busy_seconds - self.machine_busy_seconds - (later.own_seconds - self.own_seconds)
+
+
+class HostLoadMeter:
+    """Measures the work of other processes while a run is at work. While it waits for its turn the machine belongs to
+    the runs that it is compared with, which are not others."""
+
+    def __init__(self) -> None:
+        self._since = HostLoad.now()
+        self._others_seconds = self._seconds = 0.0
+        self._known = True
+
+    def wait(self, *, begins: bool) -> None:
+        """A wait for a turn begins or ends now."""
+        if begins:
+            self._add()
+        else:
+            self._since = HostLoad.now()
+
+    def other_busy_cores(self) -> float | None:
+        """How many cores, on average, other processes used so far; None if unknown."""
+        self._add()
+        self._since = HostLoad.now()
+        if not self._known or self._seconds <= 0:
+            return None
+        return round(max(0.0, self._others_seconds) / self._seconds, 3)
+
+    def _add(self) -> None:
+        now = HostLoad.now()
+        others = self._since.others_seconds(now)
+        if others is None:
+            self._known = False
+            return
+        self._others_seconds += others
+        self._seconds += now.wall_seconds - self._since.wall_seconds
+
+
+def read_environment(devices: list[dict[str, Any]], load_average_before: float | None) -> EnvironmentRead:
+    """The environment of a run; with `devices` if jax is used, and with jax's versions if it is imported."""
+    jax, jaxlib = sys.modules.get("jax"), sys.modules.get("jaxlib")
+    settings: dict[str, Scalar | None] = {
+        "cores": cores(),
+        "cpu_model": _cpu_model(),
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "blas": _blas_name(),
+        "blas_threads": _blas_threads(),
+        "clock_governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
+        "load_average_before": load_average_before,
+    }
+    settings |= {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    if jax is not None:
+        settings |= {name: _scalar(getattr(jax.config, name, None)) for name in _JAX_SETTINGS}
+    return EnvironmentRead(
+        python=platform.python_version(),
+        numpy=np.__version__,
+        jax=jax.__version__ if jax is not None else None,
+        jaxlib=jaxlib.__version__ if jaxlib is not None else None,
+        devices=devices,
+        settings=settings,
+    )
+
+
+def load_average() -> float | None:
+    """The load of the last minute; None if the system does not report it."""
+    try:
+        return round(os.getloadavg()[0], 3)
+    except OSError:
+        return None
+
+
+def cores() -> float:
+    """The number of cores that this process may use: its affinity, or the quota of its control group if that is
+    less."""
+    allowed = float(len(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else float(os.cpu_count() or 1)
+    quota = _first_line(Path("/sys/fs/cgroup/cpu.max"))
+    if quota and not quota.startswith("max"):
+        limit, _, period = quota.partition(" ")
+        if limit.isdigit() and period.isdigit() and int(period):
+            allowed = min(allowed, int(limit) / int(period))
+    return allowed
+
+
+def _blas_name() -> str | None:
+    """The BLAS that NumPy was built with, according to NumPy."""
+    try:
+        blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    except (TypeError, KeyError):
+        return None
+    return f"{blas.get('name', '')} {blas.get('version', '')}".strip() or None
+
+
+def _blas_threads() -> int | None:
+    """The number of threads of the loaded BLAS, according to itself; None if no known BLAS is loaded."""
+    try:
+        mapped = set(re.findall(r"(/\S+\.so\S*)", Path("/proc/self/maps").read_text(encoding="utf-8")))
+    except OSError:
+        return None
+    for library, functions in _BLAS_THREADS:
+        for path in sorted(path for path in mapped if library in Path(path).name):
+            handle = ctypes.CDLL(path)
+            for function in functions:
+                if hasattr(handle, function):
+                    return int(getattr(handle, function)())
+    return None
+
+
+def _cpu_model() -> str | None:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return platform.processor() or None
+    match = re.search(r"^model name\s*:\s*(.+)$", text, re.MULTILINE)
+    return match.group(1).strip() if match else platform.processor() or None
+
+
+def _machine_busy_seconds() -> float | None:
+    line = _first_line(Path("/proc/stat"))
+    if not line or not line.startswith("cpu "):
+        return None
+    user, nice, system, _idle, _wait, interrupt, soft, steal = (int(part) for part in line.split()[1:9])
+    return (user + nice + system + interrupt + soft + steal) / os.sysconf("SC_CLK_TCK")
+
+
+def _first_line(path: Path) -> str | None:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return file.readline().strip() or None
+    except OSError:
+        return None
+
+
+def _scalar(value: Any) -> Scalar | None:
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)

@@ -1,0 +1,120 @@
+"""An exception as something that a user can act on: what failed, how to mend it, and where in their own code."""
+
+from __future__ import annotations
+
+import traceback
+from pathlib import Path
+
+from jaxprof.errors import DoesNotFitError, JaxprofError
+from jaxprof.events import RunFinished
+
+_LONGEST = 2000
+_PACKAGE = Path(__file__).resolve().parents[2]
+_OUR_PACKAGES = tuple(str(_PACKAGE / name) for name in ("engine", "workloads/find"))
+
+_ADVICE: tuple[tuple[tuple[str, ...], str], ...] = (
+    (
+        ("RESOURCE_EXHAUSTED", "MemoryError", "Out of memory", "out of memory", "Unable to allocate"),
+        "Out of memory: choose a smaller size, free what else holds memory on the device, or (on a GPU) look at "
+        "XLA_PYTHON_CLIENT_PREALLOCATE and XLA_PYTHON_CLIENT_MEM_FRACTION.",
+    ),
+    (
+        ("ConcretizationTypeError", "TracerBoolConversionError", "TracerIntegerConversionError"),
+        "The function asks for the value of a traced array. Use jnp.where or jax.lax.cond, or mark the argument with "
+        "jax.jit(..., static_argnames=...); the op-by-op variant runs as it is.",
+    ),
+    (
+        ("TracerArrayConversionError",),
+        "NumPy was called on a traced array: use jax.numpy inside the function.",
+    ),
+    (
+        ("UnexpectedTracerError",),
+        "A traced value left its function (kept in a global, an attribute or a list): return it instead.",
+    ),
+    (
+        ("NonConcreteBooleanIndexError",),
+        "A boolean mask makes a shape that depends on values: use jnp.where with three arguments.",
+    ),
+    (
+        ("Array has been deleted", "buffer has been deleted or donated"),
+        "An input was donated and used again: leave donate_argnums to the outermost jit, which jaxprof sees.",
+    ),
+    (
+        ("x64", "jax_enable_x64"),
+        "64-bit types are off by default: set JAX_ENABLE_X64=1, or use float32.",
+    ),
+    (
+        ("No GPU/TPU found", "Unable to initialize backend", "Unknown backend"),
+        "`jaxprof devices` says which devices there are and what is missing.",
+    ),
+    (
+        ("Expect autotune result cache hit for deviceless",),
+        "This jaxlib cannot compile for GPUs that are not here; jax 0.10 can: --python names another interpreter.",
+    ),
+    (
+        ("is different from the lowering platform",),
+        "A callback to the host (jax.debug.print, io_callback, pure_callback) can only be compiled for a device that "
+        "is here: leave it out for this.",
+    ),
+    (
+        ("should match the mesh passed to shard_map",),
+        "The program has a mesh of its own: leave --mesh out, or give it the same axes.",
+    ),
+    (
+        ("requires a non-empty mesh", "context mesh cannot be empty", "mesh cannot be empty"),
+        "The program shards by the names of axes, and nothing says which mesh has them: with --for, --mesh "
+        "data=4,model=2 sets one; jax.set_mesh in the file does as well.",
+    ),
+    (
+        ("ModuleNotFoundError",),
+        "Install it in the environment of this interpreter, or choose the interpreter with --python PATH.",
+    ),
+    (
+        ("RecursionError",),
+        "The function calls itself too deeply to be traced: use jax.lax.scan, fori_loop or while_loop.",
+    ),
+)
+
+
+def failed(error: BaseException) -> RunFinished:
+    """The end of a run that raised `error`."""
+    if isinstance(error, JaxprofError):
+        memory = is_out_of_memory(error)
+        return RunFinished(status="failed", error=error.what, advice=error.hint, out_of_memory=memory)
+    text = f"{type(error).__name__}: {error}".strip()
+    names = {cls.__name__ for cls in type(error).__mro__}
+    advice = next((says for signs, says in _ADVICE if any(sign in names or sign in text for sign in signs)), "")
+    return RunFinished(
+        status="failed",
+        error=_shorten(text),
+        advice=advice,
+        traceback=_own_frames(error),
+        out_of_memory=is_out_of_memory(error),
+    )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the host or the device ran out of memory, or would have."""
+    if isinstance(error, DoesNotFitError):
+        return True
+    return any(sign in f"{type(error).__name__}: {error}" for sign in _ADVICE[0][0])
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+
+
+def _own_frames(error: BaseException) -> str:
+    """The traceback without the frames of the measuring code; the exceptions that led to it likewise."""
+    whole = traceback.TracebackException.from_exception(error)
+    seen: list[traceback.TracebackException] = []
+    pending: list[traceback.TracebackException | None] = [whole]
+    while pending:
+        part = pending.pop()
+        if part is None or part in seen:
+            continue
+        seen.append(part)
+        kept = [frame for frame in part.stack if not frame.filename.startswith(_OUR_PACKAGES)]
+        part.stack = traceback.StackSummary.from_list(kept)
+        pending += [part.__cause__, part.__context__]
+    return "".join(whole.format())

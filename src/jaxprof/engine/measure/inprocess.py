@@ -1,0 +1,271 @@
+"""Measures a function in the caller's own process, for `jaxprof.profile`.
+
+The caller's jax, devices and settings are used as they are and left as they were. What only a fresh process can give is
+missing here (a cold import, a clean peak of memory). A compile is cold all the same, unless the function's owner
+compiled it before, which is then reported.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jaxprof.engine.measure.reporter import Emit
+from jaxprof.engine.measure.run import measure_workload
+from jaxprof.engine.protocol.request import RunRequest
+from jaxprof.errors import unknown_name
+from jaxprof.events import (
+    DEFAULT_BUDGET_SECONDS,
+    Event,
+    RunClosed,
+    RunFinished,
+    RunPlanned,
+    RunSpec,
+    SamplesTaken,
+    SessionClosed,
+    TextRecorded,
+)
+from jaxprof.session.texts import split
+from jaxprof.stats import summarise_run
+from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
+from jaxprof.workloads.decorator import Declaration, declaration_of
+from jaxprof.workloads.function import workload_of
+from jaxprof.workloads.model import Variant, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedCall:
+    """A call with its arguments given by position alone, as it is timed."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    baseline: Callable[..., Any] | None
+    static: tuple[int, ...]
+
+
+def measure_variants(call: PlacedCall, limits: RunSpec, emit: Emit, *, op_by_op: bool = False) -> None:
+    """Measure `call` compiled, one run for each requested variant, and emit all of a session's events.
+
+    `limits` is the specification of each run without its variant and device, which are filled in here. A failure of the
+    function is a failed run. The order is: the NumPy twin, op by op, compiled; the others are compared with the first.
+    """
+    workload = _workload(call.function, call.arguments, call.name, call.static, call.baseline, op_by_op=op_by_op)
+    device = _device_name(call.arguments)
+    for number, variant in enumerate(workload.variants, start=1):
+        spec = replace(
+            limits,
+            workload=workload.name,
+            variant=variant.name,
+            how=variant.how,
+            device="cpu:0" if variant.how == "numpy" else device,
+            baseline="" if number == 1 else "r1",
+            compilation_cache=True,  # the caller's own setting
+            check=len(workload.variants) > 1,
+        )
+        _one_run(workload, variant, RunRequest(run=f"r{number}", spec=spec), emit)
+    emit(SessionClosed(monotonic_seconds=time.monotonic()))
+
+
+def place_call(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    *,
+    name: str = "",
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    baseline: Callable[..., Any] | None = None,
+) -> PlacedCall:
+    """The call with as many arguments as possible by position. Of the keyword-only ones, static ones are bound (a
+    compiled function knows its own), and the others follow the positional ones.
+
+    Raises UsageError for a static argument that does not exist.
+    """
+    import jax
+
+    static_names = {static_argnames} if isinstance(static_argnames, str) else set(static_argnames)
+    _refuse_unknown(fn, static_names)
+    placed, named = in_order(fn, args, dict(kwargs))
+    compiled = isinstance(fn, jax.stages.Wrapped)
+    bound = {} if compiled else {key: value for key, value in named.items() if key in static_names}
+    given = {key: value for key, value in named.items() if key not in bound}
+    by_place = list(arguments_by_name(fn))
+    static = {static_argnums} if isinstance(static_argnums, int) else set(static_argnums)
+    static |= {by_place.index(key) for key in static_names if key in by_place and by_place.index(key) < len(placed)}
+
+    def by_place_alone(function: Callable[..., Any]) -> Callable[..., Any]:
+        called = functools.partial(function, **bound) if bound else function
+        return last_by_name(called, tuple(given))
+
+    twin = by_place_alone(baseline) if baseline is not None else None
+    name = name or str(getattr(fn, "__name__", type(fn).__name__))
+    return PlacedCall(name, by_place_alone(fn), (*placed, *given.values()), twin, tuple(sorted(static)))
+
+
+def _refuse_unknown(fn: Callable[..., Any], static_names: set[str]) -> None:
+    """Raises UsageError for a name that the function does not have, as far as its names can be read."""
+    signature = signature_of(fn)
+    if signature is None or any(parameter.kind is parameter.VAR_KEYWORD for parameter in signature.parameters.values()):
+        return
+    for key in static_names:
+        if key not in signature.parameters:
+            raise unknown_name("static argument", key, signature.parameters)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """One call of a function, compiled, to be measured as one run among others."""
+
+    run: str
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    device: str = ""
+    """The device; empty: where the arguments are."""
+    target: str = ""
+    """As in `RunSpec`."""
+    specs: tuple[str, ...] = ()
+    keep_constants: bool = False
+
+
+def measure_call(call: FunctionCall, emit: Emit) -> None:
+    """Emits the run of `call`. The persistent compilation cache is off for it, so that its compile is a real one."""
+    workload = _workload(call.function, call.arguments, call.name, (), None, op_by_op=False)
+    spec = RunSpec(
+        workload=call.name,
+        variant="jit",
+        how="jit",
+        device=call.device or _device_name(call.arguments),
+        budget_seconds=DEFAULT_BUDGET_SECONDS,
+        target=call.target,
+        arguments=call.specs,
+        keep_constants=call.keep_constants,
+        check=False,
+    )
+    _one_run(workload, workload.variant("jit"), RunRequest(run=call.run, spec=spec), emit)
+
+
+def _one_run(workload: Workload, variant: Variant, request: RunRequest, emit: Emit) -> None:
+    began = time.monotonic()
+    samples: list[float] = []
+    calls = 1
+    finished = RunFinished(status="failed")
+
+    def stamped(event: Event) -> None:
+        nonlocal finished, calls
+        event = replace(event, run=request.run, monotonic_seconds=time.monotonic())
+        if isinstance(event, SamplesTaken) and event.series == "run":
+            samples.extend(event.seconds)
+            calls = event.calls_per_sample
+        if isinstance(event, RunFinished):
+            finished = event
+        if isinstance(event, TextRecorded) and event.text:
+            for part in split(event.name, event.text, event.run, event.monotonic_seconds):
+                emit(part)
+        else:
+            emit(event)
+
+    stamped(RunPlanned(spec=request.spec))
+    measure_workload(workload, variant, request, stamped)
+    summary = summarise_run(samples, calls_per_sample=calls)
+    stamped(
+        RunClosed(
+            workload=workload.name,
+            variant=variant.name,
+            device=request.spec.device,
+            status=finished.status,
+            error=finished.error,
+            advice=finished.advice,
+            median_seconds=summary.median if summary else None,
+            ci95_seconds=list(summary.ci95) if summary and summary.ci95 else None,
+            wall_seconds=time.monotonic() - began,
+        )
+    )
+
+
+def _workload(
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    name: str,
+    static_argnums: tuple[int, ...],
+    baseline: Callable[..., Any] | None,
+    *,
+    op_by_op: bool,
+) -> Workload:
+    """`fn` with these very arguments, as a workload."""
+    described = workload_of(fn, origin=name, name=name, declared=_of_these_arguments(fn, args))
+    variants = [variant for variant in described.variants if variant.name == "jit" or op_by_op]
+    variants = [_jitted(item, static_argnums) if item.how == "jit" else item for item in variants]
+    if baseline is not None:
+        variants.insert(0, Variant(name="numpy", how="numpy", function=baseline, adapt=_as_numpy))
+    return replace(
+        described,
+        variants=tuple(variants),
+        baseline=variants[0].name,
+        expected=None if baseline is not None else described.expected,
+        against="numpy twin" if baseline is not None else described.against,
+    )
+
+
+def _of_these_arguments(fn: Callable[..., Any], args: tuple[Any, ...]) -> Declaration:
+    """What was declared of `fn` that is so of any call; its inputs, parameters and variants are of `jaxprof run`."""
+    declared = declaration_of(fn) or Declaration()
+    for_any_call = callable(declared.expected) and not declared.parameters
+    return Declaration(
+        title=declared.title,
+        description=declared.description,
+        inputs=lambda: args,
+        expected=declared.expected if for_any_call else None,
+        against=declared.against if for_any_call else "",
+        noisy_answer=declared.noisy_answer if for_any_call else False,
+        tolerance=declared.tolerance,
+        matrix_products=declared.matrix_products,
+    )
+
+
+def _jitted(variant: Variant, static_argnums: tuple[int, ...]) -> Variant:
+    """Makes what is compiled. A plain function gets a wrapper of its own, so that JAX has not seen it before."""
+
+    def make() -> Callable[..., Any]:
+        import jax
+
+        function = variant.build({})
+        if isinstance(function, jax.stages.Wrapped):
+            return function
+
+        @functools.wraps(function)
+        def unseen(*arguments: Any) -> Any:
+            return function(*arguments)
+
+        jitted: Callable[..., Any] = jax.jit(unseen, static_argnums=static_argnums)
+        return jitted
+
+    make.__wrapped__, make.__signature__ = variant.function, inspect.Signature()  # type: ignore[attr-defined]
+    return replace(variant, function=make, factory=True)
+
+
+def _as_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    import jax
+
+    fetched: tuple[Any, ...] = jax.tree.map(
+        lambda leaf: jax.device_get(leaf) if isinstance(leaf, jax.Array) else leaf, inputs
+    )
+    return fetched
+
+
+def _device_name(args: tuple[Any, ...]) -> str:
+    """The device of the calls: that of the first JAX array among the arguments, otherwise JAX's default."""
+    import jax
+
+    from jaxprof.engine.measure.jax_devices import device_name
+
+    for leaf in jax.tree.leaves(args):
+        if isinstance(leaf, jax.Array):
+            return device_name(min(leaf.devices(), key=lambda device: device.id))
+    default = getattr(jax.config, "jax_default_device", None)
+    return device_name(default if isinstance(default, jax.Device) else jax.local_devices()[0])

@@ -1,0 +1,157 @@
+"""The devices that JAX sees in this process, as plain data. What a device does not report is None.
+
+Only public attributes are read, and each may be missing: they differ between platforms and between versions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import entry_points
+from typing import Any
+
+import jax
+import jaxlib.version
+
+from jaxprof.errors import JaxprofError, unknown_name
+
+_ALIASES = {"gpu": ("cuda", "rocm")}
+_ACCELERATORS = ("cuda", "rocm", "tpu")
+
+
+def platform_of(device: Any) -> str:
+    """`cpu`, `cuda`, `rocm`, `tpu`: JAX calls both kinds of GPU `gpu`."""
+    platform = str(device.platform)
+    if platform != "gpu":
+        return platform
+    version = str(getattr(device.client, "platform_version", ""))
+    return "rocm" if "rocm" in version.lower() else "cuda"
+
+
+def device_name(device: Any) -> str:
+    """`platform:number`, the form used everywhere."""
+    return f"{platform_of(device)}:{device.id}"
+
+
+def find_device(name: str) -> Any:
+    """The local device called `name`, e.g. `cpu:0`; `gpu:0` is accepted for `cuda:0`.
+
+    Raises JaxprofError, with JAX's own words if the platform does not start, otherwise with the known names.
+    """
+    platform, _, number = name.partition(":")
+    failures = []
+    devices: dict[str, Any] = {}
+    for candidate in _ALIASES.get(platform, (platform,)):
+        try:
+            local = jax.local_devices(backend=candidate)
+        except RuntimeError as error:
+            failures.append(str(error))
+            continue
+        devices.update({f"{candidate}:{device.id}": device for device in local})
+        wanted = devices.get(f"{candidate}:{number or 0}")
+        if wanted is not None:
+            return wanted
+    if devices:
+        raise unknown_name("device", name, devices)
+    default = [device_name(device) for device in jax.local_devices()]
+    raise JaxprofError(
+        f"JAX has no device {name!r} here: {'; '.join(failures)}",
+        f"It sees {', '.join(default)}. `jaxprof devices` shows what is missing.",
+    )
+
+
+def describe(device: Any) -> dict[str, Any]:
+    """One device as JSON-ready data; sizes in bytes."""
+    memory = _memory(device)
+    coords = _attribute(device, "coords")
+    return {
+        "id": device_name(device),
+        "platform": platform_of(device),
+        "kind": str(device.device_kind),
+        "number": int(device.id),
+        "local_hardware_id": _attribute(device, "local_hardware_id"),
+        "process": int(device.process_index),
+        "memory_in_use_bytes": memory.get("bytes_in_use"),
+        "memory_limit_bytes": memory.get("bytes_limit"),
+        "memory_peak_bytes": memory.get("peak_bytes_in_use"),
+        "core_count": _attribute(device, "core_count"),
+        "compute_capability": _text(_attribute(device, "compute_capability")),
+        "slice_index": _attribute(device, "slice_index"),
+        "coords": None if coords is None else [int(place) for place in coords],
+        "core_on_chip": _attribute(device, "core_on_chip"),
+        "pci_bus_id": _text(_attribute(device, "pci_bus_id")),
+        "uuid": _text(_attribute(device, "uuid")),
+        "vendor": _text(_attribute(device, "device_vendor")),
+    }
+
+
+def list_devices() -> dict[str, Any]:
+    """All devices of all backends that start, and the errors of the backends that do not, or of JAX's own log."""
+    with _jax_log() as messages:
+        default = jax.default_backend()
+        devices = list(jax.devices())
+        errors = {}
+        for platform in _platforms():
+            try:
+                devices += [device for device in jax.devices(platform) if device not in devices]
+            except RuntimeError as error:
+                if "Unknown backend" not in str(error) or platform in _plugins():
+                    errors[platform] = str(error)
+    return {
+        "devices": [describe(device) for device in devices],
+        "default_backend": default,
+        "jax": jax.__version__,
+        "jaxlib": jaxlib.version.__version__,
+        "process_index": jax.process_index(),
+        "process_count": jax.process_count(),
+        "errors": errors,
+        "notes": list(messages),
+    }
+
+
+def _platforms() -> list[str]:
+    return list(dict.fromkeys(["cpu", *_ACCELERATORS, *_plugins()]))
+
+
+def _plugins() -> set[str]:
+    """The platforms of the installed plugins: `xla_cuda12` provides `cuda`."""
+    names = {point.name for point in entry_points(group="jax_plugins")}
+    return {next((platform for platform in _ACCELERATORS if platform in name), name) for name in names}
+
+
+def _memory(device: Any) -> dict[str, Any]:
+    try:
+        return device.memory_stats() or {}
+    except (RuntimeError, NotImplementedError, AttributeError):  # a backend without allocator statistics
+        return {}
+
+
+def _attribute(device: Any, name: str) -> Any:
+    try:
+        value = getattr(device, name, None)
+    except (RuntimeError, NotImplementedError):
+        return None
+    return None if callable(value) else value
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+@contextmanager
+def _jax_log() -> Iterator[list[str]]:
+    """Collects the warnings that JAX logs inside, such as one about a GPU that it cannot use."""
+    messages: list[str] = []
+
+    class Collector(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            messages.append(record.getMessage())
+
+    collector = Collector(logging.WARNING)
+    logger = logging.getLogger("jax")
+    logger.addHandler(collector)
+    try:
+        yield messages
+    finally:
+        logger.removeHandler(collector)

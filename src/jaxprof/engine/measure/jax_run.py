@@ -1,0 +1,314 @@
+"""One JAX variant, from its inputs to its transfer out: compiled as one program, or op by op.
+
+The steady run calls what users call, `jit(f)(*args)`, and waits at every call until the outputs are ready. Dispatch
+(the time until a call returns) and pipelined calls (only the last is awaited) are separate series.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import jax
+
+from jaxprof.engine.measure import pitfalls as findings
+from jaxprof.engine.measure.jax_devices import describe
+from jaxprof.engine.measure.jaxprs import is_elementwise, traced_is_elementwise
+from jaxprof.engine.measure.preflight import available_host_bytes
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
+from jaxprof.engine.measure.stages import StagedProgram, as_jitted, compile_ledger, compile_stages, settings
+from jaxprof.engine.measure.transfer import Arguments, moved_nothing, output_bytes, transfer_in, transfer_out
+from jaxprof.engine.measure.waiting import blocked_loop
+from jaxprof.errors import DoesNotFitError
+from jaxprof.events import BuffersReported, CompileObserved, MemoryReported
+from jaxprof.units import bytes_
+from jaxprof.workloads.model import Variant
+
+if TYPE_CHECKING:
+    from jaxprof.engine.protocol.request import RunRequest
+
+SIDE_SHARE = 0.1
+"""Share of the budget for dispatch and for pipelined calls each, and at most `SIDE_SECONDS`."""
+SIDE_SECONDS = 0.5
+PIPELINE_DEPTH = 16
+SHORT_SECONDS = 0.05
+"""A first call shorter than this is repeated a few times to find the cheapest way of waiting for it."""
+_PIPELINE_MEMORY_SHARE = 0.1
+"""Share of the free memory that the results of unfinished calls may take together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """A function with its arguments, ready to be called again and again."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    fresh: Callable[[], tuple[Any, ...]] | None = None
+    """Makes new arguments, if a call consumes them."""
+
+    def sets(self, calls: int) -> Iterable[tuple[Any, ...]]:
+        """The arguments for so many calls."""
+        if self.fresh is None:
+            return repeat(self.arguments, calls)
+        return [self.fresh() for _ in range(calls)]
+
+
+@dataclass(frozen=True, slots=True)
+class RunOutput:
+    """What a run hands to its check."""
+
+    output: Any
+    """The first call's result."""
+    elementwise: Callable[[], bool]
+    """Whether no number of the result depends on a sum over others; computed once the timing is over."""
+
+
+def run_jax(
+    recorder: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
+) -> RunOutput:
+    """Measures `variant` with the host inputs `host` on `device`."""
+    function = variant.build(request.spec.parameters)
+    for warning in findings.narrowed_inputs(host):
+        recorder.emit(warning)
+    with settings(device, variant.precision, compilation_cache_on=request.spec.compilation_cache):
+        return _measure(recorder, sampler, variant, request, function, host, device)
+
+
+def attribute_jax(
+    recorder: Reporter, variant: Variant, request: RunRequest, host: tuple[Any, ...], device: Any
+) -> None:
+    """Captures the same calls and nothing else, as kind `attribution`. The process was started with the flags for it.
+
+    Neither the compile nor the calls are a headline: the program may differ from the default one.
+    """
+    from jaxprof.engine.measure.capture import capture_run
+
+    function = as_jitted(variant.build(request.spec.parameters))
+    arguments = Arguments.of(host)
+    with settings(device, variant.precision, compilation_cache_on=request.spec.compilation_cache):
+        placed = arguments.fresh(device) if variant.inputs == "device" else host
+        donates = bool(function.lower(*placed).donate_argnums)
+        calls = Calls(function, placed, (lambda: arguments.fresh(device)) if donates else None)
+        for _ in range(2):  # the first one compiles
+            (given,) = calls.sets(1)
+            began = time.perf_counter()
+            jax.block_until_ready(function(*given))
+            call_seconds = time.perf_counter() - began
+
+        def call() -> None:
+            (given,) = calls.sets(1)
+            jax.block_until_ready(function(*given))
+
+        capture_run(recorder, call, call_seconds, kind="attribution")
+
+
+def _measure(
+    recorder: Reporter,
+    sampler: CallSampler,
+    variant: Variant,
+    request: RunRequest,
+    function: Callable[..., Any],
+    host: tuple[Any, ...],
+    device: Any,
+) -> RunOutput:
+    arguments = Arguments.of(host)
+    if variant.inputs == "device":
+        budget = request.spec.timing_seconds if request.launch == 1 else 0.0
+        placed = transfer_in(recorder, sampler, arguments, device, budget)
+    else:
+        placed = host
+    program: StagedProgram | None = None
+    if variant.how == "jit":
+        program = compile_stages(recorder, function, placed, keep_constants=request.spec.keep_constants)
+        for warning in findings.program_findings(program):
+            recorder.emit(warning)
+        _refuse_what_does_not_fit(recorder, program, device)
+        fresh = (lambda: arguments.fresh(device)) if program.donates else None
+        calls = Calls(program.jitted, placed, fresh)
+        output, first_seconds = _first_run(recorder, calls)
+    else:
+        calls = Calls(function, placed)
+        output, first_seconds = _first_run_op_by_op(recorder, calls)
+    shared = calls.fresh is None and moved_nothing(calls.arguments, output)
+    call_seconds = _steady(
+        recorder,
+        sampler,
+        calls,
+        output,
+        request,
+        first_seconds,
+        compiled=program is not None,
+        moves_nothing=shared,
+    )
+    if request.launch == 1:
+        _report_memory(recorder, program, device)
+        transfer_out(recorder, sampler, output, request.spec.timing_seconds)
+        for warning in findings.zero_copies(recorder.shared_transfers, calls=shared):
+            recorder.emit(warning)
+        if request.spec.capture:
+            _capture(recorder, calls, program, call_seconds, request.keep_trace)
+    if program is not None:
+        return RunOutput(output, partial(is_elementwise, program.jaxpr))
+    return RunOutput(output, partial(traced_is_elementwise, function, calls.arguments))
+
+
+def _capture(recorder: Reporter, calls: Calls, program: StagedProgram | None, call_seconds: float, keep: str) -> None:
+    """Captures under the profiler: some more calls, and for a compiled program one more cold compile."""
+    from jaxprof.engine.measure.capture import capture_compile, capture_run
+
+    def call() -> None:
+        (arguments,) = calls.sets(1)
+        jax.block_until_ready(calls.function(*arguments))
+
+    capture_run(recorder, call, call_seconds, keep=keep)
+    if program is not None:
+        stages: Any = program.jitted
+        capture_compile(recorder, lambda: stages.trace(*calls.arguments).lower().compile(), program.compile_seconds)
+
+
+def _first_run(recorder: Reporter, calls: Calls) -> tuple[Any, float]:
+    (arguments,) = calls.sets(1)
+    with compile_ledger() as ledger, recorder.phase("first_run") as phase:
+        began = time.perf_counter()
+        output = jax.block_until_ready(calls.function(*arguments))
+        phase.seconds = time.perf_counter() - began
+    for warning in findings.recompiled(ledger, "at the first call, although the program was compiled before"):
+        recorder.emit(warning)
+    return output, phase.seconds or 0.0
+
+
+def _first_run_op_by_op(recorder: Reporter, calls: Calls) -> tuple[Any, float]:
+    """The first call, split by the compilations that JAX announced; the rest is the run."""
+    with compile_ledger() as ledger, recorder.phase("first_run") as phase:
+        began = time.perf_counter()
+        output = jax.block_until_ready(calls.function(*calls.arguments))
+        whole = time.perf_counter() - began
+        stages = ledger.seconds_by_stage()
+        phase.seconds = max(0.0, whole - sum(stages.values()))
+        for stage in ("trace", "lower", "compile"):
+            if stage in stages:
+                recorder.ended(stage, stages[stage])
+        phase.note = "the first call, without its compilations"
+    for span in ledger.spans:
+        recorder.emit(CompileObserved(function=span.function, stage=span.stage, seconds=span.seconds))
+    return output, phase.seconds
+
+
+def _steady(
+    recorder: Reporter,
+    sampler: CallSampler,
+    calls: Calls,
+    output: Any,
+    request: RunRequest,
+    first_seconds: float,
+    *,
+    compiled: bool,
+    moves_nothing: bool,
+) -> float:
+    """The steady run, then in the first launch the two side series; returns the seconds of a call."""
+    short = first_seconds < SHORT_SECONDS
+    loop = blocked_loop(
+        calls.function, output, calls.arguments, one_program=compiled, may_call=short and calls.fresh is None
+    )
+    blocked = Trial(prepare=calls.sets, make=loop)
+    plan = Plan(
+        series="run",
+        budget_seconds=request.steady_seconds,
+        most_samples=MOST_SAMPLES,
+        show_progress=True,
+        calls_per_sample=None if calls.fresh is None else 1,
+        in_turns=request.in_turns,
+    )
+    with compile_ledger() as ledger:
+        with recorder.phase("run") as phase:
+            phase.zero_copy = moves_nothing
+            samples = sampler.sample(blocked, plan, first_seconds)
+        call_seconds = sorted(samples)[len(samples) // 2] if samples else first_seconds
+        side = min(SIDE_SECONDS, SIDE_SHARE * request.spec.timing_seconds) if request.launch == 1 else 0.0
+        if call_seconds < side:
+            with recorder.phase("dispatch"):
+                plan = Plan(series="dispatch", budget_seconds=side, calls_per_sample=1)
+                sampler.sample(_dispatch_trial(calls), plan, call_seconds)
+        if PIPELINE_DEPTH * call_seconds < side and calls.fresh is None and _pipeline_fits(output):
+            with recorder.phase("pipelined"):
+                plan = replace(plan, series="pipelined", calls_per_sample=PIPELINE_DEPTH)
+                sampler.sample(_pipelined_trial(calls), plan, call_seconds)
+    for warning in findings.recompiled(ledger, "during the steady run"):
+        recorder.emit(warning)
+    return call_seconds
+
+
+def _dispatch_trial(calls: Calls) -> Trial:
+    """The time until a call returns; its result is awaited after the clock has stopped."""
+    kept: list[Any] = []
+    function = calls.function
+
+    def dispatch(sets: Iterable[tuple[Any, ...]]) -> None:
+        kept.extend(function(*arguments) for arguments in sets)
+
+    def clear() -> None:
+        jax.block_until_ready(kept)
+        kept.clear()
+
+    return Trial(prepare=calls.sets, make=dispatch, clear=clear)
+
+
+def _pipelined_trial(calls: Calls) -> Trial:
+    """Calls in a row without waiting, except for the last one. Earlier results are dropped as later ones arrive."""
+    function = calls.function
+    wait: Callable[[Any], Any] = jax.block_until_ready
+
+    def pipelined(sets: Iterable[tuple[Any, ...]]) -> None:
+        result = None
+        for arguments in sets:
+            result = function(*arguments)
+        wait(result)
+
+    return Trial(prepare=calls.sets, make=pipelined)
+
+
+def _pipeline_fits(output: Any) -> bool:
+    wanted = PIPELINE_DEPTH * output_bytes(output)
+    device = next((leaf.device for leaf in jax.tree.leaves(output) if isinstance(leaf, jax.Array)), None)
+    free = _free_bytes(device)
+    return free is None or wanted <= _PIPELINE_MEMORY_SHARE * free
+
+
+def _refuse_what_does_not_fit(recorder: Reporter, program: StagedProgram, device: Any) -> None:
+    """Raises DoesNotFitError if XLA says that the program needs more memory than there is; reports how much."""
+    memory, free = program.memory, _free_bytes(device)
+    if memory is None or free is None:
+        return
+    needed = (memory.output_bytes or 0) + (memory.temporary_bytes or 0) - (memory.alias_bytes or 0)
+    if needed > free:
+        buffers = program.buffers or BuffersReported(source="memory analysis")
+        recorder.emit(replace(buffers, asked_bytes=needed))
+        raise DoesNotFitError(
+            f"not run: the compiled program needs {bytes_(needed)} for its results and intermediates, and "
+            f"{bytes_(free)} are free",
+            "Choose a smaller size, or free memory.",
+        )
+
+
+def _free_bytes(device: Any) -> int | None:
+    """Memory that programs on `device` may still take; None if unknown."""
+    if device is None or getattr(device, "platform", "cpu") == "cpu":
+        return available_host_bytes()
+    described = describe(device)
+    limit, used = described["memory_limit_bytes"], described["memory_in_use_bytes"]
+    return None if limit is None else int(limit) - int(used or 0)
+
+
+def _report_memory(recorder: Reporter, program: StagedProgram | None, device: Any) -> None:
+    """Reports the allocator's peak beside XLA's own figures; nothing if the allocator keeps no count (CPU)."""
+    described = describe(device)
+    peak, limit = described["memory_peak_bytes"], described["memory_limit_bytes"]
+    if peak is None and limit is None:
+        return
+    memory = program.memory if program is not None and program.memory is not None else MemoryReported()
+    recorder.emit(replace(memory, allocator_peak_bytes=peak, allocator_limit_bytes=limit))

@@ -1,0 +1,122 @@
+"""Properties of a program that only the engine can know and that change what its time means: folded constants, dead
+code, a narrowed dtype, a second compile. Each is found in public data and reported once, with advice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+from jaxprof.engine.measure.host_arrays import arrays_of
+from jaxprof.engine.measure.jaxprs import by_use, inside
+from jaxprof.engine.measure.stages import CompileLedger, StagedProgram
+from jaxprof.events import WarningRaised
+
+_FOLDED_SHARE = 0.01
+"""Share of the FLOPs that went into XLA: if less is left, the work was done while compiling."""
+_COSTLY = frozenset(
+    {
+        "approx_top_k",
+        "cholesky",
+        "conv_general_dilated",
+        "dot_general",
+        "eig",
+        "eigh",
+        "fft",
+        "geqrf",
+        "householder_product",
+        "lu",
+        "qr",
+        "ragged_dot",
+        "scan",
+        "schur",
+        "sort",
+        "svd",
+        "top_k",
+        "triangular_solve",
+        "tridiagonal_solve",
+        "while",
+    }
+)
+_OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
+"""Names of library calls and kernels whose FLOPs XLA does not count."""
+
+
+def program_findings(program: StagedProgram) -> Iterator[WarningRaised]:
+    """The findings in a compiled program."""
+    before, after = program.lowered_flops, program.cost.flops
+    opaque = any(sign in program.hlo for sign in _OPAQUE)
+    if before and not opaque and (after or 0.0) < _FOLDED_SHARE * before:
+        yield WarningRaised(
+            code="folded_constants",
+            message=f"XLA was given {before:.3g} FLOPs and left {after or 0.0:.3g}: the rest was computed while "
+            "compiling, or was not needed",
+            advice="Pass the arrays as arguments instead of closing over them, and return what you want to measure.",
+        )
+    dead = dead_operations(program.jaxpr)
+    if dead:
+        yield WarningRaised(
+            code="dead_code",
+            message=f"computed but not used, so XLA removed it: {', '.join(dict.fromkeys(dead))}",
+            advice="Return the result if you want to measure its time.",
+        )
+
+
+def dead_operations(jaxpr: Any) -> list[str]:
+    """The costly primitives at a (closed) jaxpr's top level whose results reach no output and that have no effect.
+
+    Cheap ones are not reported: differentiation leaves many of them behind.
+    """
+    return [name for equation in by_use(jaxpr)[1] for name in _costly(equation)]
+
+
+def _costly(equation: Any) -> list[str]:
+    """The costly primitives of an equation, and of the functions inside it."""
+    if equation.primitive.name in _COSTLY:
+        return [equation.primitive.name]
+    return [name for jaxpr in inside(equation) for nested in jaxpr.eqns for name in _costly(nested)]
+
+
+def narrowed_inputs(arguments: tuple[Any, ...]) -> Iterator[WarningRaised]:
+    """NumPy inputs that JAX narrows (float64 to float32, unless x64 is on)."""
+    changes = {}
+    for array in arrays_of(arguments):
+        narrower = jax.dtypes.canonicalize_dtype(array.dtype)
+        if narrower != array.dtype:
+            changes[str(array.dtype)] = str(narrower)
+    for wide, narrow in changes.items():
+        yield WarningRaised(
+            code="dtype_narrowed",
+            message=f"{wide} inputs become {narrow} in JAX: the comparison with NumPy in {wide} is not like for like",
+            advice=f"Give {narrow} inputs to both, or set JAX_ENABLE_X64=1.",
+        )
+
+
+def recompiled(ledger: CompileLedger, when: str) -> Iterator[WarningRaised]:
+    """Compilations where none was expected."""
+    compiles = [span for span in ledger.spans if span.stage == "compile"]
+    if compiles:
+        names = ", ".join(dict.fromkeys(span.function for span in compiles))
+        yield WarningRaised(
+            code="compiled_again",
+            message=f"{len(compiles)} unexpected compilation{'s' * (len(compiles) != 1)} {when}: {names}",
+            advice="Look for a new shape or dtype, a Python value that changes, or a function made anew at each call.",
+        )
+
+
+def zero_copies(directions: list[str], *, calls: bool) -> Iterator[WarningRaised]:
+    """The transfers (`in`, `out`) that moved nothing, and whether the timed calls themselves moved nothing either."""
+    if directions:
+        yield WarningRaised(
+            code="zero_copy",
+            message=f"the transfer {' and '.join(directions)} copied nothing: host and device share the buffer",
+            advice="Its time is not that of a copy; an accelerator does copy.",
+        )
+    if calls:
+        yield WarningRaised(
+            code="zero_copy",
+            message="a call moved nothing: its result is where its argument was",
+            advice="Its time is that of a call, without a bandwidth or a speed-up; a copy between host and an "
+            "accelerator moves the bytes.",
+        )

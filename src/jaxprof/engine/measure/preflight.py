@@ -1,0 +1,128 @@
+"""What a run will need, reported before it starts: memory compared with what there is, and time with the budget.
+
+Times are lower bounds, from two short probes of this host; an accelerator's speed is not guessed.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.errors import DoesNotFitError
+from jaxprof.events import BuffersReported
+from jaxprof.units import bytes_, seconds
+from jaxprof.workloads.model import Estimate, Variant, Workload
+
+if TYPE_CHECKING:
+    from jaxprof.engine.protocol.request import RunRequest
+
+_WORTH_PROBING_FLOPS = 1e9
+_WORTH_PROBING_BYTES = 1e9
+_PROBE_ORDER = 768
+_PROBE_BYTES = 1 << 24
+_PROBE_SECONDS = 0.1
+_FEWEST_PROBES = 3
+_MARGIN = 2.0
+"""A call may be this much faster than the probes suggest, so that "at least" holds."""
+
+
+def preflight(
+    recorder: Reporter, workload: Workload, variant: Variant, request: RunRequest, estimate: Estimate, device: Any
+) -> float | None:
+    """Reports a run that takes long, and raises DoesNotFitError if it does not fit; returns the least time of a call on
+    the host."""
+    # How much a compiled program keeps alive is known only after its compile: until then, at least inputs and outputs.
+    needed = estimate.traffic_bytes if variant.how == "jit" else estimate.memory_bytes
+    on_host = device is None or device.platform == "cpu"
+    if on_host:
+        place, free = "this machine", available_host_bytes()
+    else:
+        from jaxprof.engine.measure.jax_devices import describe
+
+        place, free = request.spec.device, describe(device)["memory_limit_bytes"]
+    if needed is not None and free is not None and needed > free:
+        recorder.emit(BuffersReported(source="request", asked_bytes=int(needed)))
+        raise DoesNotFitError(
+            f"not run: one call needs about {bytes_(needed)}, but {place} has {bytes_(free)}",
+            "Choose a smaller size: --set, or another --preset.",
+        )
+    least = expected_call_seconds(estimate, has_dots=workload.has_dots)
+    if on_host and least is not None and least > request.spec.timing_seconds:
+        recorder.warn(
+            "over_budget",
+            f"one call is expected to take at least {seconds(least)}, more than the budget of "
+            f"{seconds(request.spec.timing_seconds)}: one warm-up and three timed calls",
+            "A smaller size or a larger --budget gives more samples; --max-seconds is the hard cap.",
+        )
+    return least
+
+
+def available_host_bytes() -> int | None:
+    """Memory that this process may still take from the machine and its control groups; None if unknown."""
+    limits = [value for value in (_machine_bytes(), _cgroup_bytes()) if value is not None]
+    return min(limits, default=None)
+
+
+def expected_call_seconds(estimate: Estimate, *, has_dots: bool) -> float | None:
+    """A lower bound of one call's time on this host; None if the estimate has no figures, 0 if the call is short."""
+    flops, traffic = estimate.flops, estimate.traffic_bytes
+    if flops is None and traffic is None:
+        return None
+    if (flops or 0) < _WORTH_PROBING_FLOPS and (traffic or 0) < _WORTH_PROBING_BYTES:
+        return 0.0
+    flops_per_second, bytes_per_second = _host_rates()
+    compute = (flops or 0) / flops_per_second if has_dots else 0.0
+    return max(compute, (traffic or 0) / bytes_per_second)
+
+
+@cache
+def _host_rates() -> tuple[float, float]:
+    """FLOP/s of a matrix product and B/s of a copy (read and written): the best of each, times a margin.
+
+    The first products start the BLAS library's threads, so there are several; a large product is faster than these.
+    """
+    matrix = np.ones((_PROBE_ORDER, _PROBE_ORDER), np.float32)
+    block = np.ones(_PROBE_BYTES, np.uint8)
+    target = np.empty_like(block)
+    products: list[float] = []
+    copies: list[float] = []
+    ends = time.perf_counter() + _PROBE_SECONDS
+    while len(products) < _FEWEST_PROBES or time.perf_counter() < ends:
+        began = time.perf_counter()
+        np.dot(matrix, matrix)
+        middle = time.perf_counter()
+        np.copyto(target, block)
+        products.append(middle - began)
+        copies.append(time.perf_counter() - middle)
+    return _MARGIN * 2 * _PROBE_ORDER**3 / min(products), _MARGIN * 2 * _PROBE_BYTES / min(copies)
+
+
+def _machine_bytes() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        return None
+    return None
+
+
+def _cgroup_bytes(root: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """The memory left under the limit of control groups, version 2 and version 1."""
+    for limit, usage in (
+        ("memory.max", "memory.current"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"),
+    ):
+        try:
+            most = (root / limit).read_text().strip()
+            used = int((root / usage).read_text())
+        except (OSError, ValueError):
+            continue
+        if most.isdigit() and int(most) < 1 << 60:
+            return max(0, int(most) - used)
+    return None

@@ -1,0 +1,253 @@
+"""One run from its request to its last event, whatever happens in between.
+
+It covers start-up, the preflight, the inputs, the measurement, the check, and every way in which these can end. numpy
+and jax are imported only after start-up has shown that they are installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from jaxprof.engine.measure.control import Cancelled, CapReached, RunControl
+from jaxprof.engine.measure.failure import failed
+from jaxprof.engine.measure.reporter import Emit, Reporter
+from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
+from jaxprof.engine.measure.startup import start_jax, start_numpy
+from jaxprof.errors import unknown_name
+from jaxprof.events import CostReported, RunFinished, TextRecorded
+from jaxprof.units import seconds
+from jaxprof.workloads.model import Estimate, Variant, Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jaxprof.engine.measure.environment import HostLoadMeter
+    from jaxprof.engine.protocol.request import RunRequest
+    from jaxprof.events import EnvironmentRead, RunSpec, Scalar
+
+ESTIMATED_BY = "workload's own estimate"
+"""The source of a cost that XLA has not counted."""
+
+
+def measure_request(
+    request: RunRequest, emit: Emit, control: RunControl | None = None, execute: Execute = here
+) -> None:
+    """Finds the workload of `request` and measures it. Emits one `RunFinished` at the end, and raises none of the run's
+    errors.
+
+    `execute` makes the timed calls and imports the user's module.
+    """
+    control = control or RunControl()
+
+    def work(recorder: Reporter) -> None:
+        from jaxprof.workloads.find import find
+
+        workload = execute(partial(find, request.spec.target, request.spec.arguments, request.spec.argv))
+        variant = workload.variant(request.spec.variant)
+        complete = replace(request, spec=replace(request.spec, parameters=_complete(workload, request.spec.parameters)))
+        _run(recorder, workload, variant, complete, execute)
+
+    _conclude(Reporter(emit, control), request, work)
+
+
+def measure_workload(
+    workload: Workload, variant: Variant, request: RunRequest, emit: Emit, control: RunControl | None = None
+) -> None:
+    """Like `measure_request`, for a workload that the caller has, possibly in a process of the user's."""
+    _conclude(
+        Reporter(emit, control or RunControl()),
+        request,
+        lambda recorder: _run(recorder, workload, variant, request, here),
+    )
+
+
+def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """A run's parameters: those that a request does not set come from the first preset. Raises UsageError."""
+    names = {parameter.name for parameter in workload.parameters}
+    for name in given:
+        if name not in names:
+            raise unknown_name(f"parameter of {workload.name}", name, names)
+    first = next(iter(workload.presets.values()), {})
+    return {**first, **given}
+
+
+def _conclude(recorder: Reporter, request: RunRequest, work: Any) -> None:
+    """Runs `work`, and turns its end, whatever it is, into the run's last event."""
+    try:
+        work(recorder)
+        recorder.emit(RunFinished(status="ok"))
+    except Cancelled:
+        recorder.emit(RunFinished(status="cancelled", error=_where("cancelled", recorder)))
+    except CapReached:
+        _capped(recorder, request)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the measured function raises is the run's result
+        recorder.emit(failed(error))
+    finally:
+        recorder.control.stop_clock()
+
+
+def _capped(recorder: Reporter, request: RunRequest) -> None:
+    """The run reached the hard cap: if there are samples, they are a result, only not a complete one."""
+    text = f"stopped at the hard cap of {seconds(request.spec.max_seconds)}"
+    advice = "Give a larger --max-seconds, or choose a smaller size."
+    if recorder.samples:
+        recorder.warn("max_seconds_reached", _where(text, recorder) + ": later phases were not measured", advice)
+        recorder.emit(RunFinished(status="ok"))
+    else:
+        recorder.emit(RunFinished(status="failed", error=_where(text, recorder), advice=advice))
+
+
+def _where(text: str, recorder: Reporter) -> str:
+    return f"{text} in phase {recorder.current_phase}" if recorder.current_phase else text
+
+
+def _run(recorder: Reporter, workload: Workload, variant: Variant, request: RunRequest, execute: Execute) -> None:
+    device: Any = None
+    if variant.how == "numpy":
+        start_numpy(recorder)
+    else:
+        device = start_jax(recorder, request.spec.device)
+    recorder.control.start_clock(request.spec.max_seconds)
+
+    from jaxprof.engine.measure.environment import HostLoadMeter
+
+    load, environment = HostLoadMeter(), _environment(device)
+    recorder.control.on_wait = load.wait
+    recorder.emit(environment)
+    try:
+        _measured(recorder, CallSampler(recorder, execute=execute), workload, variant, request, device)
+    finally:
+        recorder.emit(_with_load(environment, load))
+
+
+def _measured(
+    recorder: Reporter, sampler: CallSampler, workload: Workload, variant: Variant, request: RunRequest, device: Any
+) -> None:
+    from jaxprof.engine.measure.host_arrays import make_inputs
+    from jaxprof.engine.measure.preflight import preflight
+
+    estimate = workload.estimate(request.spec.parameters)
+    expected_seconds = preflight(recorder, workload, variant, request, estimate, device)
+    if variant.how != "jit" and not request.attribution:
+        _report_estimate(recorder, estimate)
+    if variant.source:
+        recorder.emit(TextRecorded(name="source", text=variant.source, bytes=len(variant.source.encode())))
+    with recorder.phase("inputs"):
+        inputs = make_inputs(workload, request.spec.parameters, request.spec.seed)
+        arguments = variant.arguments(inputs)
+    if request.attribution:
+        from jaxprof.engine.measure.jax_run import attribute_jax
+
+        attribute_jax(recorder, variant, request, arguments, device)
+        return
+    precision = words = ""
+    elementwise = False
+    if variant.how == "numpy":
+        output = run_numpy(recorder, sampler, variant, request, arguments)
+    else:
+        from jaxprof.engine.measure.jax_run import run_jax
+
+        outcome = run_jax(recorder, sampler, variant, request, arguments, device)
+        output = outcome.output
+        if request.spec.check and request.launch == 1:
+            from jaxprof.engine.measure.check import precision_of_products
+
+            elementwise = outcome.elementwise()
+            precision, words = precision_of_products(workload, variant, arguments, device, elementwise=elementwise)
+    if request.keep_output and request.launch == 1:
+        _keep(recorder, request.keep_output, output)
+    if request.spec.check and request.launch == 1:
+        from jaxprof.engine.measure.check import check_result
+
+        check_result(
+            recorder,
+            workload,
+            variant,
+            request.spec.parameters,
+            inputs,
+            output,
+            precision=precision or "float32",
+            precision_in_words=words,
+            elementwise=elementwise and not workload.noisy_answer,
+            twin_seconds=expected_seconds,
+        )
+
+
+def _keep(recorder: Reporter, path: str, output: Any) -> None:
+    """Writes the result for the client; what prevents it is a warning, because the run itself is not affected."""
+    from jaxprof.engine.measure.kept_arrays import keep
+
+    try:
+        keep(path, output)
+    except (OSError, TypeError, ValueError) as error:
+        recorder.warn("result_not_kept", f"the result was not kept for a comparison: {error}")
+
+
+def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
+    """What a run of `spec` is called with, on the host. Raises what importing the user's file and making the inputs
+    raise."""
+    from jaxprof.engine.measure.host_arrays import make_inputs
+    from jaxprof.workloads.find import find
+
+    workload = find(spec.target, spec.arguments, spec.argv)
+    inputs = make_inputs(workload, _complete(workload, spec.parameters), spec.seed)
+    return workload.variant(spec.variant).arguments(inputs)
+
+
+def _report_estimate(recorder: Reporter, estimate: Estimate) -> None:
+    """The cost of a variant that XLA does not compile as a whole, and so does not count: the workload's own
+    estimate."""
+    if estimate.flops is not None or estimate.traffic_bytes is not None:
+        recorder.emit(CostReported(flops=estimate.flops, bytes_accessed=estimate.traffic_bytes, source=ESTIMATED_BY))
+
+
+def _environment(device: Any) -> EnvironmentRead:
+    from jaxprof.engine.measure.environment import load_average, read_environment
+
+    devices: list[dict[str, Any]] = []
+    if device is not None:
+        import jax
+
+        from jaxprof.engine.measure.jax_devices import describe
+
+        devices = [describe(local) for local in jax.local_devices(backend=device.client.platform)]
+    return read_environment(devices, load_average())
+
+
+def _with_load(environment: EnvironmentRead, load: HostLoadMeter) -> EnvironmentRead:
+    """The environment again, with the machine's load during the run."""
+    from jaxprof.engine.measure.environment import load_average
+
+    after = {"load_average_after": load_average(), "other_busy_cores": load.other_busy_cores()}
+    return replace(environment, settings={**environment.settings, **after})
+
+
+def run_numpy(
+    recorder: Reporter, sampler: CallSampler, variant: Variant, request: RunRequest, inputs: tuple[Any, ...]
+) -> Any:
+    """Measures `variant` on `inputs`; returns the result of the warm-up call."""
+    function = variant.build(request.spec.parameters)
+    kept: list[Any] = []
+    with recorder.phase("run"):
+        first = sampler.take(Trial(prepare=lambda calls: inputs, make=lambda given: kept.append(function(*given))))
+        plan = Plan(
+            series="run",
+            budget_seconds=request.steady_seconds,
+            most_samples=MOST_SAMPLES,
+            show_progress=True,
+            in_turns=request.in_turns,
+        )
+        sampler.sample(Trial(prepare=lambda calls: repeat(inputs, calls), make=_loop(function)), plan, first)
+    return kept[0]
+
+
+def _loop(function: Callable[..., Any]) -> Callable[[Iterable[tuple[Any, ...]]], None]:
+    def loop(sets: Iterable[tuple[Any, ...]]) -> None:
+        for arguments in sets:
+            function(*arguments)
+
+    return loop

@@ -1,0 +1,287 @@
+"""Takes samples of one kind of call: calibrated, warmed up, stopped by precision or by time.
+
+It knows nothing of JAX: a `Trial` prepares and makes the calls. The garbage collector is off while the clock runs, and
+nothing is sent then either.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from statistics import median
+from typing import Any, Protocol, TypeVar
+
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.events import SamplesTaken, TurnAwaited
+
+Clock = Callable[[], float]
+Result = TypeVar("Result")
+
+
+class Execute(Protocol):
+    """Calls a function somewhere, waits for it, and returns what it returned or raises what it raised.
+
+    JAX records the Python stack for every array that it makes: 25 ns a frame, so twenty frames of ours add half a
+    microsecond to every call (measured: 6.96 µs at depth 0, 7.45 µs at 20). In a process of its own, jaxprof therefore
+    makes timed calls at the bottom of the main thread's stack.
+    """
+
+    def __call__(self, work: Callable[[], Result], /) -> Result:
+        """The result of `work`."""
+        ...
+
+
+def here(work: Callable[[], Result], /) -> Result:
+    """Runs in the caller's own thread, where the caller's thread-local settings of JAX hold."""
+    return work()
+
+
+OVERHEAD_SHARE = 0.01
+"""The largest share that timing a sample (the clock, its resolution, the loop around the calls) may add to it."""
+LARGEST_OVERHEAD_SECONDS = 2e-6
+"""An upper bound of what the loop and the clock cost: a call a hundred times as long needs no calibration."""
+BATCH_SECONDS = 0.1
+"""Samples are sent in batches of this length, so that the listener is not woken all the time."""
+MOST_SAMPLES = 10_000
+"""Limit for the steady run. Between the samples of a very short call run calls that are not timed, so that so many
+samples span the budget and a session stays small."""
+MOST_SIDE_SAMPLES = 2_000
+"""Limit for any other series."""
+PRECISE_HALFWIDTH = 0.01
+"""Half the 95 % interval of the median over the median: below this, sampling stops."""
+LONG_CALL_SAMPLES = 3
+"""How often a call that exceeds the budget is timed, after one call as warm-up. Also the fewest samples of any
+series."""
+LEAST_SECONDS = 2.0
+WARM_SHARE = 0.2
+"""Share of the budget that warming up may take, and at most `WARM_SECONDS`."""
+WARM_SECONDS = 2.0
+SPREAD_SECONDS = 2.0
+"""The samples of a very short call are spread over the budget, or over this long if that is less."""
+WARM_AGREEMENT = 0.03
+"""A series is warm when the medians of two successive slices differ by less than this share."""
+LONG_SHARE = 0.05
+"""A call that takes a larger share of the budget is not calibrated or warmed up further: its first call did that."""
+SETTLE_SECONDS = 1e-3
+"""How long untimed calls fill the caches again at the begin of a turn, after another process has had the machine."""
+SETTLED_SECONDS = 0.05
+"""A call at least this long outweighs what it finds in the caches: it is timed at once."""
+_MOST_CALLS = 10_000
+_CALIBRATION_ROUNDS = 10
+_WARM_SLICE_SECONDS = 0.02
+
+
+def _nothing() -> None:
+    """Cleans up nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One kind of call. `prepare(calls)` prepares, untimed, what `make` is then timed with; `clear` cleans up."""
+
+    prepare: Callable[[int], Any]
+    make: Callable[[Any], Any]
+    clear: Callable[[], None] = _nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How much of a series is wanted."""
+
+    series: str
+    budget_seconds: float
+    least_share: float = 0.25
+    """Share of the budget, and at most `LEAST_SECONDS`: sampling goes on for so long however precise it is, so that a
+    slow change of the machine is noticed."""
+    calls_per_sample: int | None = None
+    """Fixed if the definition of the series fixes it, otherwise calibrated."""
+    most_samples: int = MOST_SIDE_SAMPLES
+    show_progress: bool = False
+    in_turns: bool = False
+    """Whether blocks of samples are taken one at a time, when the run's control gives it a turn."""
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No garbage collection inside; the setting is restored afterwards."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@cache
+def clock_cost_seconds(clock: Clock = time.perf_counter) -> float:
+    """The time that one reading of the clock adds, or its smallest step if that is larger: the median of pairs."""
+    steps = []
+    for _ in range(1001):
+        began = clock()
+        steps.append(clock() - began)
+    seen = [step for step in steps if step > 0]
+    return max(median(steps), min(seen, default=0.0))
+
+
+def calls_per_sample(call_seconds: float, cost_seconds: float) -> int:
+    """The fewest calls for which a cost paid once a sample stays under `OVERHEAD_SHARE` of the sample."""
+    if call_seconds <= 0:
+        return _MOST_CALLS
+    return min(_MOST_CALLS, max(1, math.ceil(cost_seconds / (OVERHEAD_SHARE * call_seconds))))
+
+
+class CallSampler:
+    """Takes samples and sends them."""
+
+    def __init__(self, recorder: Reporter, clock: Clock = time.perf_counter, execute: Execute = here) -> None:
+        self._recorder = recorder
+        self._clock = clock
+        self._execute = execute
+
+    def sample(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
+        """The samples of `trial`, in seconds a call, sent as they come.
+
+        `call_seconds`: the time of an earlier call, which counts as the warm-up if it exceeds the budget.
+        """
+        if call_seconds > plan.budget_seconds and not plan.in_turns:
+            return self._sample_long(trial, plan, call_seconds)
+        calls, gap = plan.calls_per_sample or 1, 0
+        if call_seconds <= LONG_SHARE * plan.budget_seconds:
+            calls = plan.calls_per_sample or self._calibrate(trial, plan)
+            call_seconds = self._warm_up(trial, plan, calls)
+        if plan.in_turns:
+            return self._take_turns(trial, plan, calls, call_seconds)
+        if plan.calls_per_sample is None and call_seconds > 0:
+            spacing = min(plan.budget_seconds, SPREAD_SECONDS) / plan.most_samples
+            gap = max(0, round((spacing - calls * call_seconds) / call_seconds))
+        return self._steady(trial, plan, calls, gap)
+
+    def take(self, trial: Trial, calls: int = 1) -> float:
+        """One sample, in seconds a call."""
+        return self._burst(trial, calls, most=1)[0]
+
+    def _burst(self, trial: Trial, calls: int, *, most: int, seconds: float = math.inf, gap: int = 0) -> list[float]:
+        """Up to `most` samples in about `seconds`, with `gap` untimed calls after each."""
+        return self._execute(partial(_burst, trial, self._clock, calls, most, seconds, gap))
+
+    def _sample_long(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
+        calls = plan.calls_per_sample or 1
+        samples: list[float] = []
+        for index in range(LONG_CALL_SAMPLES):
+            self._recorder.control.check()
+            if plan.show_progress:
+                self._recorder.progress(
+                    f"one call takes longer than the budget: timed call {index + 1} of {LONG_CALL_SAMPLES}",
+                    fraction=index / LONG_CALL_SAMPLES,
+                    remaining_seconds=(LONG_CALL_SAMPLES - index) * call_seconds * calls,
+                )
+            samples.append(self.take(trial, calls))
+            self._send(plan, samples[-1:], calls)
+        return samples
+
+    def _take_turns(self, trial: Trial, plan: Plan, calls: int, call_seconds: float) -> list[float]:
+        """The samples of all turns that this run is given. Between them it only waits, and costs nothing."""
+        sample_seconds = calls * call_seconds
+        self._recorder.emit(TurnAwaited(call_seconds=sample_seconds))
+        samples: list[float] = []
+        while (turn := self._recorder.control.next_turn()) is not None:
+            if sample_seconds < SETTLED_SECONDS:
+                self._burst(trial, calls, most=MOST_SAMPLES, seconds=SETTLE_SECONDS)
+            gap = 0
+            if plan.calls_per_sample is None and call_seconds > 0:
+                gap = max(0, round((turn.seconds / turn.most_samples - sample_seconds) / call_seconds))
+            block = self._burst(trial, calls, most=turn.most_samples, seconds=turn.seconds, gap=gap)
+            samples += block
+            self._send(plan, block, calls, turn.block)
+        return samples
+
+    def _calibrate(self, trial: Trial, plan: Plan) -> int:
+        """The number of calls in a sample, from the fastest samples of one and of two calls: what does not double is
+        overhead."""
+        cost = clock_cost_seconds(self._clock)
+        single = double = math.inf
+        ends = self._clock() + LONG_SHARE * plan.budget_seconds
+        for _ in range(_CALIBRATION_ROUNDS):
+            single = min(single, *self._burst(trial, 1, most=5))
+            if single > LARGEST_OVERHEAD_SECONDS / OVERHEAD_SHARE:
+                return 1
+            double = min(double, *(2 * each for each in self._burst(trial, 2, most=5)))
+            if self._clock() > ends:
+                break
+        call = max(double - single, single / 4)
+        overhead = min(max(cost, single - call), LARGEST_OVERHEAD_SECONDS)
+        return calls_per_sample(call, overhead)
+
+    def _warm_up(self, trial: Trial, plan: Plan, calls: int) -> float:
+        """Calls until two successive slices agree, or the warm-up's share of the budget is spent; returns the last
+        median."""
+        ends = self._clock() + min(WARM_SECONDS, WARM_SHARE * plan.budget_seconds)
+        before: float | None = None
+        while True:
+            self._recorder.control.check()
+            now = median(self._burst(trial, calls, most=MOST_SAMPLES, seconds=_WARM_SLICE_SECONDS))
+            if before is not None and abs(now - before) <= WARM_AGREEMENT * before:
+                return now
+            if self._clock() >= ends:
+                return now
+            before = now
+
+    def _steady(self, trial: Trial, plan: Plan, calls: int, gap: int) -> list[float]:
+        samples: list[float] = []
+        least = min(LEAST_SECONDS, plan.least_share * plan.budget_seconds)
+        began = self._clock()
+        while True:
+            most = plan.most_samples - len(samples)
+            batch = self._burst(trial, calls, most=most, seconds=BATCH_SECONDS, gap=gap)
+            samples += batch
+            self._send(plan, batch, calls)
+            spent = self._clock() - began
+            if plan.show_progress:
+                remaining = max(0.0, plan.budget_seconds - spent)
+                self._recorder.progress(fraction=min(1.0, spent / plan.budget_seconds), remaining_seconds=remaining)
+            self._recorder.control.check()
+            if spent >= plan.budget_seconds and len(samples) >= LONG_CALL_SAMPLES:
+                return samples
+            if len(samples) >= plan.most_samples or (spent >= least and precise(samples)):
+                return samples
+
+    def _send(self, plan: Plan, samples: list[float], calls: int, block: int | None = None) -> None:
+        if plan.series == "run":
+            self._recorder.samples += len(samples)
+        rounded = [round(sample, 11) for sample in samples]  # to a hundredth of a nanosecond, which keeps lines short
+        self._recorder.emit(SamplesTaken(series=plan.series, seconds=rounded, calls_per_sample=calls, block=block))
+
+
+def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, gap: int) -> list[float]:
+    """The only place where the clock runs. It is one frame, because every frame costs."""
+    prepare, make, clear = trial.prepare, trial.make, trial.clear
+    samples: list[float] = []
+    ends = clock() + seconds
+    with quiet():
+        while True:
+            work = prepare(calls)
+            began = clock()
+            make(work)
+            samples.append((clock() - began) / calls)
+            del work
+            clear()
+            if len(samples) >= most or clock() >= ends:
+                return samples
+            if gap:
+                make(prepare(gap))
+
+
+def precise(samples: list[float]) -> bool:
+    """Whether the median of `samples` is known to `PRECISE_HALFWIDTH`."""
+    from jaxprof.stats import median_interval
+
+    interval = median_interval(samples)
+    if interval is None:
+        return False
+    return (interval[1] - interval[0]) / 2 <= PRECISE_HALFWIDTH * median(samples)

@@ -1,0 +1,98 @@
+"""What a process pays before its program starts: imports, the backend, the first compile and transfer.
+
+These are measured separately, so that `compile` is the program's own. A jax that is missing or too old is refused, with
+the command that mends it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from importlib import import_module
+from typing import Any
+
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.errors import JaxprofError
+
+OLDEST_JAX = (0, 7, 2)
+_ahead: dict[str, float] = {}
+"""Seconds of an import that took place before a run needed it."""
+
+
+def import_ahead() -> None:
+    """Imports jax ahead of any request, without touching a backend. A failure appears when a run needs jax."""
+    began = time.perf_counter()
+    try:
+        _import("jax")
+    except JaxprofError:
+        return
+    _ahead["jax"] = time.perf_counter() - began
+
+
+def start_numpy(recorder: Reporter) -> None:
+    """The start-up of a NumPy variant. Raises JaxprofError if NumPy cannot be imported."""
+    _timed_import(recorder, "numpy")
+
+
+def start_jax(recorder: Reporter, device: str) -> Any:
+    """The start-up of a JAX variant on `device` (`cpu:0`); returns that device.
+
+    Raises JaxprofError if jax cannot be imported, is too old, or has no such device.
+    """
+    _import("numpy")
+    _timed_import(recorder, "jax")
+    from jaxprof.engine.measure.jax_devices import find_device
+
+    with recorder.phase("backend_init"):
+        chosen = find_device(device)
+    with recorder.phase("warm_up"):
+        _first_compile_and_transfer(chosen)
+    return chosen
+
+
+def _first_compile_and_transfer(device: Any) -> None:
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    def jaxprof_warm_up(x: Any) -> Any:
+        return jnp.tanh(x) + 1
+
+    argument = jax.device_put(np.zeros(16, np.float32), device)
+    warm = jax.jit(jaxprof_warm_up)
+    warm.trace(argument).lower().compile()
+    np.asarray(jax.block_until_ready(warm(argument)))
+
+
+def _timed_import(recorder: Reporter, module: str) -> None:
+    imported = module in sys.modules
+    with recorder.phase("import") as phase:
+        _import(module)
+        if module in _ahead:
+            phase.seconds, phase.note = _ahead.pop(module), "while the worker waited"
+        elif imported:
+            phase.measured, phase.note = False, "already imported"
+
+
+def _import(name: str) -> None:
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise JaxprofError(f"{name} cannot be imported: {error}", _pip(name)) from error
+        raise JaxprofError(f"{name} is not installed for {sys.executable}", _pip(name)) from error
+    except Exception as error:  # a jaxlib of another version, a broken plugin: an import may raise anything
+        raise JaxprofError(f"{name} cannot be imported: {error}", _pip(name)) from error
+    if name == "jax" and _version(module.__version__) < OLDEST_JAX:
+        oldest = ".".join(map(str, OLDEST_JAX))
+        raise JaxprofError(f"jax {module.__version__} is too old: jaxprof needs {oldest} or newer", _pip("jax"))
+
+
+def _pip(name: str) -> str:
+    wanted = f'"jax>={".".join(map(str, OLDEST_JAX))}"' if name == "jax" else name
+    return f"{sys.executable} -m pip install --upgrade {wanted}"
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])

@@ -1,0 +1,161 @@
+"""Copies between host and device, sampled like a run: each one is waited for, with its bytes; if nothing was copied,
+the transfer is reported as a zero-copy.
+
+On a CPU, JAX shares a NumPy array that is aligned to 64 bytes, and hands out its own buffers as NumPy arrays. A
+comparison of addresses identifies such a transfer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxprof.engine.measure.reporter import PhaseReport, Reporter
+from jaxprof.engine.measure.sampling import CallSampler, Plan, Trial
+
+BUDGET_SHARE = 0.25
+"""Share of the run's budget for each direction, and at most `BUDGET_SECONDS`."""
+BUDGET_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """A call's arguments as a flat list, and which of them are NumPy arrays that go to the device."""
+
+    leaves: tuple[Any, ...]
+    structure: Any
+    on_host: tuple[int, ...]
+
+    @classmethod
+    def of(cls, arguments: tuple[Any, ...]) -> Arguments:
+        """Flattens the arguments of one call. Python scalars stay as they are: a call carries them itself."""
+        leaves, structure = jax.tree.flatten(arguments)
+        return cls(tuple(leaves), structure, tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)))
+
+    def host_arrays(self) -> list[Any]:
+        """The arrays that a transfer moves."""
+        return [self.leaves[index] for index in self.on_host]
+
+    def placed(self, device_arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The arguments with their NumPy arrays replaced by `device_arrays`."""
+        leaves = list(self.leaves)
+        for index, array in zip(self.on_host, device_arrays, strict=True):
+            leaves[index] = array
+        arguments: tuple[Any, ...] = jax.tree.unflatten(self.structure, leaves)
+        return arguments
+
+    def fresh(self, device: Any) -> tuple[Any, ...]:
+        """A set of arguments whose buffers nothing else holds: for a call that consumes (donates) them."""
+        leaves = [jnp.copy(leaf) if isinstance(leaf, jax.Array) else leaf for leaf in self.leaves]
+        for index in self.on_host:
+            leaves[index] = jnp.copy(jax.device_put(self.leaves[index], device))
+        arguments: tuple[Any, ...] = jax.tree.unflatten(self.structure, jax.block_until_ready(leaves))
+        return arguments
+
+
+def transfer_in(
+    recorder: Reporter, sampler: CallSampler, arguments: Arguments, device: Any, budget_seconds: float
+) -> tuple[Any, ...]:
+    """Puts the arguments on `device`, timed as phase `transfer_in`; returns them in the form that the calls need."""
+    host = arguments.host_arrays()
+    if not host:
+        return arguments.placed([])
+    placed: list[Any] = []
+
+    def put(_: Any) -> None:
+        placed.extend(jax.block_until_ready(jax.device_put(host, device)))
+
+    trial = Trial(prepare=lambda calls: placed.clear(), make=put)
+    with recorder.phase("transfer_in") as phase:
+        first = sampler.take(trial)
+        moved = sum(array.nbytes for array in placed)
+        shared = [array.nbytes for source, array in zip(host, placed, strict=True) if _same_memory(source, array)]
+        _describe(recorder, "in", phase, moved, sum(shared))
+        sampler.sample(trial, _plan("transfer_in", budget_seconds), first)
+    return arguments.placed(placed)
+
+
+def transfer_out(recorder: Reporter, sampler: CallSampler, output: Any, budget_seconds: float) -> None:
+    """Fetches the arrays of `output` to the host, timed as phase `transfer_out`.
+
+    An array keeps the NumPy value that was once made from it, so each fetch uses a fresh copy made on the device.
+    """
+    arrays = [leaf for leaf in jax.tree.leaves(output) if _is_fetchable(leaf)]
+    if not arrays:
+        return
+    fetched: list[Any] = []
+
+    def fresh(calls: int) -> list[Any]:
+        fetched.clear()
+        return list(jax.block_until_ready([jnp.copy(array) for array in arrays for _ in range(calls)]))
+
+    def fetch(copies: list[Any]) -> None:
+        fetched.extend(jax.device_get(copies) if len(copies) > 1 else [np.asarray(copies[0])])
+
+    trial = Trial(prepare=fresh, make=fetch)
+    with recorder.phase("transfer_out") as phase:
+        copies = fresh(1)
+        fetch(copies)
+        shared = [array.nbytes for array, target in zip(copies, fetched, strict=True) if _same_memory(target, array)]
+        _describe(recorder, "out", phase, sum(array.nbytes for array in arrays), sum(shared))
+        del copies
+        first = sampler.take(trial)
+        sampler.sample(trial, _plan("transfer_out", budget_seconds), first)
+
+
+def output_bytes(output: Any) -> int:
+    """Bytes of the arrays in a result."""
+    return sum(int(leaf.nbytes) for leaf in jax.tree.leaves(output) if _is_fetchable(leaf))
+
+
+def _plan(series: str, budget_seconds: float) -> Plan:
+    share = min(BUDGET_SECONDS, BUDGET_SHARE * budget_seconds)
+    return Plan(series=series, budget_seconds=share, least_share=0.2, calls_per_sample=1)
+
+
+def _describe(recorder: Reporter, direction: str, phase: PhaseReport, moved: int, shared: int) -> None:
+    phase.bytes = moved
+    phase.zero_copy = moved > 0 and shared == moved
+    if phase.zero_copy:
+        recorder.shared_transfers.append(direction)
+    if 0 < shared < moved:
+        phase.note = f"{shared} of {moved} bytes are shared, not copied"
+
+
+def _is_fetchable(leaf: Any) -> bool:
+    """Whether it is a JAX array that has a NumPy value here: not a random key, and not an array of other hosts."""
+    if not isinstance(leaf, jax.Array) or not leaf.is_fully_addressable:
+        return False
+    return not jnp.issubdtype(leaf.dtype, jax.dtypes.extended)
+
+
+def moved_nothing(arguments: Any, output: Any) -> bool:
+    """Whether every array of `output` begins where an array of `arguments` begins: the call passed them through, as
+    `device_put` of an aligned NumPy array does on a CPU. Not for calls that consume their arguments."""
+    made = [leaf for leaf in jax.tree.leaves(output) if getattr(leaf, "nbytes", 0)]
+    given = {address(leaf) for leaf in jax.tree.leaves(arguments)} - {None}
+    return bool(made) and all(address(leaf) in given for leaf in made)
+
+
+def _same_memory(host: Any, device_array: Any) -> bool:
+    """Whether a NumPy array and a JAX array hold their data at the same address."""
+    if not isinstance(host, np.ndarray) or host.nbytes == 0:
+        return False
+    return address(host) == address(device_array)
+
+
+def address(array: Any) -> int | None:
+    """The address of an array's data; None for anything else, and if there is no single address."""
+    if isinstance(array, np.ndarray):
+        return int(array.ctypes.data)
+    if not isinstance(array, jax.Array):
+        return None
+    try:
+        return int(array.unsafe_buffer_pointer())
+    except (RuntimeError, ValueError, NotImplementedError, TypeError):  # over several devices, or a random key
+        return None

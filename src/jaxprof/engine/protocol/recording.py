@@ -1,0 +1,69 @@
+"""The options of a program's recording, and the requests while it runs: the client writes them, the recorder in the
+program reads them.
+
+Separate from the engine's requests, because it is imported while the user's program starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from jaxprof.engine.protocol import read_request, write_request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingOptions:
+    """What is recorded besides the ledger and the time line."""
+
+    capture_after_seconds: float | None = None
+    """From the program's start to the window in which JAX's profiler is on. None: the window begins at once."""
+    capture_steps: int | None = None
+    capture_seconds: float | None = None
+    """The length of the window; there is no window if all three are None."""
+    function: str = ""
+    """Name of a function; one call of it is kept and measured at the end."""
+    values: bool = False
+    """Whether that call's arguments are kept with their values, not only their shapes."""
+    keep_constants: bool = False
+    transfers: bool = False
+    """Whether JAX's transfer guard counts implicit copies; only if somebody reads the program's stderr."""
+
+    @property
+    def wants_window(self) -> bool:
+        """Whether a capture window was requested before the start."""
+        return any(
+            value is not None for value in (self.capture_after_seconds, self.capture_steps, self.capture_seconds)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureRequest:
+    """Switch JAX's profiler on for so many seconds or steps; with neither, until `EndCaptureRequest`."""
+
+    seconds: float | None = None
+    steps: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndCaptureRequest:
+    """End the capture window that is on or waiting."""
+
+
+ProgramRequest = CaptureRequest | EndCaptureRequest
+_KINDS: Final[dict[str, type[ProgramRequest]]] = {"capture": CaptureRequest, "end_capture": EndCaptureRequest}
+
+
+def encode_program_request(request: ProgramRequest) -> bytes:
+    """One line of JSON with its line break."""
+    return write_request(request, _KINDS)
+
+
+def decode_program_request(line: bytes) -> ProgramRequest:
+    """The request on `line`. Raises ValueError for anything else."""
+    cls, fields = read_request(line, _KINDS)
+    try:
+        request: ProgramRequest = cls(**fields)
+    except TypeError as error:
+        raise ValueError(f"not a request: {error}") from error
+    return request

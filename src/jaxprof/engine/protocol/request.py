@@ -1,0 +1,183 @@
+"""The requests to the engine.
+
+The engine answers with events, and with one `EngineAnswer` to a request for data. Closing the control pipe is the order
+to end.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from jaxprof.engine.protocol import read_request, write_request
+from jaxprof.events import RunSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """Run one variant of one workload in this process, and report everything about it as events."""
+
+    run: str
+    spec: RunSpec
+    """`device` as this process names it."""
+    keep_trace: str = ""
+    """Where the raw profile of the calls is kept; empty: nowhere."""
+    attribution: bool = False
+    """Only a capture, of kind `attribution`, and no timing: for a process whose `XLA_FLAGS` make kernels report their
+    names."""
+    launch: int = 1
+    """Which of the run's launches this is. What does not depend on the process is measured in the first one alone:
+    captures, the check, the side series and the sampled transfers."""
+    keep_output: str = ""
+    """Where the first call's result is written, for a client that compares it with another run's; empty: nowhere."""
+    in_turns: bool = False
+    """Whether the steady run is sampled one turn at a time, when the client says so (`TurnRequest`)."""
+
+    @property
+    def steady_seconds(self) -> float:
+        """How long the steady run is sampled in this launch."""
+        return self.spec.timing_seconds / max(1, self.spec.launches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRequest:
+    """Take one block of samples of the steady run now."""
+
+    block: int
+    """Its number, for `SamplesTaken.block`."""
+    seconds: float
+    """How long the block lasts; at least one sample is taken."""
+    most_samples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsOverRequest:
+    """The steady run has all its blocks: go on with the rest of the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileRequest:
+    """Lower and compile one variant without running it: for this process's device, or for devices that are not here."""
+
+    run: str
+    spec: RunSpec
+    """Its device is used when `platform` is empty."""
+    platform: str = ""
+    """`cuda` or `tpu` for devices that are not here."""
+    topology: str = ""
+    """As `jax.experimental.topologies.get_topology_desc` wants it."""
+    topology_name: str = ""
+    chip_config: str = ""
+    """TPU: how a chip's cores are combined into a device, if not in libtpu's default way."""
+    target_config: str = ""
+    """CUDA: XLA's text of a `GpuTargetConfigProto`."""
+    devices: int = 1
+    """The number of the topology's devices over which the program is spread."""
+    mesh: dict[str, int] = field(default_factory=dict)
+    """Names and sizes of the axes of the mesh that becomes the program's context; empty: the program's code decides."""
+    shard: list[str] = field(default_factory=list)
+    """`ARGUMENT=SPEC`: how inputs are split over the mesh; overrides the code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenTraceRequest:
+    """Read a profile that was recorded elsewhere, and report its contents as the events of several runs."""
+
+    run: str
+    """The id of the whole profile; the engine names the runs of its programs `program:N`."""
+    path: str
+    """A file, or a folder that a profiler wrote to."""
+    profile_run: str = ""
+    """Which recording of the folder; empty for the newest."""
+    hosts: list[str] = field(default_factory=list)
+    """Which of its hosts; empty for all."""
+    views: list[str] = field(default_factory=list)
+    """Which parts to read, of `trace.summary.VIEWS`; empty for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeRequest:
+    """Describe the workloads at the given targets, without running anything."""
+
+    targets: list[str]
+    arguments: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputsRequest:
+    """Make the inputs of a run, and describe them (`measure.kept_arrays.describe`); nothing is called."""
+
+    spec: RunSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicesRequest:
+    """List the devices that JAX sees in this process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRequest:
+    """Stop the current run at the next occasion; the run then finishes as `cancelled`."""
+
+
+Request = (
+    RunRequest
+    | TurnRequest
+    | TurnsOverRequest
+    | CompileRequest
+    | OpenTraceRequest
+    | DescribeRequest
+    | InputsRequest
+    | DevicesRequest
+    | CancelRequest
+)
+
+_KINDS: dict[str, type[Any]] = {
+    "run": RunRequest,
+    "turn": TurnRequest,
+    "turns_over": TurnsOverRequest,
+    "compile": CompileRequest,
+    "open_trace": OpenTraceRequest,
+    "describe": DescribeRequest,
+    "inputs": InputsRequest,
+    "devices": DevicesRequest,
+    "cancel": CancelRequest,
+}
+
+
+def encode_request(request: Request) -> bytes:
+    """One line of JSON with its line break."""
+    return write_request(request, _KINDS)
+
+
+def decode_request(line: bytes) -> Request:
+    """The request on `line`. Raises ValueError for anything else."""
+    cls, payload = read_request(line, _KINDS)
+    try:
+        if "spec" in payload:
+            payload["spec"] = _spec(payload["spec"])
+        request: Request = cls(**payload)
+    except TypeError as error:
+        raise ValueError(f"not a request: {error}") from error
+    return request
+
+
+def _spec(data: Any) -> RunSpec:
+    """Turns JSON's lists back into tuples. Raises TypeError for a value that is not a spec."""
+    spec = RunSpec(**data)
+    return replace(spec, arguments=tuple(spec.arguments), argv=tuple(spec.argv))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineAnswer:
+    """The engine's reply to a request for data, on the event pipe as `{"type": "answer", ...}`; never in a log."""
+
+    data: Any = None
+    error: str = ""
+    advice: str = ""
+
+
+def encode_answer(answer: EngineAnswer) -> bytes:
+    """One line of JSON without its line break."""
+    return json.dumps({"type": "answer", **asdict(answer)}, ensure_ascii=False).encode("utf-8", "backslashreplace")

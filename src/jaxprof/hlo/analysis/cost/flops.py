@@ -1,0 +1,274 @@
+"""FLOPs and transcendentals of instructions, from their shapes: a table from the opcode to the formula.
+
+The convention is that of XLA's own `HloCostAnalysis`, so that totals can be compared with `compiled.cost_analysis()`:
+one FLOP an element for every elementwise operation of whatever dtype, two for a multiplication and an addition of a
+dot, transcendentals apart. Where this module departs from it (`docs/hlo.md` lists the places) it is because XLA counts
+nothing, or counts once what runs many times. What the text does not show is counted as opaque, never as 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf, log2, prod
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.cost import library
+from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, is_spread_reduction, matmul_flops, windows
+from jaxprof.hlo.analysis.opcodes import (
+    ARITHMETIC,
+    COLLECTIVES,
+    CONTROL,
+    FINISHING,
+    FREE,
+    MOVING,
+    TRANSCENDENTAL,
+    base_opcode,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jaxprof.hlo.model import Computation, Instruction
+    from jaxprof.hlo.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of computing, without that of moving data (`jaxprof.hlo.analysis.cost.traffic`)."""
+
+    flops: float = 0.0
+    transcendentals: float = 0.0
+    """exp, tanh, sqrt and similar: one for each element, not in `flops`."""
+    estimated: bool = False
+    """Whether a part of it depends on the library's algorithm (sort, FFT, factorisations), or on the data."""
+    opaque: int = 0
+    """Number of operations in it whose cost the text does not show: with any, the figures are a lower bound."""
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.flops + other.flops,
+            self.transcendentals + other.transcendentals,
+            self.estimated or other.estimated,
+            self.opaque + other.opaque,
+        )
+
+    def times(self, count: float) -> Cost:
+        """The cost of `count` executions."""
+        return Cost(self.flops * count, self.transcendentals * count, self.estimated, self.opaque)
+
+
+NOTHING: Final = Cost()
+OPAQUE: Final = Cost(opaque=1)
+_COMPLEX_FLOPS: Final = {"add": 2, "subtract": 2, "multiply": 6, "divide": 11, "abs": 3}
+_ZERO: Final = FREE | MOVING | FINISHING
+
+
+class CostModel:
+    """Costs of the instructions and computations of one module; each computation is summed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Cost] = {}
+
+    def computation(self, computation: Computation | None) -> Cost:
+        """The cost of running every instruction of it once."""
+        if computation is None:
+            return OPAQUE
+        cost = self._known.get(computation.name)
+        if cost is None:
+            self._known[computation.name] = OPAQUE  # a computation that calls itself (broken text) ends here
+            flops = transcendentals = 0.0
+            estimated, opaque = False, 0
+            for instruction in computation.instructions:
+                part = self.instruction(instruction)
+                flops += part.flops
+                transcendentals += part.transcendentals
+                estimated |= part.estimated
+                opaque += part.opaque
+            cost = self._known[computation.name] = Cost(flops, transcendentals, estimated, opaque)
+        return cost
+
+    def instruction(self, instruction: Instruction) -> Cost:
+        """The cost of one execution; for a fusion, call or loop body the sum of its instructions, each once."""
+        opcode = instruction.opcode
+        if opcode in _ZERO:
+            return NOTHING
+        if not instruction.shape.dtype:
+            return OPAQUE  # an array that cannot exist
+        if opcode in ARITHMETIC:
+            shape = instruction.shape
+            factor = _COMPLEX_FLOPS.get(opcode, 1) if shape.dtype in ("c64", "c128") else 1
+            return Cost(flops=float(shape.elements * factor))
+        if opcode in TRANSCENDENTAL:
+            return Cost(transcendentals=float(instruction.shape.elements))
+        formula = _FORMULAS.get(opcode)
+        if formula is not None:
+            try:
+                cost = formula(self, instruction)
+            except OverflowError:  # a window or a factor of a hundred digits
+                return OPAQUE
+            return cost if cost.flops < inf and cost.transcendentals < inf else OPAQUE
+        if opcode == "fusion" or opcode in CONTROL or opcode == "async-start":
+            total = NOTHING
+            for name in instruction.called:
+                total += self.computation(instruction.computation.module.get(name))
+            return total
+        if base_opcode(opcode) in COLLECTIVES:
+            return self._collective(instruction)
+        return OPAQUE
+
+    def called(self, instruction: Instruction, number: int = 0) -> Cost:
+        """The cost of one run of the computation that it applies (a reducer, a comparator)."""
+        names = instruction.called
+        if number >= len(names):
+            return OPAQUE
+        return self.computation(instruction.computation.module.get(names[number]))
+
+    def _collective(self, instruction: Instruction) -> Cost:
+        if base_opcode(instruction.opcode) not in ("all-reduce", "reduce-scatter"):
+            return NOTHING
+        elements = sum(operand.shape.elements for operand in instruction.operand_instructions())
+        return self.called(instruction).times(elements)
+
+
+def _operand_shape(instruction: Instruction, number: int) -> Shape | None:
+    operand = instruction.operand(number)
+    return operand.shape if operand is not None and operand.shape.is_array else None
+
+
+def _dot(_: CostModel, instruction: Instruction) -> Cost:
+    lhs, rhs = _operand_shape(instruction, 0), _operand_shape(instruction, 1)
+    if lhs is None or rhs is None:
+        return OPAQUE
+    result = instruction.shape
+    if "lhs_contracting_dims" in instruction.attributes:
+        return Cost(flops=dot_flops(lhs, result, instruction.integers("lhs_contracting_dims")))
+    return Cost(flops=matmul_flops(lhs, rhs, result))
+
+
+def _convolution(_: CostModel, instruction: Instruction) -> Cost:
+    source, kernel = _operand_shape(instruction, 0), _operand_shape(instruction, 1)
+    if source is None or kernel is None:
+        return OPAQUE
+    flops = convolution_flops(instruction, source, kernel, instruction.shape)
+    return OPAQUE if flops is None else Cost(flops=flops)
+
+
+def _reduce(model: CostModel, instruction: Instruction) -> Cost:
+    source = _operand_shape(instruction, 0)
+    result = instruction.shape.leaves()
+    if source is None or not result:
+        return OPAQUE
+    return model.called(instruction).times(max(0, source.elements - result[0].elements))
+
+
+def _reduce_window(model: CostModel, instruction: Instruction) -> Cost:
+    """One operation less than the window has positions, for each element of the result, padding included as in XLA.
+
+    XLA for TPUs writes a reduction whose result is broadcast again as a window that sees the whole dimension from every
+    position: that costs a reduction.
+    """
+    source, result = _operand_shape(instruction, 0), instruction.shape.leaves()
+    if source is None or not result:
+        return OPAQUE
+    sliding = windows(instruction)
+    if is_spread_reduction(instruction):
+        left = prod(size for window, size in zip(sliding, source.dimensions, strict=True) if window.size == 1)
+        return model.called(instruction).times(max(0, source.elements - left))
+    size = prod(window.size for window in sliding)
+    return model.called(instruction).times((size - 1) * result[0].elements)
+
+
+def _select_and_scatter(model: CostModel, instruction: Instruction) -> Cost:
+    source = _operand_shape(instruction, 1)
+    if source is None:
+        return OPAQUE
+    size = prod(window.size for window in windows(instruction))
+    select = model.called(instruction, 0).times((size - 1) * source.elements)
+    return select + model.called(instruction, 1).times(source.elements)
+
+
+def _scatter(model: CostModel, instruction: Instruction) -> Cost:
+    updates = _operand_shape(instruction, -1)
+    return model.called(instruction).times(updates.elements) if updates else OPAQUE
+
+
+def _map(model: CostModel, instruction: Instruction) -> Cost:
+    return model.called(instruction).times(instruction.shape.elements)
+
+
+def _sort(model: CostModel, instruction: Instruction) -> Cost:
+    """Comparisons of a merge sort: n ceil(log2 n) in each row. An estimate: a radix sort compares nothing."""
+    keys = _operand_shape(instruction, 0)
+    along = instruction.integers("dimensions")
+    if keys is None or not along or not 0 <= along[0] < keys.rank:
+        return OPAQUE
+    steps = ceil(log2(max(2, keys.dimensions[along[0]])))
+    compared = model.called(instruction).times(keys.elements * steps)
+    return Cost(compared.flops, compared.transcendentals, True, compared.opaque)
+
+
+def _fft(_: CostModel, instruction: Instruction) -> Cost:
+    """5 n log2 n for n complex points (Cooley and Tukey, radix 2), half of that where one side is real."""
+    source = _operand_shape(instruction, 0)
+    points = prod(instruction.integers("fft_length"))
+    if source is None or points < 1:
+        return OPAQUE
+    is_real = "R" in instruction.attributes.get("fft_type", "")
+    elements = max(source.elements, instruction.shape.elements) if is_real else source.elements
+    transform = 5.0 * elements * log2(max(2, points))
+    return Cost(flops=transform / 2 if is_real else transform, estimated=True)
+
+
+def _triangular_solve(_: CostModel, instruction: Instruction) -> Cost:
+    matrix, right = _operand_shape(instruction, 0), _operand_shape(instruction, 1)
+    if matrix is None or right is None or matrix.rank < 2:
+        return OPAQUE
+    return Cost(flops=library.triangular_solve_flops(matrix, right))
+
+
+def _cholesky(_: CostModel, instruction: Instruction) -> Cost:
+    matrix = _operand_shape(instruction, 0)
+    return Cost(flops=library.cholesky_flops(matrix)) if matrix is not None and matrix.rank >= 2 else OPAQUE
+
+
+def _top_k(_: CostModel, instruction: Instruction) -> Cost:
+    source = _operand_shape(instruction, 0)
+    result = instruction.shape.leaves()
+    if source is None or not result or not result[0].rank:
+        return OPAQUE
+    return Cost(flops=library.top_k_flops(source, result[0]), estimated=True)
+
+
+def _random(_: CostModel, instruction: Instruction) -> Cost:
+    """One transcendental an element, XLA's own convention for a generator."""
+    leaves = instruction.shape.leaves()
+    return Cost(transcendentals=float(leaves[-1].elements), estimated=True) if leaves else OPAQUE
+
+
+def _custom_call(_: CostModel, instruction: Instruction) -> Cost:
+    cost = library.cost_of(instruction)
+    if cost is None:
+        return OPAQUE
+    return Cost(cost.flops, cost.transcendentals, cost.estimated)
+
+
+_FORMULAS: Final[dict[str, Callable[[CostModel, Instruction], Cost]]] = {
+    "dot": _dot,
+    "ragged-dot": _dot,
+    "scaled-dot": _dot,
+    "convolution": _convolution,
+    "reduce": _reduce,
+    "reduce-window": _reduce_window,
+    "select-and-scatter": _select_and_scatter,
+    "scatter": _scatter,
+    "map": _map,
+    "sort": _sort,
+    "fft": _fft,
+    "triangular-solve": _triangular_solve,
+    "cholesky": _cholesky,
+    "topk": _top_k,
+    "rng": _random,
+    "rng-bit-generator": _random,
+    "rng-get-and-update-state": lambda _model, _instruction: NOTHING,
+    "custom-call": _custom_call,
+}

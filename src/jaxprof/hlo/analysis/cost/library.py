@@ -1,0 +1,278 @@
+"""Library calls: what a `custom-call` target computes, in words, and what it costs.
+
+XLA hands GEMMs, convolutions, attention, sorts and factorisations to libraries and counts nothing for them. Their
+shapes and `backend_config` say enough to count: the dimension numbers of a GEMM, the window of a convolution, the
+shape of attention's scores. Factorisations follow the operation counts of LAPACK Working Note 41 (leading terms).
+A target in no table is a library call of unknown cost.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import log2, prod
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.cost.linear import convolution_flops, dot_flops, matmul_flops, multiply_add_flops
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from jaxprof.hlo.model import Instruction
+    from jaxprof.hlo.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryCost:
+    """FLOPs and transcendentals of one call."""
+
+    flops: float
+    transcendentals: float = 0.0
+    estimated: bool = False
+
+
+_TARGETS: Final[tuple[tuple[str, str], ...]] = (
+    (r"__cublas\$(lt\$)?(gemm|matmul|grouped).*|(?i:.*(gemm|matmul).*)", "GEMM"),
+    (r"__cudnn\$conv.*|__onednn\$convolution.*|.*[cC]onv(olution)?([A-Z$_].*)?", "convolution"),
+    (r"(?i:__cudnn\$(fmha|flash).*|.*(attn|attention|mha|splash).*)", "attention"),
+    (r"(?i:__cub\$DeviceRadixSort.*|.*(radix|bitonic)?_?sort.*)", "sort"),
+    (r"(?i:.*top_?k.*)", "top-k"),
+    (r"(?i:.*(callback|host_execute).*)", "host callback"),
+    (r"MoveToHost|MoveToDevice|annotate_device_placement", "transfer"),
+    (r"(?i:.*(potrf|cholesky).*)", "Cholesky"),
+    (r"(?i:.*(trsm|triangular_?solve).*)", "triangular solve"),
+    (r"(?i:.*(getrf|lu_?decomposition).*)|.*lu_pivots.*", "LU"),
+    (r"(?i:.*(geqrf|orgqr|ungqr|geqp3|householder).*)|Qr|QrDecomposition", "QR"),
+    (r"(?i:.*(gesdd|gesvd|svd).*)", "SVD"),
+    (r"(?i:.*(syev|heev|eigh|geev|gees).*)|Eigh", "eigenvalues"),
+    (r"(?i:.*fft.*)", "FFT"),
+    (r"tpu_custom_call|(?i:.*mosaic.*)", "Pallas kernel"),
+    (r"(?i:.*triton.*)", "Triton kernel"),
+    (r"(?i:.*(cutlass|cutedsl).*)", "CUTLASS kernel"),
+    (r"(?i:.*norm.*)", "normalisation"),
+)
+_PATTERNS: Final = tuple((re.compile(pattern), kind) for pattern, kind in _TARGETS)
+
+ANNOTATIONS: Final = frozenset(
+    {
+        "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "AllocateBuffer", "CreateBuffer", "PinBuffer",
+        "Pin", "Unpin", "LayoutConstraint", "AssumeGatherIndicesInBound", "ConcatBitcast", "X64Combine",
+        "X64SplitHigh", "X64SplitLow", "xla.sdy.FuncResultSharding", "xla.sdy.GlobalToLocalShape",
+        "xla.sdy.LocalToGlobalShape",
+    }
+)  # fmt: skip
+"""Targets that run nothing: they mark a value, or name memory."""
+
+
+def kind_of(target: str) -> str:
+    """What a target computes, in words; `library call` where the table does not know it."""
+    for pattern, kind in _PATTERNS:
+        if pattern.fullmatch(target):
+            return kind
+    return "library call"
+
+
+def cost_of(instruction: Instruction) -> LibraryCost | None:
+    """The cost of one call, or None where target, shapes and settings do not tell it."""
+    declared = _declared(instruction.backend_config)
+    if declared is not None:
+        return declared
+    target = instruction.string("custom_call_target")
+    if target in ANNOTATIONS or target in ("MoveToHost", "MoveToDevice", "annotate_device_placement"):
+        return LibraryCost(0.0)
+    formula = _FORMULAS.get(kind_of(target))
+    return formula(instruction, target) if formula else None
+
+
+def _declared(config: Mapping[str, object]) -> LibraryCost | None:
+    """What the author of a Pallas kernel states in `pl.CostEstimate`."""
+    inner = config.get("custom_call_config", config)
+    stated = inner.get("cost_estimate") if isinstance(inner, dict) else None
+    if not isinstance(stated, dict):
+        return None
+    flops, transcendentals = _number(stated.get("flops", 0)), _number(stated.get("transcendentals", 0))
+    if flops is None or transcendentals is None or flops < 0:
+        return None
+    return LibraryCost(flops, transcendentals, estimated=True)
+
+
+def _number(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, (str, int, float)) else None
+    except ValueError:
+        return None
+
+
+def _shapes(instruction: Instruction) -> list[Shape]:
+    return [leaf for operand in instruction.operand_instructions() for leaf in operand.shape.leaves()]
+
+
+def _result(instruction: Instruction) -> Shape | None:
+    leaves = instruction.shape.leaves()
+    return leaves[0] if leaves else None
+
+
+def gemm_dimensions(instruction: Instruction) -> Mapping[str, object]:
+    """`dot_dimension_numbers` in a GEMM call's settings, in the old or the new form; empty if there are none."""
+    config = instruction.backend_config
+    for key in ("gemm_backend_config", "onednn_matmul_config", "grouped_gemm_backend_config"):
+        inner = config.get(key)
+        if isinstance(inner, dict):
+            config = inner.get("gemm_backend_config", inner) if key.startswith("grouped") else inner
+            break
+    dimensions = config.get("dot_dimension_numbers")
+    return dimensions if isinstance(dimensions, dict) else {}
+
+
+def integers(values: object) -> list[int]:
+    """A list of dimension numbers as JSON has them: `["1"]` or `[1]`."""
+    if not isinstance(values, list):
+        return []
+    return [int(value) for value in values if str(value).isdecimal() and len(str(value)) < 19]
+
+
+def _gemm(instruction: Instruction, _: str) -> LibraryCost | None:
+    operands, result = _shapes(instruction), _result(instruction)
+    if len(operands) < 2 or result is None:
+        return None
+    contracting = integers(gemm_dimensions(instruction).get("lhs_contracting_dimensions"))
+    if contracting:
+        return LibraryCost(dot_flops(operands[0], result, contracting))
+    return LibraryCost(matmul_flops(operands[0], operands[1], result))
+
+
+def _convolution(instruction: Instruction, target: str) -> LibraryCost | None:
+    operands, result = _shapes(instruction), _result(instruction)
+    if len(operands) < 2 or result is None:
+        return None
+    # The window and the labels of a backward call are those of the forward convolution that it belongs to.
+    source, kernel, output = operands[0], operands[1], result
+    if "BackwardInput" in target:
+        source, output = result, operands[0]
+    elif "BackwardFilter" in target:
+        kernel, output = result, operands[1]
+    flops = convolution_flops(instruction, source, kernel, output)
+    return None if flops is None else LibraryCost(flops)
+
+
+def _attention(instruction: Instruction, target: str) -> LibraryCost | None:
+    """Two GEMMs over the scores (b, h, q, k) and one exponential each; backwards five GEMMs.
+
+    cuDNN's settings hold the shape of the scores; Transformer Engine's hold heads and lengths. A causal mask would
+    halve it, and is not taken into account: an estimate.
+    """
+    config = instruction.backend_config.get("cudnn_fmha_backend_config")
+    operands = _shapes(instruction)
+    if not operands or operands[0].rank != 4:
+        return None
+    query = operands[0]
+    scores: list[int] = []
+    if isinstance(config, dict):
+        shape = config.get("intermediate_tensor_shape")
+        scores = integers(shape.get("dimensions")) if isinstance(shape, dict) else []
+    depth = query.dimensions[-1]
+    if not scores:
+        given = dict(_SETTING.findall(instruction.attributes.get("backend_config", "")))
+        names = ("input_batch", "attn_heads", "q_max_seqlen", "kv_max_seqlen")
+        if not all(name in given for name in names):
+            return None
+        scores = [int(given[name]) for name in names]
+        depth = int(given.get("qk_head_dim", depth))
+    products = 5 if re.search(r"[bB]ackward|bwd", target) else 2
+    elements = prod(scores)
+    return LibraryCost(float(products * 2 * elements * depth), float(elements), estimated=True)
+
+
+_SETTING = re.compile(r"(\w+) = (\d{1,15})\b")
+
+
+def top_k_flops(source: Shape, result: Shape) -> float:
+    """One heap of k for each row: n log2 k comparisons."""
+    return source.elements * max(1.0, log2(max(2, result.dimensions[-1])))
+
+
+def _top_k(instruction: Instruction, _: str) -> LibraryCost | None:
+    operands, result = _shapes(instruction), _result(instruction)
+    if not operands or result is None or not result.rank:
+        return None
+    return LibraryCost(top_k_flops(operands[0], result), estimated=True)
+
+
+def _sort(instruction: Instruction, _: str) -> LibraryCost | None:
+    operands = _shapes(instruction)
+    if not operands or not operands[0].rank:
+        return None
+    return LibraryCost(operands[0].elements * log2(max(2, operands[0].dimensions[-1])), estimated=True)
+
+
+def _scale(matrix: Shape) -> float:
+    """4 for complex numbers: a complex multiplication and addition are 8 FLOPs instead of 2."""
+    return multiply_add_flops(matrix.dtype) / 2
+
+
+def _batch(matrix: Shape) -> int:
+    return prod(matrix.dimensions[:-2])
+
+
+def cholesky_flops(matrix: Shape) -> float:
+    """n^3 / 3 for each matrix of the batch."""
+    return _scale(matrix) * _batch(matrix) * matrix.dimensions[-1] ** 3 / 3
+
+
+def triangular_solve_flops(matrix: Shape, right: Shape) -> float:
+    """n for each element of the right-hand sides: half of n multiplications and additions, on the average."""
+    return _scale(matrix) * right.elements * matrix.dimensions[-1]
+
+
+def _qr_flops(m: int, n: int) -> float:
+    short = min(m, n)
+    return 4.0 * m * n * short - 2.0 * (m + n) * short**2 + 4.0 * short**3 / 3
+
+
+def _lu_flops(m: int, n: int) -> float:
+    short = min(m, n)
+    return 2.0 * m * n * short - (m + n) * short**2 + 2.0 * short**3 / 3
+
+
+def _svd_flops(m: int, n: int) -> float:
+    tall, short = max(m, n), min(m, n)
+    return 4.0 * tall * tall * short + 8.0 * tall * short * short + 9.0 * short**3
+
+
+_FACTORISATIONS: Final[dict[str, Callable[[int, int], float]]] = {
+    "Cholesky": lambda _m, n: n**3 / 3,
+    "LU": _lu_flops,
+    "QR": _qr_flops,
+    "SVD": _svd_flops,
+    "eigenvalues": lambda _m, n: 9.0 * n**3,
+}
+"""Leading terms for one m x n matrix. SVD and eigenvalues iterate: these are the usual figures with vectors
+(Golub and Van Loan, Matrix Computations, 4th ed., 8.3 and 8.6), and estimates."""
+
+
+def _factorisation(kind: str) -> Callable[[Instruction, str], LibraryCost | None]:
+    def formula(instruction: Instruction, _: str) -> LibraryCost | None:
+        matrices = [shape for shape in _shapes(instruction) if shape.rank >= 2]
+        if not matrices:
+            return None
+        matrix = matrices[0]
+        flops = _FACTORISATIONS[kind](matrix.dimensions[-2], matrix.dimensions[-1])
+        return LibraryCost(_scale(matrix) * _batch(matrix) * flops, estimated=kind != "Cholesky")
+
+    return formula
+
+
+def _triangular(instruction: Instruction, _: str) -> LibraryCost | None:
+    operands = [shape for shape in _shapes(instruction) if shape.rank >= 2]
+    return LibraryCost(triangular_solve_flops(operands[0], operands[1])) if len(operands) >= 2 else None
+
+
+_FORMULAS: Final[dict[str, Callable[[Instruction, str], LibraryCost | None]]] = {
+    "GEMM": _gemm,
+    "convolution": _convolution,
+    "attention": _attention,
+    "top-k": _top_k,
+    "sort": _sort,
+    "triangular solve": _triangular,
+    **{kind: _factorisation(kind) for kind in _FACTORISATIONS},
+}

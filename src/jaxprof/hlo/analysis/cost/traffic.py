@@ -1,0 +1,245 @@
+"""Bytes that a kernel reads from memory and writes to it.
+
+Every operand counts once, however often it is used inside; what is computed inside a fusion costs no traffic. Only the
+used part of an operand counts: a slice, dynamic slice or gather reads what it yields, and an update in place reads and
+writes what it updates. The parts are fractions of elements, carried from the root of a fusion back to its parameters;
+where two uses may overlap they are added, and never exceed the whole. Caches are not modelled: the figure is the least
+traffic of a kernel that finds nothing in a cache, and reads nothing twice. On a TPU arrays take whole tiles, and those
+that XLA placed in on-chip memory cause no traffic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL, base_opcode
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.model import Computation, Instruction
+    from jaxprof.hlo.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Bytes of one execution."""
+
+    read: int
+    written: int
+    operands: tuple[tuple[str, int], ...] = ()
+    """The bytes that are read of each operand, by name and once."""
+
+
+_ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL | SAME_PLACE
+_SLICING: Final = frozenset({"slice", "dynamic-slice", "gather"})
+_UPDATING: Final = frozenset({"dynamic-update-slice", "scatter"})
+
+
+class TrafficModel:
+    """Traffic of the kernels of one module; a fused computation is walked once."""
+
+    def __init__(self, missing: set[str], *, tiled: bool = False) -> None:
+        """Names of operands without an instruction are added to `missing`."""
+        self._known: dict[str, tuple[tuple[float, ...], int, int]] = {}
+        self._size = _tiled_bytes if tiled else _plain_bytes
+        """Bytes of a shape in main memory; `tiled` for TPU modules, whose layouts name tiles and memory spaces."""
+        self._missing = missing
+
+    def kernel(self, instruction: Instruction) -> Traffic:
+        """What one execution of `instruction`, a kernel, moves."""
+        fractions, constants, written = self._parts(instruction)
+        used: dict[str, float] = {}
+        for number, name in enumerate(instruction.operands):
+            fraction = fractions[number] if number < len(fractions) else 1.0
+            used[name] = min(1.0, used.get(name, 0.0) + fraction)
+        operands = []
+        for name, fraction in used.items():
+            operand = instruction.computation.get(name)
+            if operand is None:
+                self._missing.add(name)
+            else:
+                operands.append((name, round(self._size(operand.shape) * fraction)))
+        return Traffic(sum(size for _, size in operands) + constants, written, tuple(operands))
+
+    def _parts(self, instruction: Instruction) -> tuple[tuple[float, ...], int, int]:
+        """The used fraction of each operand, bytes of constants inside, and bytes written."""
+        opcode = instruction.opcode
+        if opcode in ("fusion", "async-start"):
+            called = instruction.called_computations()
+            if called:
+                return self.computation(called[0])
+        if opcode in _SLICING or opcode in _UPDATING or opcode == "custom-call":
+            fractions = tuple(_demand(instruction, number, 1.0, True) for number in range(len(instruction.operands)))
+        else:
+            fractions = ()  # every operand is read whole
+        return fractions, 0, self._written(instruction, opcode)
+
+    def computation(self, computation: Computation) -> tuple[tuple[float, ...], int, int]:
+        """The same for a fused computation, whose parameters are the operands."""
+        parts = self._known.get(computation.name)
+        if parts is None:
+            self._known[computation.name] = ((), 0, 0)  # a computation that calls itself (broken text) ends here
+            parts = self._known[computation.name] = self._walk(computation)
+        return parts
+
+    def _walk(self, computation: Computation) -> tuple[tuple[float, ...], int, int]:
+        root = computation.root
+        if root is None:
+            return (), 0, 0
+        outputs = _outputs(root)
+        used: dict[str, float] = {output.name: 1.0 for output in outputs}
+        used[root.name] = 1.0
+        in_place = {output.name for output in map(_through_bitcasts, outputs) if updates_in_place(output)}
+        constants = 0
+        fractions: dict[int, float] = {}
+        for instruction in reversed(computation.instructions):
+            need = used.get(instruction.name, 0.0)
+            opcode = instruction.opcode
+            if opcode == "parameter":
+                fractions[instruction.parameter_number or 0] = min(1.0, need)
+                continue
+            if not need:
+                continue
+            if opcode == "constant" and instruction.shape.elements > 1:
+                constants += round(self._size(instruction.shape) * need)
+            inner = self.computation(instruction.called_computations()[0])[0] if _nests(instruction) else None
+            for number, name in enumerate(instruction.operands):
+                if inner is not None:
+                    part = inner[number] if number < len(inner) else 1.0
+                else:
+                    part = _demand(instruction, number, min(1.0, need), instruction.name in in_place)
+                used[name] = min(1.0, used.get(name, 0.0) + part)
+        self._missing.update(name for name in used if computation.get(name) is None)
+        count = max(fractions, default=-1) + 1
+        written = sum(self._written_of(output) for output in outputs)
+        return tuple(fractions.get(number, 0.0) for number in range(count)), constants, written
+
+    def _written_of(self, output: Instruction) -> int:
+        real = _through_bitcasts(output)
+        return self._updated(real) if updates_in_place(real) else self._size(output.shape)
+
+    def _updated(self, instruction: Instruction) -> int:
+        update = instruction.operand(1 if instruction.opcode == "dynamic-update-slice" else -1)
+        whole = self._size(instruction.shape)
+        if update is None or not instruction.shape.elements:
+            return whole
+        # The update may lie on the chip, where its own bytes count nothing: what is written is its share of the array.
+        return min(whole, round(whole * update.shape.elements / instruction.shape.elements))
+
+    def _written(self, instruction: Instruction, opcode: str) -> int:
+        """Bytes that a single instruction writes, without the operands that an asynchronous start repeats."""
+        shape = instruction.shape
+        if opcode in _UPDATING:
+            return self._updated(instruction)
+        if opcode in ("copy-start", "recv"):
+            return self._size(shape.tuple_shapes[0] if shape.tuple_shapes else shape)
+        if opcode == "send":
+            return 0
+        if opcode.endswith("-start") and base_opcode(opcode) != "all-reduce" and len(shape.tuple_shapes) > 1:
+            return self._size(shape.tuple_shapes[1])
+        if opcode == "custom-call":
+            return sum(self._size(leaf) for leaf in _results(instruction))
+        return self._size(shape)
+
+
+def _nests(instruction: Instruction) -> bool:
+    return instruction.opcode in ("fusion", "call") and bool(instruction.called_computations())
+
+
+def _outputs(root: Instruction) -> list[Instruction]:
+    """What a computation writes: its root, or the members of the tuple that its root makes."""
+    return list(root.operand_instructions()) if root.opcode == "tuple" else [root]
+
+
+def _through_bitcasts(instruction: Instruction) -> Instruction:
+    while instruction.opcode in ("bitcast", "reshape"):
+        operand = instruction.operand(0)
+        if operand is None or operand.shape.bytes != instruction.shape.bytes:
+            break
+        instruction = operand
+    return instruction
+
+
+def updates_in_place(instruction: Instruction) -> bool:
+    """Whether it is a dynamic-update-slice or scatter into a parameter, so that only what it updates is touched.
+
+    XLA puts a copy before it where the old value is still needed, and that copy is a kernel of its own.
+    """
+    if instruction.opcode not in _UPDATING:
+        return False
+    target = instruction.operand(0)
+    return target is not None and _through_bitcasts(target).opcode == "parameter"
+
+
+def _plain_bytes(shape: Shape) -> int:
+    return shape.bytes
+
+
+def _tiled_bytes(shape: Shape) -> int:
+    """Bytes in whole tiles, and 0 for arrays on the chip: `S(1)` and every other space except main memory and the
+    host."""
+    return sum(
+        leaf.padded_bytes if leaf.rank else leaf.bytes
+        for leaf in shape.leaves()
+        if leaf.layout is None or leaf.layout.memory_space in (_MAIN_MEMORY, _HOST_MEMORY)
+    )
+
+
+_MAIN_MEMORY: Final = 0
+_HOST_MEMORY: Final = 5
+
+
+def _results(custom_call: Instruction) -> tuple[Shape, ...]:
+    """All results but the scratch memory, a last one-dimensional array of bytes, that NVIDIA's and AMD's calls have."""
+    leaves = custom_call.shape.leaves()
+    target = custom_call.string("custom_call_target")
+    if len(leaves) > 1 and target.startswith("__cu") and leaves[-1].dtype in ("s8", "u8") and leaves[-1].rank == 1:
+        return leaves[:-1]
+    return leaves
+
+
+def _share(part: Shape, whole: Shape, need: float) -> float:
+    return min(1.0, need * part.elements / whole.elements) if whole.elements else 0.0
+
+
+def _demand(user: Instruction, number: int, need: float, in_place: bool) -> float:
+    """The fraction of operand `number` that `user` reads, of whose own value the fraction `need` is wanted."""
+    opcode = user.opcode
+    if opcode in _ELEMENTWISE or opcode in ("concatenate", "pad"):
+        return need
+    if opcode == "custom-call":
+        return _custom_call_demand(user, number)
+    operand = user.operand(number)
+    if operand is None:
+        return need
+    whole = operand.shape
+    if opcode in _SLICING:
+        return _share(user.shape, whole, need) if number == 0 else 1.0
+    if opcode == "broadcast":
+        return _share(user.shape, whole, need)
+    if opcode in _UPDATING and number == 0:
+        update = user.operand(1 if opcode == "dynamic-update-slice" else -1)
+        if update is None:
+            return need
+        if opcode == "scatter":
+            if not in_place:
+                return need
+            return _share(update.shape, whole, need) if _combines(user) else 0.0
+        return 0.0 if in_place else max(0.0, need - _share(update.shape, whole, need))
+    return 1.0 if need else 0.0
+
+
+def _combines(scatter: Instruction) -> bool:
+    """Whether its combiner reads the old value (`add`) instead of just overwriting it."""
+    called = scatter.called_computations()
+    root = called[0].root if called else None
+    return root is None or root.opcode != "parameter"
+
+
+def _custom_call_demand(user: Instruction, number: int) -> float:
+    operand = user.operand(number)
+    return 0.0 if operand is not None and operand.opcode == "custom-call" and _is_buffer(operand) else 1.0
+
+
+def _is_buffer(operand: Instruction) -> bool:
+    return operand.string("custom_call_target") in ("AllocateBuffer", "CreateBuffer")

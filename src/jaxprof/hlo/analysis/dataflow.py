@@ -1,0 +1,148 @@
+"""From a value to its inputs, and to the values computed from it: through fusions, tuples and mere names.
+
+A value is an instruction (a member of it, where that gives a tuple) within the fusions that hold it. Bitcasts, tuples
+and their elements, and the second halves of asynchronous pairs are passed through; a fusion is entered at its root and
+left at its parameters. Loops, branches and calls end the search: what crosses their border is another value in each
+iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.opcodes import ARITHMETIC, FINISHING, SAME_PLACE, TRANSCENDENTAL
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from jaxprof.hlo.model import Instruction
+    from jaxprof.hlo.shape import Shape
+
+ELEMENTWISE: Final = ARITHMETIC | TRANSCENDENTAL | SAME_PLACE
+"""Operations that give an element for each element of every operand."""
+RENAMING: Final = FINISHING | {"bitcast", "opt-barrier", "optimization-barrier", "add-dependency", "domain"}
+"""Operations whose result is their first operand under another name."""
+_DEEPEST: Final = 64
+MOST_STEPS: Final = 512
+"""Most values that one search visits: a chain of fusions is shorter, and a search must not read a whole module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One array that an instruction gives."""
+
+    instruction: Instruction
+    member: tuple[int, ...] = ()
+    """Indices into the tuple that the instruction gives, outermost first; empty for an array."""
+    fusions: tuple[Instruction, ...] = ()
+    """The fusions that hold it, outermost first."""
+
+    @property
+    def key(self) -> tuple[int, tuple[int, ...], int]:
+        """Its identity during one search."""
+        return id(self.instruction), self.member, id(self.fusions[-1]) if self.fusions else 0
+
+    @property
+    def shape(self) -> Shape:
+        """Its own shape; for a tuple member the member's shape."""
+        shape = self.instruction.shape
+        for index in self.member:
+            if index >= len(shape.tuple_shapes):
+                break
+            shape = shape.tuple_shapes[index]
+        return shape
+
+    @property
+    def elements(self) -> int:
+        return self.shape.elements
+
+    @property
+    def opcode(self) -> str:
+        return self.instruction.opcode
+
+
+def resolved(value: Value) -> Value | None:
+    """The operation that makes a value, under whatever names; None where the text does not lead there."""
+    instruction, member, fusions = value.instruction, value.member, value.fusions
+    for _ in range(_DEEPEST):
+        opcode = instruction.opcode
+        following: Instruction | None
+        if opcode == "get-tuple-element":
+            member = (*instruction.integers("index")[:1], *member)
+            following = instruction.operand(0)
+        elif opcode == "tuple" and member:
+            following, member = instruction.operand(member[0]), member[1:]
+        elif opcode in RENAMING:
+            following = instruction.operand(0)
+        elif opcode == "fusion":
+            called = instruction.called_computations()
+            following = called[0].root if called else None
+            fusions = (*fusions, instruction)
+        elif opcode == "parameter" and fusions:
+            number = instruction.parameter_number
+            following = fusions[-1].operand(number) if number is not None else None
+            fusions = fusions[:-1]
+        else:
+            return Value(instruction, member, fusions)
+        if following is None:
+            return None
+        instruction = following
+    return None
+
+
+def sources(value: Value) -> list[Value]:
+    """The operations that make the operands of a resolved value, in order; those that cannot be found are left out."""
+    operands = (resolved(Value(operand, (), value.fusions)) for operand in value.instruction.operand_instructions())
+    return [source for source in operands if source is not None]
+
+
+def upstream(start: Value, through: Callable[[Value, Value], bool], most: int = MOST_STEPS) -> Iterator[Value]:
+    """`start` and its inputs, each once: the search goes on from a value to its operand where `through(value,
+    operand)`."""
+    seen = {start.key}
+    waiting = [start]
+    while waiting and len(seen) <= most:
+        value = waiting.pop()
+        yield value
+        for operand in sources(value):
+            if operand.key not in seen and through(value, operand):
+                seen.add(operand.key)
+                waiting.append(operand)
+
+
+def same_elements(value: Value, operand: Value) -> bool:
+    """Whether each element of the value comes from the element of the operand at the same index."""
+    return value.opcode in ELEMENTWISE and value.elements == operand.elements
+
+
+def downstream(value: Value) -> Iterator[Value]:
+    """The operations that take a resolved value, in its own computation, in fusions there, and after fusions."""
+    waiting = [value]
+    seen: set[tuple[int, tuple[int, ...], int]] = set()
+    while waiting and len(seen) < MOST_STEPS:
+        current = waiting.pop()
+        if current.key in seen:
+            continue
+        seen.add(current.key)
+        instruction, fusions = current.instruction, current.fusions
+        if instruction.is_root and fusions:
+            waiting.append(Value(fusions[-1], current.member, fusions[:-1]))
+        for user in instruction.users:
+            opcode = user.opcode
+            if opcode == "get-tuple-element":
+                if current.member and user.integers("index")[:1] == current.member[:1]:
+                    waiting.append(Value(user, current.member[1:], fusions))
+            elif opcode == "tuple":
+                at = [number for number, name in enumerate(user.operands) if name == instruction.name]
+                waiting += [Value(user, (number, *current.member), fusions) for number in at]
+            elif opcode in RENAMING:
+                waiting.append(Value(user, current.member, fusions))
+            elif opcode == "fusion":
+                called = user.called_computations()
+                for parameter in called[0].parameters if called else ():
+                    number = parameter.parameter_number
+                    if number is not None and user.operands[number : number + 1] == (instruction.name,):
+                        waiting.append(Value(parameter, current.member, (*fusions, user)))
+            else:
+                yield Value(user, (), fusions)

@@ -1,0 +1,140 @@
+"""Findings about the work itself: its dtype, its sizes, work that is done twice, work that is too small."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.findings.finding import ADVICE, HloFinding, gather
+from jaxprof.hlo.analysis.kinds import fused
+from jaxprof.units import bytes_, integer, scaled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jaxprof.hlo.analysis.findings.finding import Scene
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.origin import HloSourceLocation
+    from jaxprof.hlo.model import Instruction
+
+
+TINY_BYTES: Final = 32 << 10
+TINY_FLOPS: Final = 1e5
+"""A kernel below both runs for less time than its launch takes (some 2 to 5 µs on a GPU)."""
+FEW: Final = 10
+"""Number of tiny launches in one run from which they are reported: 10 take some 30 µs."""
+LARGE_GEMM_FLOPS: Final = 1e7
+"""A GEMM below this is launch-bound, and its sizes do not matter."""
+
+
+def float64(scene: Scene) -> Iterator[HloFinding]:
+    if not scene.on_accelerator:
+        return
+    kernels = [kernel for kernel, _ in scene.pairs if kernel.dtype in ("f64", "c128") and kernel.flops]
+    yield from gather("float64-on-accelerator", kernels, "{count} kernels compute in float64: {bytes} a run")
+
+
+def tiny(scene: Scene) -> Iterator[HloFinding]:
+    tiny = [
+        kernel
+        for kernel, _ in scene.pairs
+        if kernel.flops is not None
+        and kernel.flops < TINY_FLOPS
+        and kernel.bytes < TINY_BYTES
+        and kernel.shape.bytes < TINY_BYTES
+    ]
+    launches = sum(kernel.count or 1 for kernel in tiny)
+    everything = sum(kernel.count or 1 for kernel, _ in scene.pairs)
+    if launches < FEW or launches * 2 < everything:
+        return
+    ordered = sorted(tiny, key=lambda kernel: -(kernel.count or 1))
+    yield HloFinding(
+        "tiny-kernels",
+        f"{integer(launches)} of {integer(everything)} launches move less than {bytes_(TINY_BYTES)} and compute less "
+        f"than {scaled(TINY_FLOPS, 'FLOP')}: launching them takes longer than running them",
+        ADVICE["tiny-kernels"],
+        tuple(kernel.name for kernel in ordered),
+    )  # fmt: skip
+
+
+def odd_sizes(scene: Scene) -> Iterator[HloFinding]:
+    """Sizes of GEMMs that leave a part of each matrix tile empty; only where there are matrix units."""
+    if not scene.on_accelerator:
+        return
+    kernels: list[Kernel] = []
+    sizes: list[str] = []
+    for kernel, instruction in scene.pairs:
+        if kernel.kind != "GEMM" or (kernel.flops or 0) < LARGE_GEMM_FLOPS:
+            continue
+        multiple = 128 if scene.platform == "tpu" else _GPU_MULTIPLE.get(kernel.dtype, 8)
+        odd = [size for size in _gemm_sizes(instruction) if size % multiple and size > multiple]
+        if odd:
+            kernels.append(kernel)
+            sizes += [str(size) for size in odd]
+    if kernels:
+        named = ", ".join(list(dict.fromkeys(sizes))[:6])
+        yield from gather("odd-sizes", kernels, f"{{count}} GEMMs have sizes that do not fill whole tiles ({named})")
+
+
+_GPU_MULTIPLE: Final = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
+"""Elements in 16 bytes: the alignment that tensor cores want (NVIDIA, Matrix Multiplication Background, section 4)."""
+
+
+def _gemm_sizes(instruction: Instruction) -> set[int]:
+    """The last two sizes of the operands and of the result of the product, without sizes of 1."""
+    held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
+    product = next((inner for inner in held if inner.opcode in ("dot", "convolution")), instruction)
+    shapes = [leaf for operand in product.operand_instructions()[:2] for leaf in operand.shape.leaves()]
+    shapes += product.shape.leaves()[:1]
+    return {size for shape in shapes for size in shape.dimensions[-2:] if size > 1}
+
+
+def rematerialised(scene: Scene) -> Iterator[HloFinding]:
+    """Kernels that compute a second time what the forward pass computed.
+
+    JAX marks the second computation in `op_name`. Where the first one is no longer in the program (the value of the
+    loss is not used), or XLA has merged the two again, nothing is computed twice, and nothing is reported.
+    """
+    module = scene.table.module
+    if not any(module.source.text.find(mark, *module.span) >= 0 for mark in (".remat", "rematted_computation")):
+        return
+    first = {
+        (origin.path.primitive, origin.source)
+        for kernel, _ in scene.pairs
+        for origin in kernel.origins
+        if not origin.path.recomputed and origin.path.direction != "backward"
+    }
+    kernels = [kernel for kernel, _ in scene.pairs if ".remat" in kernel.name or _is_second(kernel, first)]
+    flops = sum((kernel.flops or 0) * (kernel.count or 1) for kernel in kernels)
+    sentence = f"{{count}} kernels recompute what was not kept: {scaled(flops, 'FLOP')}, {{bytes}} a run"
+    yield from gather("rematerialisation", kernels, sentence)
+
+
+def _is_second(kernel: Kernel, first: set[tuple[str, HloSourceLocation | None]]) -> bool:
+    return kernel.path.recomputed and (kernel.path.primitive, kernel.origins[0].source) in first
+
+
+def loops(scene: Scene) -> Iterator[HloFinding]:
+    """Loops in which every iteration launches only tiny kernels."""
+    bodies: dict[str, list[Kernel]] = {}
+    for kernel, _ in scene.pairs:
+        bodies.setdefault(kernel.computation, []).append(kernel)
+    for edges in scene.table.execution.edges.values():
+        for edge in edges:
+            if edge.caller.opcode != "while" or edge.callee != edge.caller.called[0]:
+                continue
+            inside = bodies.get(edge.callee, [])
+            if not inside or (edge.times is not None and edge.times < FEW) or scene.table.execution.edges[edge.callee]:
+                continue
+            moved = sum(kernel.bytes for kernel in inside)
+            if any(kernel.flops is None or kernel.flops >= TINY_FLOPS for kernel in inside):
+                continue
+            if moved >= TINY_BYTES * len(inside):
+                continue
+            turns = "an unknown number of" if edge.times is None else integer(edge.times)
+            yield HloFinding(
+                "small-loop-body",
+                f"{edge.caller.name} runs {turns} iterations of {len(inside)} kernels that move {bytes_(moved)}: the "
+                "loop's overhead is larger than its work",
+                ADVICE["small-loop-body"],
+                (edge.caller.name,),
+            )  # fmt: skip

@@ -1,0 +1,108 @@
+"""A finding as a value, the advice that belongs to each code, and what the findings examine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.flow import flow_of
+from jaxprof.hlo.analysis.kernels import analysis_of
+from jaxprof.hlo.analysis.kinds import fused
+from jaxprof.hlo.analysis.opcodes import FREE
+from jaxprof.units import bytes_
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Instruction, Module
+
+
+@dataclass(frozen=True, slots=True)
+class HloFinding:
+    """One finding about a module."""
+
+    code: str
+    message: str
+    advice: str
+    where: tuple[str, ...]
+    """Names of kernels or instructions, those with the most weight first."""
+    bytes: int | None = None
+    """Traffic of one run that it accounts for, where that is its measure."""
+
+
+ADVICE: Final[dict[str, str]] = {
+    "layout-copy": "Let producer and consumer agree on the order of dimensions: transpose once, outside the hot "
+    "path, or write the contraction so that it takes the array in its present order (einsum).",
+    "dtype-convert": "Keep the array in one dtype along the path, or cast where it is smallest; parameters that are "
+    "cast at each step can be kept in the narrow dtype as well.",
+    "float64-on-accelerator": "Use float32 unless the result needs more: TPUs emulate float64, and most GPUs have "
+    "1/32 or 1/64 of their rate for it. Look for a NumPy constant or jax_enable_x64.",
+    "broadcast-materialised": "Compute with the small array and let XLA broadcast inside the kernel that uses it; a "
+    "library call or a sort takes only whole arrays.",
+    "tiny-kernels": "Stack the small arrays and process them together (vmap, one concatenated array), or let one "
+    "turn of a scan take several steps (unroll).",
+    "padding": "Choose sizes that need no padding, or pad once, outside the hot path.",
+    "odd-sizes": "Make the sizes multiples of the matrix unit's tile: a vocabulary of 50304 costs less than one of "
+    "50257.",
+    "rematerialisation": "Memory was bought with time. Where memory allows, checkpoint less (a policy such as "
+    "dots_saveable), or not at all.",
+    "large-constant": "Pass the array as an argument: as a constant it is compiled into the program, copied by every "
+    "compilation, and can take minutes to fold.",
+    "unused-output": "Compute only what is used: a sort without its keys, a decomposition without its vectors.",
+    "attention-scores": "Let one kernel compute all of it: jax.nn.dot_product_attention(implementation='cudnn') on "
+    "GPUs, a flash-attention kernel (Pallas) on TPUs; or process a block of queries at a time, "
+    "so that the scores stay small.",
+    "needless-results": "Return only what was computed: the caller already has the argument, the constant or the "
+    "other result; donate (donate_argnums) an argument that is returned as a result.",
+    "host-transfer": "Keep the loop on the device: call back less often, or after the step; io_callback and "
+    "pure_callback stop the device until the host has answered.",
+    "small-loop-body": "Do more in each iteration: unroll the scan, batch over another axis, or write the recurrence "
+    "as an associative scan.",
+}
+"""What to do about each finding, by its code."""
+
+
+LARGE_BYTES: Final = 1 << 20
+"""A megabyte takes some 0.3 µs of an accelerator's bandwidth, less than a launch: below it traffic hardly matters."""
+
+
+class Scene:
+    """The module with what several findings need."""
+
+    def __init__(self, module: Module, platform: str) -> None:
+        self.table = analysis_of(module)
+        self.flow = flow_of(module)
+        self.platform = platform
+        self._working: dict[int, frozenset[str]] = {}
+
+    @property
+    def pairs(self) -> Iterator[tuple[Kernel, Instruction]]:
+        """The kernels with their instructions, in order."""
+        return self.table.pairs
+
+    def opcodes(self, kernel: Kernel, instruction: Instruction) -> frozenset[str]:
+        """The operations in a kernel, without those that cost nothing."""
+        opcodes = self._working.get(kernel.likeness)
+        if opcodes is None:
+            held = fused(instruction) if instruction.opcode == "fusion" else [instruction]
+            opcodes = self._working[kernel.likeness] = frozenset(inner.opcode for inner in held) - FREE
+        return opcodes
+
+    @property
+    def on_accelerator(self) -> bool:
+        return self.platform in ("gpu", "tpu")
+
+
+def total(kernel: Kernel) -> int:
+    return kernel.bytes * (kernel.count or 1)
+
+
+def gather(code: str, kernels: Sequence[Kernel], sentence: str) -> Iterator[HloFinding]:
+    """One finding over all the kernels that show it; `sentence` has placeholders for their number and their bytes."""
+    if not kernels:
+        return
+    ordered = sorted(kernels, key=lambda kernel: -total(kernel))
+    moved = sum(total(kernel) for kernel in ordered)
+    message = sentence.format(count=len(ordered), bytes=bytes_(moved))
+    yield HloFinding(code, message, ADVICE[code], tuple(kernel.name for kernel in ordered), moved)

@@ -1,0 +1,149 @@
+"""Findings that follow the data through kernels: attention whose scores go through memory, results that the caller
+already has."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.attention import attention_before, is_any_product
+from jaxprof.hlo.analysis.dataflow import Value, resolved, same_elements, sources, upstream
+from jaxprof.hlo.analysis.findings.finding import ADVICE, LARGE_BYTES, HloFinding
+from jaxprof.hlo.analysis.flow import array_key
+from jaxprof.hlo.analysis.kernel import MATRIX_KINDS
+from jaxprof.hlo.analysis.kinds import values_in
+from jaxprof.units import bytes_
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator
+
+    from jaxprof.hlo.analysis.attention import Attention
+    from jaxprof.hlo.analysis.findings.finding import Scene
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Instruction
+
+
+def attention_scores(scene: Scene) -> Iterator[HloFinding]:
+    """Attention in several kernels, with arrays of the size of the scores between them."""
+    attentions = list(_attentions(scene))
+    if not attentions:
+        return
+    kernels = {
+        id(kernel): number for number, attention in reversed([*enumerate(attentions)]) for kernel in _between(attention)
+    }
+    written: dict[Hashable, tuple[int, Kernel]] = {}
+    storing: set[int] = set()
+    for passage in scene.flow.passages:
+        number = kernels.get(id(passage.producer.instruction))
+        if number is None:
+            continue
+        shape = Value(passage.value.instruction, passage.value.member).shape
+        if shape.elements != attentions[number].scores.elements or shape.dtype == "pred":
+            continue
+        key = array_key(passage.value)
+        size, producer = written.get(key, (shape.bytes * (passage.producer.count or 1), passage.producer))
+        written[key] = (size + passage.bytes_read * (passage.consumer.count or 1), producer)
+        storing.add(number)
+    shapes = [str(attentions[number].scores.shape.without_layout()) for number in sorted(storing)]
+    moved = sum(size for size, _ in written.values())
+    if moved < LARGE_BYTES:
+        return
+    several = f"{len(shapes)} times" if len(shapes) > 1 else "once"
+    message = (
+        f"attention stores its scores ({shapes[0]}, {several}): {len(written)} array{'s' * (len(written) != 1)} of "
+        f"their size, {bytes_(moved)} written and read a run"
+    )
+    where = sorted(written.values(), key=lambda pair: -pair[0])
+    yield HloFinding(
+        "attention-scores", message, ADVICE["attention-scores"], tuple(dict.fromkeys(k.name for _, k in where)), moved
+    )
+
+
+def _attentions(scene: Scene) -> Iterator[Attention]:
+    for kernel, instruction in scene.pairs:
+        if kernel.kind not in MATRIX_KINDS or kernel.kind == "attention":
+            continue
+        values = values_in((instruction,)) if instruction.opcode == "fusion" else [Value(instruction)]
+        for value in values:
+            attention = attention_before(value) if is_any_product(value.instruction) else None
+            # Where the scores are the smaller array, storing them is cheap.
+            if attention is not None and attention.scores.elements > value.elements:
+                yield attention
+
+
+def _between(attention: Attention) -> list[Instruction]:
+    """The kernels from the first product to the second, each once."""
+    kernels: dict[int, Instruction] = {}
+    for operand in sources(attention.second)[:2]:
+        for value in upstream(operand, same_elements):
+            if value.elements == attention.scores.elements:
+                outer = value.fusions[0] if value.fusions else value.instruction
+                kernels[id(outer)] = outer
+    return list(kernels.values())
+
+
+_ALIAS = re.compile(r"\{([\d, ]*)\}:\s*\((\d+)")
+_MADE_OF_NOTHING: Final = frozenset({"constant", "iota"})
+
+
+def results(scene: Scene) -> Iterator[HloFinding]:
+    """Results that the caller already has: an unchanged argument, the same array twice, a constant."""
+    module = scene.table.module
+    root = module.entry.root if module.entry is not None else None
+    if root is None or root.opcode != "tuple":
+        return
+    own = {
+        tuple(int(number) for number in index.split(",") if number.strip()): int(parameter)
+        for index, parameter in _ALIAS.findall(", ".join(module.aliases))
+    }
+    seen: dict[tuple[int, tuple[int, ...], int], int] = {}
+    needless: list[tuple[int, str, str]] = []
+    for number, result in enumerate(root.operand_instructions()):
+        value = _uncopied(Value(result))
+        if value is None or result.shape.is_tuple:
+            continue
+        size = result.shape.bytes
+        if value.opcode == "parameter":
+            if own.get((number,)) != value.instruction.parameter_number:
+                needless.append((size, result.name, "unchanged arguments"))
+        elif _is_constant(value):
+            needless.append((size, result.name, "constants"))
+        elif value.key in seen:
+            needless.append((size, result.name, "the same array twice"))
+        seen[value.key] = number
+    total = sum(size for size, _, _ in needless)
+    if total >= LARGE_BYTES:
+        needless.sort(reverse=True)
+        what = ", ".join(dict.fromkeys(why for _, _, why in needless))
+        single = len(needless) == 1
+        message = (
+            f"{len(needless)} result{'' if single else 's'} of the program {'holds' if single else 'hold'} nothing "
+            f"new ({what})"
+        )
+        names = tuple(dict.fromkeys(name for _, name, _ in needless))
+        yield HloFinding(
+            "needless-results", f"{message}: {bytes_(total)} a run", ADVICE["needless-results"], names, total
+        )
+
+
+def _uncopied(value: Value) -> Value | None:
+    """The value that a result is a mere copy of."""
+    source = resolved(value)
+    for _ in range(16):
+        if source is None or source.opcode not in ("copy", "copy-start"):
+            break
+        made_of = sources(source)
+        source = made_of[0] if made_of else None
+    return source
+
+
+def _is_constant(value: Value) -> bool:
+    """Whether it is the same in each run: broadcast from a constant, or an iota."""
+    for _ in range(8):
+        if value.opcode in _MADE_OF_NOTHING:
+            return True
+        made_of = sources(value) if value.opcode in ("broadcast", "convert", "copy", "reshape") else []
+        if len(made_of) != 1:
+            return False
+        value = made_of[0]
+    return False

@@ -1,0 +1,146 @@
+"""Findings about arrays that are moved needlessly: copies, casts, broadcasts, padding, constants, the host."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.findings.finding import ADVICE, LARGE_BYTES, HloFinding, gather, total
+from jaxprof.hlo.analysis.kinds import reorders
+from jaxprof.hlo.shape import parse_shape
+from jaxprof.units import bytes_
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jaxprof.hlo.analysis.findings.finding import Scene
+    from jaxprof.hlo.analysis.flow import Flow
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Module
+
+
+_LAYOUT: Final = frozenset({"copy", "transpose"})
+_AROUND: Final = frozenset({"copy", "transpose", "reshape", "slice", "broadcast", "pad"})
+
+
+def layout_copies(scene: Scene) -> Iterator[HloFinding]:
+    kernels = []
+    for kernel, instruction in scene.pairs:
+        opcodes = scene.opcodes(kernel, instruction)
+        if total(kernel) >= LARGE_BYTES and opcodes & _LAYOUT and opcodes <= _AROUND and reorders(instruction):
+            kernels.append(kernel)
+    yield from gather("layout-copy", kernels, "{count} kernels only rewrite arrays in another order: {bytes} a run")
+
+
+def converts(scene: Scene) -> Iterator[HloFinding]:
+    kernels = [
+        kernel
+        for kernel, instruction in scene.pairs
+        if total(kernel) >= LARGE_BYTES
+        and "convert" in (opcodes := scene.opcodes(kernel, instruction))
+        and opcodes <= _AROUND | {"convert"}
+    ]
+    yield from gather("dtype-convert", kernels, "{count} kernels only change the dtype of arrays: {bytes} a run")
+
+
+def broadcasts(scene: Scene) -> Iterator[HloFinding]:
+    kernels = []
+    for kernel, instruction in scene.pairs:
+        opcodes = scene.opcodes(kernel, instruction)
+        if (
+            kernel.bytes_written >= LARGE_BYTES
+            and kernel.bytes_read * 16 <= kernel.bytes_written
+            and "broadcast" in opcodes
+            and opcodes <= {"broadcast", "reshape", "convert", "copy", "transpose"}
+        ):
+            kernels.append(kernel)
+    kernels = _read_whole(scene.flow, kernels) if kernels else kernels
+    yield from gather("broadcast-materialised", kernels, "{count} kernels write out a broadcast array: {bytes} a run")
+
+
+def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
+    """The broadcasts that another kernel reads: not the empty buffer that a loop or a scatter fills (or a copy of
+    one)."""
+    asked = {id(kernel) for kernel in kernels}
+    read = {
+        id(passage.producer)
+        for passage in flow.passages
+        if id(passage.producer) in asked
+        and passage.bytes_read * 2 >= passage.producer.bytes_written
+        and passage.consumer.kind not in ("scatter", "copy")
+        and not passage.value.crossed
+    }
+    return [kernel for kernel in kernels if id(kernel) in read]
+
+
+def padding(scene: Scene) -> Iterator[HloFinding]:
+    kernels = [
+        kernel
+        for kernel, instruction in scene.pairs
+        if total(kernel) >= LARGE_BYTES
+        and "pad" in (opcodes := scene.opcodes(kernel, instruction))
+        and opcodes <= {"pad", "copy", "transpose", "reshape", "slice"}
+    ]
+    yield from gather("padding", kernels, "{count} kernels only pad arrays: {bytes} a run")
+
+
+def constants(scene: Scene) -> Iterator[HloFinding]:
+    sizes: list[tuple[int, str]] = []
+    module = scene.table.module
+    for computation in module.computations.values() if _has_large_constant(module) else ():
+        sizes += [
+            (instruction.shape.bytes, instruction.name)
+            for instruction in computation.instructions
+            if instruction.opcode == "constant" and instruction.shape.bytes >= LARGE_BYTES
+        ]
+    if sizes:
+        sizes.sort(reverse=True)
+        size = sum(size for size, _ in sizes)
+        message = f"{len(sizes)} constants of {bytes_(size)} are baked into the program"
+        yield HloFinding("large-constant", message, ADVICE["large-constant"], tuple(name for _, name in sizes), size)
+
+
+_CONSTANT = re.compile(r"= (\w+\[[\d,]*+\])[^\s]*+\s++constant\(")
+
+
+def _has_large_constant(module: Module) -> bool:
+    """Whether it is worth reading every instruction for them; it is where the text is not in the plain form."""
+    text = module.source.text
+    plain = 0
+    for match in _CONSTANT.finditer(text, *module.span):
+        plain += 1
+        try:
+            if parse_shape(match[1]).bytes >= LARGE_BYTES:
+                return True
+        except ValueError:
+            return True
+    return text.count("constant(", *module.span) != plain
+
+
+def unused(scene: Scene) -> Iterator[HloFinding]:
+    sizes: list[tuple[int, str]] = []
+    for kernel, instruction in scene.pairs:
+        if kernel.results < 2 or kernel.asynchronous or instruction.is_root:
+            continue
+        members = instruction.shape.tuple_shapes
+        users = instruction.users
+        if any(user.opcode != "get-tuple-element" for user in users):
+            continue
+        used = {index for user in users if user.users or user.is_root for index in user.integers("index")}
+        scratch = len(members) - 1 if members[-1].dtype in ("s8", "u8") and members[-1].rank == 1 else len(members)
+        size = sum(shape.bytes for number, shape in enumerate(members[:scratch]) if number not in used)
+        if size * (kernel.count or 1) >= LARGE_BYTES:
+            sizes.append((size * (kernel.count or 1), kernel.name))
+    if sizes:
+        sizes.sort(reverse=True)
+        size = sum(size for size, _ in sizes)
+        message = f"{len(sizes)} kernels write results that nothing reads: {bytes_(size)} a run"
+        yield HloFinding("unused-output", message, ADVICE["unused-output"], tuple(name for _, name in sizes), size)
+
+
+_HOST_KINDS: Final = frozenset({"host callback", "transfer", "infeed", "outfeed"})
+
+
+def host(scene: Scene) -> Iterator[HloFinding]:
+    kernels = [kernel for kernel, _ in scene.pairs if kernel.kind in _HOST_KINDS]
+    yield from gather("host-transfer", kernels, "{count} kernels exchange data with the host: {bytes} a run")

@@ -1,0 +1,117 @@
+"""What part of a module was not seen, or is not there: shown before anything else about the module.
+
+A `serious` notice means that the figures do not describe the intended module: the text was cut off, a line could not be
+read, or XLA's passes have not run. The others name what was assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.gaps import Gaps, is_whole
+from jaxprof.hlo.analysis.platform import is_optimised
+from jaxprof.hlo.problems import problems
+from jaxprof.units import integer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from jaxprof.hlo.model import Module
+
+NOT_OPTIMISED: Final = "not-optimised"
+_NAMED: Final = 3
+"""Places that a notice names; it gives the number of the others."""
+_CUT_OFF: Final = "The file is incomplete: copy or dump it again."
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One thing that was not seen."""
+
+    code: str
+    """`cut-off`, `no-entry`, `entry-assumed`, `unreadable`, `missing`, `unknown-size`, `not-optimised`."""
+    message: str
+    hint: str = ""
+    serious: bool = True
+    """Whether kernels, findings and totals cannot be right."""
+
+    def __str__(self) -> str:
+        """`cut off: the text ends inside the computation 'main'. The file is incomplete: ...`"""
+        return f"{self.code.replace('-', ' ')}: {self.message}" + (f". {self.hint}" if self.hint else "")
+
+
+def notices(module: Module) -> tuple[Notice, ...]:
+    """Which part of `module` was not seen or is not there."""
+    return module.once(_all_notices)
+
+
+def outline(module: Module) -> tuple[Notice, ...]:
+    """The notices from the index of the text, which cost nothing: where it ends, and whether XLA's passes have run."""
+    return tuple(_of_outline(module))
+
+
+def _all_notices(module: Module) -> tuple[Notice, ...]:
+    return (*_of_outline(module), *_of_contents(module))
+
+
+def _of_outline(module: Module) -> Iterator[Notice]:
+    cut_off = [problem for problem in module._index_problems if problem.cut_off]
+    if cut_off:
+        yield Notice("cut-off", f"{cut_off[0].message}, which begins on line {cut_off[0].line}", _CUT_OFF)
+    count = len(module.computations)
+    marked = any(computation.is_entry for computation in module.computations.values())
+    if not count:
+        yield Notice("no-entry", "the module has a header but no computation", _CUT_OFF)
+    elif module.entry is None:
+        message = f"the entry is missing: none of {integer(count)} computations has the arrays that the header states"
+        yield Notice("no-entry", message, _CUT_OFF)
+    elif not marked:
+        yield from _assumed(module, module.entry.name)
+    if count and not is_optimised(module):
+        yield Notice(
+            NOT_OPTIMISED,
+            "XLA's passes have not run: it is neither scheduled nor fused, so these are single operations, not kernels",
+            "Compile it, or give the text after optimisation.",
+        )
+
+
+def _assumed(module: Module, entry: str) -> Iterator[Notice]:
+    """No computation is marked ENTRY: XLA's reader takes the last one, which even a cut-off text has."""
+    alone = [name for name in module.computations if name != entry and name not in module.callers]
+    message = f"no computation is marked ENTRY: the last one, {entry!r}, is taken for it, as XLA does"
+    if alone:
+        yield Notice("no-entry", f"{message}; nothing calls {_some([repr(name) for name in alone])}", _CUT_OFF)
+    else:
+        yield Notice("entry-assumed", message, serious=False)
+
+
+def _of_contents(module: Module) -> Iterator[Notice]:
+    """The notices from the instructions. They are read one by one only where a scan of the text cannot rule out that
+    there are any."""
+    gaps = module.once(Gaps)
+    if not gaps.is_complete:
+        if is_whole(module):
+            return
+        from jaxprof.hlo.analysis.kernels import kernels  # thirty modules, which a text without gaps does not need
+
+        _ = kernels(module)  # fills in the gaps
+    unread = [problem for problem in problems(module) if not problem.cut_off]
+    if unread:
+        lines = _some([integer(problem.line) for problem in unread])
+        count = len(unread)
+        message = f"{integer(count)} place{'s' if count != 1 else ''} cannot be read (line {lines})"
+        yield Notice("unreadable", f"{message}: {unread[0].message}: {' '.join(unread[0].text.split())[:60]!r}")
+    if gaps.missing:
+        names = sorted(gaps.missing)
+        single = len(names) == 1
+        message = f"{_some([repr(name) for name in names])} {'is' if single else 'are'} used, but not in the text"
+        yield Notice("missing", message, "Lines are missing: copy or dump the file again.")
+    if gaps.unsized:
+        message = f"the size of {_some([repr(name) for name in gaps.unsized])} is unknown, and counts as 0"
+        yield Notice("unknown-size", message, "The dtype is unknown to this version, or a dimension has no bound.")
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {integer(len(names) - _NAMED)} more"

@@ -1,0 +1,164 @@
+"""The origins of all kernels of a module at once, as columns of numbers: to filter, sort and group by them.
+
+`Kernel.origins` keeps values for each kernel that was asked, and reads the module's instructions one by one. Half a
+million kernels have a few thousand different origins: here each of these is kept once, and a kernel is a few numbers.
+Reading them takes seconds all the same, so it can be watched and stopped.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.origin import HloSourceLocation, origins, sources_of
+from jaxprof.hlo.collecting import not_collecting
+from jaxprof.hlo.read.plain import plain_instruction, plain_instructions
+from jaxprof.hlo.read.record import read_metadata
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Computation, Instruction
+
+_PAGE: Final = 16384
+"""Kernels between two checks whether to go on."""
+_MOST_KNOWN: Final = 1 << 14
+"""Different metadata of kernels whose origins are remembered while they are read."""
+_DEEPEST: Final = 8
+"""Fusions inside each other, as `kinds.inside` follows them."""
+
+Place = tuple[str, HloSourceLocation | None]
+"""An origin's `op_name` and `source`."""
+
+
+class OriginColumns:
+    """What each kernel's origins are, by the kernel's number."""
+
+    def __init__(self) -> None:
+        self.places: list[Place] = []
+        """All different ones, in the order in which they were met."""
+        self._starts = array("I", [0])
+        self._held = array("I")
+        """Of kernel n the places from `_starts[n]` to `_starts[n + 1]`, in the order of `Kernel.origins`."""
+        self._sources = array("i")
+        """Of each kernel the place whose line is its `source`; -1 where it has none."""
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def of(self, number: int) -> Sequence[int]:
+        """The numbers of the places of one kernel, its own first."""
+        return self._held[self._starts[number] : self._starts[number + 1]]
+
+    def first(self, number: int) -> int:
+        """The number of the place that is a kernel's own; -1 where the text says nothing."""
+        start = self._starts[number]
+        return self._held[start] if start < self._starts[number + 1] else -1
+
+    def source(self, number: int) -> int:
+        """The number of the place whose line is the `source` of a kernel; -1 where it has none."""
+        return self._sources[number]
+
+    def having(self, test: Callable[[Place], bool]) -> bytearray:
+        """For each kernel 1 where one of its places passes the test, else 0. Each place is tested once."""
+        passing = bytearray(map(test, self.places))
+        passed = bytearray(len(self))
+        if any(passing):
+            held, starts = self._held, self._starts
+            for number in range(len(self)):
+                for at in range(starts[number], starts[number + 1]):
+                    if passing[held[at]]:
+                        passed[number] = 1
+                        break
+        return passed
+
+    def _add(self, places: Sequence[int], source: int) -> None:
+        self._held.extend(places)
+        self._sources.append(source)
+        self._starts.append(len(self._held))
+
+
+def origin_columns(
+    kernels: Sequence[Kernel],
+    tell: Callable[[int], object] = lambda done: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> OriginColumns | None:
+    """Reads the origins of all kernels of a module, and calls `tell` with how many are done; None where `cancelled`
+    said so. May take seconds: for a thread."""
+    with not_collecting():
+        return _read(kernels, tell, cancelled)
+
+
+def _read(
+    kernels: Sequence[Kernel], tell: Callable[[int], object], cancelled: Callable[[], bool]
+) -> OriginColumns | None:
+    columns = OriginColumns()
+    numbers: dict[Place, int] = {}
+    remembered: dict[tuple[str, ...], tuple[tuple[int, ...], int]] = {}
+    for done, kernel in enumerate(kernels):
+        if done % _PAGE == 0:
+            if cancelled():
+                return None
+            tell(done)
+        texts = _metadata(kernel.instruction)
+        numbered = remembered.get(texts) if texts is not None else None
+        if numbered is None:
+            places = _places(kernel.instruction, texts)
+            first = next(iter(sources_of([source for _, source in places])), None)
+            numbered = (
+                tuple([numbers.setdefault(place, len(numbers)) for place in places]),
+                next((numbers[place] for place in places if first is not None and place[1] == first), -1),
+            )
+            if texts is not None:
+                if len(remembered) >= _MOST_KNOWN:
+                    remembered.clear()
+                remembered[texts] = numbered
+        columns._add(*numbered)
+    columns.places = list(numbers)
+    return columns
+
+
+def _places(instruction: Instruction, texts: tuple[str, ...] | None) -> list[Place]:
+    """The origins of a kernel, from its metadata or, where that is not plain, from its instructions."""
+    if texts is not None:
+        own, *inside = map(read_metadata, texts)
+    else:
+        from jaxprof.hlo.analysis.kinds import fused
+
+        own = instruction.metadata
+        inside = [held.metadata for held in fused(instruction)] if instruction.opcode == "fusion" else []
+    all_origins = origins(own, inside, instruction.computation.module.stack_of)
+    return [(origin.op_name, origin.source) for origin in all_origins]
+
+
+def _metadata(instruction: Instruction) -> tuple[str, ...] | None:
+    """The metadata of a kernel and of what it holds, as written; None where it is not plain."""
+    computation = instruction.computation
+    if computation.is_synthetic:
+        return None
+    plain = plain_instruction(computation.source.text, *instruction.span)
+    if plain is None:
+        return None
+    texts = [plain.metadata]
+    if plain.called and not _add_held(texts, computation.module.get(plain.called), 0):
+        return None
+    return tuple(texts)
+
+
+def _add_held(texts: list[str], computation: Computation | None, depth: int) -> bool:
+    """Adds the metadata of what `kinds.inside` finds in a computation; False where it is not plain."""
+    if computation is None or depth > _DEEPEST:
+        return True
+    if computation.is_synthetic:
+        return False
+    held = plain_instructions(computation.source.text, *computation.span[1:])
+    if held is None:
+        return False
+    module = computation.module
+    for inner in held:
+        if inner.opcode == "fusion":
+            if not _add_held(texts, module.get(inner.called), depth + 1):
+                return False
+        elif inner.opcode != "parameter":
+            texts.append(inner.metadata)
+    return True

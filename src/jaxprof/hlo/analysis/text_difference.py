@@ -1,0 +1,224 @@
+"""Two modules compared line by line, whatever their names, numbers and order are.
+
+Computations are paired by their fingerprints (`fingerprint.diff`). Within a pair, instructions whose whole input is the
+same belong together; the others are followed in the order of the text: an instruction is the same where it does the
+same to partners of the same operands, and has changed where only its label (`op_name`, or its name without the number)
+and its operation are the same. So a change shows where it was made, and not in everything that depends on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+from jaxprof.hlo.analysis.fingerprint import ComputationDifference, Fingerprints, diff, settings_of
+from jaxprof.hlo.model import Computation, Instruction, Module
+
+LineStatus: TypeAlias = Literal["same", "changed", "new", "gone"]
+_NUMBER: Final = re.compile(r"(?:\.\d+|\.clone|\.remat\d*)+$")
+_HEADER_LEFT_OUT: Final = frozenset({"is_scheduled", "frontend_attributes", "alias_passthrough_params"})
+
+
+@dataclass(frozen=True, slots=True)
+class LineDifference:
+    """One instruction of either computation, or one of each that belong together."""
+
+    status: LineStatus
+    before: Instruction | None
+    after: Instruction | None
+
+
+@dataclass(frozen=True, slots=True)
+class ComputationLines:
+    """Two computations that belong together, or one that is new or gone, line by line."""
+
+    computation: ComputationDifference
+    lines: tuple[LineDifference, ...]
+    """All lines in the order of the second computation; those that are gone stand where they stood in the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderDifference:
+    """An attribute of the module: `input_output_alias` (what is donated), `num_partitions`; empty where absent."""
+
+    name: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextDifference:
+    """What differs between two modules; empty where only names, numbers, places or the order do."""
+
+    header: tuple[HeaderDifference, ...]
+    computations: tuple[ComputationLines, ...]
+    """Those with a line that is not the same."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether anything is not the same."""
+        return bool(self.header or self.computations)
+
+
+def text_difference(before: Module, after: Module) -> TextDifference:
+    """Two modules compared; reads both whole."""
+    if before.text == after.text:
+        return TextDifference((), ())
+    pairs = diff(before, after)
+    tokens = {pair.before: pair.after for pair in pairs if pair.before and pair.after}
+    ours, theirs = Fingerprints(before), Fingerprints(after)
+    changed: list[ComputationLines] = []
+    for pair in pairs:
+        if pair.status == "same":
+            continue
+        first, second = before.get(pair.before), after.get(pair.after)
+        lines = tuple(_lines(first, second, tokens, ours, theirs))
+        if any(line.status != "same" for line in lines):
+            changed.append(ComputationLines(pair, lines))
+    return TextDifference(tuple(_header(before, after)), tuple(changed))
+
+
+def _header(before: Module, after: Module) -> Iterator[HeaderDifference]:
+    ours, theirs = before.attributes, after.attributes
+    for name in dict.fromkeys((*ours, *theirs)):
+        first, second = (" ".join(side.get(name, "").split()) for side in (ours, theirs))
+        if first != second and name not in _HEADER_LEFT_OUT:
+            yield HeaderDifference(name, first, second)
+
+
+def _lines(
+    before: Computation | None,
+    after: Computation | None,
+    tokens: Mapping[str, str],
+    ours: Fingerprints,
+    theirs: Fingerprints,
+) -> Iterator[LineDifference]:
+    if before is None or after is None:
+        for instruction in before or after or ():
+            yield (
+                LineDifference("gone", instruction, None) if after is None else LineDifference("new", None, instruction)
+            )
+        return
+    partners = _partners(before, after, tokens, ours.values(before), theirs.values(after))
+    at: dict[str, list[Instruction]] = defaultdict(list)
+    """What is gone, by the name of the next instruction of the first computation that has a partner."""
+    waiting: list[Instruction] = []
+    taken = {instruction.name for instruction, _ in partners.values()}
+    for instruction in before:
+        if instruction.name in taken:
+            at[instruction.name] += waiting
+            waiting = []
+        else:
+            waiting.append(instruction)
+    fresh: list[Instruction] = []
+    for instruction in after:
+        partner = partners.get(instruction.name)
+        if partner is None:
+            fresh.append(instruction)
+            continue
+        yield from (LineDifference("gone", removed, None) for removed in at[partner[0].name])
+        yield from (LineDifference("new", None, added) for added in fresh)
+        fresh = []
+        yield LineDifference(partner[1], partner[0], instruction)
+    yield from (LineDifference("gone", removed, None) for removed in waiting)
+    yield from (LineDifference("new", None, added) for added in fresh)
+
+
+def _partners(
+    before: Computation,
+    after: Computation,
+    tokens: Mapping[str, str],
+    values_before: Mapping[str, bytes],
+    values_after: Mapping[str, bytes],
+) -> dict[str, tuple[Instruction, LineStatus]]:
+    """By the name of an instruction of `after`: its partner in `before`, and whether that is the same."""
+    partners: dict[str, tuple[Instruction, LineStatus]] = {}
+    left = {instruction.name: instruction for instruction in before}
+    by_value: dict[Hashable, list[Instruction]] = defaultdict(list)
+    for instruction in before:
+        by_value[values_before.get(instruction.name), instruction.is_root].append(instruction)
+    for instruction in after:
+        alike = by_value.get((values_after.get(instruction.name), instruction.is_root))
+        if alike:
+            partner = next((candidate for candidate in alike if candidate.name == instruction.name), alike[0])
+            alike.remove(partner)
+            partners[instruction.name] = left.pop(partner.name), "same"
+    exact: dict[Hashable, list[Instruction]] = defaultdict(list)
+    loose: dict[Hashable, list[Instruction]] = defaultdict(list)
+    for instruction in left.values():
+        exact[_work(instruction, tokens), instruction.operands].append(instruction)
+        for label in _labels(instruction):
+            loose[label].append(instruction)
+    for instruction in after:
+        if instruction.name in partners:
+            continue
+        operands = tuple(partners[name][0].name if name in partners else "" for name in instruction.operands)
+        alike = [candidate for candidate in exact.get((_work(instruction, {}), operands), ()) if candidate.name in left]
+        status: LineStatus = "same"
+        if not alike:
+            status = "changed"
+            named = (
+                candidate
+                for label in _labels(instruction)
+                for candidate in loose.get(label, ())
+                if candidate.name in left
+            )
+            best = max(named, key=lambda candidate: _shared(candidate.operands, operands), default=None)
+            alike = [best] if best is not None else []
+        if alike:
+            partners[instruction.name] = left.pop(alike[0].name), status
+    return {
+        name: (
+            partner,
+            "same" if status == "changed" and _is_same(partner, after[name], partners, left, tokens) else status,
+        )
+        for name, (partner, status) in partners.items()
+    }
+
+
+def _is_same(
+    before: Instruction,
+    after: Instruction,
+    partners: Mapping[str, tuple[Instruction, LineStatus]],
+    gone: Mapping[str, Instruction],
+    tokens: Mapping[str, str],
+) -> bool:
+    """Whether two lines do the same, and their operands are partners, or one that is gone and one that is new instead:
+    that is shown at the operand."""
+    if _work(before, tokens) != _work(after, {}) or len(before.operands) != len(after.operands):
+        return False
+    return all(
+        partners[theirs][0].name == ours if theirs in partners else ours in gone
+        for ours, theirs in zip(before.operands, after.operands, strict=True)
+    )
+
+
+def _work(instruction: Instruction, tokens: Mapping[str, str]) -> Hashable:
+    """What an instruction does to its operands, whatever they are called."""
+    return (
+        instruction.opcode,
+        str(instruction.shape),
+        instruction.literal,
+        instruction.parameter_number,
+        instruction.is_root,
+        tuple(tokens.get(name, name) for name in instruction.called),
+        tuple(settings_of(instruction).items()),
+    )
+
+
+def _labels(instruction: Instruction) -> Iterator[Hashable]:
+    """What an instruction that has changed still has in common with what it was, the surest first."""
+    opcode = instruction.opcode
+    if opcode == "parameter":
+        yield opcode, instruction.parameter_number
+        return
+    if instruction.metadata.op_name:
+        yield opcode, "from", instruction.metadata.op_name
+    yield opcode, "named", _NUMBER.sub("", instruction.name)
+
+
+def _shared(first: tuple[str, ...], second: tuple[str, ...]) -> int:
+    return sum(ours == theirs for ours, theirs in zip(first, second, strict=False))

@@ -1,0 +1,94 @@
+"""One parse of a text in a process: screens, reports and findings of one run all use the same module.
+
+A text is its own key, and needs no digest: Python hashes a string once, equality is exact, and the module holds the
+text anyway. Modules that are still referenced are found by weak references, whatever their size. A few unreferenced
+ones are kept as well, as many as fit into a budget: a report requests the same module several times and holds no
+reference in between.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from threading import Lock
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
+
+from jaxprof.hlo.read import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxprof.hlo.model import Module
+
+KEPT_CHARACTERS: Final = 16 << 20
+"""Total size of the texts whose unreferenced modules are kept. What is read of a module takes several times that."""
+KEPT_TEXTS: Final = 64
+
+
+class ParsedTexts:
+    """The modules of texts, each parsed once while it is referenced or kept. Safe for any thread."""
+
+    def __init__(self, kept_characters: int = KEPT_CHARACTERS) -> None:
+        self._most = kept_characters
+        self._lock = Lock()
+        """Held only briefly: never while a text is parsed, which may take seconds."""
+        self._alive: WeakValueDictionary[str, Module] = WeakValueDictionary()
+        """By text, the first module in it; `Module.siblings` leads to the others."""
+        self._kept: OrderedDict[str, Module] = OrderedDict()
+        """The latest last."""
+        self._parsing: dict[str, Lock] = {}
+        """Held while that text is parsed: another thread that needs it waits, and does not parse it again."""
+
+    def modules(self, text: str) -> Sequence[Module]:
+        """The modules in `text`, in order. Raises HloError as `parse.modules` does."""
+        with self._lock:
+            first = self._find(text)
+            parsing = self._parsing.setdefault(text, Lock()) if first is None else None
+        if parsing is None:
+            assert first is not None
+            return first.siblings
+        with parsing:
+            with self._lock:
+                first = self._find(text)
+            try:
+                if first is None:
+                    first = parse.modules(text)[0]
+                    with self._lock:
+                        self._alive[text] = first
+                        self._keep(text, first)
+            finally:
+                with self._lock:
+                    self._parsing.pop(text, None)
+        return first.siblings
+
+    def release(self) -> None:
+        """Drops all kept modules: unreferenced ones are freed."""
+        with self._lock:
+            self._kept.clear()
+
+    def _find(self, text: str) -> Module | None:
+        module = self._alive.get(text)
+        if module is not None:
+            self._keep(text, module)
+        return module
+
+    def _keep(self, text: str, module: Module) -> None:
+        """Keeps a module as the latest. A module above the budget is kept until another one is requested."""
+        self._kept[text] = module
+        self._kept.move_to_end(text)
+        characters = sum(map(len, self._kept))
+        while len(self._kept) > 1 and (characters > self._most or len(self._kept) > KEPT_TEXTS):
+            characters -= len(self._kept.popitem(last=False)[0])
+
+
+_TEXTS: Final = ParsedTexts()
+
+
+def modules(text: str) -> Sequence[Module]:
+    """The modules in `text`, parsed once in this process. Raises HloError where there is none."""
+    return _TEXTS.modules(text)
+
+
+def release() -> None:
+    """Frees the unreferenced modules, when another session is opened."""
+    _TEXTS.release()

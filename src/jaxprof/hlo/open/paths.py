@@ -1,0 +1,153 @@
+"""Files that hold HLO, and the folders that XLA dumps into, as modules in their stages.
+
+A folder that XLA wrote has a module in several files: before its passes and after them, as text and as proto. Here they
+are one module with its stages. Other HLO files beside them, or in another folder, are a module each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from weakref import ref
+
+from jaxprof.errors import FileRefusedError, HloError, missing_file
+from jaxprof.hlo.open import parsed
+from jaxprof.hlo.open.stages import ModuleStages
+from jaxprof.hlo.read import files
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.model import Module
+
+_FORMS: Final = (".hlo.txt", ".txt", ".hlo", ".hlo.pb", ".pb")
+"""Endings of files that may be HLO, each also with `.gz`. Of several files of a module the first is used: text before
+proto, which has no layout that a person chose."""
+_SURE: Final = frozenset({".hlo.txt", ".hlo", ".hlo.pb"})
+"""Endings that only HLO has."""
+_NEVER_DUMPED: Final = frozenset({".hlo.txt", ".hlo"})
+"""The endings that XLA itself never writes."""
+_PROFILES: Final = (".xplane.pb", ".xplane.pb.gz")
+_DUMP = re.compile(r"(?P<module>[^/]+?)\.(?:(?P<before>before_optimizations)|(?:sm_\d+\.)?\w*after_optimizations)")
+"""XLA's names, without the ending: `module_0003.jit_f.sm_9.0_gpu_after_optimizations`. Names of what it writes beside
+the module go on after that (`-buffer-assignment`, `_memory-usage-report`)."""
+HOW_TO_DUMP: Final = (
+    "XLA_FLAGS=--xla_dump_to=FOLDER makes a folder of HLO; jax.jit(f).lower(...).compile().as_text() gives text."
+)
+
+
+def holds_hlo(path: Path) -> bool:
+    """Whether `path` should be opened as HLO: a file by its ending or its first bytes, a folder by the files in it."""
+    try:
+        if path.is_dir():
+            return bool(_candidates(path))
+        return (
+            path.is_file()
+            and not path.name.endswith(_PROFILES)
+            and (_form(path.name) in (*_SURE, ".pb") or files.holds_hlo(path))
+        )
+    except OSError:
+        return False
+
+
+def modules_at(path: Path) -> list[ModuleStages]:
+    """The modules of an HLO file, or of a folder that XLA dumped into. Blocks: reads a file, lists a folder.
+
+    Raises FileRefusedError where there are none.
+    """
+    if path.is_dir():
+        return _in_folder(path)
+    if not path.is_file():
+        raise missing_file(path)
+    modules = _parsed(path, files.read_text(path))
+    read = _reader(path, modules[0])
+    recorded = path.stat().st_mtime
+    return [
+        ModuleStages(
+            key=f"{path}#{number}",
+            label=module.name or f"module {number + 1}",
+            stages={"hlo": read},
+            number=number,
+            is_part=len(modules) > 1,
+            file=path.name,
+            recorded_seconds=recorded,
+        )
+        for number, module in enumerate(modules)
+    ]
+
+
+def _in_folder(folder: Path) -> list[ModuleStages]:
+    by_module: dict[str, dict[str, Path]] = {}
+    try:
+        for module, stage, path in _candidates(folder):
+            by_module.setdefault(module, {})[stage] = path
+    except OSError as error:
+        raise HloError(f"{folder}: {error.strerror or error}") from None
+    if not by_module:
+        raise FileRefusedError(f"no HLO in the folder {folder}", HOW_TO_DUMP)
+    return [
+        ModuleStages(
+            key=str(folder / module),
+            label=module,
+            # A module that was dumped only before the passes is shown as it is; its notice says so.
+            stages={stage: _reader(path) for stage, path in ({"hlo": next(iter(stages.values()))} | stages).items()},
+            recorded_seconds=next(iter(stages.values())).stat().st_mtime,
+        )
+        for module, stages in by_module.items()
+    ]
+
+
+def _candidates(folder: Path) -> list[tuple[str, str, Path]]:
+    """Module, stage and file of what may be HLO in `folder`, by module; of a stage in several formats the best last.
+
+    Beside modules that XLA named, other files count only by an ending that XLA does not write: a dump has hundreds of
+    further texts and protos. Raises OSError.
+    """
+    paths = [path for path in folder.iterdir() if _form(path.name) and not path.name.endswith(_PROFILES)]
+    dumped = {path: match for path in paths if (match := _DUMP.fullmatch(_stem(path.name)))}
+    candidates = [(match["module"], "hlo_before" if match["before"] else "hlo", path) for path, match in dumped.items()]
+    for path in paths:
+        if path in dumped or not path.is_file():
+            continue
+        form = _form(path.name)
+        if form in _NEVER_DUMPED or (not dumped and (form in _SURE or files.holds_hlo(path))):
+            candidates.append((_stem(path.name), "hlo", path))
+    return sorted(candidates, key=lambda candidate: (candidate[0], -_rank(candidate[2])))
+
+
+def _form(name: str) -> str:
+    """The known ending of `name`; empty if it has none."""
+    plain = name.removesuffix(".gz")
+    return next((form for form in _FORMS if plain.endswith(form) and plain != form), "")
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(".gz").removesuffix(_form(name))
+
+
+def _rank(path: Path) -> int:
+    """Sorts the files of one module by preference, the least preferred first."""
+    return _FORMS.index(_form(path.name)) * 2 + path.name.endswith(".gz")
+
+
+def _parsed(path: Path, text: str) -> Sequence[Module]:
+    try:
+        return parsed.modules(text)
+    except HloError as error:
+        raise HloError(f"{path}: {error.what}", error.hint) from None
+
+
+def _reader(path: Path, module: Module | None = None) -> Callable[[], str]:
+    """How to read the text of a file. For a known module this is the module's text while it is referenced: writing a
+    proto out takes long."""
+    reference = ref(module) if module is not None else None
+
+    def read() -> str:
+        alive = reference() if reference is not None else None
+        if alive is not None:
+            return alive.source.text
+        text = files.read_text(path)
+        _parsed(path, text)  # parsed here, where an error can name the file
+        return text
+
+    return read

@@ -1,0 +1,129 @@
+"""From a file to modules: HLO text or proto, also compressed; anything else is named and refused."""
+
+from __future__ import annotations
+
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.errors import HloError
+from jaxprof.hlo.read import parse, proto
+from jaxprof.hlo.read.sniff import begins_like_hlo
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+
+    from jaxprof.hlo.model import Module
+
+_MAGIC: Final[tuple[tuple[bytes, str], ...]] = (
+    (b"ML\xefR", "MLIR bytecode (StableHLO, most likely)"),
+    (b"BC\xc0\xde", "LLVM bitcode"),
+    (b"\x7fELF", "an ELF binary"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x28\xb5\x2f\xfd", "a zstd archive"),
+    (b"\xfd7zXZ\x00", "an xz archive"),
+    (b"BZh", "a bzip2 archive"),
+    (b"\x89PNG", "a PNG picture"),
+    (b"%PDF", "a PDF document"),
+    (b"\x93NUMPY", "a NumPy array"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"\x80\x04", "a Python pickle"),
+    (b"\x80\x05", "a Python pickle"),
+)
+_GZIP: Final = b"\x1f\x8b"
+_UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+_HEAD_BYTES: Final = 1 << 16
+_LARGEST: Final = 4 << 30
+"""Bytes that a compressed file may hold: a small file that never ends is refused."""
+
+
+def load(path: str | os.PathLike[str]) -> list[Module]:
+    """The modules in the file at `path`. Raises HloError where it cannot be read, or is not HLO."""
+    with _named(path):
+        return from_bytes(_read(path))
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """The HLO text in the file at `path`; a proto is written out as text. Raises HloError where it cannot be read, or
+    is neither; whether a text is HLO shows when it is parsed."""
+    with _named(path):
+        return _text_of(_read(path))
+
+
+@contextmanager
+def _named(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Prefixes errors with the file's path."""
+    try:
+        yield
+    except HloError as error:
+        raise HloError(f"{path}: {error.what}", error.hint) from None
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise HloError(error.strerror or str(error)) from None
+
+
+def from_bytes(data: bytes) -> list[Module]:
+    """The modules in `data`: HLO text in UTF-8 or UTF-16, an HloProto or HloModuleProto, each also under gzip."""
+    return parse.modules(_text_of(data))
+
+
+def _text_of(data: bytes) -> str:
+    if data.startswith(_GZIP):
+        data = _decompressed(data)
+    if not data:
+        raise HloError("the file is empty")
+    for magic, what in _MAGIC:
+        if data.startswith(magic):
+            raise HloError(f"this is {what}, not HLO", "Give HLO text or an HLO proto.")
+    if data.startswith(_UTF_16):
+        return data.decode("utf-16", "replace")
+    if controls := _control_characters(data):
+        try:
+            return proto.text(data)
+        except HloError as error:
+            if controls > 16:
+                hint = "Give HLO text, an HloProto or an HloModuleProto."
+                raise HloError(f"this is a binary file, but not an HLO proto: {error.what}", hint) from None
+    return data.decode("utf-8-sig", "replace")
+
+
+def holds_hlo(path: str | os.PathLike[str]) -> bool:
+    """Whether the file at `path` is HLO, judged by its beginning: a text with a `HloModule` line, or the proto of a
+    module. The cost does not depend on its size. False for what cannot be read."""
+    try:
+        with Path(path).open("rb") as opened:
+            head = opened.read(_HEAD_BYTES)
+    except OSError:
+        return False
+    if head.startswith(_GZIP):
+        try:
+            head = zlib.decompressobj(wbits=31).decompress(head, _HEAD_BYTES)
+        except zlib.error:
+            return False
+    if head.startswith(_UTF_16):
+        head = head.decode("utf-16", "replace").encode()
+    return begins_like_hlo(head)
+
+
+def _control_characters(data: bytes) -> int:
+    """How many of the first octets cannot occur in text. A proto always has some; a damaged text has few."""
+    return sum(octet < 9 or 13 < octet < 27 or 27 < octet < 32 for octet in data[:4096])
+
+
+def _decompressed(data: bytes) -> bytes:
+    stream = zlib.decompressobj(wbits=31)
+    try:
+        data_out = stream.decompress(data, _LARGEST)
+    except zlib.error as error:
+        raise HloError(f"the gzip archive is damaged: {error}") from None
+    if stream.unconsumed_tail:
+        raise HloError(f"the gzip archive holds more than {_LARGEST >> 30} GiB")
+    if not stream.eof:
+        raise HloError("the gzip archive is cut off", "Copy the file again.")
+    return data_out

@@ -1,0 +1,113 @@
+"""Instructions in the plain form in which XLA prints nearly all of them, read in one match a line.
+
+A large module has a million instructions, and some questions concern them all: can every line be read, where did each
+instruction come from, does the text hold everything that it uses. One regular expression recognises the plain form;
+nothing is cut out of the text or kept. It is strict: whatever it does not recognise is called not plain, and the caller
+reads it the long way (`jaxprof.hlo.read.record`), which takes ten times as long and decides.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from jaxprof.hlo.read.record import CALLING_ATTRIBUTES, COMPUTATION_NAME, NO_OPERANDS
+from jaxprof.hlo.read.syntax import operand_names, skip_blank
+
+# Sizes of at most 18 digits in all cannot name more elements than XLA's 64 bits count: `shape.py` refuses others.
+_ARRAY: Final = r"[a-z][a-z0-9]*+\[[\d,<=]{0,18}\](?:\{[^{}\n\"]*+\})?"
+_SHAPE: Final = rf"(?:{_ARRAY}|\((?:(?:/\*index=\d++\*/)?{_ARRAY}(?:, )?)*+\))"
+_BEGINNING: Final = r"[ \t]*+(?:ROOT )?%?"
+_NAME: Final = r"[^\s=%,(){}\"/]++"
+_OPCODE: Final = r"[a-z][\w\-]*+"
+# A `#` among the operands is an element of a tuple in its short form, which is not plain.
+_OPERANDS: Final = r"[^()\"\n#]*+"
+
+_LINES = re.compile(rf"(?:\n{_BEGINNING}{_NAME} = {_SHAPE} {_OPCODE}\({_OPERANDS}\)[^\n]*+)*+", re.ASCII)
+
+
+def is_sound(text: str, start: int, end: int) -> bool:
+    """Whether every line of `text[start:end]` is an instruction with shape, opcode and operands. False means
+    perhaps."""
+    lines = _LINES.match(text, start, end)
+    return lines is not None and skip_blank(text, lines.end(), end) >= end
+
+
+# The metadata is what stands in front of the first string, or holds it: then its braces are its own, and what it is
+# written in is no other attribute's value.
+_INSTRUCTION: Final = (
+    rf"\n?{_BEGINNING}{_NAME} = {_SHAPE} ({_OPCODE})\({_OPERANDS}\)"
+    r"(?:(?:, kind=\w++)?, calls=%?([A-Za-z_0-9][\w.\-]*+)(?=[,\n]|\Z))?"
+    r"(?:[^\"\n]*?, metadata=\{((?:[^{}\"\\\n]|\"[^\"\\\n]*+\")*+)\})?"
+)
+_ONE = re.compile(_INSTRUCTION, re.ASCII)
+_LINE = re.compile(rf"{_INSTRUCTION}(?P<rest>(?:[^\"\n]|\"[^\"\\\n]*+\")*+)(?<!\{{)(?=\n|\Z)", re.ASCII)
+_CALLING: Final = "fusion"
+
+
+class PlainInstruction(NamedTuple):
+    """Where the instruction on a line came from."""
+
+    opcode: str
+    called: str
+    """Of a fusion the computation that it calls; else empty."""
+    metadata: str
+    """What stands between the braces."""
+
+
+def plain_instruction(text: str, start: int, end: int) -> PlainInstruction | None:
+    """The one instruction that lies in `text[start:end]`; None where it is not plain."""
+    match = _ONE.match(text, start, end)
+    if match is None:
+        return None
+    opcode, called, metadata = match.groups()
+    if (metadata is None and text.find("metadata", match.end(), end) >= 0) or (opcode == _CALLING and not called):
+        return None
+    return PlainInstruction(opcode, called or "", metadata or "")
+
+
+def plain_instructions(text: str, start: int, end: int) -> list[PlainInstruction] | None:
+    """The instructions between a computation's braces, `text[start:end]`; None where one of them is not plain."""
+    made: list[PlainInstruction] = []
+    at = start
+    while line := _LINE.match(text, at, end):
+        opcode, called, metadata, rest = line.groups()
+        if (metadata is None and "metadata" in rest) or (opcode == _CALLING and not called):
+            return None
+        made.append(PlainInstruction(opcode, called or "", metadata or ""))
+        at = line.end()
+    return made if skip_blank(text, at, end) >= end else None
+
+
+_PARTS = re.compile(rf"\n{_BEGINNING}({_NAME}) = ({_SHAPE}) ({_OPCODE})\(({_OPERANDS})\)([^\n]*+)", re.ASCII)
+_CALLED = re.compile(rf",[ \t]*+(?:{'|'.join(CALLING_ATTRIBUTES)})[ \t]*+=[ \t]*+(\{{[^{{}}]*+\}}|[^\s,{{}}]++)")
+
+
+class References(NamedTuple):
+    """What the instructions of a computation use."""
+
+    missing: set[str]
+    """Operands that no instruction of the computation defines."""
+    called: set[str]
+    """Computations that may be called: also a name in a string that looks like one."""
+    shapes: set[str]
+    """The different shapes, as written."""
+
+
+def references(text: str, start: int, end: int) -> References | None:
+    """What is used between a computation's braces, `text[start:end]`; None where a line is not plain."""
+    if not is_sound(text, start, end):
+        return None
+    names, shapes, operands, called = set(), set(), set(), set()
+    for line in _PARTS.finditer(text, start, end):
+        name, shape, opcode, inside, rest = line.groups()
+        names.add(name)
+        shapes.add(shape)
+        if opcode not in NO_OPERANDS:
+            operands.add(inside)
+            if "/*" in rest:  # a comment between an attribute's name and its value is legal, but no printer writes it
+                return None
+            for value in _CALLED.findall(rest):
+                called.update(COMPUTATION_NAME.findall(value))
+    used = {operand for inside in operands for operand in operand_names(inside)}
+    return References(used - names, called, shapes)

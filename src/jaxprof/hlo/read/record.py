@@ -1,0 +1,332 @@
+"""Instructions as text: where each begins and ends, and `ROOT %name = shape opcode(operands), attribute=value, ...`
+taken apart.
+
+Cutting a computation is one pass of a regular expression, which finds the lines that begin an instruction. Where the
+text is not one instruction a line (literals and attributes over several lines, strings with line ends in them,
+computations written in place, lines that are no instruction at all) the instruction is read to its end, and what
+follows decides. Taking an instruction apart is on demand and forgiving: a text that is not an instruction gives None,
+and the caller keeps the raw text.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from jaxprof.hlo.read.syntax import (
+    COMMENT,
+    OPEN_STRING,
+    attributes,
+    balanced_end,
+    operand_names,
+    skip_blank,
+    unquote,
+)
+from jaxprof.hlo.shape import Shape, parse_shape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from jaxprof.hlo.read.syntax import Attribute, AttributeList
+
+# Possessive throughout: what a repetition has taken it keeps, so that no text makes these go back and forth.
+_NAME: Final = r"\s*+(?:ROOT\s++(?!=))?%?(?P<name>[^\s=%,(){}\"]++)\s*+=\s*+"
+_ARRAY_SHAPE: Final = r"[A-Za-z]\w*+\[[^\[\]\"]*+\](?:\{(?:[^{}\"]|\{[^{}\"]*+\})*+\})?"
+_BEGINNING = re.compile(
+    rf"{_NAME}(?:(?P<shape>{_ARRAY_SHAPE})\s*+|(?P<tuple>\w?\())(?:(?P<opcode>[A-Za-z][\w\-]*+)\()?", re.ASCII
+)
+_TUPLE_THEN_OPCODE = re.compile(
+    r"(?:[^\"()]++|\((?:[^\"()]++|\([^\"()]*+\))*+\))*+\)\s*+([A-Za-z][\w\-]*+)\(", re.ASCII
+)
+_OPCODE = re.compile(r"\s*+([A-Za-z][\w\-]*+)\(", re.ASCII)
+_FLAT_OPERANDS = re.compile(r"[^()\"/]*+\)")
+_MAY_CALL = re.compile(
+    r"(?:calls|to_apply|body|condition|branch_computations|true_computation|false_computation|called_computations"
+    r"|select|scatter|async_wrapped|decomposition|on_true|on_false|output_fusion|computations?)\s*="
+)
+CALLING_ATTRIBUTES: Final = (
+    "calls", "to_apply", "body", "condition", "branch_computations", "true_computation", "false_computation",
+    "called_computations", "select", "scatter", "decomposition",
+)  # fmt: skip
+"""The attributes whose value is one computation or a braced list of them, in the order in which XLA lists the called
+(`HloInstruction::called_computations`: a while loop's body before its condition)."""
+_COMMENT = re.compile(COMMENT)
+_COMPACT_ELEMENT = re.compile(r"(?<=[\w.\-])#\d")
+COMPUTATION_NAME = re.compile(r"%?([A-Za-z_0-9][\w.\-]*)")
+NO_OPERANDS: Final = frozenset({"parameter", "constant"})
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Where an instruction came from, as its `metadata={...}` says. Absent: empty text or 0."""
+
+    op_name: str = ""
+    """The path of transformations and scopes: `jit(f)/transpose(jvp(attn))/dot_general`."""
+    op_type: str = ""
+    """The framework's operation, where it wrote one."""
+    source_file: str = ""
+    source_line: int = 0
+    source_end_line: int = 0
+    source_column: int = 0
+    source_end_column: int = 0
+    stack_frame_id: int = 0
+    """A frame of the module's table; 0 means none. `Module.stack` walks it."""
+    text: str = ""
+    """All of it, as written between the braces."""
+
+
+class Record:
+    """An instruction's parts as offsets into its text; each is read on first use, and kept."""
+
+    __slots__ = (
+        "_attributes", "_called", "_metadata", "_operands", "_shape", "_shape_span", "inside", "limit", "name",
+        "opcode", "text",
+    )  # fmt: skip
+
+    def __init__(
+        self, text: str, name: str, shape: tuple[int, int], opcode: str, inside: tuple[int, int], limit: int
+    ) -> None:
+        self.text = text
+        self.name = name
+        self.opcode = opcode
+        self.inside = inside
+        """What stands between the parentheses after the opcode."""
+        self.limit = limit
+        self._shape_span = shape
+        self._shape: Shape | None = None
+        self._operands: tuple[str, ...] | None = None
+        self._attributes: dict[str, str] | None = None
+        self._called: tuple[str, ...] | None = None
+        self._metadata: Metadata | None = None
+
+    @property
+    def shape(self) -> Shape:
+        if self._shape is None:
+            written = self.text[slice(*self._shape_span)]
+            try:
+                self._shape = parse_shape(written)
+            except ValueError:
+                self._shape = Shape(dtype="", text=written)
+        return self._shape
+
+    @property
+    def operands(self) -> tuple[str, ...]:
+        if self._operands is None:
+            start, end = self.inside
+            named = start < end and self.opcode not in NO_OPERANDS
+            self._operands = operand_names(self.text[start:end]) if named else ()
+        return self._operands
+
+    @property
+    def has_compact_element(self) -> bool:
+        """Whether an operand is an element of a tuple in the short form: `%x#0`, for a `get-tuple-element`."""
+        start, end = self.inside
+        if self.opcode in NO_OPERANDS or self.text.find("#", start, end) < 0:
+            return False
+        return _COMPACT_ELEMENT.search(_COMMENT.sub("", self.text[start:end])) is not None
+
+    def attribute_list(self) -> AttributeList:
+        """The attributes as offsets, read anew."""
+        return attributes(self.text, self.inside[1] + 1, self.limit)
+
+    @property
+    def attributes(self) -> Mapping[str, str]:
+        if self._attributes is None:
+            self._attributes = {}
+            for item in self.attribute_list().found:
+                self._attributes.setdefault(item.name, self.text[item.start : item.end])
+        return self._attributes
+
+    def called(self, in_place: Mapping[int, str]) -> tuple[str, ...]:
+        """The computations that it calls.
+
+        `in_place` names those that are written in place, by the offset of their opening brace, or of the operands of
+        the instruction that stands for one (see `jaxprof.hlo.read.in_place`).
+        """
+        if self._called is None:
+            if self.inside[0] in in_place:
+                self._called = (in_place[self.inside[0]],)
+            # Most instructions call nothing, and a search over the text is ten times cheaper than its attributes.
+            elif _MAY_CALL.search(self.text, self.inside[1], self.limit):
+                by_name = {item.name: item for item in reversed(self.attribute_list().found)}
+                calling = [by_name[key] for key in CALLING_ATTRIBUTES if key in by_name]
+                self._called = tuple(name for item in calling for name in self._names(item, in_place))
+            else:
+                self._called = ()
+        return self._called
+
+    def _names(self, item: Attribute, in_place: Mapping[int, str]) -> list[str]:
+        if item.start in in_place:
+            return [in_place[item.start]]
+        value = _COMMENT.sub("", self.text[item.start : item.end])
+        return [] if "=" in value else COMPUTATION_NAME.findall(value)
+
+    @property
+    def metadata(self) -> Metadata:
+        if self._metadata is None:
+            plain = _PLAIN_METADATA.match(self.text, self.inside[1], self.limit)
+            if plain is not None:  # the usual case, in a tenth of the time that all attributes take
+                self._metadata = read_metadata(plain[1])
+                return self._metadata
+            raw = self.attributes.get("metadata", "") if "metadata" in self.text[self.inside[1] : self.limit] else ""
+            self._metadata = read_metadata(raw[1:-1] if raw.endswith("}") else raw[1:])
+        return self._metadata
+
+
+UNREADABLE: Final = Record("", "", (0, 0), "", (0, 0), 0)
+"""Stands for a text that is not an instruction: no name, opcode, operands or attributes."""
+
+
+def read(text: str, start: int, limit: int) -> Record | None:
+    """The instruction that begins at `start` and ends before `limit`, or None where there is none."""
+    begin = _BEGINNING.match(text, start, limit)
+    if begin is None:
+        begin = _BEGINNING.match(text, skip_blank(text, start, limit), limit)
+        if begin is None:
+            return None
+    opcode = begin["opcode"]
+    opened = begin.end()
+    if begin["tuple"]:
+        shape_start = begin.start("tuple")
+        tuple_end = _TUPLE_THEN_OPCODE.match(text, begin.end("tuple"), limit)
+        if tuple_end:
+            opcode, shape_end, opened = tuple_end[1], text.rindex(")", 0, tuple_end.start(1)) + 1, tuple_end.end()
+        else:
+            shape_end = balanced_end(text, begin.end("tuple") - 1, limit)
+            if shape_end < 0:
+                return None
+            opcode = ""
+    else:
+        shape_start, shape_end = begin.span("shape")
+    if not opcode:
+        named = _OPCODE.match(text, skip_blank(text, shape_end, limit), limit)
+        if named is None:
+            return None
+        opcode, opened = named[1], named.end()
+    flat = _FLAT_OPERANDS.match(text, opened, limit)
+    closed = flat.end() if flat else balanced_end(text, opened - 1, limit)
+    if closed < 0:
+        return None
+    return Record(text, begin["name"], (shape_start, shape_end), opcode, (opened, closed - 1), limit)
+
+
+class Budget:
+    """How many characters may still be looked at ahead, so that broken text costs linear time all the same."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
+def read_whole(text: str, start: int, likely_end: int, limit: int, budget: Budget) -> tuple[Record | None, int]:
+    """The instruction that begins at `start` and where it ends; beyond `likely_end` only if brackets are open there."""
+    instruction = read(text, start, likely_end)
+    if instruction:
+        attributes_read = instruction.attribute_list()
+        if attributes_read.closed:
+            return instruction, attributes_read.end
+    if likely_end < limit and budget.left > 0:
+        longer = read(text, start, limit)
+        if longer and (attributes_read := longer.attribute_list()).closed:
+            budget.left -= attributes_read.end - start
+            return longer, attributes_read.end
+        budget.left -= limit - start
+    return instruction, likely_end
+
+
+_PLAIN_METADATA = re.compile(r'[^"]*?, metadata=\{((?:[^{}"\\]|"[^"\\]*+")*+)\}')
+"""The first string after the operands lies in the metadata: then these braces are its own."""
+_METADATA_ITEM = re.compile(rf"(\w+)\s*=\s*({OPEN_STRING}|[^\s\"]++)", re.DOTALL)
+_TEXTS: Final = frozenset({"op_name", "op_type", "source_file"})
+_NUMBERS: Final = frozenset({"source_line", "source_end_line", "source_column", "source_end_column", "stack_frame_id"})
+
+
+@lru_cache(maxsize=4096)
+def read_metadata(inside: str) -> Metadata:
+    """What the text between the braces of `metadata={...}` says. Unknown items remain in `text` only."""
+    if not inside:
+        return _NONE
+    texts: dict[str, str] = {}
+    numbers: dict[str, int] = {}
+    for name, value in _METADATA_ITEM.findall(inside):
+        if name in _TEXTS:
+            texts[name] = unquote(value)
+        elif name in _NUMBERS and value.isdecimal() and len(value) < 19:
+            numbers[name] = int(value)
+    return Metadata(
+        op_name=texts.get("op_name", ""),
+        op_type=texts.get("op_type", ""),
+        source_file=texts.get("source_file", ""),
+        source_line=numbers.get("source_line", 0),
+        source_end_line=numbers.get("source_end_line", 0),
+        source_column=numbers.get("source_column", 0),
+        source_end_column=numbers.get("source_end_column", 0),
+        stack_frame_id=numbers.get("stack_frame_id", 0),
+        text=inside,
+    )
+
+
+_NONE: Final = Metadata()
+
+
+_LINE_START = re.compile(r"\n[ \t]*+(ROOT[ \t]++(?!=))?%?([^\s=%,(){}\"/]++)[ \t]*+=[ \t]")
+_INSTRUCTION_START = re.compile(r"(ROOT\s++(?!=))?%?([^\s=%,(){}\"/]++)\s*+=\s*+(?=[(\w])")
+
+
+class Pieces(NamedTuple):
+    """The instructions of one computation: number n has `names[n]` and lies from `starts[n]` to `starts[n + 1]`."""
+
+    names: list[str]
+    starts: array[int]
+    root: int | None
+    """The number of the instruction marked ROOT (the last, if there are several)."""
+
+
+def cut(text: str, start: int, end: int) -> Pieces:
+    """Cuts `text[start:end]`, the inside of a computation's braces. What is no instruction becomes one without name."""
+    names: list[str] = []
+    starts = array("Q")
+    root: int | None = None
+    budget = Budget(2 * (end - start))
+    at = start
+    # One line behind, without a list: a million tuples would be the peak of what reading the module takes.
+    lines = _LINE_START.finditer(text, start, end)
+    line = next(lines, None)
+    while line:
+        following = next(lines, None)
+        begin = line.start()
+        if begin >= at:
+            if at < begin:
+                root = _read_on(text, at, begin, names, starts, root)
+            names.append(line[2])
+            starts.append(begin)
+            if line[1]:
+                root = len(names) - 1
+            at = following.start() if following else end
+            if text[at - 1] == "{" or text.find("\n", begin + 1, at) >= 0 or text.count('"', begin, at) % 2:
+                _, at = read_whole(text, begin, at, end, budget)
+        line = following
+    root = _read_on(text, at, end, names, starts, root)
+    starts.append(end)
+    return Pieces(names, starts, root)
+
+
+def _read_on(text: str, at: int, end: int, names: list[str], starts: array[int], root: int | None) -> int | None:
+    """Adds what stands between `at` and `end`, where no line begins an instruction in the usual way."""
+    at = skip_blank(text, at, end)
+    while at < end:
+        here = _INSTRUCTION_START.match(text, at, end)
+        names.append(here[2] if here else "")
+        starts.append(at)
+        if here and here[1]:
+            root = len(names) - 1
+        instruction, after = read_whole(text, at, end, end, Budget(0))
+        if instruction is None:
+            line_end = text.find("\n", at, end)
+            after = line_end if line_end >= 0 else end
+        at = skip_blank(text, max(after, at + 1), end)
+    return root

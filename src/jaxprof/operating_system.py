@@ -1,0 +1,56 @@
+"""What each operating system supports: Linux and macOS everything, Windows everything except running programs.
+
+On Windows jaxprof opens, prints and exports sessions, profiles and HLO. Running a program needs process groups,
+inherited pipes and signals that Windows lacks. One check here reports that, before any module that Windows lacks is
+imported.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+from jaxprof.errors import UsageError
+
+
+def can_run() -> bool:
+    """Whether this system can run and measure programs; every POSIX system can."""
+    return hasattr(os, "fork")
+
+
+def refuse_to_run(what: str) -> None:
+    """Raises UsageError if this system cannot run programs; `what` is the requested command (`jaxprof run`)."""
+    if not can_run():
+        raise UsageError(
+            f"{what} needs Linux or macOS",
+            "On Windows, install jaxprof inside WSL (`wsl --install`) and run it there. The session that it writes can "
+            "be opened, printed and exported here.",
+        )
+
+
+def signals(*names: str) -> tuple[signal.Signals, ...]:
+    """The named signals that this system has."""
+    known = signal.Signals.__members__
+    return tuple(known[name] for name in names if name in known)
+
+
+@contextmanager
+def unwound_by_signals() -> Iterator[None]:
+    """Inside, signals that would end the process at once unwind it, so that nothing is left behind."""
+
+    def unwind(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = {
+        number: signal.signal(number, unwind)
+        for number in signals("SIGTERM", "SIGHUP")
+        if signal.getsignal(number) is signal.SIG_DFL
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

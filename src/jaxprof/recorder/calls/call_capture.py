@@ -1,0 +1,210 @@
+"""`--function NAME`: keeps one real call of a function and measures it in the program's process once the program is
+over.
+
+The call is measured as a workload is: phases, an interval, HLO, kernels, a cold compile. The measurement must run
+before JAX's own clean-up at exit. What the function prints while it is traced again goes to the run's log, not to the
+program's output. In a job of several processes nothing is measured, because a call would wait for the other processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Callable, Iterator
+from difflib import get_close_matches
+from typing import Any, Final
+
+from jaxprof.events import Event, LogLine, RunClosed, RunFinished, RunPlanned, RunSpec, WarningRaised
+from jaxprof.recorder.calls.kept_call import KeptArguments, WrittenCall, jitted_of, write_call
+
+_NAMES_KEPT: Final = 500
+_LINES_KEPT: Final = 200
+
+
+class CallCapture:
+    """Waits for a call of the function called `name`, keeps it, and measures it once."""
+
+    def __init__(
+        self, name: str, emit: Callable[[Event], None], *, values: bool = False, keep_constants: bool = False
+    ) -> None:
+        """`name`: as JAX names the function (`train_step`), or with its class or module (`Model.step`,
+        `train.step`)."""
+        self._name = name
+        self._emit = emit
+        self._values = values
+        self._keep_constants = keep_constants
+        self._run = f"function:{name}"
+        self._names: dict[str, None] = {}
+        self._function: Any = None
+        self._jitted: Any = None
+        self._kept: KeptArguments | None = None
+        self._written = WrittenCall(name=name)
+
+    def offer(self, function: object, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Examines a call that JAX is tracing, and keeps the first call of the function. Raises nothing."""
+        if self._kept is not None:
+            return
+        if len(self._names) < _NAMES_KEPT:
+            self._names[name] = None
+        if self._name not in _names_of(function, name):
+            return
+        try:
+            kept = KeptArguments.of(args, kwargs, values=self._values)
+            self._jitted = jitted_of(function)
+            self._written = write_call(function, self._jitted, name, args, kwargs)
+        except Exception as error:  # noqa: BLE001 - the program is in the middle of this call and must go on
+            message = f"a call of {name} could not be kept: {type(error).__name__}: {error}"
+            self._emit(WarningRaised(code="function_not_kept", message=message))
+            return
+        self._function, self._kept = function, kept
+
+    def measure(self) -> None:
+        """Measures the kept call and emits its run, or a warning if there is no call. Raises nothing."""
+        kept, self._kept = self._kept, None
+        if kept is None:
+            self._emit(self._not_called())
+            return
+        import jax
+
+        planned = RunPlanned(
+            run=self._run, spec=RunSpec(workload=self._written.name, variant="jit", how="jit", device="host")
+        )
+        problem = ""
+        try:
+            if jax.process_count() > 1:
+                problem = f"not measured: the program ran in {jax.process_count()} processes, and a call needs them all"
+            else:
+                with self._own_output():
+                    self._measure(kept)
+        except KeyboardInterrupt:
+            self._conclude(planned, "cancelled", "interrupted")
+        except Exception as error:  # noqa: BLE001 - the program is over, and a failure here must not change how it ends
+            problem = f"not measured: {type(error).__name__}: {error}"
+        if problem:
+            self._conclude(planned, "failed", problem)
+        self._function = self._jitted = None
+
+    def _measure(self, kept: KeptArguments) -> None:
+        import jax
+
+        from jaxprof.engine.measure.inprocess import FunctionCall, measure_call
+        from jaxprof.engine.measure.jax_devices import device_name
+
+        args, kwargs = kept.made()
+        if self._jitted is not None and not kwargs:
+            function, arguments = self._jitted, args
+        else:
+            function, arguments = _of_arrays_only(self._function, args, kwargs)
+        jax.clear_caches()  # the program has already traced and compiled it, so the phases would be empty
+        device = kept.device
+
+        def emit(event: Event) -> None:
+            if isinstance(event, RunFinished):
+                self._tell(kept)
+            self._emit(event)
+
+        measure_call(
+            FunctionCall(
+                run=self._run,
+                name=self._written.name,
+                function=function,
+                arguments=arguments,
+                device=device_name(device) if device is not None else "",
+                target=self._written.target,
+                specs=self._written.specs,
+                keep_constants=self._keep_constants,
+            ),
+            emit,
+        )
+
+    def _tell(self, kept: KeptArguments) -> None:
+        """Emits the warnings that qualify this run's figures."""
+        if kept.made_up:
+            self._warn(
+                "values_made_up",
+                "the arguments have the shapes, dtypes and places of a real call, but made-up values",
+                "For a function whose time depends on its values, --values keeps them.",
+            )
+        if self._written.problem:
+            self._warn("cannot_repeat", f"jaxprof run cannot repeat this run: {self._written.problem}")
+        elif kept.devices > 1:
+            self._warn(
+                "one_device", f"the arguments lay on {kept.devices} devices; jaxprof run repeats it on one device"
+            )
+
+    def _warn(self, code: str, message: str, advice: str = "") -> None:
+        self._emit(WarningRaised(run=self._run, code=code, message=message, advice=advice))
+
+    def _not_called(self) -> WarningRaised:
+        near = get_close_matches(self._name, list(self._names), n=3, cutoff=0.5)
+        offered = near or list(self._names)[:8]
+        return WarningRaised(
+            code="function_not_called",
+            message=f"no call of {self._name} was compiled, so there is nothing to measure",
+            advice=f"Compiled functions include: {', '.join(offered)}." if offered else "Nothing was compiled.",
+        )
+
+    def _conclude(self, planned: RunPlanned, status: str, error: str) -> None:
+        self._emit(planned)
+        self._emit(RunFinished(run=self._run, status=status, error=error))
+        self._emit(
+            RunClosed(
+                run=self._run,
+                workload=planned.spec.workload,
+                variant=planned.spec.variant,
+                device=planned.spec.device,
+                status=status,
+                error=error,
+            )
+        )
+
+    @contextlib.contextmanager
+    def _own_output(self) -> Iterator[None]:
+        """Redirects what Python prints inside to the run's log: the program's output has ended."""
+        output = io.StringIO()
+        try:
+            with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+                yield
+        finally:
+            for line in output.getvalue().splitlines()[:_LINES_KEPT]:
+                self._emit(LogLine(run=self._run, stream="stdout", text=line))
+
+
+def _names_of(function: object, name: str) -> set[str]:
+    """The names by which a user may refer to the function."""
+    qualified = str(getattr(function, "__qualname__", name)).replace("<locals>.", "")
+    module = str(getattr(function, "__module__", ""))
+    if module == "__main__":
+        main = getattr(sys.modules.get("__main__"), "__spec__", None)
+        module = main.name if main is not None else module
+    return {name, qualified, f"{module}.{qualified}", f"{module}:{qualified}"}
+
+
+def _of_arrays_only(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The call as a function of its arrays alone: everything else is static and stands inside the function.
+
+    The function also returns arrays alone: those of the call's result, and those that the call stored in its arguments
+    (a training step of flax's nnx updates its model there), which would otherwise be dead code.
+    """
+    import jax
+    import numpy as np
+
+    leaves, structure = jax.tree.flatten((args, kwargs))
+    places = [index for index, leaf in enumerate(leaves) if isinstance(leaf, jax.Array | np.ndarray)]
+    fixed = [None if index in set(places) else leaf for index, leaf in enumerate(leaves)]
+
+    def call(*arrays: Any) -> Any:
+        filled = list(fixed)
+        for index, array in zip(places, arrays, strict=True):
+            filled[index] = array
+        positional, named = jax.tree.unflatten(structure, filled)
+        result = jax.tree.leaves(function(*positional, **named))
+        given = set(map(id, filled))
+        result += [leaf for leaf in jax.tree.leaves((positional, named)) if id(leaf) not in given]
+        return [leaf for leaf in result if isinstance(leaf, jax.Array | np.ndarray)]
+
+    call.__name__ = call.__qualname__ = str(getattr(function, "__name__", "call"))
+    return call, tuple(leaves[index] for index in places)

@@ -1,0 +1,290 @@
+"""One real call of a function, kept so that it can be repeated: its arguments, and the call as text.
+
+An array is kept as its shape, dtype and sharding, or with its values if they are wanted, not by reference: it may be
+large, and it may be donated a moment later. Everything else (numbers, strings, static objects, the containers around
+them) is kept as it is.
+
+As text, a call is the target that leads to its function, and its arguments as specs. Not every call can be written
+down: no name leads to a function inside another function, and a session holds no pickled objects. For such a call the
+reason is reported.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from jaxprof.workloads.callables import in_order, layers, written_function
+from jaxprof.workloads.find import dotted_name
+from jaxprof.workloads.specs import array_text
+from jaxprof.workloads.trees import is_key
+
+_SEED: Final = 0
+_INTEGERS_BELOW: Final = 10
+_LONGEST: Final = 1 << 18
+"""A call whose specs have more characters than this is not written down."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptArray:
+    """Stands in for an array."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    sharding: Any = None
+    """None for a NumPy array, and for an array that had no placement of its own while it was traced."""
+    key: str = ""
+    """The implementation of an array of typed random keys; None for any other array."""
+    weak: bool = False
+    value: Any = None
+    """A NumPy array with the values, if they were requested and could be copied."""
+
+    @property
+    def devices(self) -> int:
+        """The number of devices that hold the array."""
+        return len(self.sharding.device_set) if self.sharding is not None else 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeptArguments:
+    """The arguments of one call. Each leaf is a `KeptArray` or something that is not an array."""
+
+    leaves: tuple[Any, ...]
+    structure: Any
+
+    @classmethod
+    def of(cls, args: tuple[Any, ...], kwargs: dict[str, Any], *, values: bool) -> KeptArguments:
+        """The arguments of the call `(*args, **kwargs)`; with `values`, waits for the arrays and copies them to the
+        host."""
+        import jax
+
+        leaves, structure = jax.tree.flatten((args, kwargs))
+        return cls(tuple(_kept(leaf, values=values) for leaf in leaves), structure)
+
+    @property
+    def arrays(self) -> list[KeptArray]:
+        """The arrays among the leaves."""
+        return [leaf for leaf in self.leaves if isinstance(leaf, KeptArray)]
+
+    @property
+    def devices(self) -> int:
+        """The largest number of devices that hold any one array."""
+        return max((array.devices for array in self.arrays), default=1)
+
+    @property
+    def device(self) -> Any:
+        """The first device of the first array that has a placement; None if no array has one."""
+        for array in self.arrays:
+            if array.sharding is not None:
+                return min(array.sharding.device_set, key=lambda device: device.id)
+        return None
+
+    @property
+    def made_up(self) -> bool:
+        """Whether some array will get other values than it had."""
+        return any(array.value is None for array in self.arrays)
+
+    def made(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Makes the arguments again. Arrays on one device become NumPy arrays, so that their transfer can be measured
+        as well; an array over several devices gets its sharding back."""
+        import jax
+        import numpy as np
+
+        random = np.random.default_rng(_SEED)
+        spread = self.devices > 1
+        leaves = [_made(leaf, random, spread=spread) if isinstance(leaf, KeptArray) else leaf for leaf in self.leaves]
+        args, kwargs = jax.tree.unflatten(self.structure, leaves)
+        return args, kwargs
+
+
+def _kept(leaf: Any, *, values: bool) -> Any:
+    import jax
+    import numpy as np
+
+    if isinstance(leaf, np.ndarray):
+        return KeptArray(leaf.shape, leaf.dtype, value=leaf.copy() if values else None)
+    if not isinstance(leaf, jax.Array):
+        return leaf
+    weak = bool(getattr(leaf, "weak_type", False))
+    if isinstance(leaf, jax.core.Tracer):
+        return KeptArray(leaf.shape, leaf.dtype, weak=weak, key=_key_kind(leaf))
+    key = _key_kind(leaf)
+    value = None
+    if values and leaf.is_fully_addressable:
+        value = np.array(jax.device_get(jax.random.key_data(leaf) if key else leaf))
+    return KeptArray(leaf.shape, leaf.dtype, leaf.sharding, key, weak, value)
+
+
+def _key_kind(leaf: Any) -> str:
+    return key_kind(leaf) if is_key(leaf) else ""
+
+
+def key_kind(keys: Any) -> str:
+    """The implementation of typed random keys: `threefry2x32`, `rbg`."""
+    import jax
+
+    return str(jax.random.key_impl(keys))
+
+
+def _made(array: KeptArray, random: Any, *, spread: bool) -> Any:
+    import jax
+
+    if array.key:
+        return _made_key(array, random)
+    value = array.value if array.value is not None else _made_up(array, random)
+    if array.weak and array.shape == ():
+        return jax.numpy.asarray(value.item())
+    if not spread:
+        return value
+    return jax.device_put(value, array.sharding) if array.devices > 1 else jax.numpy.asarray(value)
+
+
+def _made_key(array: KeptArray, random: Any) -> Any:
+    import jax
+
+    if array.value is not None:
+        return jax.random.wrap_key_data(array.value, impl=array.key)
+    key = jax.random.key(int(random.integers(2**31)), impl=array.key)
+    return jax.random.split(key, array.shape) if array.shape else key
+
+
+def _made_up(array: KeptArray, random: Any) -> Any:
+    """Normal numbers for floats, 0 to 9 for integers (0 and 1 if they have fewer bits), as argument specs make them."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    if jnp.issubdtype(array.dtype, np.bool_):
+        return random.random(array.shape) < 0.5
+    if jnp.issubdtype(array.dtype, np.integer):
+        most: Any = jnp.iinfo
+        below = min(_INTEGERS_BELOW, int(most(array.dtype).max) + 1)
+        return random.integers(below, size=array.shape).astype(array.dtype)
+    normal = random.standard_normal(array.shape, dtype=np.float32)
+    if jnp.issubdtype(array.dtype, np.complexfloating):
+        normal = normal + 1j * random.standard_normal(array.shape, dtype=np.float32)
+    return np.asarray(normal).astype(array.dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenCall:
+    """The fields of `RunPlanned` that describe a call."""
+
+    name: str
+    """`train.py:step`, as for a workload found in a file."""
+    target: str = ""
+    specs: tuple[str, ...] = ()
+    problem: str = ""
+    """Why the call cannot be repeated; target and specs are then empty."""
+
+
+class Unwritable(Exception):
+    """Something cannot be written as text; the message says what, and why."""
+
+
+def write_call(function: Any, jitted: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> WrittenCall:
+    """The call `function(*args, **kwargs)` as text; `jitted` is the object that `jax.jit` made of the function, if it
+    is known."""
+    called = name
+    try:
+        place, path = _place(function, jitted)
+        called = f"{Path(place).name}:{path}"
+        placed, named = in_order(function, args, kwargs)
+        specs = [_text(value, f"argument {number}") for number, value in enumerate(placed, start=1)]
+        specs += [f"{key}={_text(value, key)}" for key, value in named.items()]
+        if sum(map(len, specs)) > _LONGEST:
+            raise Unwritable("its arguments have too many parts to be written down")
+    except Unwritable as error:
+        return WrittenCall(name=called, problem=str(error))
+    return WrittenCall(name=called, target=f"{place}:{path}", specs=tuple(specs))
+
+
+def jitted_of(function: object) -> Any:
+    """The object that `jax.jit` made of `function`, with its static and donated arguments; None if nothing refers to
+    one.
+
+    The garbage collector is searched for it: the object may be a global, an attribute, or held by a closure. The search
+    takes about 50 ms with a million objects.
+    """
+    import jax
+
+    kind: Any = type(jax.jit(written_function))
+    wrappers = [
+        referrer
+        for referrer in gc.get_referrers(function)
+        if type(referrer) is kind and referrer.__wrapped__ is function
+    ]
+    return wrappers[-1] if wrappers else None
+
+
+def _place(function: Any, jitted: Any) -> tuple[str, str]:
+    """The file and the name that lead to the function, or preferably to its jitted object. Raises Unwritable."""
+    written = written_function(function)
+    code = getattr(written, "__code__", None)
+    path = Path(code.co_filename) if code is not None else None
+    if path is None or path.suffix != ".py" or not path.is_file():
+        raise Unwritable("its function was not written in a file")
+    names = getattr(written, "__globals__", {})
+    for name, value in list(names.items()):
+        if value is function or (jitted is not None and value is jitted):
+            return str(path.resolve()), name
+    name = str(getattr(written, "__qualname__", ""))
+    if _leads_to(names, name, function):
+        return str(path.resolve()), name
+    raise Unwritable(f"its function, {name}, is defined inside another function, so no name leads to it")
+
+
+def _leads_to(names: dict[str, Any], dotted: str, function: object) -> bool:
+    first, *rest = dotted.split(".")
+    value = names.get(first)
+    for part in rest:
+        value = getattr(value, part, None)
+    return value is not None and any(layer is function for layer in layers(value))
+
+
+def _text(value: Any, path: str) -> str:
+    """The spec of a value. Raises Unwritable with the path of the part that has no spec."""
+    import jax
+    import numpy as np
+
+    if isinstance(value, jax.Array) and is_key(value):
+        kind = key_kind(value)
+        kind = "" if kind == getattr(jax.config, "jax_default_prng_impl", "") else f"<{kind}>"
+        return f"key{kind}" + (f"[{','.join(map(str, value.shape))}]" if value.shape else "")
+    if isinstance(value, jax.Array | np.ndarray | np.generic):
+        text = array_text(value.dtype.name, value.shape)
+        if text is None:
+            raise Unwritable(f"{path} is an array of {value.dtype.name}")
+        return text
+    if value is None or type(value) in (bool, int, float, str):
+        return repr(value)
+    return _container_text(value, path)
+
+
+def _container_text(value: Any, path: str) -> str:
+    if type(value) is tuple:
+        items = [_text(item, f"{path}[{index}]") for index, item in enumerate(value)]
+        return f"({', '.join(items)}{',' * (len(items) == 1)})"
+    if type(value) is list:
+        return f"[{', '.join(_text(item, f'{path}[{index}]') for index, item in enumerate(value))}]"
+    if type(value) is dict and all(type(key) in (str, int) for key in value):
+        return "{" + ", ".join(f"{key!r}: {_text(item, f'{path}[{key!r}]')}" for key, item in value.items()) + "}"
+    kind = type(value)
+    module = _importable_name(kind.__module__)
+    if isinstance(value, tuple) and hasattr(kind, "_fields") and module and "<locals>" not in kind.__qualname__:
+        fields = [f"{name}={_text(getattr(value, name), f'{path}.{name}')}" for name in kind._fields]
+        return f"{module}:{kind.__qualname__}({', '.join(fields)})"
+    raise Unwritable(f"{path} is a {kind.__module__}.{kind.__qualname__}, which a session cannot hold")
+
+
+def _importable_name(module: str) -> str:
+    """The name under which a rerun imports `module`; the program's own module (`__main__`) has such a name too."""
+    if module != "__main__":
+        return module
+    main = sys.modules.get("__main__")
+    spec, file = getattr(main, "__spec__", None), getattr(main, "__file__", None)
+    if spec is not None:
+        return str(spec.name)
+    return dotted_name(Path(file).resolve())[0] if file else ""

@@ -1,0 +1,220 @@
+"""One argument of a call, taken apart: its tree, and each value as a leaf of the signature.
+
+JAX's own hash of a tree leaves out what its nodes hold besides children (the keys of a dict, the static fields of a
+module), although a program is compiled for exactly those. So the nodes are walked, at 1 µs each. The names cost more,
+so they are cached as text by the digest; no tree is kept.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FunctionType, MethodType
+from typing import Any, Final
+
+from jaxprof.recorder.compiles.functions import Identities
+from jaxprof.recorder.compiles.signature import Leaf
+from jaxprof.recorder.compiles.values import dtype_name, is_narrowed, sharding_text, static_text
+
+_SCALARS: Final = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+"""What JAX makes of Python's numbers; bool first, because it is an int."""
+_XLA_ALIGNMENT_BYTES: Final = 64
+ARRAY, TRACER, NUMPY, OTHER = "array", "tracer", "numpy", "other"
+STRUCTURES_REMEMBERED: Final = 1_000
+_STATICS_KEPT: Final = 256
+_NODES_WALKED: Final = 20_000
+"""A larger tree is identified by JAX's own hash."""
+_PLAIN: Final = (dict, list, tuple, type(None))
+
+
+class LeafReader:
+    """Reads values into leaves. Equal leaves are the same object, so that comparing many of them costs little."""
+
+    _LEAVES_REMEMBERED = 50_000
+
+    def __init__(self, identities: Identities) -> None:
+        self._identities = identities
+        self._interned: dict[tuple[Any, ...], Leaf] = {}
+        self._kinds: dict[type, str] = {}
+        self._dtypes: dict[tuple[Any, bool], str] = {}
+        self._narrowed: dict[Any, bool] = {}
+
+    def dynamic(self, value: Any, wide: bool, jax: Any) -> Leaf:
+        """The leaf of an array, a tracer, a number or anything with a shape and a dtype."""
+        kind = type(value)
+        if kind in _SCALARS:
+            return self._leaf((), dtype_name(_SCALARS[kind], wide=wide), kind is not bool)
+        if not hasattr(value, "dtype"):
+            scalar = next((plain for plain in _SCALARS if isinstance(value, plain)), None)
+            if scalar is None:
+                return self.static(value)
+            return self._leaf((), dtype_name(_SCALARS[scalar], wide=wide), scalar is not bool)
+        sharding, placed = "", 0
+        weak = False
+        whose = self.kind(kind, jax)
+        if whose == ARRAY:
+            if value.committed:
+                sharding, placed = sharding_text(value.sharding), hash_of(value.sharding)
+        elif whose == OTHER:
+            abstract = getattr(value, "sharding", None)  # of a ShapeDtypeStruct, as `lower` takes them
+            if abstract is not None:
+                sharding, placed = sharding_text(abstract), hash_of(abstract)
+        if whose != NUMPY:
+            weak = bool(getattr(value, "weak_type", False))
+        shape = getattr(value, "shape", ())
+        return self._leaf(tuple(shape), self._dtype(value.dtype, wide), weak, sharding, placed)
+
+    def static(self, value: Any) -> Leaf:
+        """The leaf of a static argument: its value as text, and its hash."""
+        if isinstance(value, (FunctionType, MethodType)):
+            return self._leaf((), "", False, "", 0, value.__name__, hash_of(self._identities.of(value)))
+        identity = self._identities.of(value) if callable(value) and not isinstance(value, type) else value
+        return self._leaf((), "", False, "", 0, static_text(value), hash_of(identity))
+
+    def device_bytes(self, value: Any, wide: bool) -> int | None:
+        """The bytes of a NumPy array on the device, with 64-bit numbers halved unless they are enabled (`wide`); None
+        for a NumPy scalar."""
+        if not isinstance(value, sys.modules["numpy"].ndarray):
+            return None
+        narrowed = self._narrowed.get(value.dtype)  # the name of a dtype takes NumPy 5 µs
+        if narrowed is None:
+            narrowed = self._narrowed[value.dtype] = is_narrowed(value.dtype)
+        return int(value.nbytes) // 2 if narrowed and not wide else int(value.nbytes)
+
+    def is_aligned(self, value: Any, wide: bool) -> bool:
+        """Whether a CPU device can use a NumPy array's own memory: it has XLA's alignment, and nothing must be
+        converted."""
+        flags = value.flags
+        if not flags.c_contiguous or (self._narrowed.get(value.dtype) and not wide):
+            return False
+        return int(value.__array_interface__["data"][0]) % _XLA_ALIGNMENT_BYTES == 0
+
+    def _leaf(self, *parts: Any) -> Leaf:
+        leaf = self._interned.get(parts)
+        if leaf is None:
+            if len(self._interned) >= self._LEAVES_REMEMBERED:
+                self._interned.clear()
+            leaf = self._interned[parts] = Leaf(*parts)
+        return leaf
+
+    def kind(self, kind: type, jax: Any) -> str:
+        """Whose type this is: `ARRAY`, `TRACER`, `NUMPY`, `OTHER`; determined once for each type of a library."""
+        whose = self._kinds.get(kind)
+        if whose is None:
+            whose = NUMPY if kind.__module__ == "numpy" else OTHER
+            if issubclass(kind, jax.core.Tracer):
+                whose = TRACER
+            elif issubclass(kind, jax.Array):
+                whose = ARRAY
+            if kind.__module__.startswith(("jax", "numpy", "builtins")):
+                self._kinds[kind] = whose
+        return whose
+
+    def _dtype(self, dtype: Any, wide: bool) -> str:
+        name = self._dtypes.get((dtype, wide))
+        if name is None:
+            if len(self._dtypes) >= self._LEAVES_REMEMBERED:
+                self._dtypes.clear()
+            name = self._dtypes[dtype, wide] = dtype_name(dtype, wide=wide)
+        return name
+
+
+def hash_of(value: Any) -> int:
+    """The value's hash, as JAX's own cache uses it; an unhashable value is identified by its address."""
+    try:
+        return hash(value)
+    except Exception:  # noqa: BLE001 __hash__ is the user's; JAX called it too and will report its error
+        return id(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """An argument, taken apart."""
+
+    leaves: list[Any]
+    paths: tuple[str, ...]
+    """For each leaf: `['w']`, `.layers[0].weight`; empty for an argument that is a leaf itself."""
+    digest: int
+    statics: tuple[tuple[str, str], ...] = ()
+    """What its nodes hold besides children: the node's path, and the values as text."""
+
+
+class TreeReader:
+    """Reads arguments into trees."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[tuple[str, ...], tuple[tuple[str, str], ...]]] = {}
+
+    def read(self, value: Any) -> Tree:
+        """The tree of one argument."""
+        if isinstance(value, (bool, int, float, complex)) or type(value).__module__ == "numpy":
+            return Tree([value], ("",), 0)
+        jax = sys.modules["jax"]
+        leaves, structure = jax.tree_util.tree_flatten(value)
+        if len(leaves) == 1 and jax.tree_util.treedef_is_leaf(structure):  # None has one node as well
+            return Tree(leaves, ("",), 0)
+        digest = hash(structure) if structure.num_nodes > _NODES_WALKED else _digest(structure)
+        entry = self._known.get((digest, len(leaves)))
+        if entry is None:
+            if len(self._known) >= STRUCTURES_REMEMBERED:
+                self._known.clear()
+            with_paths, _ = jax.tree_util.tree_flatten_with_path(value)
+            keys = [path for path, _ in with_paths]
+            statics = tuple(_statics(structure, keys, jax)) if structure.num_nodes <= _NODES_WALKED else ()
+            entry = self._known[digest, len(leaves)] = tuple(map(jax.tree_util.keystr, keys)), statics
+        return Tree(leaves, entry[0], digest, entry[1])
+
+
+def _digest(structure: Any) -> int:
+    data = structure.node_data()
+    if data is None:
+        return 1
+    held = _content_hash(data[1])
+    if structure.num_nodes == structure.num_leaves + 1:  # nothing but leaves below here
+        return hash((data[0], held, structure.num_leaves))
+    return hash((data[0], held, tuple([_digest(child) for child in structure.children()])))
+
+
+def _content_hash(value: Any) -> int:
+    """A hash of what a node holds. A value without a hash of its own is searched for parts that have one, or left
+    out."""
+    try:
+        return hash(value)
+    except Exception:  # noqa: BLE001 __hash__ is the user's, and containers of unhashable values raise as well
+        pass
+    if isinstance(value, dict):
+        return hash(tuple((_content_hash(key), _content_hash(held)) for key, held in value.items()))
+    return hash(tuple(map(_content_hash, value))) if isinstance(value, (tuple, list)) else 0
+
+
+def _statics(structure: Any, keys: list[Any], jax: Any) -> Iterator[tuple[str, str]]:
+    """The nodes that hold more than children, each with its path: the common part of its leaves' paths."""
+    count = 0
+    stack = [(structure, 0, 0)]
+    while stack and count < _STATICS_KEPT:
+        node, depth, first = stack.pop()
+        data = node.node_data()
+        if data is None:
+            continue
+        kind, held = data
+        if kind not in _PLAIN and held:
+            count += 1
+            path = jax.tree_util.keystr(keys[first][:depth]) if node.num_leaves else ""
+            yield path, _in_words(kind, held)
+        at = first
+        for child in node.children():
+            stack.append((child, depth + 1, at))
+            at += child.num_leaves
+
+
+def _in_words(kind: Any, held: Any) -> str:
+    """`Linear(in_features=3, use_bias=True)` if the fields can be read, otherwise the values."""
+    name = getattr(kind, "__name__", "node")
+    if dataclasses.is_dataclass(kind) and isinstance(held, tuple):
+        names = [item.name for item in dataclasses.fields(kind) if item.metadata.get("static")]
+        if names and len(held) >= len(names):  # equinox puts a field of its own first
+            pairs = zip(names, held[-len(names) :], strict=True)
+            return f"{name}({', '.join(f'{field}={static_text(value)}' for field, value in pairs)})"
+    return f"{name}{static_text(held)}"

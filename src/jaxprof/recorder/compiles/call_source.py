@@ -1,0 +1,225 @@
+"""What the source shows of a call that JAX compiled: where its function was made, what becomes of its arguments.
+
+`def make_step(rate): @jax.jit def step(x): ...; return step` makes a new `step` at each call, and JAX compiles each
+one. The line to change is the call of `make_step`, which has returned by the time `step` is called. So that line is
+looked up in the source of the functions on the stack.
+
+`params = step(params, batch)` passes NumPy arrays once if `params` came from NumPy, and JAX arrays from then on.
+Nothing is compiled again, so no event shows it; the source line does.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Final
+
+from jaxprof.events import NOWHERE, SourceLocation
+from jaxprof.recorder.compiles.functions import unwrapped
+from jaxprof.recorder.compiles.values import static_text
+from jaxprof.recorder.places import USER, frame_kind
+from jaxprof.recorder.samples.call_text import parsed, position_of
+
+_LOCALS: Final = ".<locals>."
+_FRAMES_LOOKED_AT: Final = 200
+_VALUES_KEPT: Final = 16
+_Position = tuple[int | None, int | None, int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How a function was made. Holds text only, none of the user's objects."""
+
+    factory: str
+    """The name of the function that makes it."""
+    place: SourceLocation
+    """The call of the factory; `NOWHERE` if it was not found."""
+    closure: tuple[tuple[str, str], ...]
+    """The factory's variables that the function uses, each with its value as text."""
+
+
+def made_by(function: Any, frame: FrameType | None, *, find_place: bool) -> Made | None:
+    """The factory of `function`. None if the function is not defined inside another one, or if its factory is still
+    running: then it is defined right where it is used. `find_place`: whether to look for the factory's call."""
+    written = next((layer for layer in reversed(unwrapped(function)) if isinstance(layer, FunctionType)), None)
+    if written is None or _LOCALS not in written.__qualname__:
+        return None
+    qualified = written.__qualname__.rpartition(_LOCALS)[0]
+    frames = [caller for caller in _user_frames(frame) if caller.f_code.co_filename == written.__code__.co_filename]
+    if any(caller.f_code.co_qualname == qualified for caller in frames):
+        return None
+    factory = qualified.rpartition(".")[2]
+    place = _called_at(factory, frame) if find_place else NOWHERE
+    return Made(factory, place, tuple(_closure(written)))
+
+
+def _closure(function: FunctionType) -> Iterator[tuple[str, str]]:
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
+    for name, cell in list(cells)[:_VALUES_KEPT]:
+        try:
+            yield name, static_text(cell.cell_contents)
+        except ValueError:  # an empty cell
+            continue
+
+
+def _user_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    looked_at = 0
+    while frame is not None and looked_at < _FRAMES_LOOKED_AT:
+        if frame_kind(frame) == USER:
+            yield frame
+        frame = frame.f_back
+        looked_at += 1
+
+
+def _called_at(factory: str, frame: FrameType | None) -> SourceLocation:
+    """The call of the factory in the innermost function on the stack that has one: the last before its current
+    line."""
+    for caller in _user_frames(frame):
+        code = caller.f_code
+        first, last = _extent(code)
+        lines = [line for line in _calls(code.co_filename).get(factory, ()) if first <= line <= last]
+        if lines:
+            before = [line for line in lines if line <= caller.f_lineno]
+            return SourceLocation(code.co_filename, (before or lines)[-1], code.co_name)
+    return NOWHERE
+
+
+@lru_cache(maxsize=1024)
+def _extent(code: CodeType) -> tuple[int, int]:
+    """The lines of a function without those of its nested functions."""
+    lines = [line for *_, line in code.co_lines() if line]
+    return min(lines, default=code.co_firstlineno), max(lines, default=code.co_firstlineno)
+
+
+@lru_cache(maxsize=64)
+def _calls(file: str) -> dict[str, tuple[int, ...]]:
+    """The lines of a file that call something, by the last part of the name that is called."""
+    tree = parsed(file)
+    if tree is None:
+        return {}
+    by_name: dict[str, list[int]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
+            if isinstance(name, str):
+                by_name.setdefault(name, []).append(node.lineno)
+    return {name: tuple(sorted(numbers)) for name, numbers in by_name.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """A call in the source."""
+
+    call: ast.Call
+    statement: ast.stmt
+    loop: ast.stmt | None
+    """The innermost loop around it, in the same function."""
+    function: ast.AST | None
+
+
+def replaced(names: Sequence[str], keywords: Sequence[str], frame: FrameType | None) -> set[str]:
+    """The arguments among `names` (positional) and `keywords` that the user's line replaces by the result; none if the
+    source does not show it."""
+    site = _site(frame)
+    if site is None:
+        return set()
+    taken = {ast.unparse(target) for target in _targets(site.statement)}
+    taken |= set(_passed_on(site.loop, taken)) if site.loop is not None else set()
+    written = _written(site, names, keywords)
+    return {name for name, argument in written.items() if _is_part_of(ast.unparse(argument), taken)}
+
+
+def constant(names: Sequence[str], keywords: Sequence[str], frame: FrameType | None) -> set[str]:
+    """The arguments that are one object in every call: a name, or a part of it, that is assigned nowhere in the loop
+    around the call (nowhere in its function, if there is no loop); none if the source does not show it."""
+    site = _site(frame)
+    if site is None:
+        return set()
+    assigned: set[str] = set()
+    scope = site.loop or site.function
+    for node in ast.walk(scope) if scope is not None else ():
+        if isinstance(node, ast.arg) and site.loop is None:
+            assigned.add(node.arg)
+        elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+            assigned.add(ast.unparse(node))
+    written = _written(site, names, keywords)
+    return {
+        name
+        for name, argument in written.items()
+        if not any(isinstance(part, ast.Call | ast.BinOp | ast.NamedExpr) for part in ast.walk(argument))
+        and not _is_part_of(ast.unparse(argument), assigned)
+        and not ({part.id for part in ast.walk(argument) if isinstance(part, ast.Name)} & assigned)
+    }
+
+
+def _written(site: _Site, names: Sequence[str], keywords: Sequence[str]) -> dict[str, ast.expr]:
+    """The arguments by their names; nothing if some of them are not written out one by one."""
+    if any(isinstance(argument, ast.Starred) for argument in site.call.args):
+        return {}
+    first = len(names) - len(site.call.args)  # a method's own object stands before the call's parentheses
+    written = dict(zip(names[max(0, first) :], site.call.args, strict=False))
+    return written | {item.arg: item.value for item in site.call.keywords if item.arg and item.arg in keywords}
+
+
+def _site(frame: FrameType | None) -> _Site | None:
+    caller = next(_user_frames(frame), None)
+    if caller is None:
+        return None
+    return _sites(caller.f_code.co_filename).get(position_of(caller.f_code, caller.f_lasti))
+
+
+@lru_cache(maxsize=64)
+def _sites(file: str) -> dict[_Position, _Site]:
+    """Every call in a file by its first and last line and its columns (in bytes), as Python's bytecode has them."""
+    tree = parsed(file)
+    if tree is None:
+        return {}
+    sites: dict[_Position, _Site] = {}
+    waiting: list[tuple[ast.AST, ast.stmt | None, ast.stmt | None, ast.AST | None]] = [(tree, None, None, None)]
+    while waiting:
+        node, statement, loop, function = waiting.pop()
+        if isinstance(node, ast.stmt):
+            statement = node
+        if isinstance(node, ast.Call) and statement is not None:
+            position = node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+            sites[position] = _Site(node, statement, loop, function)
+        if isinstance(node, ast.For | ast.While | ast.AsyncFor):
+            loop = node
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            loop, function = None, node
+        waiting += [(child, statement, loop, function) for child in ast.iter_child_nodes(node)]
+    return sites
+
+
+def _targets(statement: ast.AST) -> Iterator[ast.expr]:
+    """The targets of a statement's assignments, one by one."""
+    waiting: list[Any] = list(getattr(statement, "targets", None) or [getattr(statement, "target", None)])
+    if isinstance(statement, ast.For | ast.AsyncFor):
+        return
+    while waiting:
+        target = waiting.pop()
+        if isinstance(target, ast.Tuple | ast.List):
+            waiting += target.elts
+        elif isinstance(target, ast.Starred):
+            waiting.append(target.value)
+        elif isinstance(target, ast.expr):
+            yield target
+
+
+def _passed_on(loop: ast.stmt, taken: set[str]) -> Iterator[str]:
+    """The names to which another statement of the loop assigns the results: `params = new_params`."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and taken & {ast.unparse(part) for part in _parts(node.value)}:
+            yield from map(ast.unparse, _targets(node))
+
+
+def _parts(value: ast.expr) -> list[ast.expr]:
+    return value.elts if isinstance(value, ast.Tuple | ast.List) else [value]
+
+
+def _is_part_of(written: str, taken: set[str]) -> bool:
+    """Whether one of `taken` is the argument itself or holds it: `state` holds `state.params`."""
+    return any(written == name or written.startswith((f"{name}.", f"{name}[")) for name in taken)

@@ -1,0 +1,202 @@
+"""What was compiled: where a function is defined, and whether it is the same function object as before.
+
+Functions are not kept alive: objects are told apart by serial numbers held with weak references.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Iterator
+from types import CodeType, FunctionType, MethodType
+from typing import Any
+
+from jaxprof.recorder.places import JAX, LIBRARY, file_kind
+
+_WRAPPERS_FOLLOWED = 16
+
+
+def _inside(function: Any) -> Any:
+    """What `function` wraps, or None. Only types whose attributes run none of the user's code are asked."""
+    if isinstance(function, FunctionType):
+        return function.__dict__.get("__wrapped__")
+    if isinstance(function, MethodType):
+        return function.__func__
+    if isinstance(function, functools.partial):
+        return function.func
+    if isinstance(function, type):
+        return None
+    if type(function).__module__.startswith("jax"):
+        return getattr(function, "__wrapped__", None)
+    wrapped = _written_on(function, "__wrapped__")
+    return wrapped if wrapped is not None else _of_class(type(function), "__call__")
+
+
+def _written_on(thing: Any, name: str) -> Any:
+    """An attribute that `functools.update_wrapper` put on an object, or that a library's class defines; else None."""
+    try:
+        own = object.__getattribute__(thing, "__dict__")
+    except AttributeError:  # slots
+        own = {}
+    value = own.get(name) if type(own) is dict else None
+    if value is None and is_of_a_library(type(thing)) and isinstance(_of_class(type(thing), name), property):
+        try:
+            value = getattr(thing, name)
+        except Exception:  # noqa: BLE001 - an error in a library's attribute is the library's own business
+            value = None
+    return value
+
+
+def _of_class(kind: type, name: str) -> Any:
+    """An attribute as the class itself defines it. The metaclass, which may be the user's, is not asked."""
+    return next((base.__dict__[name] for base in type.__dict__["__mro__"].__get__(kind) if name in base.__dict__), None)
+
+
+@functools.lru_cache(maxsize=4096)
+def _module_kind(module: str) -> str:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file_kind(file) if isinstance(file, str) else ""
+
+
+def is_of_a_library(kind: type) -> bool:
+    """Whether a class belongs to a library, so that reading attributes of its objects runs none of the user's code."""
+    return _module_kind(kind.__module__) == LIBRARY
+
+
+def is_called_through_its_type(function: Any) -> bool:
+    """Whether the object is called through its class's method `__call__`, and wraps nothing."""
+    inside = _inside(function)
+    return inside is not None and inside is _of_class(type(function), "__call__")
+
+
+def unwrapped(function: Any) -> list[Any]:
+    """`function`, what it wraps, and so on to the innermost function."""
+    chain = [function]
+    while len(chain) < _WRAPPERS_FOLLOWED:
+        inside = _inside(chain[-1])
+        if inside is None or inside is chain[-1]:
+            break
+        chain.append(inside)
+    return chain
+
+
+def code_of(function: Any) -> CodeType | None:
+    """The code of the innermost wrapped function; None if that is not written in Python."""
+    for candidate in reversed(unwrapped(function)):
+        if isinstance(candidate, FunctionType):
+            return candidate.__code__
+    return None
+
+
+def outer_code(function: Any) -> CodeType | None:
+    """The code of the outermost wrapper that has one: `grad` of a function is not the function."""
+    for candidate in unwrapped(function):
+        if isinstance(candidate, FunctionType):
+            return candidate.__code__
+    return None
+
+
+def name_matches(function: Any, name: str) -> bool:
+    """Whether JAX would call it `name`. A callable object has no name of its own."""
+    chain = unwrapped(function)
+    if not callable(chain[0]):
+        return False
+    for candidate in chain:
+        if isinstance(candidate, functools.partial):
+            continue
+        own = _name_of(candidate)
+        return own == name or (own is None and name.startswith("<unnamed"))
+    return False
+
+
+def _name_of(function: Any) -> str | None:
+    if isinstance(function, (FunctionType, MethodType, type)):
+        return function.__name__
+    if type(function).__module__.startswith("jax"):
+        return getattr(function, "__name__", None)
+    name = _written_on(function, "__name__")
+    return name if isinstance(name, str) else None
+
+
+def wraps(function: Any, name: str) -> bool:
+    """Whether `function` is or contains a function called `name`, or an object of a class of that name."""
+    if not callable(function) or isinstance(function, type):
+        return False
+    return any(name == (_name_of(candidate) or type(candidate).__name__) for candidate in unwrapped(function))
+
+
+def held_function(function: Any) -> Any:
+    """The function of another library that one of JAX's own functions holds in its closure, or None: the one that
+    `pmap` compiles."""
+    looked_at = [item for item in unwrapped(function) if isinstance(item, FunctionType)]
+    for candidate in looked_at[:_WRAPPERS_FOLLOWED]:
+        for content in _held(candidate):
+            if isinstance(content, FunctionType) and content not in looked_at:
+                if file_kind(content.__code__.co_filename) != JAX:
+                    return content
+                looked_at.append(content)
+    return None
+
+
+def _held(function: Any) -> Iterator[Any]:
+    """The values in a function's closure, and in the slots of JAX's own objects there."""
+    for cell in function.__closure__ or ():
+        if _filled(cell):
+            content = cell.cell_contents
+            yield content
+            if type(content).__module__.startswith("jax."):
+                for slot in getattr(type(content), "__slots__", ()):
+                    yield getattr(content, slot, None)
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 reading is the only way to know
+    except ValueError:
+        return False
+    return True
+
+
+def primitive_parameters(function: Any) -> dict[str, Any] | None:
+    """The parameters of a primitive that is called outside any jit; None for every other function.
+
+    JAX compiles such a call as a function of its own, made for these parameters, which it keeps in the closure.
+    """
+    if not isinstance(function, FunctionType) or file_kind(function.__code__.co_filename) != JAX:
+        return None
+    for cell in function.__closure__ or ():
+        content = cell.cell_contents if _filled(cell) else None
+        if type(content) is dict and all(type(key) is str for key in content):
+            return content
+    return None
+
+
+class Identities:
+    """Serial numbers of objects, valid for as long as each lives."""
+
+    def __init__(self) -> None:
+        self._last = 0
+        self._live: dict[int, tuple[weakref.ref[Any], int]] = {}
+
+    def of(self, thing: Any) -> object:
+        """The same number for the same object, and a new one for every other object, even at an address that was used
+        before."""
+        if isinstance(thing, MethodType):
+            return self.of(thing.__self__), self.of(thing.__func__)
+        address = id(thing)
+        entry = self._live.get(address)
+        if entry is not None and entry[0]() is thing:
+            return entry[1]
+        try:
+            reference = weakref.ref(thing, lambda gone: self._forget(address, gone))
+        except TypeError:
+            return "address", address
+        self._last += 1
+        self._live[address] = (reference, self._last)
+        return self._last
+
+    def _forget(self, address: int, gone: weakref.ref[Any]) -> None:
+        entry = self._live.get(address)
+        if entry is not None and entry[0] is gone:
+            del self._live[address]

@@ -1,0 +1,345 @@
+"""The compile ledger of a running program: one row for each compilation, with the call that caused it and the reason.
+
+It listens to JAX's monitoring events in the threads where they happen. It keeps none of the user's arrays, functions or
+frames, raises nothing into JAX, and warns once if it fails to record something.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from types import CodeType, FrameType, FunctionType
+from typing import Any, Final
+
+from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, WarningRaised
+from jaxprof.recorder.compiles import monitoring
+from jaxprof.recorder.compiles.call_site import ObservedCall, read_call
+from jaxprof.recorder.compiles.call_source import constant, made_by, replaced
+from jaxprof.recorder.compiles.functions import code_of, held_function, outer_code, primitive_parameters
+from jaxprof.recorder.compiles.module_size import read_module_size
+from jaxprof.recorder.compiles.monitoring import CacheClears
+from jaxprof.recorder.compiles.reasons import explain, nearest
+from jaxprof.recorder.compiles.rows import CompilationRow, ExclusiveClock, OpenStage, RowWriter, Threads, ThreadStages
+from jaxprof.recorder.compiles.signature import FunctionKey, History
+from jaxprof.recorder.compiles.signature_reader import SignatureReader, arguments_of
+from jaxprof.recorder.places import JAX, USER, called_from, definition, file_kind
+from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
+
+ROWS_WAITING_AT_MOST: Final = 64
+_NAMES_REMEMBERED = 4_000
+_ROOT: Final = re.compile(r"[.\[]")
+"""Separates the name of an argument from the path of a leaf in it."""
+
+
+class Ledger:
+    """Watches the compilations of this process from `attach` on, and emits `Compiled` for each."""
+
+    def __init__(self, emit: Callable[[Event], None], *, main_thread: int | None = None) -> None:
+        self.on_call: Callable[[object, str, tuple[Any, ...], dict[str, Any]], None] | None = None
+        """Called with (callable, name, args, kwargs) at the start of each outermost trace."""
+        self.problems = 0
+        """The number of compilations that could not be recorded."""
+        self._emit = emit
+        self._process = os.getpid()
+        self._threads = Threads(main_thread if main_thread is not None else threading.main_thread().ident or 0)
+        self._clock = ExclusiveClock()
+        self._reader = SignatureReader()
+        self._history = History()
+        self._clears = CacheClears()
+        self._writer = RowWriter(emit)
+        self._waiting: list[tuple[int, CompilationRow, str]] = []
+        """Each entry: thread, row, and the row's last stage (trace or lower). The row may be compiled later."""
+        self._definitions: dict[str, tuple[SourceLocation, bool, bool] | None] = {}
+        """Places by name, None if several functions have the name: for programs derived from a function (its
+        transpose), whose events do not show the place."""
+        self._lock = threading.RLock()
+        """Guards `_waiting` and the emitting of rows. It is held while a row is emitted, so what `emit` calls may take
+        `CaptureWindows`'s lock; nothing that holds that one may call the ledger."""
+
+    def attach(self) -> None:
+        """Begins to listen. Raises RuntimeError if jax has not been imported yet."""
+        monitoring.watch(self)
+        self._clears.attach()
+
+    def detach(self) -> None:
+        """Stops listening."""
+        monitoring.unwatch(self)
+        self._clears.detach()
+
+    def stage_seconds(self) -> dict[str, float]:
+        """Seconds that the main thread has spent in trace, lower and compile, each without the stages nested in it."""
+        return self._clock.read(time.monotonic())
+
+    def running(self) -> list[StageRunning]:
+        """The running stages, one for each thread: the innermost one that has a row of its own."""
+        now = time.monotonic()
+        rows = []
+        for thread in self._threads.all():
+            stages = list(thread.open)
+            with_row = [item for item in stages if item.row is not None]
+            if with_row and (row := with_row[-1].row) is not None:
+                item = with_row[-1]
+                rows.append(
+                    StageRunning(
+                        monotonic_seconds=now,
+                        function=row.function,
+                        stage=item.stage,
+                        began_seconds=item.began,
+                        called_from=row.called_from,
+                        thread=thread.name,
+                    )
+                )
+        return rows
+
+    def finish(self) -> None:
+        """Emits what waits: programs that were lowered but not compiled, and folded rows."""
+        with self._lock:
+            for _, row, stage in self._waiting:
+                if stage == "lower":
+                    self._close(row)
+            self._waiting.clear()
+            self._writer.flush()
+
+    # The methods of jaxprof.recorder.compiles.monitoring.Watcher, called in the thread that compiles.
+
+    def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
+        """A stage begins: finds its row, or begins one with the call that it reads from JAX's frames."""
+        if os.getpid() != self._process:
+            return
+        now = time.monotonic()
+        thread = self._threads.current()
+        row = None
+        call = None
+        try:
+            if stage != "trace" or not any(item.stage == "trace" for item in thread.open):
+                row, call = self._row(stage, function, frame, thread, now)
+        finally:
+            thread.open.append(OpenStage(stage, function, now, row, id(sys.exc_info()[1])))
+            if thread.main:
+                self._clock.switch(stage, now)
+        if row is not None and stage == "compile":
+            size = read_module_size(frame, donations=bool(row.signature.donated))
+            row.operations, row.constants, row.cache = size.operations, size.constants, "off"
+            row.unused_donations = row.signature.unused_donations(size.taken)
+        if call is not None and stage == "trace" and call.found and self.on_call is not None:
+            call = call.written or call
+            self.on_call(call.function, _plain_name(function), call.args, call.kwargs)
+
+    def stage_ended(self, stage: str, function: str) -> None:
+        """A stage has ended."""
+        if os.getpid() != self._process:
+            return
+        now = time.monotonic()
+        thread = self._threads.current()
+        ended = thread.close(stage, function)
+        outer = thread.open[-1] if thread.open else None
+        if thread.main:
+            self._clock.switch(outer.stage if outer is not None else "", now)
+        if ended is None:
+            return
+        seconds = now - ended.began
+        if ended.row is None:
+            if outer is not None:
+                outer.nested_trace = (function, seconds - ended.apart)
+                outer.apart += ended.apart
+            return
+        if outer is not None:
+            outer.apart += seconds
+        row = ended.row
+        row.seconds[stage] = max(0.0, seconds - ended.apart)
+        error = sys.exc_info()[1]
+        failed = type(error).__name__ if error is not None and id(error) != ended.handled else ""
+        del error
+        self._advance(row, stage, failed)
+
+    def cache_told(self, what: str) -> None:
+        """The persistent cache was asked, or it answered."""
+        row = self._compiling()
+        if row is not None:
+            # JAX asks even if no cache is set up
+            used = what != "asked" or getattr(sys.modules["jax"].config, "jax_compilation_cache_dir", None)
+            row.cache = "hit" if "hit" in (what, row.cache) else "miss" if used else "off"
+
+    def cache_saved(self, seconds: float) -> None:
+        """The seconds that a hit saved."""
+        row = self._compiling()
+        if row is not None:
+            row.saved_seconds = seconds
+
+    def problem(self, error: Exception) -> None:
+        """Counts a failure to record, and warns at the first one."""
+        self.problems += 1
+        if self.problems == 1:
+            message = f"a compilation could not be recorded: {type(error).__name__}: {error}"
+            self._tell_problem(message[:500])
+
+    def _tell_problem(self, message: str) -> None:
+        try:
+            self._emit(
+                WarningRaised(
+                    monotonic_seconds=time.monotonic(),
+                    code="ledger_problem",
+                    message=message,
+                    advice="the program is not affected; the ledger may miss rows",
+                )
+            )
+        except Exception:  # noqa: BLE001 nobody is left to report to, and the program must not be affected
+            self.problems += 1
+
+    def _compiling(self) -> CompilationRow | None:
+        if os.getpid() != self._process:
+            return None
+        stages = self._threads.current().open
+        return stages[-1].row if stages and stages[-1].stage == "compile" else None
+
+    def _row(
+        self, stage: str, function: str, frame: FrameType, thread: ThreadStages, now: float
+    ) -> tuple[CompilationRow, ObservedCall | None]:
+        """The row that a stage belongs to: one that waits for it, or a new one."""
+        name = _plain_name(function)
+        place = called_from(frame)
+        if stage != "trace":
+            row = self._take_waiting(name, stage, lambda row: row.called_from == place, threading.get_ident())
+            if row is not None and not (stage == "lower" and row.signature.under):
+                return row, None
+            call = read_call(frame, name)
+            if row is None and not call.found:
+                row = self._take_waiting(name, stage, lambda row: True, None)
+            if row is not None:
+                if call.found:  # under vmap or grad the program's arguments are only known now
+                    self._describe(row, call, frame)
+                return row, None
+        else:
+            call = read_call(frame, name)
+        row = CompilationRow(name, now, name, thread.name, place)
+        self._describe(row, call, frame)
+        outer = thread.open[-1] if thread.open else None
+        row.nested = outer is not None
+        if stage == "lower" and outer is not None and outer.nested_trace is not None:
+            traced, seconds = outer.nested_trace
+            if traced == name:
+                row.seconds["trace"] = seconds
+                outer.apart += seconds
+                outer.nested_trace = None
+        return row, call
+
+    def _take_waiting(
+        self, name: str, stage: str, matches: Callable[[CompilationRow], bool], thread: int | None
+    ) -> CompilationRow | None:
+        before = {"lower": "trace", "compile": "lower"}[stage]
+        with self._lock:
+            for index in range(len(self._waiting) - 1, -1, -1):
+                waiting_thread, row, last = self._waiting[index]
+                if row.announced == name and last == before and thread in (None, waiting_thread) and matches(row):
+                    del self._waiting[index]
+                    return row
+        return None
+
+    def _describe(self, row: CompilationRow, call: ObservedCall, frame: FrameType) -> None:
+        """What is compiled, and with which arguments."""
+        row.signature = self._reader.read(call)
+        if not call.found:
+            row.key = FunctionKey(row.announced, under="derived")
+            row.defined_at, row.op_by_op, row.library = self._definitions.get(row.announced) or (NOWHERE, False, False)
+            return
+        defined, outer = self._definition(row, call.function), outer_code(call.function)
+        if call.written is not None:
+            defined, outer = code_of(call.written.function), outer_code(call.written.function)
+        kind = file_kind(defined.co_filename) if defined is not None else USER
+        row.defined_at, row.op_by_op, row.library = definition(defined), kind == JAX, kind != USER
+        row.key = FunctionKey(
+            row.function,
+            row.defined_at.file,
+            row.defined_at.line or 0,
+            (outer.co_filename, outer.co_firstlineno) if outer is not None and outer is not defined else ("", 0),
+            row.signature.under,
+        )
+        if kind == USER:
+            again = self._history.known(row.key)
+            made = made_by((call.written or call).function, frame, find_place=again)
+            row.signature = replace(row.signature, made=made) if made is not None else row.signature
+        self._remember(row)
+        if row.signature.numpy_bytes >= WORTH_COPYING_BYTES:
+            self._look_at_the_line(row, call.written or call, frame)
+
+    def _look_at_the_line(self, row: CompilationRow, call: ObservedCall, frame: FrameType) -> None:
+        """Marks the leaves from NumPy that only the first call has, and those that are the same array in every call.
+        Only for the latter does the location in memory matter."""
+        signature = row.signature
+        arguments = [name for name, _, _ in arguments_of(call)][: len(call.args)], tuple(call.kwargs), frame
+        root = {at: _ROOT.split(signature.names[at], maxsplit=1)[0] for at in signature.numpy}
+        first, same = replaced(*arguments), constant(*arguments)
+        row.signature = replace(
+            signature,
+            replaced=frozenset(at for at, name in root.items() if name in first),
+            aligned=frozenset(at for at in signature.aligned if root[at] in same),
+        )
+
+    def _remember(self, row: CompilationRow) -> None:
+        if row.announced.startswith("<"):
+            return
+        if len(self._definitions) >= _NAMES_REMEMBERED:
+            self._definitions.clear()
+        entry = (row.defined_at, row.op_by_op, row.library)
+        if self._definitions.setdefault(row.announced, entry) != entry:
+            self._definitions[row.announced] = None
+
+    def _definition(self, row: CompilationRow, function: Any) -> CodeType | None:
+        """The code that is compiled. The row is named after it if JAX's name says nothing."""
+        code = code_of(function)
+        if not isinstance(function, FunctionType):
+            if row.function.startswith("<unnamed"):
+                row.function = type(function).__name__
+            return code
+        if code is not None and file_kind(code.co_filename) == JAX and primitive_parameters(function) is None:
+            held = held_function(function)
+            if held is not None:
+                row.function = held.__name__
+                return code_of(held)
+        return code
+
+    def _advance(self, row: CompilationRow, stage: str, failed: str) -> None:
+        """A row has passed a stage: it is emitted after the last stage, and waits before that."""
+        if failed and stage == "trace":
+            return
+        with self._lock:
+            if failed or stage == "compile":
+                row.failed = failed
+                self._close(row)
+                return
+            self._waiting.append((threading.get_ident(), row, stage))
+            if len(self._waiting) > ROWS_WAITING_AT_MOST:
+                _, oldest, last = self._waiting.pop(0)
+                if last == "lower":
+                    self._close(oldest)
+
+    def _close(self, row: CompilationRow) -> None:
+        if row.signature.aligned and "compile" in row.seconds and sys.modules["jax"].default_backend() == "cpu":
+            # only now is the backend certain to be up
+            row.signature = replace(row.signature, shared=row.signature.aligned)
+        before = nearest(row.signature, self._history.earlier(row.key, row.signature))
+        place_before = self._history.place(row.key, before) if before is not None else NOWHERE
+        traced = "trace" in row.seconds or row.op_by_op or row.nested
+        cleared = before is not None and self._history.clears(row.key, before) < self._clears.count
+        reason = explain(
+            row.signature,
+            before,
+            row.called_from,
+            row.defined_at,
+            place_before,
+            traced=traced,
+            cleared_at=self._clears.place if cleared else None,
+        )
+        self._history.add(row.key, row.signature, row.called_from, self._clears.count)
+        self._writer.write(row.event(reason))
+
+
+def _plain_name(function: str) -> str:
+    """`f` for `jit(f)`."""
+    wrapper, bracket, inside = function.partition("(")
+    return inside[:-1] if bracket and wrapper.isidentifier() and inside.endswith(")") else function

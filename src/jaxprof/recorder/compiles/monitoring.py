@@ -1,0 +1,148 @@
+"""What JAX announces about compilations, passed to the watchers; and the calls of `jax.clear_caches()`.
+
+The listeners are registered once for each process and stay, because older versions of JAX cannot remove one. Without a
+watcher they return at once, and what a watcher raises never reaches JAX.
+
+JAX announces nothing when its caches are cleared, which makes it compile again what it compiled before, and has no
+public way to ask. So from when the ledger attaches until it detaches, a function that notes each call and passes it on
+replaces the public name.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final, Protocol
+
+from jaxprof.events import NOWHERE
+from jaxprof.recorder.places import called_from
+
+_STAGES: Final = {
+    "/jax/core/compile/jaxpr_trace_duration": "trace",
+    "/jax/core/compile/jaxpr_to_mlir_module_duration": "lower",
+    "/jax/core/compile/backend_compile_duration": "compile",
+}
+_CACHE_EVENTS: Final = {
+    "/jax/compilation_cache/compile_requests_use_cache": "asked",
+    "/jax/compilation_cache/cache_hits": "hit",
+    "/jax/compilation_cache/cache_misses": "miss",
+}
+_SAVED: Final = "/jax/compilation_cache/compile_time_saved_sec"
+
+
+class Watcher(Protocol):
+    """The events, passed on in the thread where they happen. `frame` is the innermost frame, JAX's own."""
+
+    def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
+        """A stage of a compilation begins."""
+
+    def stage_ended(self, stage: str, function: str) -> None:
+        """The stage has ended, possibly by raising."""
+
+    def cache_told(self, what: str) -> None:
+        """The persistent cache was `asked`, or answered `hit` or `miss`."""
+
+    def cache_saved(self, seconds: float) -> None:
+        """The seconds that a hit saved, as JAX estimates them."""
+
+    def problem(self, error: Exception) -> None:
+        """One of the methods above raised; must not raise."""
+
+
+_watchers: list[Watcher] = []
+
+
+_registered: list[bool] = []
+
+
+def watch(watcher: Watcher) -> None:
+    """Begins to pass events to `watcher`. Raises RuntimeError if the program has not imported jax yet."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        raise RuntimeError("jax is not imported yet")
+    if not _registered:
+        monitoring = jax.monitoring
+        monitoring.register_scalar_listener(_on_scalar)
+        monitoring.register_event_duration_secs_listener(_on_duration)
+        monitoring.register_event_listener(_on_event)
+        _registered.append(True)
+    if watcher not in _watchers:
+        _watchers.append(watcher)
+
+
+def unwatch(watcher: Watcher) -> None:
+    """Stops passing events to `watcher`."""
+    if watcher in _watchers:
+        _watchers.remove(watcher)
+
+
+def _on_scalar(event: str, value: float, **details: Any) -> None:
+    stage = _STAGES.get(event)
+    if stage is None:
+        return
+    for watcher in _watchers:
+        try:
+            watcher.stage_began(stage, str(details.get("fun_name") or "unknown"), sys._getframe(1))
+        except Exception as error:  # noqa: BLE001 the program must not be affected; the watcher counts and reports it
+            watcher.problem(error)
+
+
+def _on_duration(event: str, duration: float, **details: Any) -> None:
+    stage = _STAGES.get(event)
+    if stage is None and event != _SAVED:
+        return
+    for watcher in _watchers:
+        try:
+            if stage is None:
+                watcher.cache_saved(duration)
+            else:
+                watcher.stage_ended(stage, str(details.get("fun_name") or "unknown"))
+        except Exception as error:  # noqa: BLE001 as above
+            watcher.problem(error)
+
+
+def _on_event(event: str, **details: Any) -> None:
+    what = _CACHE_EVENTS.get(event)
+    if what is None:
+        return
+    for watcher in _watchers:
+        try:
+            watcher.cache_told(what)
+        except Exception as error:  # noqa: BLE001 as above
+            watcher.problem(error)
+
+
+class CacheClears:
+    """Counts the calls and keeps the place of the last one."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.place = NOWHERE
+        """Where the last call is; `NOWHERE` if there was none."""
+        self._original: Callable[..., Any] | None = None
+        self._standing: Callable[..., Any] | None = None
+
+    def attach(self) -> None:
+        """Replaces the public name: later calls are counted."""
+        jax = sys.modules["jax"]
+        original = getattr(jax, "clear_caches", None)
+        if self._standing is not None or not callable(original):
+            return
+
+        @functools.wraps(original)
+        def clear_caches(*args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            self.place = called_from(sys._getframe(1))
+            return original(*args, **kwargs)
+
+        self._original, self._standing = original, clear_caches
+        jax.clear_caches = clear_caches  # type: ignore[attr-defined]
+
+    def detach(self) -> None:
+        """Restores JAX's own function, unless somebody else has replaced the name since."""
+        jax = sys.modules["jax"]
+        if self._standing is not None and getattr(jax, "clear_caches", None) is self._standing:
+            jax.clear_caches = self._original  # type: ignore[attr-defined]
+        self._standing = None

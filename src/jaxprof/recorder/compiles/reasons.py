@@ -1,0 +1,342 @@
+"""Why a function was compiled again: compares its signature with the nearest earlier one, in words and as a code.
+
+It compares our own records. JAX's explanation (`jax_explain_cache_misses`) is not used: its cost is quadratic in the
+number of signatures of a function, and newer versions often have none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from jaxprof.events import NOWHERE, ClosureChange, SourceLocation
+from jaxprof.recorder.compiles.call_source import Made
+from jaxprof.recorder.compiles.signature import Leaf, Signature
+from jaxprof.recorder.places import short
+
+TELLING: Final = (
+    "closure",
+    "new_function",
+    "static_argument",
+    "structure",
+    "shape",
+    "dtype",
+    "weak_type",
+    "sharding",
+    "config",
+)
+"""Codes, the most informative first: a compilation with several differences gets the first of them."""
+
+_OTHER_STRUCTURE: Final = "other containers in the arguments, or other static parts of them"
+"""Used if there is nothing more specific to report."""
+_AGAIN: Final = "the same function and signature again: "
+_DIFFERENCES_NAMED = 4
+"""If a whole tree of parameters was cast, a hundred lines would say no more than the first few."""
+_SPEC: Final = re.compile(r"P\((.*)\)( over .*)$")
+_KEY: Final = re.compile(r"^[^.\[]+|\.[^.\[]+|\[(?:'[^']*'|\"[^\"]*\"|[^\]]*)\]")
+"""One key of a leaf's path: `params`, `['head']`, `.weight`, `[0]`."""
+_WHOLE_AT_MOST = 48
+"""A static value of up to so many columns is shown whole; of a longer one only the part that differs."""
+_LEAVES_WEIGHED = 64
+_LEAVES_COMPARED = 20_000
+"""Budget over all the earlier signatures that one is compared with, so that a large one costs no more than a small
+one."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureDifference:
+    """One thing that differs from before."""
+
+    code: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """The reason: a code of `events.REASONS`, and its text."""
+
+    code: str
+    words: str = ""
+    made_at: SourceLocation = NOWHERE
+    factory: str = ""
+    closure: list[ClosureChange] = field(default_factory=list)
+    cleared_at: SourceLocation = NOWHERE
+    """The differences as `events.Compiled` has them."""
+
+
+def nearest(now: Signature, earlier: Iterable[Signature]) -> Signature | None:
+    """The signature with the fewest differences; of several the first, so pass the most recent first."""
+    best: Signature | None = None
+    best_distance = -1
+    compared = 0
+    for candidate in earlier:
+        if best is not None and compared > _LEAVES_COMPARED:
+            break
+        distance = _distance(now, candidate)
+        compared += len(candidate.leaves) + 1
+        if best is None or distance < best_distance:
+            best, best_distance = candidate, distance
+            if distance <= 1:
+                break
+    return best
+
+
+def _distance(now: Signature, before: Signature) -> int:
+    distance = (not now.is_of_the_function_of(before)) + (now.options != before.options)
+    if now.config != before.config:
+        distance += len(set(now.config) - set(before.config)) or 1
+    if now.names != before.names:
+        return distance + 1 + abs(len(now.names) - len(before.names)) + len(now.names) // 2
+    distance += (now.structure != before.structure) + (now.keywords != before.keywords)
+    different = sum(map(operator.is_not, now.leaves, before.leaves))
+    if different > _LEAVES_WEIGHED:
+        return distance + different
+    return distance + sum(
+        _aspects(leaf, other) for leaf, other in zip(now.leaves, before.leaves, strict=True) if leaf is not other
+    )
+
+
+def _aspects(now: Leaf, before: Leaf) -> int:
+    return (
+        (now.shape != before.shape)
+        + (now.dtype != before.dtype)
+        + (now.weak != before.weak)
+        + ((now.sharding, now.placed) != (before.sharding, before.placed))
+        + ((now.static, now.static_hash) != (before.static, before.static_hash))
+    )
+
+
+def explain(
+    now: Signature,
+    before: Signature | None,
+    called_from: SourceLocation,
+    defined_at: SourceLocation,
+    before_called_from: SourceLocation,
+    *,
+    traced: bool = True,
+    cleared_at: SourceLocation | None = None,
+) -> Reason:
+    """Why `now` was compiled, when the nearest earlier compilation of the same function was `before`.
+
+    `traced` is False if an earlier trace was reused. `cleared_at`: the call that cleared JAX's caches since `before`;
+    None if none did.
+    """
+    if before is None:
+        return Reason("first", _first(now, traced))
+    if not now.known or not before.known:
+        return Reason("unknown", "the arguments of this call could not be seen")
+    differences = sorted(
+        [*_function(now, before, called_from, defined_at, called_from == before_called_from),
+         *_structure(now, before), *_leaves(now, before), *_settings(now, before)],
+        key=lambda difference: TELLING.index(difference.code),
+    )  # fmt: skip
+    if len(differences) > 1:
+        differences = [item for item in differences if item.words != _OTHER_STRUCTURE]
+    if not differences and cleared_at is not None:
+        words = f"{_AGAIN}jax.clear_caches() at {short(cleared_at)} had emptied JAX's caches"
+        return Reason("caches_cleared", words, cleared_at=cleared_at)
+    if not differences:
+        return Reason(
+            "unknown",
+            f"{_AGAIN}it was evicted from JAX's cache or cleared there (clear_cache of the function), or it was called "
+            "in another context of JAX's (under grad, say)",
+        )
+    named = [difference.words for difference in differences[:_DIFFERENCES_NAMED]]
+    more = len(differences) - _DIFFERENCES_NAMED
+    if more > 0:
+        named.append(f"and {more} more difference{'' if more == 1 else 's'}")
+    words = "; ".join(named)
+    if differences[0].code == "closure" and now.made is not None:
+        apart = _closures_apart(now.made, before.made)
+        changed = [ClosureChange(name=name, before=old, now=new) for name, old, new in apart]
+        return Reason("closure", words, made_at=now.made.place, factory=now.made.factory, closure=changed)
+    return Reason(differences[0].code, words)
+
+
+def _first(now: Signature, traced: bool) -> str:
+    if now.under:
+        return f"the first time under {now.under}"
+    return (
+        "" if traced or now.function is None else "the first as a program of its own: it was traced in another before"
+    )
+
+
+def _function(
+    now: Signature, before: Signature, called_from: SourceLocation, defined_at: SourceLocation, same_line: bool
+) -> Iterator[SignatureDifference]:
+    if now.is_of_the_function_of(before):
+        return
+    if now.made is not None:
+        yield SignatureDifference("closure", _remade(now.made, before.made, defined_at))
+        return
+    kind = "new function object each time: jit" if same_line else "another function object: jit"
+    yield SignatureDifference("new_function", f"{kind} at {short(called_from)} (defined at {short(defined_at)})")
+
+
+def _remade(now: Made, before: Made | None, defined_at: SourceLocation) -> str:
+    """`make_step at train.py:30 makes a new function each time (defined at train.py:12), rate: 0.1 → 0.2`."""
+    where = f" at {short(now.place)}" if now.place else ""
+    changed = [f"{name}: {old} → {new}" for name, old, new in _closures_apart(now, before)]
+    more = f" and {len(changed) - _DIFFERENCES_NAMED} more" if len(changed) > _DIFFERENCES_NAMED else ""
+    values = f", {', '.join(changed[:_DIFFERENCES_NAMED])}{more}" if changed else ""
+    return f"{now.factory}{where} makes a new function each time (defined at {short(defined_at)}){values}"
+
+
+def _closures_apart(now: Made, before: Made | None) -> Iterator[tuple[str, str, str]]:
+    """The factory's variables whose values, as text, have changed: name, before, now."""
+    old = dict(before.closure) if before is not None else {}
+    for name, value in now.closure:
+        if name in old and old[name] != value:
+            yield name, *_apart(old[name], value)
+
+
+def _structure(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
+    if now.names == before.names:
+        if now.structure != before.structure:
+            parts = list(_static_parts(now, before))
+            yield from parts or [SignatureDifference("structure", _OTHER_STRUCTURE)]
+        if now.keywords != before.keywords:
+            moved = sorted(set(now.keywords) ^ set(before.keywords))
+            for name in moved[:3]:
+                ways = "by name → by position" if name in before.keywords else "by position → by name"
+                yield SignatureDifference("structure", f"argument {name}: {ways}")
+            if not moved:
+                yield SignatureDifference("structure", "the arguments by name in another order")
+        return
+    added = [name for name in now.names if name not in set(before.names)]
+    removed = [name for name in before.names if name not in set(now.names)]
+    for sign, names, others in (("new", added, before.names), ("gone", removed, now.names)):
+        if names:
+            keys = _subtrees(names, others)
+            more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
+            yield SignatureDifference("structure", f"argument {', '.join(keys[:3])}{more}: {sign}")
+    if not added and not removed:
+        yield SignatureDifference("structure", "the arguments in another order")
+
+
+def _subtrees(names: list[str], others: Iterable[str]) -> list[str]:
+    """The leaves `names`, grouped by the keys at which their tree begins to differ from the one with the leaves
+    `others`: `params['head'] (12 leaves)`."""
+    shared = {prefix for name in others for prefix in itertools.accumulate(_KEY.findall(name))}
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        prefixes = list(itertools.accumulate(_KEY.findall(name))) or [name]
+        groups.setdefault(next((prefix for prefix in prefixes if prefix not in shared), name), []).append(name)
+    return [under[0] if len(under) == 1 else f"{key} ({len(under)} leaves)" for key, under in groups.items()]
+
+
+def _static_parts(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
+    """Differences in what the nodes of the arguments hold besides children: static fields of modules and of
+    dataclasses."""
+    old = dict(before.statics)
+    for path, words in now.statics:
+        if path in old and old[path] != words:
+            earlier, later = _apart(old[path], words)
+            yield SignatureDifference("structure", f"static part of argument {path}: {earlier} → {later}")
+
+
+def _leaves(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
+    if now.names == before.names:
+        pairs: Iterable[tuple[str, Leaf, Leaf]] = zip(now.names, now.leaves, before.leaves, strict=True)
+    else:
+        earlier = dict(zip(before.names, before.leaves, strict=True))
+        pairs = (
+            (name, leaf, earlier[name]) for name, leaf in zip(now.names, now.leaves, strict=True) if name in earlier
+        )
+    for name, leaf, other in pairs:
+        if leaf is not other:
+            yield from _leaf(name, leaf, other)
+
+
+def _leaf(name: str, now: Leaf, before: Leaf) -> Iterator[SignatureDifference]:
+    if now.is_static or before.is_static:
+        if now != before:
+            same = "another " if now.static == before.static else ""
+            if same and "Jaxpr" in now.static:
+                yield SignatureDifference(
+                    "new_function", f"new function object each time: {name} of a call outside any jit"
+                )
+                return
+            old, new = (before.type, now.type) if same else _apart(before.type, now.type)
+            yield SignatureDifference("static_argument", f"static argument {name}: {old} → {same}{new}")
+        return
+    changed = f"argument {name}: {_typed(before)} → {_typed(now)}"
+    if now.shape != before.shape:
+        yield SignatureDifference("shape", changed)
+    elif now.dtype != before.dtype:
+        yield SignatureDifference("dtype", changed)
+    elif now.weak != before.weak:
+        yield SignatureDifference("weak_type", changed)
+    if (now.sharding, now.placed) != (before.sharding, before.placed):
+        same = "another arrangement of " if now.sharding == before.sharding else ""
+        where = f"{_placed(before)} → {same}{_placed(now)}{_axes_apart(before.sharding, now.sharding)}"
+        yield SignatureDifference("sharding", f"argument {name}: other sharding: {where}")
+
+
+def _apart(before: str, now: str) -> tuple[str, str]:
+    """Two long values without their common parts, in whole words: `… custom_jvp …`, `… PjitFunction …`."""
+    if max(len(before), len(now)) <= _WHOLE_AT_MOST:
+        return before, now
+    shared = _in_common(before, now)
+    begin = max(before.rfind(mark, 0, shared) + 1 for mark in "([{, =")
+    tail = before[len(before) - _in_common(before[:begin:-1], now[:begin:-1]) :]
+    end = len(tail) - next((at for at, mark in enumerate(tail) if mark in ",)]}"), len(tail))
+    return _middle(before, begin, end), _middle(now, begin, end)
+
+
+def _in_common(one: str, other: str) -> int:
+    """The number of characters that both begin with."""
+    return next((at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right),
+                min(len(one), len(other)))  # fmt: skip
+
+
+def _middle(text: str, begin: int, end: int) -> str:
+    return f"{'…' if begin else ''}{text[begin : len(text) - end]}{'…' if end else ''}"
+
+
+def _typed(leaf: Leaf) -> str:
+    return f"weak type {leaf.type}" if leaf.weak else leaf.type
+
+
+def _placed(leaf: Leaf) -> str:
+    if not leaf.sharding:
+        return "not committed"
+    return leaf.sharding if " over " in leaf.sharding else f"one device {leaf.sharding}"
+
+
+def _axes_apart(before: str, now: str) -> str:
+    """` (axis 0: 'data' → not split)`: the axes of an array that are split differently; empty if the devices differ as
+    well."""
+    old, new = _SPEC.match(before), _SPEC.match(now)
+    if old is None or new is None or old[2] != new[2]:
+        return ""
+    parts = itertools.zip_longest(_axes(old[1]), _axes(new[1]), fillvalue="None")
+    changed = [(axis, earlier, later) for axis, (earlier, later) in enumerate(parts) if earlier != later]
+    changes = [f"axis {axis}: {_split(earlier)} → {_split(later)}" for axis, earlier, later in changed]
+    return f" ({', '.join(changes)})" if changes else ""
+
+
+def _axes(spec: str) -> list[str]:
+    """The parts of `'data', ('x', 'y'), None`."""
+    return re.findall(r"\([^)]*\)|'[^']*'|[^,\s]+", spec)
+
+
+def _split(part: str) -> str:
+    return "not split" if part == "None" else part
+
+
+def _settings(now: Signature, before: Signature) -> Iterator[SignatureDifference]:
+    for kind, after, earlier in (("config", now.config, before.config), ("jit option", now.options, before.options)):
+        if after == earlier:
+            continue
+        old, new = dict(earlier), dict(after)
+        differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+        for name in differing:
+            # JAX derives the positions from the names and the names from the positions: one of them is enough
+            if not (name.endswith("argnums") and name.replace("argnums", "argnames") in differing):
+                words = f"{kind} {name}: {old.get(name, 'not set')} → {new.get(name, 'not set')}"
+                yield SignatureDifference("config", words)

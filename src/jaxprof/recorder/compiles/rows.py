@@ -1,0 +1,232 @@
+"""Compilations while they run and once they are over: the stages of each thread, and the row of each compilation."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from jaxprof.events import NOWHERE, STAGES, Compiled, Event, ProgramArray, SourceLocation, WarningRaised
+from jaxprof.recorder.compiles.reasons import Reason
+from jaxprof.recorder.compiles.signature import LEAVES_SHOWN, Signature
+
+THREADS_REMEMBERED: Final = 64
+ROWS_IN_FULL: Final = 2_000
+FOLDED_EVERY_SECONDS: Final = 1.0
+
+
+@dataclass(slots=True)
+class OpenStage:
+    """A stage that has begun and not ended."""
+
+    stage: str
+    function: str
+    began: float
+    row: CompilationRow | None
+    """None for a trace that is part of another trace."""
+    handled: int
+    """Address of the exception that was being handled when the stage began: a different one at its end was raised by
+    it."""
+    apart: float = 0.0
+    """Seconds of the compilations nested in it, which have their own rows."""
+    nested_trace: tuple[str, float] | None = None
+    """The trace that ended last inside it: name and seconds, in case it turns out to be a program of its own."""
+
+
+@dataclass(slots=True)
+class ThreadStages:
+    """One thread's stages, innermost last."""
+
+    name: str
+    """Empty for the main thread."""
+    main: bool
+    open: list[OpenStage] = field(default_factory=list)
+
+    def close(self, stage: str, function: str) -> OpenStage | None:
+        """The innermost open stage of that kind and name, removed together with what was left open inside it."""
+        for index in range(len(self.open) - 1, -1, -1):
+            closed = self.open[index]
+            if closed.stage == stage and closed.function == function:
+                del self.open[index:]
+                return closed
+        return None
+
+
+class Threads:
+    """The stages of every thread that compiled."""
+
+    def __init__(self, main_thread: int) -> None:
+        self._main_thread = main_thread
+        self._threads: dict[int, ThreadStages] = {}
+
+    def current(self) -> ThreadStages:
+        """The stages of the calling thread."""
+        ident = threading.get_ident()
+        stages = self._threads.get(ident)
+        if stages is None or (not stages.open and not stages.main and ident not in _names()):
+            if len(self._threads) >= THREADS_REMEMBERED:
+                self._forget_idle()
+            main = ident == self._main_thread
+            # threading.current_thread() would register a thread that Python did not start: only looked up here
+            stages = self._threads[ident] = ThreadStages("" if main else _names().get(ident, f"thread {ident}"), main)
+        return stages
+
+    def _forget_idle(self) -> None:
+        for ident in [ident for ident, stages in list(self._threads.items()) if not stages.open]:
+            del self._threads[ident]
+
+    def all(self) -> list[ThreadStages]:
+        """The stages of every thread. Any thread may call this."""
+        return list(self._threads.values())
+
+
+def _names() -> dict[int, str]:
+    return {thread.ident: thread.name for thread in threading.enumerate() if thread.ident is not None}
+
+
+class ExclusiveClock:
+    """Seconds of each stage without those nested in it, including the running stage up to now.
+
+    Invariant: one thread switches it and any thread may read it without a lock, because the whole state is one tuple
+    that is replaced at once.
+    """
+
+    def __init__(self) -> None:
+        self._state: tuple[dict[str, float], str, float] = (dict.fromkeys(STAGES, 0.0), "", 0.0)
+
+    def switch(self, stage: str, now: float) -> None:
+        """The thread enters `stage`; empty for none."""
+        seconds, running, since = self._state
+        if running:
+            seconds = {**seconds, running: seconds[running] + now - since}
+        self._state = (seconds, stage, now)
+
+    def read(self, now: float) -> dict[str, float]:
+        """Seconds so far."""
+        seconds, running, since = self._state
+        if running:
+            return {**seconds, running: seconds[running] + max(0.0, now - since)}
+        return dict(seconds)
+
+
+@dataclass(slots=True)
+class CompilationRow:
+    """One compilation while it passes through its stages."""
+
+    announced: str
+    """The function as JAX names it."""
+    began: float
+    function: str = ""
+    """The name that is shown: the same, unless JAX's name says nothing."""
+    thread: str = ""
+    called_from: SourceLocation = NOWHERE
+    defined_at: SourceLocation = NOWHERE
+    signature: Signature = field(default_factory=Signature)
+    key: Any = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    """For each ended stage, its seconds without the compilations nested in it."""
+    cache: str | None = None
+    saved_seconds: float | None = None
+    operations: int | None = None
+    constants: list[ProgramArray] = field(default_factory=list)
+    unused_donations: list[ProgramArray] = field(default_factory=list)
+    op_by_op: bool = False
+    library: bool = False
+    nested: bool = False
+    """Compiled while something else was traced: JAX then announces no trace of its own for it."""
+    failed: str = ""
+    """The type of the exception that ended a stage."""
+
+    def event(self, reason: Reason) -> Compiled:
+        """The row as an event."""
+        shown = self.signature.rows()
+        return Compiled(
+            monotonic_seconds=time.monotonic(),
+            function=self.function,
+            began_seconds=self.began,
+            called_from=self.called_from,
+            defined_at=self.defined_at,
+            thread=self.thread,
+            trace_seconds=self.seconds.get("trace"),
+            lower_seconds=self.seconds.get("lower"),
+            compile_seconds=self.seconds.get("compile"),
+            cache=self.cache,
+            saved_seconds=self.saved_seconds,
+            operations=self.operations,
+            constants=self.constants,
+            signature=shown,
+            signature_more=max(0, len(self.signature.leaves) - LEAVES_SHOWN),
+            numpy_bytes=self.signature.numpy_bytes,
+            reason="; ".join(filter(None, [reason.words, f"failed: {self.failed}" if self.failed else ""])),
+            reason_code=reason.code,
+            made_at=reason.made_at,
+            factory=reason.factory,
+            closure=reason.closure,
+            cleared_at=reason.cleared_at,
+            unused_donations=self.unused_donations,
+            op_by_op=self.op_by_op,
+            library=self.library,
+        )
+
+
+class RowWriter:
+    """Emits rows. After `ROWS_IN_FULL`, rows of one function, line and reason are folded into one and emitted now and
+    then."""
+
+    def __init__(self, emit: Callable[[Event], None]) -> None:
+        self._emit = emit
+        self._written = 0
+        self._folded: dict[tuple[Any, ...], Compiled] = {}
+        self._flushed_at = 0.0
+
+    def write(self, row: Compiled) -> None:
+        """Emits a row, at once or later."""
+        self._written += 1
+        if self._written <= ROWS_IN_FULL:
+            self._emit(row)
+            return
+        if self._written == ROWS_IN_FULL + 1:
+            self._flushed_at = time.monotonic()
+            self._emit(
+                WarningRaised(
+                    monotonic_seconds=time.monotonic(),
+                    code="ledger_folded",
+                    message=f"more than {ROWS_IN_FULL} compilations: from here on, those of the same function, line and"
+                    " reason share one row with a count",
+                    advice="Start with the functions that have the most compilations.",
+                )
+            )
+        key = (
+            row.function, row.called_from.file, row.called_from.line, row.reason_code, row.thread,
+            row.cache,
+        )  # fmt: skip
+        earlier = self._folded.get(key)
+        self._folded[key] = row if earlier is None else _together(earlier, row)
+        if time.monotonic() - self._flushed_at >= FOLDED_EVERY_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Emits what waits."""
+        waiting, self._folded = list(self._folded.values()), {}
+        self._flushed_at = time.monotonic()
+        for row in waiting:
+            self._emit(row)
+
+
+def _together(first: Compiled, second: Compiled) -> Compiled:
+    """Folds two rows into one: seconds and counts are added up, everything else comes from the later row."""
+    return replace(
+        second,
+        began_seconds=first.began_seconds,
+        trace_seconds=_sum(first.trace_seconds, second.trace_seconds),
+        lower_seconds=_sum(first.lower_seconds, second.lower_seconds),
+        compile_seconds=_sum(first.compile_seconds, second.compile_seconds),
+        saved_seconds=_sum(first.saved_seconds, second.saved_seconds),
+        count=first.count + second.count,
+    )
+
+
+def _sum(first: float | None, second: float | None) -> float | None:
+    return second if first is None else first if second is None else first + second

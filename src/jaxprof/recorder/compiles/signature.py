@@ -1,0 +1,209 @@
+"""What a compilation depends on, as far as it can be seen: the arguments' leaves, static ones, options, configuration;
+and the signatures compiled so far, function by function.
+
+Signatures outlive the call and are compared with later ones: they hold text and numbers, no arrays and no functions.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from jaxprof.events import NOWHERE, ProgramArray, SignatureLeaf, SourceLocation
+from jaxprof.recorder.compiles.call_source import Made
+from jaxprof.recorder.compiles.values import array_bytes, array_type
+
+LEAVES_SHOWN: Final = 64
+SIGNATURES_A_FUNCTION: Final = 256
+LEAVES_A_FUNCTION: Final = 50_000
+FUNCTIONS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One leaf of the arguments, or one static argument."""
+
+    shape: tuple[Any, ...] = ()
+    dtype: str = ""
+    """Short: `f32`; empty for a static argument."""
+    weak: bool = False
+    sharding: str = ""
+    """Empty if the value is not committed to a device."""
+    placed: int = 0
+    """Distinguishes shardings that have the same text."""
+    static: str = ""
+    """The value of a static argument, as text."""
+    static_hash: int = 0
+    digest: int = field(default=0, compare=False, repr=False)
+    """Hash of the fields above, computed once."""
+
+    def __post_init__(self) -> None:
+        content = (self.shape, self.dtype, self.weak, self.sharding, self.placed, self.static, self.static_hash)
+        object.__setattr__(self, "digest", hash(content))
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the program was compiled for the argument's value."""
+        return not self.dtype
+
+    @property
+    def type(self) -> str:
+        """`f32[4]`, or the value of a static argument."""
+        return self.static if self.is_static else array_type(self.shape, self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Everything that compilations are compared by."""
+
+    function: object = None
+    """Identifies the function object; None if it was not seen."""
+    written: object = field(default=None, compare=False)
+    """Identifies the object of a library's wrapper around it, which may hand JAX several functions for one of the
+    user's."""
+    names: tuple[str, ...] = ()
+    leaves: tuple[Leaf, ...] = ()
+    keywords: tuple[str, ...] = ()
+    """The arguments passed by name: JAX compiles again if the same ones are passed by position."""
+    structure: int = 0
+    """Hash of the arguments' containers, and of what they hold besides leaves."""
+    statics: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    """The part of that which can be written as text: the path of a node, and what it holds."""
+    under: str = ""
+    """The transformations through which the jit was called: `vmap`, `grad`."""
+    options: tuple[tuple[str, str], ...] = ()
+    """The options of `jax.jit`."""
+    config: tuple[tuple[str, str], ...] = ()
+    numpy: Mapping[int, int] = field(default_factory=dict, compare=False)
+    """For each leaf that was a NumPy array, by index, the bytes that every call copies to the device. JAX does not
+    compile again for it."""
+    replaced: frozenset[int] = field(default=frozenset(), compare=False)
+    """Those of them that the call's result replaces: only the first call has them."""
+    aligned: frozenset[int] = field(default=frozenset(), compare=False)
+    """Those of them whose memory a device on the host could use without a copy."""
+    shared: frozenset[int] = field(default=frozenset(), compare=False)
+    """Those of them that are used in place: nothing is copied."""
+    donated: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The index of each donated leaf, by JAX's own name for it."""
+    made: Made | None = field(default=None, compare=False)
+    """How the function was made, if another function makes it."""
+    digest: int = field(default=0, compare=False, repr=False)
+    """Hash of the fields above, computed once."""
+
+    def __post_init__(self) -> None:
+        content = (self.function, self.names, self.leaves, self.keywords, self.structure, self.under)
+        object.__setattr__(self, "digest", hash((*content, self.options, self.config)))
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    def rows(self) -> list[SignatureLeaf]:
+        """The leaves as the ledger shows them, at most `LEAVES_SHOWN`."""
+        return [
+            SignatureLeaf(
+                name=name,
+                type=leaf.type,
+                static=leaf.is_static,
+                weak_type=leaf.weak,
+                sharding=leaf.sharding,
+                bytes=self.numpy.get(at),
+                replaced=at in self.replaced,
+                zero_copy=at in self.shared,
+            )
+            for at, (name, leaf) in enumerate(zip(self.names[:LEAVES_SHOWN], self.leaves, strict=False))
+        ]
+
+    def is_of_the_function_of(self, other: Signature) -> bool:
+        """Whether both belong to the same function object, as far as the user can tell."""
+        return self.function == other.function or (self.written is not None and self.written == other.written)
+
+    @property
+    def numpy_bytes(self) -> int:
+        """What every such call copies from NumPy to the device, over all the leaves."""
+        return sum(size for at, size in self.numpy.items() if at not in self.replaced | self.shared)
+
+    def unused_donations(self, taken: Mapping[str, bool]) -> list[ProgramArray]:
+        """The donated leaves that the program takes (`taken`, by JAX's name) but whose buffer no output can reuse."""
+        unused = [at for name, at in self.donated.items() if taken.get(name) is False]
+        return [
+            ProgramArray(name=self.names[at], type=leaf.type, bytes=array_bytes(leaf.shape, leaf.dtype))
+            for at in unused
+            for leaf in (self.leaves[at],)
+        ]
+
+    @property
+    def known(self) -> bool:
+        """Whether anything of the call was seen."""
+        return self.function is not None or bool(self.leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionKey:
+    """Functions with the same key are compared with each other: the same definition, wrapped in the same way."""
+
+    name: str
+    file: str = ""
+    line: int = 0
+    wrapped_at: tuple[str, int] = ("", 0)
+    under: str = ""
+
+
+@dataclass(slots=True)
+class _Record:
+    signatures: dict[Signature, tuple[SourceLocation, int]] = field(default_factory=dict)
+    """Oldest first; each with the place of its call, and how often the caches had been cleared by then."""
+    leaves: int = 0
+
+
+class History:
+    """The signatures with which each function was compiled."""
+
+    def __init__(self) -> None:
+        self._records: OrderedDict[FunctionKey, _Record] = OrderedDict()
+
+    def earlier(self, key: FunctionKey, now: Signature) -> Iterator[Signature]:
+        """The signatures of a function: an equal one first, then the most recent first."""
+        record = self._records.get(key)
+        if record is not None:
+            if now in record.signatures:
+                yield now
+            yield from reversed(record.signatures)
+
+    def known(self, key: FunctionKey) -> bool:
+        """Whether the function was compiled before."""
+        return key in self._records
+
+    def place(self, key: FunctionKey, signature: Signature) -> SourceLocation:
+        """The place from which the last compilation with this signature was called."""
+        return self._last(key, signature)[0]
+
+    def clears(self, key: FunctionKey, signature: Signature) -> int:
+        """How often JAX's caches had been cleared before that compilation."""
+        return self._last(key, signature)[1]
+
+    def _last(self, key: FunctionKey, signature: Signature) -> tuple[SourceLocation, int]:
+        record = self._records.get(key)
+        return record.signatures.get(signature, (NOWHERE, 0)) if record is not None else (NOWHERE, 0)
+
+    def add(self, key: FunctionKey, signature: Signature, called_from: SourceLocation, clears: int = 0) -> None:
+        """Adds a compilation."""
+        record = self._records.get(key)
+        if record is None:
+            if len(self._records) >= FUNCTIONS:
+                self._records.popitem(last=False)
+            record = self._records[key] = _Record()
+        self._records.move_to_end(key)
+        if record.signatures.pop(signature, None) is None:
+            record.leaves += len(signature.leaves)
+        record.signatures[signature] = called_from, clears
+        while len(record.signatures) > 1 and (
+            len(record.signatures) > SIGNATURES_A_FUNCTION or record.leaves > LEAVES_A_FUNCTION
+        ):
+            gone = next(iter(record.signatures))
+            del record.signatures[gone]
+            record.leaves -= len(gone.leaves)

@@ -1,0 +1,317 @@
+"""Reads a call into its signature: names and leaves of its arguments, options, configuration, and the function's
+identity."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import itertools
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import MethodType
+from typing import Any, Final
+
+from jaxprof.recorder.compiles.arguments import NUMPY, TRACER, LeafReader, TreeReader, hash_of
+from jaxprof.recorder.compiles.call_site import ObservedCall
+from jaxprof.recorder.compiles.functions import (
+    Identities,
+    code_of,
+    is_called_through_its_type,
+    primitive_parameters,
+    unwrapped,
+)
+from jaxprof.recorder.compiles.signature import Leaf, Signature
+from jaxprof.recorder.compiles.values import static_text
+from jaxprof.recorder.places import JAX, file_kind
+from jaxprof.recorder.samples.states import WORTH_COPYING_BYTES
+
+CONFIG_NAMES: Final = (
+    "jax_enable_x64",
+    "jax_default_matmul_precision",
+    "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+    "jax_default_prng_impl",
+    "jax_threefry_partitionable",
+    "jax_default_device",
+    "jax_debug_nans",
+    "jax_debug_infs",
+    "jax_disable_most_optimizations",
+)
+"""The options of `jax.config` that make JAX trace or compile again, by their public names."""
+
+
+class ConfigurationReader:
+    """Reads the configuration as text. It rarely changes, so equal texts are the same object."""
+
+    def __init__(self) -> None:
+        self._values: tuple[Any, ...] = ()
+        self._words: tuple[tuple[str, str], ...] = ()
+
+    def read(self, jax: Any) -> tuple[tuple[str, str], ...]:
+        """Each option with its value in this thread now, and the mesh that is set, if any."""
+        config = jax.config
+        get_mesh = getattr(jax.sharding, "get_abstract_mesh", None)
+        mesh = get_mesh() if get_mesh is not None else None
+        if mesh is not None and mesh.empty:
+            mesh = None
+        values = (*[getattr(config, name, None) for name in CONFIG_NAMES], mesh)
+        if values != self._values:
+            words = [(name, _words(value)) for name, value in zip(CONFIG_NAMES, values, strict=False)]
+            if mesh is not None:
+                words.append(("mesh", ", ".join(f"{name}: {size}" for name, size in mesh.shape.items())))
+            self._values, self._words = values, tuple(words)
+        return self._words
+
+
+def _words(value: Any) -> str:
+    return str(value) if value is None or type(value) in (bool, int, float, str) else str(getattr(value, "name", value))
+
+
+@dataclass(slots=True)
+class _Read:
+    """A call taken apart. Lives only while the call is handled."""
+
+    names: list[str] = field(default_factory=list)
+    leaves: list[Leaf] = field(default_factory=list)
+    objects: list[Any] = field(default_factory=list)
+    """The user's values behind the leaves."""
+    structures: list[int] = field(default_factory=list)
+    statics: dict[str, str] = field(default_factory=dict)
+    numpy: dict[int, int] = field(default_factory=dict)
+    aligned: set[int] = field(default_factory=set)
+    donated: dict[str, int] = field(default_factory=dict)
+    under: set[str] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class _Written:
+    """The order and the names that a program's leaves have in the user's call. Holds none of the user's objects."""
+
+    names: list[str] = field(default_factory=list)
+    leaves: list[int | Leaf] = field(default_factory=list)
+    """For each leaf its index among the program's leaves, or what the wrapper kept from the program."""
+    structures: list[int] = field(default_factory=list)
+    statics: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, leaf: int | Leaf) -> None:
+        """Adds one leaf."""
+        self.names.append(name)
+        self.leaves.append(leaf)
+
+
+WRITTEN_REMEMBERED: Final = 500
+
+
+class SignatureReader:
+    """Reads calls into signatures; remembers, as text, what many calls have in common."""
+
+    def __init__(self) -> None:
+        self._identities = Identities()
+        self._leaves = LeafReader(self._identities)
+        self._trees = TreeReader()
+        self._configuration = ConfigurationReader()
+        self._written: dict[tuple[Any, ...], _Written] = {}
+
+    def read(self, call: ObservedCall) -> Signature:
+        """The signature of a call, with the current configuration."""
+        jax = sys.modules["jax"]
+        config = self._configuration.read(jax)
+        wide = ("jax_enable_x64", "True") in config
+        inner = [self._leaves.dynamic(value, wide, jax) for value in call.inner_args or ()]
+        if not call.found:
+            return Signature(
+                names=tuple(f"#{index}" for index in range(len(inner))), leaves=tuple(inner), config=config
+            )
+        arguments = self._arguments(call, wide, jax)
+        if arguments.under:
+            arguments.leaves = _as_called(arguments.leaves, inner)
+        if call.written is not None and call.written.function is not call.function:
+            arguments = self._as_written(arguments, call.written)
+        primitive = primitive_parameters(call.function) is not None
+        return Signature(
+            function="primitive" if primitive else self._identities.of(call.function),
+            written=self._identities.of(call.written.function) if call.written is not None else None,
+            names=tuple(arguments.names),
+            leaves=tuple(arguments.leaves),
+            keywords=tuple(call.kwargs),
+            structure=hash_of(tuple(arguments.structures)),
+            statics=tuple(arguments.statics.items()),
+            under=", ".join(sorted(arguments.under)),
+            options=tuple((name, static_text(value)) for name, value in call.options.items() if value),
+            config=config,
+            numpy=arguments.numpy,
+            aligned=frozenset(arguments.aligned),
+            donated=arguments.donated,
+        )
+
+    def _arguments(self, call: ObservedCall, wide: bool, jax: Any) -> _Read:
+        """The arguments as JAX sees them."""
+        arguments = _Read()
+        donated = _donated(call)
+        for position, (name, value, static) in enumerate(arguments_of(call)):
+            if static:
+                arguments.names.append(name)
+                arguments.leaves.append(self._leaves.static(value))
+                arguments.objects.append(value)
+                continue
+            tree = self._trees.read(value)
+            arguments.structures.append(tree.digest)
+            if name in donated or (position < len(call.args) and position in donated):
+                arguments.donated |= {name + path: len(arguments.names) + at for at, path in enumerate(tree.paths)}
+            arguments.names.extend([name + path for path in tree.paths])
+            arguments.objects.extend(tree.leaves)
+            arguments.statics.update((name + path, words) for path, words in tree.statics)
+            for leaf in tree.leaves:
+                kind = self._leaves.kind(type(leaf), jax)
+                if kind == TRACER:
+                    arguments.under.add(_transformation(leaf))
+                elif kind == NUMPY and (size := self._leaves.device_bytes(leaf, wide)) is not None:
+                    arguments.numpy[len(arguments.leaves)] = size
+                    if size >= WORTH_COPYING_BYTES and self._leaves.is_aligned(leaf, wide):
+                        arguments.aligned.add(len(arguments.leaves))
+                arguments.leaves.append(self._leaves.dynamic(leaf, wide, jax))
+        return arguments
+
+    def _as_written(self, passed: _Read, written: ObservedCall) -> _Read:
+        """The same arguments under the names of the user's call: a library's wrapper passes the values on in containers
+        of its own. What it kept from JAX is static; what it added keeps its own name."""
+        key = (self._identities.of(written.function), tuple(passed.structures), tuple(written.kwargs))
+        layout = self._written.get(key)
+        if layout is None:
+            layout = self._in_words_of_the_user(passed, written)
+            # the trees in a static leaf have no hash that distinguishes them
+            if not any(leaf.is_static for leaf in passed.leaves):
+                if len(self._written) >= WRITTEN_REMEMBERED:
+                    self._written.clear()
+                self._written[key] = layout
+        by_place = {at: name for name, at in passed.donated.items()}
+        return _Read(
+            names=layout.names,
+            leaves=[passed.leaves[entry] if isinstance(entry, int) else entry for entry in layout.leaves],
+            structures=layout.structures,
+            statics=layout.statics,
+            numpy={
+                to: passed.numpy[at]
+                for to, at in enumerate(layout.leaves)
+                if isinstance(at, int) and at in passed.numpy
+            },
+            aligned={to for to, at in enumerate(layout.leaves) if at in passed.aligned},
+            donated={by_place[at]: to for to, at in enumerate(layout.leaves) if isinstance(at, int) and at in by_place},
+            under=passed.under,
+        )
+
+    def _in_words_of_the_user(self, passed: _Read, written: ObservedCall) -> _Written:
+        """Which of the program's leaves corresponds to which of the user's. This depends on both trees, not on the
+        arrays."""
+        arguments = [(name, self._trees.read(value)) for name, value, _ in arguments_of(written)]
+        arguments += [("self", self._trees.read(item)) for item in _modules(written.function)]
+        places = _places(passed, [leaf for _, tree in arguments for leaf in tree.leaves])
+        layout = _Written(structures=list(passed.structures))
+        for argument, tree in arguments:
+            layout.structures.append(tree.digest)
+            layout.statics.update((argument + path, words) for path, words in tree.statics)
+            for path, leaf in zip(tree.paths, tree.leaves, strict=True):
+                positions = places.get(id(leaf))
+                if positions:
+                    layout.add(argument + path, positions.pop(0))
+                elif not hasattr(leaf, "dtype") and argument != "self":
+                    layout.add(argument + path, self._leaves.static(leaf))
+        left = {at for positions in places.values() for at in positions}
+        for at, leaf in enumerate(passed.leaves):
+            if at in left:
+                layout.add(passed.names[at], at)
+            elif leaf.is_static:
+                layout.structures.append(leaf.static_hash)
+        return layout
+
+
+def _places(inner: _Read, written: list[Any]) -> dict[int, list[int]]:
+    """Where the user's values stand among the program's leaves, by their addresses. If none of them is there any more
+    (`pmap` has split them over its devices), they are in the same order, or the result is empty for them."""
+    passed = {id(value) for value in written}
+    places: dict[int, list[int]] = {}
+    dynamic = [at for at, leaf in enumerate(inner.leaves) if not leaf.is_static]
+    for at in dynamic:
+        places.setdefault(id(inner.objects[at]), []).append(at)
+    arrays = [value for value in written if hasattr(value, "dtype")]
+    if not passed.isdisjoint(places) or len(arrays) > len(dynamic):
+        return places
+    ordered: dict[int, list[int]] = {}
+    for at, value in zip(dynamic, arrays, strict=False):
+        if getattr(value, "shape", None) != getattr(inner.objects[at], "shape", None):
+            return places
+        ordered.setdefault(id(value), []).append(at)
+    return ordered | {index: [at] for index, at in enumerate(dynamic[len(arrays) :])}
+
+
+def _modules(function: Any) -> list[Any]:
+    """The object that a library's wrapper calls, if it holds arrays of its own, which are then arguments too."""
+    inside = unwrapped(function)[1:]
+    return [item for item in inside if is_called_through_its_type(item)]
+
+
+def _as_called(leaves: list[Leaf], inner: list[Leaf]) -> list[Leaf]:
+    """The leaves with tracers replaced by the program's own arguments, if those were seen."""
+    if len(inner) != sum(not leaf.is_static for leaf in leaves):
+        return leaves
+    concrete = iter(inner)
+    return [leaf if leaf.is_static else next(concrete) for leaf in leaves]
+
+
+def _transformation(tracer: Any) -> str:
+    """The transformation that a tracer belongs to, from its type."""
+    kind = type(tracer).__name__.lower()
+    if "batch" in kind:
+        return "vmap"
+    return "grad" if "jvp" in kind or "linear" in kind or kind == "jaxprtracer" else "another transformation"
+
+
+def arguments_of(call: ObservedCall) -> Iterator[tuple[str, Any, bool]]:
+    """Each argument of a call: its name, its value, whether it is static."""
+    static_positions = set(_integers(call.options.get("static_argnums")))
+    static_names = set(_strings(call.options.get("static_argnames")))
+    names = itertools.chain(parameter_names(call.function), further_names(call.function))
+    for position, (value, name) in enumerate(zip(call.args, names, strict=False)):
+        yield name, value, position in static_positions or name in static_names
+    for name, value in call.kwargs.items():
+        yield name, value, name in static_names
+    for name, value in (primitive_parameters(call.function) or {}).items():
+        yield name, value, True
+
+
+def _donated(call: ObservedCall) -> set[Any]:
+    """Positions and names of the donated arguments."""
+    return {*_integers(call.options.get("donate_argnums")), *_strings(call.options.get("donate_argnames"))}
+
+
+def _integers(value: Any) -> tuple[int, ...]:
+    return (value,) if isinstance(value, int) else tuple(value or ())
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value or ())
+
+
+def parameter_names(function: Any) -> list[str]:
+    """Names of the positional parameters that a caller of `function` fills, as far as they are known."""
+    skipped, keywords = 0, set()
+    for item in unwrapped(function):
+        if isinstance(item, functools.partial):
+            skipped += len(item.args)
+            keywords |= set(item.keywords)
+        elif isinstance(item, MethodType) or is_called_through_its_type(item):
+            skipped += 1  # self
+    code = code_of(function)
+    if code is None:
+        return []
+    return [name for name in code.co_varnames[: code.co_argcount][skipped:] if name not in keywords]
+
+
+def further_names(function: Any) -> Iterator[str]:
+    """Names for arguments beyond the named parameters: `args[0]`; by number if there is no such parameter."""
+    code, named = code_of(function), len(parameter_names(function))
+    if code is None or not code.co_flags & inspect.CO_VARARGS or file_kind(code.co_filename) == JAX:
+        return map(str, itertools.count(named))
+    written = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+    return (f"{written}[{index}]" for index in itertools.count())

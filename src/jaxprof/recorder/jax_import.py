@@ -1,0 +1,87 @@
+"""Notices when a program has imported jax, without importing it and without appearing in its tracebacks.
+
+A finder stands first in `sys.meta_path` and leaves the work to jax's real finder. A Python function of ours that is on
+the stack while jax's modules are executed would show: a failing import (a jaxlib of another version) prints every frame
+on the way. So the execution, and our callback after it, are called from a chain of C functions, which have no frames.
+The finder removes itself once jax is imported. A mere `importlib.util.find_spec("jax")` changes nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+TYPE_CHECKING = False  # part of the program's start: imports only what Python's start-up does, so no `typing`
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+NAME = "jax"
+
+
+class JaxFinder:
+    """Calls `on_imported(seconds)` in the thread that imported jax, at the end of the import."""
+
+    def __init__(self, on_imported: Callable[[float], object]) -> None:
+        self._on_imported = on_imported
+        self._looking = False
+        self._began = 0.0
+
+    def install(self) -> None:
+        """Begins to watch. jax must not have been imported yet."""
+        sys.meta_path.insert(0, self)
+
+    def remove(self) -> None:
+        """Stops watching; may be called twice."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Asks the other finders for jax, and for nothing else."""
+        if name != NAME or self._looking:
+            return None
+        self._looking = True
+        try:
+            spec = _ask_others(self, name, path, target)
+        finally:
+            self._looking = False
+        if spec is not None and spec.loader is not None:
+            self._follow(spec.loader)
+        return spec
+
+    def _follow(self, loader: Any) -> None:
+        """`loader` belongs to this spec alone: during this import, two of its methods are overlaid."""
+        from functools import partial
+        from operator import call
+        from types import ModuleType
+
+        create, execute = loader.create_module, loader.exec_module
+
+        def create_module(spec: ModuleSpec) -> ModuleType:
+            module = create(spec) or ModuleType(spec.name)
+            steps: tuple[Callable[[], object], ...] = (partial(execute, module), imported)
+            # dict.fromkeys(map(call, steps), module) calls the steps one after the other, in C.
+            loader.exec_module = partial(dict.fromkeys, map(call, steps))
+            self._began = time.monotonic()
+            return module
+
+        def imported() -> None:
+            del loader.create_module, loader.exec_module
+            self.remove()
+            self._on_imported(time.monotonic() - self._began)
+
+        loader.create_module = create_module
+
+
+def _ask_others(finder: object, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+    for other in list(sys.meta_path):
+        find = getattr(other, "find_spec", None)
+        if other is not finder and find is not None:
+            spec: ModuleSpec | None = find(name, path, target)
+            if spec is not None:
+                return spec
+    return None

@@ -1,0 +1,172 @@
+"""Records a program that `jaxprof script` has started: from Python's own start-up to the program's last exit handler.
+
+Until the program imports jax, only a finder in `sys.meta_path` and an exit handler are in place; `jaxprof.events` and
+the rest are imported after jax, which costs far more. The client knows what it started and when, and how it ended. From
+here it learns that the recording has begun at all (the first line), what happens inside, and whether the program came
+to an orderly end (`ProgramEnded`).
+
+`JAXPROF_PROGRAM` holds the descriptors of the event pipe's writing and reading ends and of the control pipe, followed
+by JSON: `began_seconds` (monotonic, when the process was started) and `options` (of the recorder).
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import os
+import sys
+
+from jaxprof.recorder.jax_import import JaxFinder
+from jaxprof.recorder.pipe import Descriptor, ProgramPipe, hidden
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from jaxprof.events import Event, Note
+    from jaxprof.recorder.recorder import Recorder
+
+SIGN = b'{"type":"heartbeat"}'
+"""The first line. A client that does not receive it knows that nothing inside the program can be seen."""
+
+
+def begin(plan: str) -> None:
+    """`sitecustomize` calls this with the text of `JAXPROF_PROGRAM`."""
+    writing, reading, control, facts = plan.split(" ", 3)
+    Launched(ProgramPipe(int(writing), int(reading)), Descriptor(hidden(int(control))), facts).begin()
+
+
+class Launched:
+    """The recording in the program's process."""
+
+    def __init__(self, pipe: ProgramPipe, control: Descriptor, facts: str) -> None:
+        self._pipe = pipe
+        self._control = control
+        self._facts = facts
+        self._owner = os.getpid()
+        self._finder = JaxFinder(self._jax_is_there)
+        self._recorder: Recorder | None = None
+        self._compiled = False
+        self._requests = b""
+
+    def begin(self) -> None:
+        """Sends the first sign of life, then waits for jax."""
+        os.set_blocking(self._control.number, False)
+        self._pipe.send(SIGN)
+        atexit.register(self._end)
+        self._finder.install()
+
+    def _jax_is_there(self, seconds: float) -> None:
+        """Runs in the program's thread, at the end of its `import jax`. A failure here must not fail the import."""
+        if os.getpid() != self._owner:
+            return
+        try:
+            self._record(seconds)
+        except Exception as error:  # noqa: BLE001 - the program comes first
+            import json
+
+            warning = {"type": "warning_raised", "code": "not_recorded", "message": f"recording failed: {error!r}"}
+            self._pipe.send(json.dumps(warning).encode())
+
+    def _record(self, seconds: float) -> None:
+        import json
+
+        from jaxprof.engine.protocol.recording import RecordingOptions
+        from jaxprof.recorder.recorder import Recorder
+
+        facts = json.loads(self._facts)
+        recorder = Recorder(
+            self._send, RecordingOptions(**facts["options"]), began_seconds=facts["began_seconds"], how=""
+        )
+        recorder.on_tick.append(self._take_requests)
+        self._recorder = recorder
+        self._be_first_at_exit()
+        recorder.start(import_seconds=seconds)
+
+    def _send(self, event: Event) -> None:
+        from dataclasses import replace
+        from time import monotonic
+
+        from jaxprof.events import Compiled, encode
+
+        if not event.monotonic_seconds:
+            event = replace(event, monotonic_seconds=monotonic())
+        self._pipe.send(encode(event))
+        if not self._compiled and isinstance(event, Compiled):
+            self._compiled = True
+            self._be_first_at_exit()
+
+    def _be_first_at_exit(self) -> None:
+        """Makes our exit handler the first to run. jax registers its clean-up when it is imported and again when its
+        backends start; handlers run last-registered first, and the recording must end while the backends are still
+        up."""
+        atexit.unregister(self._end)
+        atexit.register(self._end)
+
+    def _take_requests(self, now: float) -> None:
+        """Reads the client's requests. If the client has gone, the recording ends, so that the program no longer pays
+        for it."""
+        if not self._control.ours:
+            return
+        try:
+            data = os.read(self._control.number, 65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            if self._recorder is not None:
+                recorder, self._recorder = self._recorder, None
+                _thread.start_new_thread(recorder.abandon, ())  # not here: it waits for this very thread
+            return
+        *lines, self._requests = (self._requests + data).split(b"\n")
+        for line in lines:
+            self._obey(line)
+
+    def _obey(self, line: bytes) -> None:
+        from jaxprof.engine.protocol.recording import CaptureRequest, decode_program_request
+
+        request = decode_program_request(line)
+        if self._recorder is None:
+            return
+        if isinstance(request, CaptureRequest):
+            self._recorder.capture(seconds=request.seconds, steps=request.steps)
+        else:
+            self._recorder.end_capture()
+
+    def _end(self) -> None:
+        """The program's orderly end. Does nothing in a forked child: the program has not ended there."""
+        if os.getpid() != self._owner:
+            return
+        self._finder.remove()
+        interrupted = _interrupted()
+        if self._recorder is not None:
+            self._recorder.stop(notes=self._notes(), interrupted=interrupted)
+        else:
+            self._pipe.send(b'{"type":"program_ended","exit_code":null,"wall_seconds":0}')
+        if interrupted:
+            be_interrupted()
+
+    def _notes(self) -> list[Note]:
+        lost = self._pipe.dropped
+        if not lost:
+            return []
+        from jaxprof.events import Note
+
+        return [Note("pipe_full", f"{lost} events were lost while jaxprof was stopped, or too slow")]
+
+
+def _interrupted() -> bool:
+    """Whether Python has just printed the traceback of an unhandled KeyboardInterrupt."""
+    last = getattr(sys, "last_type", None)
+    return isinstance(last, type) and issubclass(last, KeyboardInterrupt)
+
+
+def be_interrupted() -> None:
+    """Lets Python end as after an unhandled KeyboardInterrupt: by the signal, which a shell reports as 130.
+
+    Python does so if the last source that it ran (including an `exec` of a string) ended in one. While the program
+    ends, our thread imports modules that define dataclasses, which use `exec`; that would leave the exit code at 1.
+    """
+    from contextlib import suppress
+
+    with suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")

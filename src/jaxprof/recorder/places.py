@@ -1,0 +1,94 @@
+"""Whose code a frame runs (the user's, a library's, the standard library's, JAX's or our own), and where a call comes
+from.
+
+It reads code objects and line numbers only, no locals, so looking at the user's frames changes nothing there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import CodeType, FrameType
+
+from jaxprof.events import NOWHERE, SourceLocation
+
+USER, LIBRARY, STDLIB, JAX, OWN = "user", "library", "stdlib", "jax", "own"
+
+_OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STDLIB_FOLDER = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_PACKAGE_FOLDERS = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_FILES_REMEMBERED = 20_000
+_FRAMES_LOOKED_AT = 2_000
+
+_kinds: dict[str, str] = {}
+
+
+def file_kind(file: str) -> str:
+    """Whose file it is; cached by name."""
+    kind = _kinds.get(file)
+    if kind is None:
+        if len(_kinds) >= _FILES_REMEMBERED:
+            _kinds.clear()
+        kind = _kinds[file] = _judge(file)
+    return kind
+
+
+def _judge(file: str) -> str:
+    if file.startswith("<"):
+        # Code made by `exec` has no place; a prompt, a cell and `python -c` are the user's.
+        return USER if file.startswith(("<stdin>", "<ipython", "<string>")) else STDLIB
+    if file.startswith(_jax_folders()):
+        return JAX
+    if file.startswith(_OWN_FOLDER):
+        return OWN
+    if any(folder in file for folder in _PACKAGE_FOLDERS):
+        return LIBRARY
+    return STDLIB if file.startswith(_STDLIB_FOLDER) else USER
+
+
+def _jax_folders() -> tuple[str, ...]:
+    modules = (sys.modules.get("jax"), sys.modules.get("jaxlib"))
+    files = [getattr(module, "__file__", None) for module in modules]
+    return tuple(os.path.dirname(file) + os.sep for file in files if file)
+
+
+def frame_kind(frame: FrameType) -> str:
+    """Whose code a frame runs."""
+    code = frame.f_code
+    kind = file_kind(code.co_filename)
+    if kind == USER and code.co_filename == "<string>" and frame.f_globals.get("__name__") != "__main__":
+        return STDLIB  # the generated methods of dataclasses and named tuples
+    return kind
+
+
+def called_from(frame: FrameType | None) -> SourceLocation:
+    """The user's innermost place at or above `frame`; otherwise the innermost one outside JAX, or
+    `NOWHERE`."""
+    fallback = NOWHERE
+    looked_at = 0
+    while frame is not None and looked_at < _FRAMES_LOOKED_AT:
+        kind = _kinds.get(frame.f_code.co_filename)
+        if kind is None or kind == USER:
+            kind = frame_kind(frame)
+        if kind == USER:
+            return _place(frame)
+        if not fallback and kind in (LIBRARY, STDLIB):
+            fallback = _place(frame)
+        frame = frame.f_back
+        looked_at += 1
+    return fallback
+
+
+def _place(frame: FrameType) -> SourceLocation:
+    code = frame.f_code
+    return SourceLocation(code.co_filename, frame.f_lineno, code.co_name)
+
+
+def definition(code: CodeType | None) -> SourceLocation:
+    """Where a function is defined; `NOWHERE` if that cannot be known."""
+    return NOWHERE if code is None else SourceLocation(code.co_filename, code.co_firstlineno)
+
+
+def short(place: SourceLocation) -> str:
+    """A place as text: `train.py:88`."""
+    return f"{os.path.basename(place.file)}:{place.line}" if place else "an unknown line"

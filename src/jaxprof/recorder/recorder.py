@@ -1,0 +1,282 @@
+"""One recording of one program: what is watched, from when to when, and how the parts fit together.
+
+The recorder knows no pipe and no file: it calls `emit`. It works the same for a program that was launched for recording
+and for one that records itself. It starts with jax, which is what it watches; before that it only waits for the import.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from importlib import import_module
+from typing import Any, Final
+
+from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.events import (
+    Compiled,
+    Event,
+    JaxImported,
+    Note,
+    ProcessIdentified,
+    ProgramEnded,
+    ProgramStarted,
+    WarningRaised,
+)
+from jaxprof.recorder.jax_import import JaxFinder
+
+LOGS: Final = frozenset({"log", "log_explicit"})
+_NAMES: Final = ("", "_host_to_device", "_device_to_device", "_device_to_host")
+_LEVEL: Final = "TF_CPP_MIN_LOG_LEVEL"
+"""XLA's log level: the guard's lines are warnings, which levels 2 and above leave out. jax sets 1 if nobody set it."""
+
+
+_NEEDED_AT_THE_END: Final = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
+
+
+class Recorder:
+    """Call `start`, then `stop`; the program runs in between. Nothing here raises into the program."""
+
+    def __init__(
+        self,
+        emit: Callable[[Event], None],
+        options: RecordingOptions,
+        *,
+        began_seconds: float | None = None,
+        how: str = "record",
+        argv: list[str] | None = None,
+    ) -> None:
+        """`emit` is called from several threads. `began_seconds`: monotonic, when the program was started. `how`: as in
+        `ProgramStarted`; empty if the program's start has been reported already. `argv`: the arguments to report, if
+        they are not `sys.argv`."""
+        self._emit = emit
+        self._options = options
+        self._began = time.monotonic() if began_seconds is None else began_seconds
+        self._how, self._argv = how, argv
+        self._owner = os.getpid()
+        self._finder = JaxFinder(self._jax_is_there)
+        self._watching = False
+        self._over = False
+        self._failed: set[str] = set()
+        self._compiled = False
+        self._environment_read = False
+        self._prepared = False
+        self._window_due = options.wants_window
+        self._ledger: Any = None
+        self._sampler: Any = None
+        self._window: Any = None
+        self._tap: Any = None
+        self._waiting: deque[tuple[float | None, int | None]] = deque()
+        self.on_tick: list[Callable[[float], None]] = []
+        """Called with the monotonic time on the recorder's own thread, about once a second, once jax is imported."""
+
+    def start(self, import_seconds: float | None = None) -> None:
+        """Begins. `import_seconds`: how long the import of jax took, if the caller has just seen it."""
+        if self._how:
+            self._emit(
+                ProgramStarted(
+                    argv=list(sys.argv) if self._argv is None else self._argv,
+                    how=self._how,
+                    directory=_directory(),
+                    options=asdict(self._options),
+                )
+            )
+        if "jax" in sys.modules:
+            self._jax_is_there(import_seconds)
+        else:
+            self._finder.install()
+
+    def stop(self, exit_code: int | None = None, notes: Sequence[Note] = (), *, interrupted: bool = False) -> None:
+        """Ends, and emits everything that still waits; then measures the requested function. A second call does
+        nothing.
+
+        `interrupted`: an unhandled KeyboardInterrupt is ending the process. Python then ends itself by SIGINT, but
+        forgets to do so if code is compiled from text meanwhile (as at the definition of a dataclass). So nothing that
+        might do that is begun any more.
+        """
+        if self._over or os.getpid() != self._owner:
+            return
+        self._over = True
+        self._finder.remove()
+        notes_seen = list(notes)
+        if self._watching:
+            for what, step in self._endings(interrupted=interrupted):
+                self._safely(what, step)
+        else:
+            notes_seen.append(Note("no_jax", "the program did not import jax"))
+        self._emit(ProgramEnded(exit_code=exit_code, wall_seconds=time.monotonic() - self._began, notes=notes_seen))
+        if self._tap is not None and interrupted:
+            message = f"{self._options.function} was not measured: the program was interrupted"
+            self._emit(WarningRaised(code="function_not_measured", message=message))
+        elif self._tap is not None:
+            self._safely("the measurement of the function", self._tap.measure)
+
+    def abandon(self) -> None:
+        """Ends the recording when the client has gone, so that the program no longer pays for it. Nothing is
+        emitted."""
+        if not self._over and os.getpid() == self._owner:
+            self._over = True
+            self._finder.remove()
+            for what, step in self._endings(interrupted=True):
+                self._safely(what, step)
+
+    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
+        """Requests a window in which JAX's profiler is on: for so many seconds or steps, or until `end_capture`."""
+        self._waiting.append((seconds, steps))
+
+    def end_capture(self) -> None:
+        """Ends the window that is on or waiting."""
+        self._waiting.clear()
+        if self._window is not None:
+            self._safely("the capture window", self._window.end)
+
+    def _jax_is_there(self, seconds: float | None) -> None:
+        if self._over or self._watching or os.getpid() != self._owner:
+            return
+        self._watching = True
+        version = str(getattr(sys.modules["jax"], "__version__", ""))
+        self._emit(JaxImported(seconds=seconds, version=version))
+        for what, step in (
+            ("the transfer guard", self._start_guard),
+            ("the ledger", self._start_ledger),
+            ("the capture window", self._start_window),
+            ("the function", self._start_call_capture),
+            ("the samples", self._start_sampler),
+        ):
+            self._safely(what, step)
+
+    def _start_guard(self) -> None:
+        if self._options.transfers:
+            from jaxprof.recorder.recorder import log_transfers
+
+            if reason := log_transfers():
+                message = f"implicit copies are not counted: {reason}, which is left as it is"
+                self._emit(WarningRaised(code="transfers_not_counted", message=message))
+
+    def _start_ledger(self) -> None:
+        from jaxprof.recorder.compiles.ledger import Ledger
+
+        self._ledger = Ledger(self._take, main_thread=threading.main_thread().ident)
+        self._ledger.attach()
+
+    def _start_window(self) -> None:
+        from jaxprof.recorder.capture_window import CaptureWindows
+
+        self._window = CaptureWindows(self._emit)
+
+    def _start_call_capture(self) -> None:
+        if self._options.function:
+            from jaxprof.recorder.calls.call_capture import CallCapture
+
+            self._tap = CallCapture(
+                self._options.function,
+                self._emit,
+                values=self._options.values,
+                keep_constants=self._options.keep_constants,
+            )
+            self._ledger.on_call = self._tap.offer
+
+    def _start_sampler(self) -> None:
+        from jaxprof.recorder.samples.sampler import StackSampler
+
+        self._sampler = StackSampler(
+            self._take, self._ledger, main_thread=threading.main_thread().ident or 0, began_seconds=self._began
+        )
+        self._sampler.on_tick.append(self._tick)
+        self._sampler.start()
+
+    def _take(self, event: Event) -> None:
+        """Emits an event of the ledger or the sampler, and shows it to the parts that follow such events."""
+        self._emit(event)
+        if isinstance(event, Compiled) and event.compile_seconds is not None:
+            self._compiled = True
+            if self._sampler is not None:
+                self._sampler.compiled(event)
+        if self._window is not None:
+            self._window.take(event)
+
+    def _tick(self, now: float) -> None:
+        self._safely("the environment", self._prepare)
+        self._safely("the environment", self._read_environment)
+        self._safely("the capture window", lambda: self._tick_window(now))
+        for listener in list(self.on_tick):
+            self._safely("a request", lambda listener=listener: listener(now))  # type: ignore[misc]
+
+    def _tick_window(self, now: float) -> None:
+        if self._window is None:
+            return
+        if self._window_due and now - self._began >= (self._options.capture_after_seconds or 0.0):
+            self._window_due = False
+            self._window.begin(self._options.capture_seconds, self._options.capture_steps)
+        while self._waiting:
+            self._window.begin(*self._waiting.popleft())
+        self._window.tick(now)
+
+    def _prepare(self) -> None:
+        """Imports, on the recorder's own thread, what the program's end would otherwise have to import: an end by an
+        interrupt must not (`stop` says why)."""
+        if not self._prepared:
+            for module in _NEEDED_AT_THE_END:
+                import_module(module)
+            self._prepared = True
+
+    def _read_environment(self) -> None:
+        """Emits versions, devices and settings, once the program itself has started its backends."""
+        if self._environment_read or not self._compiled:
+            return
+        self._environment_read = True
+        from jaxprof.engine.measure.environment import load_average, read_environment
+        from jaxprof.engine.measure.jax_devices import describe
+
+        jax = sys.modules["jax"]
+        self._emit(read_environment([describe(device) for device in jax.local_devices()], load_average()))
+        if jax.process_count() > 1:
+            self._emit(ProcessIdentified(index=jax.process_index(), count=jax.process_count()))
+
+    def _endings(self, *, interrupted: bool) -> list[tuple[str, Callable[[], object]]]:
+        """The steps at the end, in order: the sampler stops before the ledger, because it reads the ledger."""
+        steps: list[tuple[str, Callable[[], object]]] = []
+        if self._prepared or not interrupted:
+            steps.append(("the environment", self._read_environment))
+        if self._window is not None:
+            steps.append(("the capture window", self._window.end))
+        if self._sampler is not None:
+            steps.append(("the samples", self._sampler.stop))
+        if self._ledger is not None:
+            steps += [("the ledger", self._ledger.finish), ("the ledger", self._ledger.detach)]
+        return steps
+
+    def _safely(self, what: str, step: Callable[[], object]) -> None:
+        """Runs one part of the work. The first failure of each part is reported, and the program goes on."""
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 - the program comes first
+            if what not in self._failed:
+                self._failed.add(what)
+                message = f"recording {what} failed: {type(error).__name__}: {error}"
+                self._emit(WarningRaised(code="recorder_failed", message=message))
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""
+
+
+def log_transfers() -> str:
+    """Sets the guard; returns, as text, what prevents copies from being counted, or an empty string."""
+    config = sys.modules["jax"].config
+    guards = {name: getattr(config, name, None) for name in (f"jax_transfer_guard{name}" for name in _NAMES)}
+    own = {name: value for name, value in guards.items() if value is not None}
+    if not own:
+        config.update("jax_transfer_guard", "log")
+    silent = [f"{name}={value}" for name, value in own.items() if value not in LOGS]
+    level = os.environ.get(_LEVEL, "")
+    if level.isdigit() and int(level) > 1:
+        silent.append(f"{_LEVEL}={level}")
+    return f"the program has set {', '.join(silent)}" if silent else ""

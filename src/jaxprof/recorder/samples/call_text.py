@@ -1,0 +1,195 @@
+"""What a frame is about to do: the source of its current instruction and what that calls, without running anything.
+
+Names are looked up only in the module's globals, in builtins and in modules: never through an object's attributes,
+which may run the user's code, and never in a frame's locals, which would keep their arrays alive.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import linecache
+import opcode
+import os
+import sys
+import time
+import tokenize
+from dataclasses import dataclass
+from functools import lru_cache
+from types import BuiltinFunctionType, CodeType, ModuleType
+from typing import Any, Final
+
+LONGEST_TEXT: Final = 48
+_FILES_KEPT: Final = 64
+_LARGEST_FILE_BYTES: Final = 4_000_000
+_TREES_KEPT: Final = 16
+_LARGEST_PARSED_BYTES: Final = 400_000
+"""Parsing a larger file would hold the interpreter's lock for more than about 100 ms."""
+_process_began = time.time()
+
+
+@dataclass(frozen=True, slots=True)
+class CallSpot:
+    """One instruction of a code object."""
+
+    line: int
+    operation: str
+    """The opcode: `CALL`, `FOR_ITER`, `BINARY_OP`."""
+    text: str
+    """What the instruction calls: `float()`, `.item()`, `train_step`, `np.asarray()`, `x + y`; empty if unknown."""
+    callee: tuple[str, ...] = ()
+    """The dotted name that is called; empty if it is not a plain name."""
+    span: tuple[int, int, int, int] | None = None
+    """First and last line, first and last column (bytes of UTF-8) of its source; None if unknown."""
+
+    @property
+    def method(self) -> str:
+        """The last part of the called name: `item` of `x.item()`."""
+        return self.callee[-1] if self.callee else self.text.strip(".()")
+
+    @property
+    def is_call(self) -> bool:
+        """Whether the call is by name and not by an operator."""
+        return self.operation.startswith(("CALL", "PRECALL", "INSTRUMENTED_CALL", "KW_NAMES"))
+
+
+@lru_cache(maxsize=4096)
+def spot_of(code: CodeType, offset: int) -> CallSpot:
+    """The instruction at `offset` (`frame.f_lasti`) of a code object."""
+    bytecode = code.co_code
+    at = _instruction(bytecode, offset)
+    operation = opcode.opname[bytecode[at]] if bytecode else ""
+    first, last, began, ended = _position(code, at)
+    line = first or code.co_firstlineno
+    if first is None or last is None or began is None or ended is None:
+        return CallSpot(line, operation, "")
+    segment = _segment(source_lines(code.co_filename), first, last, began, ended)
+    text, callee = describe(segment)
+    return CallSpot(line, operation, text, callee, (first, last, began, ended))
+
+
+def position_of(code: CodeType, offset: int) -> tuple[int | None, int | None, int | None, int | None]:
+    """First and last line, first and last column (in bytes of UTF-8) of the instruction at `offset`; None: unknown."""
+    return _position(code, _instruction(code.co_code, offset))
+
+
+def _instruction(bytecode: bytes, offset: int) -> int:
+    at = min(max(offset, 0), max(len(bytecode) - 2, 0))
+    while at > 0 and bytecode[at] == 0:  # the caches after an instruction belong to it
+        at -= 2
+    return at
+
+
+def _position(code: CodeType, offset: int) -> tuple[int | None, int | None, int | None, int | None]:
+    for index, position in enumerate(code.co_positions()):
+        if index == offset // 2:
+            return position
+    return None, None, None, None
+
+
+def _segment(lines: tuple[bytes, ...], first: int, last: int, began: int, ended: int) -> str:
+    """The source between two positions; columns count bytes of UTF-8."""
+    if not 1 <= first <= last <= len(lines) or last - first > 40:
+        return ""
+    picked = list(lines[first - 1 : last])
+    picked[-1] = picked[-1][:ended]
+    picked[0] = picked[0][began:]
+    return b"\n".join(picked).decode("utf-8", "replace")
+
+
+def describe(segment: str) -> tuple[str, tuple[str, ...]]:
+    """A shortened piece of source, and the dotted name that it calls."""
+    try:
+        node: ast.expr = ast.parse(f"({segment.strip()}\n)", mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return "", ()
+    if isinstance(node, ast.Await):
+        node = node.value
+    if isinstance(node, ast.JoinedStr | ast.FormattedValue):
+        return "f-string", ()
+    if not isinstance(node, ast.Call):
+        shown = " ".join(segment.split())
+        is_operator = isinstance(node, ast.BinOp | ast.Compare | ast.UnaryOp | ast.Subscript)
+        return (_shorten(shown) if is_operator else ""), ()
+    parts: list[str] = []
+    target: ast.expr = node.func
+    while isinstance(target, ast.Attribute):
+        parts.append(target.attr)
+        target = target.value
+    if isinstance(target, ast.Name):
+        callee = (target.id, *reversed(parts))
+        if not parts:
+            return (f"{target.id}()" if hasattr(builtins, target.id) else target.id), callee
+        return _shorten(".".join(callee)) + "()", callee
+    return (f".{parts[0]}()" if parts else ""), ()
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
+
+
+@lru_cache(maxsize=_FILES_KEPT)
+def source_lines(file: str) -> tuple[bytes, ...]:
+    """The lines of a source file as UTF-8; empty if there is none, or if it has changed since the start."""
+    try:
+        status = os.stat(file)
+        if status.st_size > _LARGEST_FILE_BYTES or status.st_mtime > _process_began:
+            return ()
+        with tokenize.open(file) as stream:
+            return tuple(line.encode() for line in stream.read().split("\n"))
+    except (OSError, SyntaxError, ValueError):
+        kept: Any = linecache.cache.get(file)  # cells of a notebook are only in this cache
+        return tuple(line.rstrip("\n").encode() for line in kept[2]) if kept and len(kept) == 4 else ()
+
+
+@lru_cache(maxsize=_TREES_KEPT)
+def parsed(file: str) -> ast.Module | None:
+    """The syntax tree of a source file; None if there is none, or if it is too large or damaged."""
+    source = b"\n".join(source_lines(file))
+    if not source or len(source) > _LARGEST_PARSED_BYTES:
+        return None
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def look_up(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -> Any:
+    """The value of a dotted name in a frame's globals `names`; None if it cannot be known without running code."""
+    if not callee or callee[0] in code.co_varnames or callee[0] in code.co_cellvars + code.co_freevars:
+        return None
+    value = names.get(callee[0], getattr(builtins, callee[0], None))
+    for part in callee[1:]:
+        if not isinstance(value, ModuleType):
+            return None
+        value = vars(value).get(part)
+    return value
+
+
+def is_foreign(callee: tuple[str, ...], code: CodeType, names: dict[str, Any]) -> bool:
+    """Whether the called object is known not to be JAX's: a function in C such as `time.sleep`, or a method of an
+    object of NumPy's or of the standard library, such as a queue. False if that cannot be known without running
+    code."""
+    value = look_up(callee, code, names)
+    if value is not None:
+        return isinstance(value, (BuiltinFunctionType, type)) or _is_of_a_library(value)
+    owner = look_up(callee[:1], code, names) if len(callee) > 1 else None
+    return owner is not None and not isinstance(owner, (ModuleType, type)) and _is_of_a_library(owner)
+
+
+def _is_of_a_library(value: Any) -> bool:
+    """Excludes `functools.partial`: the function that it holds may be compiled."""
+    root = type(value).__module__.partition(".")[0]
+    return root == "numpy" or (root in sys.stdlib_module_names and root not in ("builtins", "functools", "types"))
+
+
+def compiled_by(value: Any) -> str:
+    """Who made a jitted function: `user`, or `jax` (jax.numpy's own functions); empty for anything else."""
+    jax = sys.modules.get("jax")
+    if jax is None or type(value).__module__.partition(".")[0] not in ("jax", "jaxlib"):
+        return ""
+    stages = jax.stages
+    if not isinstance(value, stages.Wrapped | stages.Compiled):
+        return ""
+    module = getattr(value, "__module__", None)
+    return "jax" if isinstance(module, str) and module.partition(".")[0] == "jax" else "user"

@@ -1,0 +1,340 @@
+"""Decides from a stack what the watched thread is doing: a state of the program, the user's line, what that line calls.
+
+A stack alone does not show whether a thread runs or waits, so each stack has two answers, and the CPU clock decides
+between them. The stages of compilations are not decided here: JAX announces them, and the ledger has them exactly.
+"""
+
+from __future__ import annotations
+
+import dis
+import re
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any, Final
+
+from jaxprof.recorder.places import JAX, LIBRARY, USER
+from jaxprof.recorder.samples.call_text import CallSpot, compiled_by, is_foreign, look_up, spot_of
+from jaxprof.recorder.samples.flow import feeds, statement_at
+from jaxprof.recorder.samples.loops import Loop, loops_at
+from jaxprof.recorder.samples.stack import Stack
+from jaxprof.recorder.samples.states import (
+    CALL,
+    COMPILED,
+    DATA,
+    DISPATCH,
+    FED,
+    HOST,
+    IMPORT,
+    READ,
+    SYNC,
+    TRANSFER,
+    WORK,
+    WORTH_COPYING_BYTES,
+    Seen,
+    UserLine,
+    sites_of,
+)
+
+_FUNCTIONS_AT_MOST: Final = 4_000
+_OF_A_FUNCTION_AT_MOST: Final = 100
+_SEEN_AT_MOST: Final = 1_000
+_SITES_AT_MOST: Final = 4_000
+FEW_BYTES: Final = 4096
+"""An operand that is not a JAX array and is as small as a Python number: putting it on the device is dispatch."""
+FED_BYTES: Final = 1 << 20
+"""Bytes of NumPy arguments from which on a call of a compiled function may be their copy: about 0.2 ms."""
+STEPPING: Final = ("range()", "enumerate()", "zip()", "reversed()")
+"""Python's own iterators, as long as no other function runs below them."""
+_LOADER_FILE = re.compile(
+    r"[/\\](torch[/\\]utils[/\\]data|tensorflow_datasets|tensorflow[/\\]python[/\\]data|grain|datasets|webdataset"
+    r"|torchvision[/\\]datasets|array_record|tfrecord)[/\\]"
+)
+_IMPORT_FILES: Final = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+
+_SYNC_CALLS: Final = {
+    # the outermost of JAX's frames → what the user wrote there; "" if the line itself shows it better
+    "__float__": "float()",
+    "__int__": "int()",
+    "__bool__": "bool()",
+    "__complex__": "complex()",
+    "__index__": "index",
+    "__format__": "f-string",
+    "__repr__": "print()",
+    "__str__": "print()",
+    "__array__": "",
+    "_value": "",
+    "item": ".item()",
+    "_item": ".item()",
+    "tolist": ".tolist()",
+    "_tolist": ".tolist()",
+    "device_get": "",
+    "block_until_ready": "",
+    "try_to_block": "",
+}
+_IN_SO_MANY_WORDS: Final = frozenset({"block_until_ready", "device_get"})
+"""Waiting that the program requested: a synchronisation, not an implicit transfer."""
+_WAITS: Final = ("block_until_ready", "try_to_block")
+_TRANSFER_NAMES: Final = ("device_put", "shard_args", "make_array_from", "copy_to_host", "copy_to_device")
+_ARRAY_MAKERS: Final = ("asarray", "array", "frombuffer", "from_dlpack")
+
+
+class Classifier:
+    """Interprets stacks. Remembers the ones it has seen, and where compiled functions were called."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, ...], tuple[list[CodeType], Seen]] = {}
+        self._sites: dict[tuple[int, int], CodeType] = {}
+        self._compiled_lines: dict[tuple[str, int], int] = {}
+        """The bytes of the NumPy arguments of the compiled function that is called there."""
+        self._work = _WorkPlaces()
+
+    def classify(self, stack: Stack) -> Seen:
+        """What the thread does at this stack."""
+        key = stack.key
+        entry = self._seen.get(key)
+        if entry is None:
+            if len(self._seen) >= _SEEN_AT_MOST:
+                self._seen.clear()
+            # the code objects are kept, so their ids in the key stay theirs
+            entry = self._seen[key] = (stack.codes, self._understand(stack))
+        seen = entry[1]
+        if seen.kind == SYNC and stack.ready and (stack.array_bytes or 0) >= WORTH_COPYING_BYTES:
+            return Seen(TRANSFER, seen.line, seen.sites, seen.implicit)
+        if seen.kind == TRANSFER and seen.implicit and stack.put_bytes is not None and stack.put_bytes < FEW_BYTES:
+            return Seen(DISPATCH, seen.line, seen.sites)
+        return seen
+
+    def at_line(self, loop: Loop, line: int) -> tuple[str, UserLine]:
+        """For a line of a loop that no sample saw running: its kind and what it calls, from the source alone."""
+        code = loop.code
+        spans = self._work.spans(code)
+        if any(span[0] <= line <= span[1] for span in spans):
+            return CALL, UserLine(code.co_filename, line, code.co_name, "")
+        span, call = statement_at(code.co_filename, line)
+        steps_on = line == loop.line and call in STEPPING
+        fed = not steps_on and span is not None and bool(spans) and feeds(code.co_filename, span, spans)
+        return DATA if fed else HOST, UserLine(code.co_filename, line, code.co_name, call)
+
+    def compiling_at(self, stack: Stack) -> None:
+        """Notes that this stack's instruction has caused a compilation: what it calls is a compiled function.
+
+        This identifies functions in local variables, whose values must not be read.
+        """
+        at = stack.caller
+        if at >= 0 and len(self._sites) < _SITES_AT_MOST and spot_of(stack.codes[at], stack.offsets[at]).is_call:
+            key = (id(stack.codes[at]), stack.offsets[at])
+            if key not in self._sites:
+                self._sites[key] = stack.codes[at]
+                self._seen.clear()
+        self.working_at(stack)
+
+    def working_at(self, stack: Stack) -> None:
+        """Notes that JAX is at work under this stack."""
+        if self._work.saw(stack):
+            self._seen.clear()
+
+    def compiled_at(self, file: str, line: int, numpy_bytes: int = 0) -> None:
+        """Notes that the ledger reported a function of the user's compiled from that call, with so many bytes from
+        NumPy."""
+        size = self._compiled_lines.get((file, line), -1)
+        if len(self._compiled_lines) < _SITES_AT_MOST and size < numpy_bytes:
+            self._compiled_lines[file, line] = numpy_bytes
+            self._seen.clear()
+
+    def _understand(self, stack: Stack) -> Seen:
+        if not stack.codes:
+            return Seen(HOST)
+        names = stack.jax_functions
+        at = stack.caller
+        spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else CallSpot(0, "", "")
+        kind = IMPORT if self._is_import(stack) else self._kind(stack, at, spot, names)
+        copied = self._fed_bytes(stack) if kind == COMPILED else None
+        if copied:
+            kind = FED
+        if kind in (HOST, READ):
+            made = self._kind_of_host(stack)
+            kind = made if kind == HOST or made == DATA else READ
+        elif kind in WORK:
+            self.working_at(stack)
+        return Seen(kind, _user_line(stack, names), sites_of(stack, kind), _implicit(kind, spot, names), copied)
+
+    def _fed_bytes(self, stack: Stack) -> int | None:
+        """The bytes from NumPy passed to the compiled function that is called here, if copying them takes time."""
+        at = stack.user
+        spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else None
+        if spot is None or not spot.is_call:
+            return None
+        copied = self._compiled_lines.get((stack.codes[at].co_filename, spot.line), 0)
+        return copied if copied >= FED_BYTES else None
+
+    def _kind(self, stack: Stack, at: int, spot: CallSpot, names: list[str]) -> str:
+        if names and names[-1] in _WAITS and at != stack.user:
+            return COMPILED  # a library waits for what it has called, as equinox does in order to raise its errors
+        if any(name in _SYNC_CALLS for name in names):
+            return SYNC
+        made_array = bool(names) and names[-1] in _ARRAY_MAKERS
+        if made_array or any(part in name for name in names for part in _TRANSFER_NAMES):
+            return TRANSFER
+        if at < 0:
+            return DISPATCH if names else HOST
+        if not names and spot.method == "block_until_ready":
+            return SYNC
+        value = look_up(spot.callee, stack.codes[at], stack.globals[at]) if spot.is_call else None
+        maker = compiled_by(value)
+        if maker == "user" or (not maker and not _is_of_jax(value) and self._is_site(stack, at, spot)):
+            return COMPILED
+        if names or maker == "jax" or _is_of_jax(value):
+            return DISPATCH
+        return READ if _reads_arrays(value) else HOST
+
+    def _is_site(self, stack: Stack, at: int, spot: CallSpot) -> bool:
+        code = stack.codes[at]
+        if (id(code), stack.offsets[at]) in self._sites:
+            return True
+        if not spot.is_call or (code.co_filename, spot.line) not in self._compiled_lines:
+            return False
+        return not _is_builtin(spot) and not is_foreign(spot.callee, code, stack.globals[at])
+
+    def _is_import(self, stack: Stack) -> bool:
+        end = stack.kinds.index(USER) if USER in stack.kinds else len(stack.kinds)
+        return any(code.co_filename in _IMPORT_FILES for code in stack.codes[:end])
+
+    def _kind_of_host(self, stack: Stack) -> str:
+        """Distinguishes kinds of Python and NumPy code: its result goes into the work of the loop around it, or it is a
+        library's wrapper around the call of a compiled function. The innermost function in which JAX was at work
+        decides."""
+        if any(
+            _LOADER_FILE.search(code.co_filename)
+            for code, kind in zip(stack.codes, stack.kinds, strict=True)
+            if kind not in (JAX, USER)
+        ):
+            return DATA
+        for index, (code, whose) in enumerate(zip(stack.codes, stack.kinds, strict=True)):
+            if whose != USER:
+                continue
+            self._work.look(code, stack.offsets[index], stack.globals[index])
+            offsets = self._work.offsets(code)
+            if not offsets:
+                continue
+            if stack.offsets[index] in offsets:
+                if index == 0:  # an operand of the very operation at which JAX was seen
+                    return DISPATCH
+                return CALL if index == stack.user and LIBRARY in stack.kinds[:index] else HOST
+            spot = spot_of(code, stack.offsets[index])
+            spans = self._work.spans(code)
+            if index == 0 and _is_stepping(code, spot):
+                return HOST
+            if index == 0 and not spot.is_call and any(span[0] <= spot.line <= span[1] for span in spans):
+                return HOST if spot.operation.endswith("FOR_ITER") else CALL  # Python's own, beside an operation
+            fed = feeds(code.co_filename, spot.span, spans) if spot.span is not None and spans else None
+            if fed is None:  # no source: an iterator that feeds the loop shows in the bytecode
+                fed = spot.operation.endswith("FOR_ITER") or spot.callee == ("next",)
+            return DATA if fed else HOST
+        return HOST
+
+
+class _WorkPlaces:
+    """Instructions of the user's functions under which JAX is at work, so that it can be decided which of the
+    surrounding code feeds it; kept code objects keep their ids.
+
+    A sample sees work only where it takes time. A step that is much shorter than the wait for its data is hardly ever
+    seen, so its place is also taken from its compilation, and from the names that a loop calls."""
+
+    def __init__(self) -> None:
+        self._offsets: dict[int, tuple[CodeType, set[int]]] = {}
+        self._looked_at: dict[tuple[int, int], CodeType] = {}
+
+    def offsets(self, code: CodeType) -> set[int]:
+        """The instructions of a code object; empty if none are known."""
+        return self._offsets[id(code)][1] if id(code) in self._offsets else set()
+
+    def spans(self, code: CodeType) -> list[tuple[int, int, int, int]]:
+        """Their places in the source, in the form of `CallSpot.span`."""
+        return [span for offset in self.offsets(code) if (span := spot_of(code, offset).span) is not None]
+
+    def saw(self, stack: Stack) -> bool:
+        """Adds each of the user's instructions on this stack; returns whether any of them is new."""
+        new = [
+            self._add(code, offset)
+            for code, offset, whose in zip(stack.codes, stack.offsets, stack.kinds, strict=True)
+            if whose == USER
+        ]
+        return any(new)
+
+    def look(self, code: CodeType, offset: int, names: dict[str, Any]) -> None:
+        """Reads, once, which calls in the loops around an instruction are of compiled functions in the module's globals
+        `names`. No code is run for it."""
+        loops = loops_at(code, offset)
+        if not loops or (id(code), loops[-1].begins) in self._looked_at or len(self._looked_at) >= _FUNCTIONS_AT_MOST:
+            return
+        outermost = loops[-1]
+        self._looked_at[id(code), outermost.begins] = code
+        held = [names.get(name) for name in code.co_names]
+        if not any(isinstance(value, ModuleType) or compiled_by(value) == "user" for value in held):
+            return
+        for instruction in dis.get_instructions(code):
+            at = instruction.offset
+            if not (outermost.begins <= at <= outermost.ends and instruction.opname.startswith("CALL")):
+                continue
+            if compiled_by(look_up(spot_of(code, at).callee, code, names)) == "user":
+                self._add(code, at)
+
+    def _add(self, code: CodeType, offset: int) -> bool:
+        if id(code) not in self._offsets:
+            if len(self._offsets) >= _FUNCTIONS_AT_MOST:
+                return False
+            self._offsets[id(code)] = (code, set())
+        offsets = self._offsets[id(code)][1]
+        if offset in offsets or len(offsets) >= _OF_A_FUNCTION_AT_MOST:
+            return False
+        offsets.add(offset)
+        return True
+
+
+def _is_stepping(code: CodeType, spot: CallSpot) -> bool:
+    """Whether a loop advances to its next number or item, which takes no time of its own."""
+    call = spot.text
+    if spot.operation.endswith("FOR_ITER"):
+        call = call or statement_at(code.co_filename, spot.line)[1]
+    return call in STEPPING
+
+
+def _is_of_jax(value: Any) -> bool:
+    """A plain function of JAX's own, such as `jnp.max`, which compiles what it needs."""
+    module = getattr(value, "__module__", None) if isinstance(value, FunctionType | BuiltinFunctionType) else None
+    return isinstance(module, str) and module.partition(".")[0] in ("jax", "jaxlib") and not compiled_by(value)
+
+
+def _is_builtin(spot: CallSpot) -> bool:
+    return len(spot.callee) == 1 and spot.text.endswith("()")
+
+
+def _reads_arrays(value: Any) -> bool:
+    """NumPy's `asarray` and `array`, which wait for a JAX array without a Python frame."""
+    return type(value) is BuiltinFunctionType and value.__name__ in ("asarray", "array", "ascontiguousarray")
+
+
+def _user_line(stack: Stack, names: list[str]) -> UserLine | None:
+    at = stack.user
+    if at < 0:
+        return None
+    code = stack.codes[at]
+    spot = spot_of(code, stack.offsets[at])
+    call = spot.text
+    if at == stack.caller and names:
+        call = _SYNC_CALLS.get(names[-1]) or call
+        if call == "print()" and "print" not in spot.text:
+            call = "str()" if spot.text in ("", "str()", "repr()") else spot.text
+    return UserLine(code.co_filename, spot.line, code.co_name, call)
+
+
+def _implicit(kind: str, spot: CallSpot, names: list[str]) -> str:
+    if kind == FED:
+        return "host_to_device"
+    # device_put to another sharding may go through the host: that was requested as well
+    put = bool(names) and any(part in names[-1] for part in _TRANSFER_NAMES)
+    if kind == SYNC and names and not put and not _IN_SO_MANY_WORDS & {*names, spot.method}:
+        return "device_to_host"
+    asked = put or (bool(names) and names[-1] in _ARRAY_MAKERS)
+    if kind == TRANSFER and not asked and any("device_put" in name for name in names):
+        return "host_to_device"
+    return ""

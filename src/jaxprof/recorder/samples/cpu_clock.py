@@ -1,0 +1,128 @@
+"""Whether a thread runs or is blocked: from its CPU clock, from what the system counts for it, and from how long a
+sample had to wait for the interpreter's lock.
+
+Another thread reads these, without a signal and without touching the program. If a system has no such clock the answer
+is None, and what follows from it is unknown.
+
+A thread that asks for the lock gets it either when the holder releases it by itself (a call into XLA, a sleep) or after
+the switch interval, wherever the holder is. In the first case the stack shows the call that released the lock, and not
+the Python before it that was running when the sampler asked. Without this correction, samples find a program always at
+the same few calls.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Final
+
+_resource: ModuleType | None
+try:
+    import resource as _resource
+except ImportError:  # Windows
+    _resource = None
+if _resource is not None and not hasattr(_resource, "RUSAGE_THREAD"):  # macOS
+    _resource = None
+RUNNING_SHARE: Final = 0.3
+"""A thread was running if its CPU clock advanced by more than this share of the time between two readings."""
+LATE_SECONDS: Final = 0.0002
+"""A shorter wait is a call's own dispatch, and counts as inside the call."""
+LATE_SECONDS_UNSURE: Final = 0.001
+"""The same limit if the system does not report whether we waited at all."""
+FORCED_SHARE: Final = 0.9
+"""Share of the switch interval: after so long a wait, the holder had to hand over the lock wherever it was."""
+_SWITCHES_OF_A_WAIT: Final = 2
+"""How often a thread gives up the CPU if it sleeps and then waits for the lock; without the wait, once."""
+
+
+class CpuClock:
+    """CPU seconds of one thread of this process."""
+
+    def __init__(self, thread: int) -> None:
+        """`thread`: its `threading.get_ident`. The thread must live as long as this object is used."""
+        self._clock: int | None = None
+        if hasattr(time, "pthread_getcpuclockid"):
+            try:
+                self._clock = time.pthread_getcpuclockid(thread)
+            except OSError:
+                self._clock = None
+
+    def seconds(self) -> float | None:
+        """The seconds so far; None if they cannot be known."""
+        return None if self._clock is None else time.clock_gettime(self._clock)
+
+
+class RunningTest:
+    """Whether the watched thread is running at this moment: two readings of its clock, some microseconds apart.
+
+    The asking thread holds the interpreter's lock meanwhile, so a thread that was running Python appears blocked. That
+    it held the lock shows in how long the asker had to wait for it.
+    """
+
+    def __init__(self, cpu: CpuClock, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._cpu, self._clock = cpu, clock
+        self._cpu_began: float | None = None
+        self._began = 0.0
+
+    def begin(self) -> None:
+        """The first reading."""
+        self._cpu_began = self._cpu.seconds()
+        self._began = self._clock()
+
+    def end(self) -> bool | None:
+        """Whether it was running between the two readings; None where that cannot be known."""
+        ended, cpu_ended = self._clock(), self._cpu.seconds()
+        if cpu_ended is None or self._cpu_began is None or ended <= self._began:
+            return None
+        return cpu_ended - self._cpu_began > RUNNING_SHARE * (ended - self._began)
+
+
+def own_switches() -> int | None:
+    """How often the calling thread has given up the CPU to wait for something; None if the system does not report
+    it."""
+    if _resource is None:
+        return None
+    return int(_resource.getrusage(_resource.RUSAGE_THREAD).ru_nvcsw)
+
+
+def run_delay_seconds(task: int) -> float:
+    """How long a thread of this process was ready to run while others had the CPU; 0 if the system does not report it.
+
+    `task`: its number in the system (`native_id`). Linux reports this. No descriptor is kept open, because descriptor
+    numbers belong to the program. The interpreter's lock is released meanwhile.
+    """
+    try:
+        with open(f"/proc/self/task/{task}/schedstat", "rb", buffering=0) as stream:
+            return int((stream.read(96) or b"").split()[1]) * 1e-9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """How a sample got the lock."""
+
+    waited: bool
+    """Another thread held it when the sample was due."""
+    let_in: bool
+    """That thread released it by itself, at a call that it had not begun when the sample was due."""
+    unseen: bool = False
+    """The same for waits of any length: the stack does not show what the thread was doing."""
+
+
+def judge_wait(late_seconds: float, switches: int | None) -> Wait:
+    """What the lateness of a sample tells.
+
+    `switches`: how often our thread gave up the CPU from before its sleep until now; None if the system does not report
+    it.
+    """
+    if switches is None:
+        stopped = waited = late_seconds > LATE_SECONDS_UNSURE
+    else:
+        stopped = switches >= _SWITCHES_OF_A_WAIT
+        waited = stopped and late_seconds > LATE_SECONDS
+    forced = late_seconds >= FORCED_SHARE * sys.getswitchinterval()
+    return Wait(waited, waited and not forced, stopped and not forced)

@@ -1,0 +1,84 @@
+"""The loops of a code object, from its bytecode: which loops contain an instruction, and the loops' lines."""
+
+from __future__ import annotations
+
+import dis
+from dataclasses import dataclass
+from functools import lru_cache
+from types import CodeType
+from typing import Final
+
+from jaxprof.events import SourceLocation
+
+_COLLECTS: Final = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
+"""The opcodes by which a comprehension handles each item; with the argument 1 it is a display such as `[*rows,
+row]`."""
+_LARGEST_CODE_BYTES: Final = 60_000
+"""Analysing a larger function would hold the interpreter's lock for too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """One loop of a code object: its instructions from `begins` (the target of its backward jumps) to `ends`."""
+
+    code: CodeType
+    begins: int
+    ends: int
+    line: int
+    last_line: int
+    """The lines of its body, as far as they have instructions."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Equal for the same loop, as long as its code object lives."""
+        return id(self.code), self.begins
+
+    @property
+    def place(self) -> SourceLocation:
+        """Its first line."""
+        return SourceLocation(self.code.co_filename, self.line, self.code.co_name)
+
+
+@lru_cache(maxsize=512)
+def loops_of(code: CodeType) -> tuple[Loop, ...]:
+    """The loops of a code object, inner ones first. Leaves out those of comprehensions, which from Python 3.12 on are
+    in the code of the enclosing function."""
+    if len(code.co_code) > _LARGEST_CODE_BYTES:
+        return ()
+    ends: dict[int, int] = {}
+    collecting: list[int] = []
+    lines: dict[int, int] = {}
+    line = code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        if instruction.positions is not None and instruction.positions.lineno is not None:
+            line = instruction.positions.lineno
+        lines[instruction.offset] = line
+        if instruction.opname in _COLLECTS and (instruction.arg or 0) > 1:
+            collecting.append(instruction.offset)
+        if "JUMP" in instruction.opname and isinstance(instruction.argval, int):
+            target = instruction.argval
+            if target < instruction.offset and _is_loop(instruction.opname):
+                ends[target] = max(ends.get(target, 0), instruction.offset)
+    loops = [
+        Loop(
+            code,
+            begins,
+            end,
+            lines.get(begins, line),
+            max(number for offset, number in lines.items() if begins <= offset <= end),
+        )
+        for begins, end in ends.items()
+    ]
+    loops.sort(key=lambda loop: loop.ends - loop.begins)
+    expressions = [next((loop for loop in loops if loop.begins <= at <= loop.ends), None) for at in collecting]
+    return tuple(loop for loop in loops if loop not in expressions)
+
+
+def _is_loop(operation: str) -> bool:
+    # `await` and `yield from` jump back to their SEND without being loops of the user's.
+    return not operation.endswith("NO_INTERRUPT")
+
+
+def loops_at(code: CodeType, offset: int) -> tuple[Loop, ...]:
+    """The loops around an instruction, innermost first."""
+    return tuple(loop for loop in loops_of(code) if loop.begins <= offset <= loop.ends)

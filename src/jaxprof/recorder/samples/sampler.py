@@ -1,0 +1,248 @@
+"""Where a program's time goes: one thread samples the main thread's stack, closely in the first seconds, then seldom.
+
+It sees only what Python shows of another thread. That has a trap: our thread tends to get the interpreter's lock where
+the main thread releases it, so a plain sampler finds a program always at the same few calls. Therefore the sampler
+measures how long it had to wait for the lock: if it had to wait at all, the main thread was running Python.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from jaxprof.events import Compiled, Event, StageRunning, StepsCounted, WarningRaised
+from jaxprof.recorder.samples.arrays import ArrayCounter
+from jaxprof.recorder.samples.classifier import Classifier
+from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
+from jaxprof.recorder.samples.sample_window import SampledTransfers, SampleWindow, TimedLoop
+from jaxprof.recorder.samples.stack import Stack, read_stack
+from jaxprof.recorder.samples.states import Seen
+from jaxprof.recorder.samples.steps import StepCounter
+
+CLOSE_INTERVAL: Final = 0.005
+CLOSE_SECONDS: Final = 4.0
+"""A program is sampled closely for this long, not counting the stages of compilations, so that what is found in it does
+not depend on how long it runs. The limit bounds the cost."""
+SHORTEST_INTERVAL: Final = 0.010
+LONGEST_INTERVAL: Final = 0.100
+OWN_SHARE: Final = 0.0035
+"""Share of one core that the sampler allows itself; the interval follows from the measured cost of a sample."""
+CLOSE_SHARE: Final = 0.015
+"""The same while it samples closely."""
+STRETCH_SECONDS: Final = 1.0
+GROWTH: Final = 1 / 150
+"""A sample window lasts this share of the program's age, so that a day has 1 000 windows and a year 2 000."""
+TICK_SECONDS: Final = 0.25
+CLOSE_TICK_SECONDS: Final = 0.1
+STAGE_IS_LONG_SECONDS: Final = 0.5
+_GOLDEN: Final = 0.6180339887498949
+
+
+class LedgerView(Protocol):
+    """What the sampler reads from the ledger."""
+
+    def stage_seconds(self) -> dict[str, float]:
+        """The main thread's cumulative exclusive seconds by stage, including the running one."""
+
+    def running(self) -> list[StageRunning]:
+        """The running stages."""
+
+
+class StackSampler:
+    """Call `start`; events follow until `stop`. Nothing here raises into the program."""
+
+    def __init__(
+        self, emit: Callable[[Event], None], ledger: LedgerView, *, main_thread: int, began_seconds: float
+    ) -> None:
+        """`main_thread`: its `threading.get_ident`. `began_seconds`: monotonic, when the program began; the time from
+        there to `start` counts as import."""
+        self.on_tick: list[Callable[[float], None]] = []
+        """Called with the monotonic time, on the sampler's thread, several times a second."""
+        self._emit, self._ledger, self._main_thread = emit, ledger, main_thread
+        self._began = began_seconds
+        self._stop = _thread.allocate_lock()
+        self._stop.acquire()
+        self._over = _thread.allocate_lock()
+        self._started = False
+        self._interval = CLOSE_INTERVAL
+        self._close_left = CLOSE_SECONDS
+        self._steps_missed = False
+        self._task = _task(main_thread)
+        self._cpu = CpuClock(main_thread)
+        self._running_test = RunningTest(self._cpu)
+        self._classifier = Classifier()
+        self._arrays = ArrayCounter()
+        self._steps = StepCounter(main_thread)
+        self._transfers = SampledTransfers()
+        self._stages_told: set[tuple[str, str, float]] = set()
+        self._compiled_calls: list[tuple[str, int, int, Stack | None]] = []
+
+    def start(self) -> None:
+        """Starts sampling, in a thread of its own that `threading` does not know."""
+        if not self._started:
+            self._started = True
+            now = time.monotonic()
+            self._stretch = SampleWindow(self._began)
+            self._last_at, self._last_cpu, self._last_delay = now, self._cpu.seconds(), run_delay_seconds(self._task)
+            self._last_stages = self._ledger.stage_seconds()
+            self._over.acquire()
+            _thread.start_new_thread(self._run, ())
+
+    def stop(self, timeout_seconds: float = 2.0) -> None:
+        """Ends with the last window; returns when the thread is over, or after the timeout."""
+        if self._started and self._stop.locked():
+            self._stop.release()
+            if self._over.acquire(True, timeout_seconds):
+                self._over.release()
+
+    def compiled(self, event: Compiled) -> None:
+        """Takes the ledger's rows, which the recorder passes on in the thread that compiles. Calls on such a line count
+        as calls of compiled functions, even if the function is a local variable. Samples may never see a step that is
+        much shorter than what surrounds it; the stack of its compilation shows where the loop calls it."""
+        place = event.called_from
+        if not event.op_by_op and not event.library and event.compile_seconds is not None and place:
+            line = place.file, place.line or 0
+            watched = _thread.get_ident() == self._main_thread
+            self._compiled_calls.append((*line, event.numpy_bytes, read_stack(sys._getframe()) if watched else None))
+
+    def _run(self) -> None:
+        try:
+            self._sample_until_stopped()
+        except Exception as error:  # noqa: BLE001 - a traceback would go to the program's stderr
+            message = f"the sampler ended: {type(error).__name__}: {error}"
+            self._emit(WarningRaised(code="sampler_failed", message=message))
+        finally:
+            self._over.release()
+
+    def _sample_until_stopped(self) -> None:
+        self._own_began = time.thread_time()
+        now = self._last_at
+        if now > self._began:
+            self._send_stretch(now, least="import")
+        next_tick = now
+        turn = 0.0
+        stopped = False
+        try:
+            while not stopped:
+                turn = (turn + _GOLDEN) % 1.0  # so that samples do not fall into step with the program's own loop
+                pause = self._interval * (0.5 + turn)
+                due = time.monotonic() + pause
+                before = own_switches()
+                stopped = self._stop.acquire(True, pause)
+                now, after = time.monotonic(), own_switches()
+                switches = None if before is None or after is None else after - before
+                self._sample(now, judge_wait(now - due, switches), stopped=stopped)
+                if stopped or now - self._stretch.began >= max(STRETCH_SECONDS, GROWTH * (now - self._began)):
+                    self._send_stretch(now)
+                if now >= next_tick or stopped:
+                    next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
+                    self._tick(now)
+        finally:
+            self._steps.close()
+
+    def _sample(self, now: float, wait: Wait, *, stopped: bool) -> None:
+        """Samples the stack once, for the time since the last sample. Nothing here may release the interpreter's lock
+        before the stack is read: the thread would have moved on."""
+        self._running_test.begin()
+        stages, cpu = self._ledger.stage_seconds(), self._cpu.seconds()
+        seconds = now - self._last_at
+        self._close_left -= max(0.0, seconds - sum(stages.values()) + sum(self._last_stages.values()))
+        passed = {name: max(0.0, value - self._last_stages.get(name, 0.0)) for name, value in stages.items()}
+        ran = None if cpu is None or self._last_cpu is None else max(0.0, cpu - self._last_cpu)
+        self._last_at, self._last_cpu, self._last_stages = now, cpu, stages
+        if stopped:  # the stack shows our own exit handler
+            self._stretch.add(None, seconds, running=True, stages=passed, busy_seconds=ran)
+            return
+        stack = read_stack(sys._current_frames().get(self._main_thread))
+        running = self._running_test.end() is not False
+        stage = self._main_stage() if any(passed.values()) else ""
+        seen = self._understand(stack, stage, before=wait.let_in)
+        share = ran / seconds if ran is not None and seconds > 0 else None
+        running = running or wait.waited or wait.unseen or (share is not None and share > seen.running_above)
+        self._stretch.add(
+            seen,
+            seconds,
+            running=running,
+            stages=passed,
+            stage=stage,
+            busy_seconds=ran,
+            blind=wait.unseen,
+            array_bytes=stack.fetched_bytes or stack.array_bytes,
+        )
+        if not stage:
+            self._steps.saw(seen, seconds)
+            if seen.implicit and seen.line is not None:
+                self._transfers.saw(seen.implicit, seen.line, seconds, stack.array_bytes or seen.copied_bytes)
+
+    def _understand(self, stack: Stack, stage: str, *, before: bool) -> Seen:
+        while self._compiled_calls:
+            file, line, numpy_bytes, compiling = self._compiled_calls.pop()
+            self._classifier.compiled_at(file, line, numpy_bytes)
+            if compiling is not None:
+                self._classifier.compiling_at(compiling)
+        if stage == "compile":
+            self._classifier.compiling_at(stack)
+        seen = self._classifier.classify(stack)
+        return seen.before() if before and not stage else seen
+
+    def _main_stage(self) -> str:
+        return next((item.stage for item in self._ledger.running() if not item.thread), "")
+
+    def _send_stretch(self, now: float, least: str = "host_busy") -> None:
+        own, delay = time.thread_time(), run_delay_seconds(self._task)
+        self._stretch.delayed(delay - self._last_delay, now)
+        self._last_delay = delay
+        counted = self._steps.collect(now)
+        self._emit(self._stretch.event(now, own - self._own_began, least, self._timed(counted)))
+        taken, self._stretch = self._stretch.samples, SampleWindow(now)
+        if taken > 0:
+            each = (own - self._own_began) / taken
+            if self._close_left > 0:
+                self._interval = min(SHORTEST_INTERVAL, max(CLOSE_INTERVAL, each / CLOSE_SHARE))
+            else:
+                self._interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / OWN_SHARE))
+        self._own_began = own
+        for event in (counted, self._transfers.collect(now)):
+            if event is not None:
+                self._emit(event)
+
+    def _timed(self, counted: StepsCounted | None) -> TimedLoop | None:
+        loop, seconds = self._steps.loop, self._steps.timed_lines(counted)
+        if loop is None or not seconds:
+            return None
+        return TimedLoop(loop, seconds, lambda line: self._classifier.at_line(loop, line))
+
+    def _tick(self, now: float) -> None:
+        self._steps.look()
+        if self._steps.unavailable and not self._steps_missed:
+            self._steps_missed = True
+            message = "steps are not counted: other tools use all of this Python's means to watch a loop"
+            self._emit(WarningRaised(code="steps_not_counted", message=message))
+        arrays = self._arrays.count(now) if self._last_stages.get("compile", 0.0) > 0 else None
+        if arrays is not None:
+            self._emit(arrays)
+        for item in self._ledger.running():
+            key = (item.thread, item.function, item.began_seconds)
+            if now - item.began_seconds > STAGE_IS_LONG_SECONDS and key not in self._stages_told:
+                if len(self._stages_told) > 1_000:
+                    self._stages_told.clear()
+                self._stages_told.add(key)
+                self._emit(item)
+        for listener in list(self.on_tick):
+            try:
+                listener(now)
+            except Exception as error:  # noqa: BLE001 - one listener's failure must not end the samples
+                self.on_tick.remove(listener)
+                message = f"a listener of the sampler failed: {type(error).__name__}: {error}"
+                self._emit(WarningRaised(code="sampler_failed", message=message))
+
+
+def _task(thread: int) -> int:
+    """The system's number for a thread, from Python's."""
+    numbers = {item.ident: item.native_id for item in threading.enumerate()}
+    return numbers.get(thread) or os.getpid()

@@ -1,0 +1,142 @@
+"""The watched thread's stack at one moment, as code objects and offsets: none of the user's frames are kept."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from jaxprof.recorder.places import JAX, OWN, STDLIB, USER, frame_kind
+
+DEEPEST: Final = 300
+"""Number of frames read, from the innermost on: deep recursion must not make a sample expensive."""
+_COLLECTS_WHEREVER: Final = sys.version_info < (3, 12)
+_ARRAY_FRAMES: Final = frozenset({"_value", "__array__", "block_until_ready"})
+_LEAVES_ADDED: Final = 64
+_NOT_A_CALLER: Final = (JAX, STDLIB, OWN)
+
+
+@dataclass(slots=True)
+class Stack:
+    """Innermost first: code objects, the offsets of their instructions, whose code they are, their globals."""
+
+    codes: list[CodeType] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    globals: list[dict[str, Any]] = field(default_factory=list)
+    ready: bool | None = None
+    """Whether the array that is being read was ready; None if none is being read."""
+    array_bytes: int | None = None
+    put_bytes: int | None = None
+    """Bytes of the value that is being put on a device; 0 for a Python number."""
+    fetched_bytes: int | None = None
+    """Bytes of all arrays passed to `jax.device_get`, as far as they are in plain dicts, lists and tuples."""
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Equal for stacks at the same instructions, as long as their code objects live."""
+        return (*map(id, self.codes), *self.offsets)
+
+    @property
+    def caller(self) -> int:
+        """Index of the frame whose instruction is running: the first one outside JAX if the innermost frames are JAX's,
+        otherwise the innermost one outside the standard library; -1 if there is none."""
+        kinds = self.kinds
+        end = kinds.index(USER) if USER in kinds else len(kinds)
+        at = kinds.index(JAX) if JAX in kinds[:end] else 0
+        while at < len(kinds) and kinds[at] in _NOT_A_CALLER:
+            at += 1
+        return at if at < len(kinds) else -1
+
+    @property
+    def user(self) -> int:
+        """Index of the user's innermost frame, otherwise of a library's innermost one; -1 if there is neither."""
+        if USER in self.kinds:
+            return self.kinds.index(USER)
+        return next((index for index, kind in enumerate(self.kinds) if kind not in _NOT_A_CALLER), -1)
+
+    @property
+    def jax_functions(self) -> list[str]:
+        """Names of JAX's frames above the caller, innermost first."""
+        end = self.caller if self.caller >= 0 else len(self.kinds)
+        return [self.codes[index].co_name for index in range(end) if self.kinds[index] == JAX]
+
+
+def read_stack(frame: FrameType | None) -> Stack:
+    """The stack at and above `frame`. Locals are read in JAX's own frames only, to find the array that is being
+    read."""
+    # Up to Python 3.11 each step up creates an object, which may start a collection, whose callbacks may let the
+    # watched thread run on: the frames above would then be gone.
+    collects = _COLLECTS_WHEREVER and gc.isenabled()
+    if collects:
+        gc.disable()
+    try:
+        return _read(frame)
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _read(frame: FrameType | None) -> Stack:
+    stack = Stack()
+    collecting = [getattr(callback, "__code__", None) for callback in gc.callbacks]
+    while frame is not None and len(stack.codes) < DEEPEST:
+        code = frame.f_code
+        if code not in collecting:  # JAX's own callback, which runs wherever Python collects garbage
+            kind = frame_kind(frame)
+            if kind == JAX and code.co_name in _ARRAY_FRAMES and stack.ready is None and USER not in stack.kinds:
+                _read_array(stack, frame)
+            if kind == JAX and stack.put_bytes is None and "device_put" in code.co_name and USER not in stack.kinds:
+                stack.put_bytes = _put_bytes(frame)
+            if kind == JAX and code.co_name == "device_get" and USER not in stack.kinds:
+                stack.fetched_bytes = _tree_bytes(frame)
+            stack.codes.append(code)
+            stack.offsets.append(frame.f_lasti)
+            stack.kinds.append(kind)
+            stack.globals.append(frame.f_globals)
+        frame = frame.f_back
+    return stack
+
+
+def _read_array(stack: Stack, frame: FrameType) -> None:
+    if frame.f_code.co_varnames[:1] != ("self",):
+        return
+    array: Any = frame.f_locals.get("self")
+    try:
+        stack.ready, stack.array_bytes = bool(array.is_ready()), int(array.nbytes)
+    except (AttributeError, RuntimeError, TypeError, ValueError):  # not an array, or deleted meanwhile
+        return
+
+
+def _tree_bytes(frame: FrameType) -> int | None:
+    """Bytes of the arrays in a frame's first argument. Trees of other classes are left out: taking them apart would run
+    their code."""
+    name = next(iter(frame.f_code.co_varnames[:1]), "")
+    waiting: list[Any] = [frame.f_locals.get(name)]
+    size = seen = 0
+    while waiting and seen < _LEAVES_ADDED:
+        node = waiting.pop()
+        seen += 1
+        if type(node) is dict:
+            waiting += list(node.values())[:_LEAVES_ADDED]
+        elif type(node) in (list, tuple):
+            waiting += list(node)[:_LEAVES_ADDED]
+        elif type(node).__module__.partition(".")[0] == "jaxlib":
+            size += _size(node)
+    return size or None
+
+
+def _put_bytes(frame: FrameType) -> int | None:
+    value = frame.f_locals.get(next(iter(frame.f_code.co_varnames[:1]), ""))
+    if isinstance(value, bool | int | float | complex):
+        return 0
+    return _size(value) or None if type(value).__module__.partition(".")[0] in ("numpy", "jaxlib") else None
+
+
+def _size(array: Any) -> int:
+    try:
+        return int(array.nbytes)
+    except (AttributeError, RuntimeError, TypeError, ValueError):  # not an array, or deleted meanwhile
+        return 0

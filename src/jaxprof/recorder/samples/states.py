@@ -1,0 +1,155 @@
+"""What a sample finds the watched thread doing: kinds of work, the states that they stand for, lines and loops.
+
+`classifier` decides it from a stack."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass, field
+from typing import Final
+
+from jaxprof.recorder.places import JAX, LIBRARY, USER
+from jaxprof.recorder.samples.call_text import spot_of
+from jaxprof.recorder.samples.flow import under_a_condition
+from jaxprof.recorder.samples.loops import Loop, loops_at
+from jaxprof.recorder.samples.stack import Stack
+
+_GENERATORS: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+_EXPRESSIONS: Final = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
+"""Code whose loop is part of an expression, and not a loop of the program."""
+_SITES_OF_A_STACK: Final = 6
+
+WORTH_COPYING_BYTES: Final = 65_536
+"""Copying a ready array smaller than this takes no time: the thread is only just waking up."""
+
+HOST, CALL, READ, DISPATCH, COMPILED, FED, SYNC, TRANSFER, DATA, IMPORT = (
+    "host",
+    "call",
+    "read",
+    "dispatch",
+    "compiled",
+    "fed",
+    "sync",
+    "transfer",
+    "data",
+    "import",
+)
+"""`call`: the Python code around the call of a compiled function, such as libraries' wrappers and the flattening of
+arguments. `read`: `np.asarray`, which waits for a JAX array without showing it; while it is blocked, that is what it
+does."""
+STATES: Final = {
+    # kind: (state while it runs, state while it is blocked)
+    HOST: ("host_busy", "waiting"),
+    CALL: ("host_busy", "waiting"),
+    READ: ("host_busy", "device_busy"),
+    DISPATCH: ("host_busy", "device_busy"),
+    COMPILED: ("device_busy", "device_busy"),
+    # a compiled function with NumPy arguments: the calling thread copies them itself
+    FED: ("transfer", "device_busy"),
+    SYNC: ("device_busy", "device_busy"),
+    TRANSFER: ("transfer", "transfer"),
+    DATA: ("data", "data"),
+    IMPORT: ("import", "import"),
+}
+WORK: Final = frozenset({COMPILED, FED, DISPATCH, TRANSFER})
+"""What a loop does with JAX; waiting for a value is not included."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserLine:
+    """The user's line, and what it calls."""
+
+    file: str
+    line: int
+    function: str
+    call: str
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in one of the user's loops: the line in that loop's function, and what is called there."""
+
+    file: str
+    function: str
+    loop_line: int
+    """The first line of the loop."""
+    last_line: int
+    line: int
+    call: str
+    library: bool = False
+    """Whether the loop is a library's."""
+    conditional: bool = False
+    """Whether the line is under a condition, so that not every pass reaches it."""
+    loop: Loop | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The interpretation of one stack."""
+
+    kind: str
+    """A key of `STATES`."""
+    line: UserLine | None = None
+    sites: tuple[Site, ...] = ()
+    """The places in the user's loops around it, innermost first."""
+    implicit: str = ""
+    """Direction of an implicit copy; empty if there is none."""
+    copied_bytes: int | None = None
+    """Bytes of that copy, if the ledger has reported them."""
+
+    def state(self, running: bool) -> str:
+        """One of `PROGRAM_STATES`."""
+        return STATES[self.kind][0 if running else 1]
+
+    @property
+    def works(self) -> bool:
+        """Whether JAX is working there, and not only waiting."""
+        return self.kind in WORK
+
+    @property
+    def running_above(self) -> float:
+        """If a thread ran for more than this share of the time around the sample, it counts as running even if it
+        appears blocked: it may only be waiting for the interpreter's lock, which the asker holds."""
+        return 0.5 if self.kind == DISPATCH else 0.9
+
+    def before(self) -> Seen:
+        """What ran just before, if this call could not start yet because it lacked the interpreter's lock: Python, on
+        the way to this line. Loading, importing and copying hold that lock themselves, so they are what they appear to
+        be."""
+        if self.kind not in (COMPILED, SYNC, HOST):
+            return self
+        line = UserLine(self.line.file, self.line.line, self.line.function, "") if self.line else None
+        return Seen(HOST, line, self.sites)
+
+
+def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
+    """The user's loops around the current instruction, innermost first; if there are none, those of libraries. Loops in
+    functions that JAX itself calls are left out: they are being traced and unrolled."""
+    if kind == IMPORT:
+        return ()
+    inner = len(stack.kinds) - stack.kinds[::-1].index(JAX) if JAX in stack.kinds else 0
+    frames = list(zip(stack.codes, stack.offsets, stack.kinds, strict=True))[inner:]
+    for whose in (USER, LIBRARY):
+        sites: list[Site] = []
+        for code, offset, owner in frames:
+            if owner == whose and len(sites) < _SITES_OF_A_STACK and code.co_name not in _EXPRESSIONS:
+                spot = spot_of(code, offset)
+                sites += [
+                    Site(
+                        code.co_filename,
+                        code.co_name,
+                        loop.line,
+                        loop.last_line,
+                        spot.line,
+                        spot.text,
+                        whose == LIBRARY,
+                        under_a_condition(code.co_filename, loop.line, spot.line),
+                        loop,
+                    )
+                    for loop in loops_at(code, offset)
+                ]
+        if sites:
+            # a generator's loop stands still while the loop that it feeds runs: that one is the program's
+            driving = [site for site in sites if site.loop is not None and not site.loop.code.co_flags & _GENERATORS]
+            return tuple((driving or sites)[:_SITES_OF_A_STACK])
+    return ()

@@ -1,0 +1,143 @@
+"""Counts the iterations of the program's hot loop and times each of its lines, if Python offers the events for it.
+
+The loop is chosen from the samples of the stack. A spell of watching begins a few times a second and ends after a
+number of lines: a loop of microseconds is measured by a sample of its iterations, one of milliseconds in full.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jaxprof.events import StepsCounted, TimedLine
+from jaxprof.hot_loop import hot_loop
+from jaxprof.recorder.samples.line_clock import MOST_EVENTS, LineTimes, Moments, line_clock
+from jaxprof.recorder.samples.loops import Loop
+from jaxprof.recorder.samples.states import SYNC, Seen
+
+MOST_INTERVALS: Final = 100
+LEAST_WEIGHT_SECONDS: Final = 0.05
+"""A loop is counted once the program has been seen in it for so long."""
+FADING: Final = 0.7
+"""In the next window, what was seen in this one is weighted by this factor."""
+LEAST_HITS: Final = 5
+"""A line that was timed less often does not represent the time between the spells."""
+_CHAINS_AT_MOST: Final = 200
+_LINES_AT_MOST: Final = 40
+
+_Key = tuple[int, int]
+
+
+class StepCounter:
+    """Call `saw` for each sample, `look` a few times a second, `collect` at the end of each window, and `close` at the
+    end."""
+
+    def __init__(self, main_thread: int) -> None:
+        self._weights: dict[tuple[tuple[_Key, ...], bool], float] = {}
+        self._loops: dict[_Key, Loop] = {}
+        self._users = False
+        """Whether a loop of the user's was seen."""
+        self._loop: Loop | None = None
+        self._clock = line_clock(main_thread)
+        self._spell: tuple[Loop, Moments] | None = None
+        self.times: LineTimes | None = None
+        """Of the loop that is counted, since the last `collect`."""
+        self._lines: dict[int, float] = {}
+
+    def saw(self, seen: Seen, seconds: float) -> None:
+        """The program was in these loops for about so long."""
+        if self._clock is None or not seen.sites:
+            return
+        self._users = self._users or not seen.sites[0].library
+        if self._users and seen.sites[0].library:  # the user has loops: those of libraries belong to them
+            return
+        loops = [site.loop for site in seen.sites if site.loop is not None]
+        key = (tuple(loop.key for loop in loops), seen.works or seen.kind == SYNC)
+        if key in self._weights or len(self._weights) < _CHAINS_AT_MOST:
+            self._weights[key] = self._weights.get(key, 0.0) + seconds
+            self._loops.update((loop.key, loop) for loop in loops)
+
+    def look(self) -> None:
+        """Takes the events of the last spell, and begins another one: of the loop that is hot now."""
+        if self._clock is None:
+            return
+        self._take()
+        best = self._hot()
+        if best is not None and (self._loop is None or best.key != self._loop.key):
+            self._loop, self.times, self._lines = best, LineTimes(best), {}
+            self._take()
+        if self._loop is not None and self._spell is None:
+            moments = self._clock.begin(self._loop)
+            if moments is None:
+                self.close()
+            else:
+                self._spell = (self._loop, moments)
+
+    def collect(self, now: float) -> StepsCounted | None:
+        """What was counted since the last call; None if there is not one whole iteration."""
+        self._take()
+        times, loop = self.times, self._loop
+        faded = {key: FADING * seconds for key, seconds in self._weights.items()}
+        self._weights = {key: seconds for key, seconds in faded.items() if seconds > 0.001}
+        recent = {key for chain, _ in self._weights for key in chain}
+        self._loops = {key: kept for key, kept in self._loops.items() if key in recent}
+        if loop is None or self._clock is None:
+            return None
+        self.times = LineTimes(loop)
+        return _counted(loop, times, now, self._clock.found_by) if times is not None and times.intervals else None
+
+    @property
+    def unavailable(self) -> bool:
+        """Whether this Python offers no events for a loop: it has none, or other tools use them."""
+        return self._clock is None
+
+    @property
+    def loop(self) -> Loop | None:
+        """The loop that is counted now."""
+        return self._loop
+
+    def timed_lines(self, counted: StepsCounted | None) -> dict[int, float]:
+        """Seconds of the loop's lines that were timed often enough in the last count, or before it."""
+        if counted is not None:
+            self._lines = {line.line: line.seconds for line in counted.lines if line.hits >= LEAST_HITS}
+        return self._lines
+
+    def close(self) -> None:
+        """Stops watching."""
+        if self._clock is not None:
+            self._clock.close()
+        self._clock = self._loop = self._spell = None
+
+    def _take(self) -> None:
+        """A spell that is not full continues: the current iteration is counted when it ends."""
+        if self._spell is None or self._clock is None or not self._clock.over:
+            return
+        loop, moments = self._spell
+        current = self.times is not None and loop.key == self.times.loop.key
+        if self.times is not None and current:
+            done = self.times.take(list(moments))
+            if self._clock.goes_on and len(moments) < MOST_EVENTS:
+                del moments[:done]
+                return
+        self._clock.end()
+        self._spell = None
+
+    def _hot(self) -> Loop | None:
+        key = hot_loop((chain, seconds, works) for (chain, works), seconds in self._weights.items())
+        if key is None:
+            return None
+        weight = sum(seconds for (chain, _), seconds in self._weights.items() if key in chain)
+        return self._loops.get(key) if weight >= LEAST_WEIGHT_SECONDS else None
+
+
+def _counted(loop: Loop, times: LineTimes, now: float, found_by: str) -> StepsCounted:
+    every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
+    lines = sorted(times.seconds.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
+    return StepsCounted(
+        monotonic_seconds=now,
+        where=loop.place,
+        found_by=found_by,
+        count=len(times.intervals),
+        seconds=sum(times.intervals),
+        intervals_seconds=times.intervals[::every],
+        lines=[TimedLine(line=line, seconds=took, hits=times.hits[line]) for line, took in lines],
+    )

@@ -1,0 +1,123 @@
+"""Two modules compared, as text (a diff with some lines around each change) and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from jaxprof.analysis.run_difference import module_difference
+from jaxprof.hlo.analysis.text_difference import ComputationLines, LineDifference, TextDifference, text_difference
+from jaxprof.hlo.model import Instruction, Module
+from jaxprof.report.comparison import FIGURES, KERNELS_COMPARED, facts_table, kernel_counts
+from jaxprof.report.renderers import records, text_lines
+from jaxprof.report.table import Table
+from jaxprof.text import safe
+
+_AROUND: Final = 2
+"""Lines that are the same, before and after each change."""
+NO_DIFFERENCE: Final = "no difference: names, numbers, places in the source and the order of the text are left out"
+_SIGNS: Final = {"same": " ", "new": "+", "gone": "-"}
+
+
+def difference_text(before: Module, after: Module) -> Iterator[str]:
+    """The report, a line at a time."""
+    difference = text_difference(before, after)
+    if not difference.differs:
+        yield NO_DIFFERENCE
+        return
+    exact = module_difference(before, after)
+    if exact.kernels is not None and exact.kernels.rows:
+        yield f"kernels: {kernel_counts(exact.kernels)}"
+        yield from text_lines(facts_table(exact.facts))
+        yield ""
+    for attribute in difference.header:
+        yield safe(f"- {attribute.name}={attribute.before}") if attribute.before else safe(f"- no {attribute.name}")
+        yield safe(f"+ {attribute.name}={attribute.after}") if attribute.after else safe(f"+ no {attribute.name}")
+    for number, computation in enumerate(difference.computations):
+        if number or difference.header:
+            yield ""
+        yield from _computation(computation)
+
+
+def _computation(computation: ComputationLines) -> Iterator[str]:
+    names = computation.computation
+    if names.before and names.after:
+        name = f"%{names.after}" if names.after == names.before else f"%{names.before} → %{names.after}"
+    else:
+        name = f"%{names.after or names.before}"
+    yield safe(f"@@ {name}: {names.status}")
+    shown = _near_a_change(computation.lines)
+    last = -1
+    for number, line in enumerate(computation.lines):
+        if number not in shown:
+            continue
+        if number > last + 1:
+            yield "  ..."
+        last = number
+        yield from _line(line)
+    if last < len(computation.lines) - 1:
+        yield "  ..."
+
+
+def _near_a_change(lines: Sequence[LineDifference]) -> set[int]:
+    shown: set[int] = set()
+    for number, line in enumerate(lines):
+        if line.status != "same":
+            shown.update(range(max(0, number - _AROUND), min(len(lines), number + _AROUND + 1)))
+    return shown
+
+
+def _line(line: LineDifference) -> Iterator[str]:
+    if line.status == "changed" and line.before is not None and line.after is not None:
+        yield safe(f"- {_text(line.before)}")
+        yield safe(f"+ {_text(line.after)}")
+        return
+    instruction = line.after or line.before
+    assert instruction is not None
+    yield safe(f"{_SIGNS[line.status]} {_text(instruction)}")
+
+
+def _text(instruction: Instruction) -> str:
+    """The line without its place in the source and the backend's settings."""
+    text = instruction.text
+    for key in ("metadata", "backend_config", "frontend_attributes"):
+        if key in instruction.attributes:
+            text = text.replace(f", {key}={instruction.attributes[key]}", "")
+    return text
+
+
+def difference_json(before: Module, after: Module) -> dict[str, Any]:
+    """All of it, the lines that are the same left out."""
+    difference, exact = text_difference(before, after), module_difference(before, after)
+    return {
+        "before": before.name,
+        "after": after.name,
+        "differs": difference.differs,
+        "header": [
+            {"name": attribute.name, "before": attribute.before or None, "after": attribute.after or None}
+            for attribute in difference.header
+        ],
+        "computations": _computations(difference),
+        "facts": list(records(Table(FIGURES, exact.facts))),
+        "kernels": None if exact.kernels is None else list(records(Table(KERNELS_COMPARED, exact.kernels.rows))),
+    }
+
+
+def _computations(difference: TextDifference) -> list[dict[str, Any]]:
+    return [
+        {
+            "status": computation.computation.status,
+            "before": computation.computation.before or None,
+            "after": computation.computation.after or None,
+            "lines": [
+                {
+                    "status": line.status,
+                    "before": line.before.text if line.before is not None else None,
+                    "after": line.after.text if line.after is not None else None,
+                }
+                for line in computation.lines
+                if line.status != "same"
+            ],
+        }
+        for computation in difference.computations
+    ]

@@ -1,0 +1,213 @@
+"""Renderers of a table, each with the one escaping function of its medium: text, Markdown, HTML, CSV, JSON.
+
+Text aligns columns by what a terminal shows, not by code points. CSV leaves no cell that a spreadsheet would take for a
+formula. HTML is for a notebook's output: no scripts, no ids, no styles of its own; what would make it long is cut, and
+says how much was left out."""
+
+from __future__ import annotations
+
+import json
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, Final
+
+from jaxprof.report.table import Column, Row, Table, texts
+from jaxprof.text import columns as terminal_columns
+from jaxprof.text import safe, safe_lines, shorten
+from jaxprof.units import UNKNOWN
+
+GAP = "  "
+PAGE = 500
+"""Printing begins after this many rows, for tables that may have a million."""
+NARROWEST = 6
+"""Columns that a column keeps, however narrow the page."""
+
+
+def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0) -> Iterator[str]:
+    """The title, the table and the notes. With a `width`, the column that gives way is narrowed until a line fits.
+
+    Cut cells end in an ellipsis; columns without values are left out, and so is the heading of a table without
+    rows. Rows that come from an iterator are printed by the page: a table of one page looks like any other; in a longer
+    one the first page says how wide the columns are, and a longer cell moves the rest of its line.
+    """
+    if table.title:
+        yield safe(table.title)
+    rows = texts(table)
+    paged = isinstance(table.rows, Iterator)
+    page = list(islice(rows, PAGE) if paged else rows)
+    if page:
+        whole = not paged or len(page) < PAGE
+        yield from _aligned(table.for_people(), page, None if whole else rows, indent, width)
+    for note in table.notes:
+        yield from wrap(note, width=width, indent=indent) if width else [indent + safe(note)]
+
+
+def _aligned(
+    columns: Sequence[Column[Any]], page: Sequence[list[str]], rest: Iterator[list[str]] | None, indent: str, width: int
+) -> Iterator[str]:
+    """The lines of a page that may have a `rest`: of that it is not known yet which columns say nothing."""
+
+    def cut(row: Sequence[str]) -> list[str]:
+        return [
+            shorten(cell, column.widest) if column.widest else safe(cell)
+            for cell, column in zip(row, columns, strict=True)
+        ]
+
+    cells = [cut([column.title or "" for column in columns]), *map(cut, page)]
+    kept = [at for at in range(len(columns)) if rest or any(row[at] not in ("", UNKNOWN) for row in cells[1:])]
+    widths = {at: max(terminal_columns(row[at]) for row in cells) for at in kept}
+    narrowed = next((at for at in kept if columns[at].gives_way), kept[0] if kept else 0)
+    excess = len(indent) + sum(widths.values()) + len(GAP) * (len(kept) - 1) - width
+    if width and excess > 0 and kept:
+        widths[narrowed] = max(NARROWEST, widths[narrowed] - excess)
+        for row in cells:
+            row[narrowed] = shorten(row[narrowed], widths[narrowed])
+    for row in chain(cells, map(cut, rest or ())):
+        yield (indent + GAP.join(_pad(row[at], widths[at], columns[at].is_right) for at in kept)).rstrip()
+
+
+def wrap(text: str, *, width: int, indent: str, first: str | None = None) -> list[str]:
+    """`text` broken into lines of at most `width` columns; a word that is longer stays whole."""
+    return textwrap.wrap(
+        safe(text),
+        width,
+        initial_indent=indent if first is None else first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _pad(cell: str, width: int, right: bool) -> str:
+    space = " " * (width - terminal_columns(cell))
+    return space + cell if right else cell + space
+
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
+
+
+def markdown(text: str) -> str:
+    """`text` on one line, so that Markdown shows every character of it."""
+    return _SPECIAL.sub(r"\\\1", safe(text))
+
+
+def markdown_lines(table: Table[Row]) -> Iterator[str]:
+    """The title, the table and the notes, with empty lines between them."""
+    if table.title:
+        yield from (markdown(table.title), "")
+    columns = table.for_people()
+    yield f"| {' | '.join(markdown(column.title or '') for column in columns)} |"
+    yield f"|{'|'.join('--:' if column.is_right else '---' for column in columns)}|"
+    for cells in texts(table):
+        yield f"| {' | '.join(map(markdown, cells))} |"
+    for note in table.notes:
+        yield from ("", markdown(note))
+
+
+_ROWS_SHOWN: Final = 12
+_CELL_LONGEST: Final = 200
+
+
+def html_text(text: str) -> str:
+    """`text` on one line, so that HTML shows every character of it; a very long one is cut."""
+    from html import escape  # with a table of 2 000 names, which no other form needs
+
+    shown = safe(text)
+    return escape(shown if len(shown) <= _CELL_LONGEST else shown[:_CELL_LONGEST] + "…")
+
+
+def html_table(table: Table[Row]) -> str:
+    """The first rows of the table, under its title."""
+    columns = table.for_people()
+    sides = ["right" if column.is_right else "left" for column in columns]
+
+    def line(cells: Iterable[str], tag: str) -> str:
+        inside = (
+            f'<{tag} style="text-align:{side}">{html_text(cell)}</{tag}>'
+            for cell, side in zip(cells, sides, strict=True)
+        )
+        return f"<tr>{''.join(inside)}</tr>"
+
+    rows = texts(table)
+    lines = [line((column.title or "" for column in columns), "th")]
+    lines += [line(cells, "td") for cells in islice(rows, _ROWS_SHOWN)]
+    if more := sum(1 for _ in rows):
+        lines.append(f'<tr><td colspan="{len(columns)}">and {more} more</td></tr>')
+    heading = html_paragraph(table.title) if table.title else ""
+    return f"{heading}<table>{''.join(lines)}</table>{''.join(html_paragraph('', note) for note in table.notes)}"
+
+
+def html_list(items: Iterable[str]) -> Iterator[str]:
+    """A list of the first items; nothing if there is none."""
+    listed = list(items)
+    if listed:
+        shown = "".join(f"<li>{html_text(item)}</li>" for item in listed[:_ROWS_SHOWN])
+        more = f"<li>and {len(listed) - _ROWS_SHOWN} more</li>" if len(listed) > _ROWS_SHOWN else ""
+        yield f"<ul>{shown}{more}</ul>"
+
+
+def html_paragraph(strong: str, rest: str = "") -> str:
+    """A paragraph that begins in bold."""
+    return f"<p><b>{html_text(strong)}</b>{html_text(rest)}</p>"
+
+
+_FORMULA: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+_CONTROL: Final = ("\t", "\r", "\n")
+
+
+def csv_lines(table: Table[Row]) -> Iterator[str]:
+    """The heading and the rows, each as soon as it is there, ended by a line feed. A number is written as it is, with
+    its unit in the heading; an empty cell is unknown; a list is JSON."""
+    import csv
+
+    columns = table.for_programs()
+    readers = [column.reader() for column in columns]
+    writer = csv.writer(_Echo(), lineterminator="\n")
+    yield writer.writerow([column.key.replace(".", "_") for column in columns])
+    for row in table.rows:
+        yield writer.writerow([safe_cell(read(row)) for read in readers])
+
+
+def to_csv_text(table: Table[Row]) -> str:
+    """The whole table."""
+    return "".join(csv_lines(table))
+
+
+def safe_cell(value: Any) -> Any:
+    """A cell as it is written: unknown is empty; a text that a spreadsheet would take for a formula begins with a
+    quotation mark, and control characters are visible (OWASP, "CSV Injection")."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple | dict):
+        value = json.dumps(value, ensure_ascii=False)
+    if not isinstance(value, str):
+        return value
+    text = value if value.isascii() and value.isprintable() else "\n".join(safe_lines(value))
+    return f"'{text}" if text.lstrip().startswith(_FORMULA) or value.startswith(_CONTROL) else text
+
+
+class _Echo:
+    """A file whose `write` returns the text."""
+
+    def write(self, text: str) -> str:
+        return text
+
+
+def records(table: Table[Row]) -> Iterator[dict[str, Any]]:
+    """Each row with the keys of its columns. Keys with the same part before a point form one object, which is null if
+    all of it is unknown."""
+    paths = [(*column.key.rpartition(".")[::2], column.reader()) for column in table.for_programs()]
+    for row in table.rows:
+        record: dict[str, Any] = {}
+        for outer, inner, read in paths:
+            value = read(row)
+            value = list(value) if isinstance(value, tuple) else value
+            (record.setdefault(outer, {}) if outer else record)[inner] = value
+        for outer in {outer for outer, _, _ in paths if outer}:
+            if all(value is None for value in record[outer].values()):
+                record[outer] = None
+        yield record

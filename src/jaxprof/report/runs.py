@@ -1,0 +1,320 @@
+"""The runs of a session as a table. Text, Markdown, HTML and CSV show the same columns, each a choice of them.
+
+In CSV times are in seconds and sizes in bytes. The phases of a program are those of all its compilations together, and
+its warnings are the codes of its findings.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from jaxprof.analysis import RunResult, results
+from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result
+from jaxprof.errors import UsageError
+from jaxprof.events import PHASES, STAGES, EnvironmentRead, Scalar
+from jaxprof.report.renderers import to_csv_text
+from jaxprof.report.table import Column, Table, at
+from jaxprof.session import Run, Session
+from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio_interval, scaled, seconds
+from jaxprof.workloads import built_in
+from jaxprof.workloads.model import Published
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`status` is one of `events.STATUSES`; `queued` and `running` only in a session that is still being written."""
+
+    status: str
+    error: str
+    advice: str
+
+
+def outcome(session: Session, run: Run, *, live: bool = False) -> Outcome:
+    """The outcome of `run`. `live`: a process is writing the session's file now."""
+    if run.over or live:
+        return Outcome(run.status, run.error, run.advice)
+    again = "Run it again to have it."
+    if run.status == "queued":
+        return Outcome("cancelled", "the session ended before this run began", again)
+    where = f", in phase {run.current_phase}" if run.current_phase else ""
+    return Outcome("crashed", f"the session was cut off in the middle of this run{where}", again)
+
+
+def failed(session: Session, *, live: bool = False) -> list[Run]:
+    """The runs that did not end well."""
+    return [run for run in session.runs.values() if outcome(session, run, live=live).status != "ok"]
+
+
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """Runs that can be compared with each other: one workload, one set of parameters."""
+
+    workload: str
+    parameters: dict[str, Scalar]
+    preset: str
+    runs: tuple[RunResult, ...]
+
+    @property
+    def devices(self) -> list[str]:
+        """The devices of its runs, without repeats."""
+        return list(dict.fromkeys(result.run.plan.device for result in self.runs))
+
+    def label(self, run: Run) -> str:
+        """The variant; with its side in a comparison, and with the device if the group has several."""
+        side = f"{run.plan.side} " if run.plan.side else ""
+        return side + (run.plan.variant if len(self.devices) == 1 else f"{run.plan.variant} {run.plan.device}")
+
+
+def groups(session: Session) -> list[RunGroup]:
+    """All runs of a session that can be compared, in the order of the plan: those that measured something."""
+    by_parameters: dict[tuple[str, tuple[tuple[str, Scalar], ...]], list[RunResult]] = {}
+    sides = [run.plan for run in session.runs.values() if run.plan.side]
+    targets = " | ".join(dict.fromkeys(plan.workload for plan in sides))
+    for result in results(session):
+        if is_program(result.run) or result.run.plan.how == "imported":
+            continue
+        plan = result.run.plan
+        key = (plan.workload, tuple(sorted(plan.parameters.items())))
+        if plan.side:  # compared whatever their functions and parameters are
+            key = (targets, tuple(sorted(sides[0].parameters.items())))
+        by_parameters.setdefault(key, []).append(result)
+    return [
+        RunGroup(workload, dict(runs[0].run.plan.parameters), runs[0].run.plan.preset, tuple(runs))
+        for (workload, _), runs in by_parameters.items()
+    ]
+
+
+def published(workload: str, variants: Sequence[str] | None = None) -> list[Published]:
+    """The published figures of a built-in workload (of these variants only); none for a user's own."""
+    try:
+        figures = built_in(workload).published
+    except UsageError:
+        return []
+    return [figure for figure in figures if variants is None or figure.variant in variants]
+
+
+def environment(session: Session) -> EnvironmentRead | None:
+    """The environment of the first engine with jax; without such an engine, of the first one."""
+    reported = [run.environment for run in session.runs.values() if run.environment is not None]
+    return next((event for event in reported if event.jax is not None), reported[0] if reported else None)
+
+
+def parameters_text(parameters: dict[str, Scalar]) -> str:
+    """`n = 1 000 000, k = 32`."""
+    return ", ".join(f"{name} = {_value(value)}" for name, value in parameters.items())
+
+
+def _value(value: Scalar) -> str:
+    return integer(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run with everything that a table shows about it."""
+
+    label: str
+    result: RunResult
+    outcome: Outcome
+    program: ProgramResult | None = None
+
+    @property
+    def run(self) -> Run:
+        """The run itself."""
+        return self.result.run
+
+
+def rows_of_group(session: Session, group: RunGroup, *, live: bool = False) -> list[RunRow]:
+    """A row for each run of a group."""
+    return [RunRow(group.label(result.run), result, outcome(session, result.run, live=live)) for result in group.runs]
+
+
+def to_csv(session: Session, *, live: bool = False) -> str:
+    """A row a run, under a heading; an empty cell is unknown or does not exist. `live`: the file is being written."""
+    return to_csv_text(Table(OF_CSV, _rows(session, live)))
+
+
+def _rows(session: Session, live: bool) -> Iterator[RunRow]:
+    for result in results(session):
+        program = program_result(session, result.run.id) if is_program(result.run) else None
+        yield RunRow(result.run.plan.variant, result, outcome(session, result.run, live=live), program)
+
+
+def state_of(session: Session, *, live: bool = False) -> str:
+    """Whether the session is whole: `complete`, `being written`, `cut off`, or how it ended."""
+    if session.closed is not None and session.closed.reason != "finished":
+        return session.closed.reason
+    return "being written" if live else "complete" if session.complete else "cut off"
+
+
+def versus_text(result: RunResult) -> str:
+    """`6.9× (6.8-7.0)`; `1×` for a baseline."""
+    if not result.run.plan.baseline:
+        return "1×" if result.summary is not None else UNKNOWN
+    if result.moved_nothing:
+        return "0-copy"
+    if result.versus is None:
+        return UNKNOWN
+    speedup = result.versus.speedup
+    return ratio_interval(speedup.ratio, speedup.low, speedup.high)
+
+
+def verdicts_text(rows: Sequence[RunRow]) -> str:
+    """What may be said of each run beside its baseline, and what that stands on: `3 launches: jit faster than numpy`;
+    empty if nothing is compared."""
+    names = {row.run.id: row.run.plan.variant for row in rows}
+    by_basis: dict[str, list[str]] = {}
+    for row in rows:
+        versus = row.result.versus
+        if versus is not None:
+            words = versus.speedup.words(names.get(versus.baseline, "the baseline"))
+            by_basis.setdefault(versus.speedup.basis, []).append(f"{row.label} {words}")
+    return "  ·  ".join(f"{basis}: {'; '.join(verdicts)}" for basis, verdicts in by_basis.items())
+
+
+def break_even_text(result: RunResult) -> str:
+    """After how many calls it has paid off: `12 calls`, `1st call`, `never`; a dash for the baseline."""
+    versus = result.versus
+    if versus is None or result.once_seconds is None:
+        return UNKNOWN
+    if versus.break_even_calls is None:
+        return "never"
+    return "1st call" if versus.break_even_calls == 1 else f"{integer(versus.break_even_calls)} calls"
+
+
+def interval_text(result: RunResult) -> str:
+    """`± 0.9 %`, relative to the median."""
+    half = result.summary.relative_halfwidth if result.summary is not None else None
+    return UNKNOWN if half is None else f"± {percent(half)}"
+
+
+def check_text(result: RunResult) -> str:
+    """`ok, 1.2e-07`; `WRONG, 41 %` of the numbers; `not checked`; a dash for a baseline, and if nothing was said."""
+    check = result.run.check
+    if check is None or (check.passed is None and not result.run.plan.baseline):
+        return UNKNOWN
+    if check.passed is None:
+        return "not checked"
+    word = "ok" if check.passed else "WRONG"
+    if not check.passed and check.wrong_elements and check.elements:
+        return f"{word}, {percent(check.wrong_elements / check.elements)}"
+    return word if check.max_relative_error is None else f"{word}, {check.max_relative_error:.1e}"
+
+
+def _check_or_failure(row: RunRow) -> str:
+    if row.outcome.status != "ok" and row.result.summary is None:
+        return f"{row.outcome.status}: {row.outcome.error}"
+    return check_text(row.result)
+
+
+def _stage_seconds(program: ProgramResult, name: str) -> float | None:
+    """The stage's time in all compilations; None if it never happened."""
+    durations = [took for row in program.compiles if (took := getattr(row, f"{name}_seconds")) is not None]
+    return sum(durations) if durations else None
+
+
+def _phase(name: str, title: str | None = None) -> Column[RunRow]:
+    def value(row: RunRow) -> float | None:
+        if row.program is None:
+            return row.result.phase_seconds.get(name)
+        return _stage_seconds(row.program, name) if name in STAGES else None
+
+    return Column(f"{name}_seconds", title, value, seconds)
+
+
+def _transfer(name: str, title: str) -> Column[RunRow]:
+    def value(row: RunRow) -> str:
+        recorded = row.run.phases.get(name)
+        zero_copy = recorded is not None and recorded.zero_copy
+        return "0-copy" if zero_copy else seconds(row.result.phase_seconds.get(name))
+
+    return Column("", title, value, right=True)
+
+
+def _transfer_rate(row: RunRow) -> float | None:
+    moved, took = row.run.phases.get("transfer_in"), row.result.phase_seconds.get("transfer_in")
+    return moved.bytes / took if moved and moved.bytes and took and not moved.zero_copy else None
+
+
+def _modes(row: RunRow) -> str:
+    modes = row.result.modes
+    return UNKNOWN if modes is None else f"{seconds(modes.low)} | {seconds(modes.high)}"
+
+
+def _warnings(row: RunRow) -> str:
+    of_program: Iterable[str] = (finding.code for finding in row.program.findings) if row.program is not None else ()
+    return " ".join([*(warning.code for warning in row.result.warnings), *of_program])
+
+
+def _wall_seconds(row: RunRow) -> float | None:
+    return row.program.wall_seconds if row.program is not None else at("run.closed.wall_seconds")(row)
+
+
+LABEL: Final[Column[RunRow]] = Column("", "", at("label"))
+VARIANT: Final[Column[RunRow]] = Column("variant", "variant", at("run.plan.variant"))
+DEVICE: Final[Column[RunRow]] = Column("device", "device", at("run.plan.device"))
+COMPILE, FIRST_RUN = _phase("compile", "compile"), _phase("first_run", "first run")
+MEDIAN: Final[Column[RunRow]] = Column("", "median", at("result.summary.median"), seconds)
+INTERVAL: Final[Column[RunRow]] = Column("", "95 %", lambda row: interval_text(row.result), right=True)
+SPEEDUP: Final[Column[RunRow]] = Column("", "speed-up", lambda row: versus_text(row.result), right=True)
+PAYS_OFF: Final[Column[RunRow]] = Column("", "pays off after", lambda row: break_even_text(row.result), right=True)
+CHECK: Final[Column[RunRow]] = Column("", "check", lambda row: check_text(row.result))
+CHECK_OR_FAILURE: Final[Column[RunRow]] = Column("", "check", _check_or_failure)
+SPREAD: Final[tuple[Column[RunRow], ...]] = (
+    Column("samples", "count", at("result.summary.count"), integer),
+    Column("minimum_seconds", "minimum", at("result.summary.minimum"), seconds),
+    Column("mean_seconds", "mean", at("result.summary.mean"), seconds),
+    Column("p95_seconds", "p95", at("result.summary.p95"), seconds),
+    Column("maximum_seconds", "maximum", at("result.summary.maximum"), seconds),
+)
+"""The distribution of a call's samples."""
+MODES: Final[Column[RunRow]] = Column("", "two modes", _modes)
+BEFORE_STEADY: Final[tuple[Column[RunRow], ...]] = (
+    _phase("trace", "trace"),
+    _phase("lower", "lower"),
+    COMPILE,
+    _transfer("transfer_in", "to device"),
+    FIRST_RUN,
+    _transfer("transfer_out", "to host"),
+)
+"""The phases except the steady run."""
+RATES: Final[tuple[Column[RunRow], ...]] = (
+    Column("dispatch_median_seconds", "dispatch", at("result.dispatch_median_seconds"), seconds),
+    Column("pipelined_median_seconds", "pipelined", at("result.pipelined_median_seconds"), seconds),
+    Column("", "FLOP/s", at("result.flops_per_second"), scaled),
+    Column("", "traffic", at("result.bytes_per_second"), lambda rate: scaled(rate, "B/s")),
+    Column("", "XLA's peak", at("run.memory.peak_bytes"), bytes_),
+    Column("", "transfer in", _transfer_rate, lambda rate: scaled(rate, "B/s")),
+)
+"""Of one call."""
+OF_CSV: Final[tuple[Column[RunRow], ...]] = (
+    Column("run", value=at("run.id")),
+    Column("workload", value=at("run.plan.workload")),
+    VARIANT,
+    Column("how", value=at("run.plan.how")),
+    DEVICE,
+    Column("parameters", value=lambda row: json.dumps(row.run.plan.parameters)),
+    Column("status", value=at("outcome.status")),
+    Column("error", value=at("outcome.error")),
+    *(_phase(name) for name in PHASES),
+    Column("ci95_low_seconds", value=at("result.summary.low")),
+    Column("ci95_high_seconds", value=at("result.summary.high")),
+    Column("mad_seconds", value=at("result.summary.mad")),
+    *SPREAD[1:],
+    SPREAD[0],
+    *RATES[:2],
+    Column("flops", value=at("result.flops")),
+    Column("bytes_accessed", value=at("result.bytes_accessed")),
+    Column("check_passed", value=at("run.check.passed")),
+    Column("max_relative_error", value=at("run.check.max_relative_error")),
+    Column("wrong_elements", value=at("run.check.wrong_elements")),
+    Column("versus", value=at("result.versus.baseline")),
+    Column("speedup", value=at("result.versus.speedup.ratio")),
+    Column("speedup_low", value=at("result.versus.speedup.low")),
+    Column("speedup_high", value=at("result.versus.speedup.high")),
+    Column("break_even_calls", value=at("result.versus.break_even_calls")),
+    Column("warnings", value=_warnings),
+    Column("wall_seconds", value=_wall_seconds),
+)

@@ -1,0 +1,139 @@
+"""Takes a profile of a program that runs `jax.profiler.start_server`, over the network.
+
+JAX's own `jax.collect_profile` does the work, in a child of the chosen interpreter: it needs the package xprof, which
+is large and not installed with jaxprof. Once the profile is written the child is ended, because it would go on to
+convert the profile for another viewer.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jaxprof.errors import UsageError, WorkerError
+from jaxprof.runner.interpreter import Interpreter
+
+CONNECT_SECONDS: Final = 5.0
+PATIENCE_SECONDS: Final = 60.0
+"""In addition to the requested seconds: time to start the child, and to send and write a large profile."""
+_WRITTEN: Final = b"Dumped profiling information"
+_EXAMPLE: Final = "jaxprof attach localhost:9999, for a program that called jax.profiler.start_server(9999)."
+_LISTENS_ELSEWHERE: Final = "Is the program still running, and did it call jax.profiler.start_server with this port?"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a profiler server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def read_address(text: str) -> Address:
+    """Parses `host:port`, `[::1]:port`, or the port alone for this machine. Raises UsageError."""
+    match = re.fullmatch(r"(?:(?:\[([^\[\]]+)\]|([^:\[\]/\s]+)):)?(\d{1,5})", text.strip())
+    if match is None or not 0 < int(match[3]) < 65536:
+        raise UsageError(f"{text!r} is not HOST:PORT", _EXAMPLE)
+    return Address(match[1] or match[2] or "localhost", int(match[3]))
+
+
+def collect(address: Address, seconds: float, folder: Path, interpreter: Interpreter) -> None:
+    """Makes the program at `address` profile itself for so long, and writes the profile into `folder`.
+
+    Raises UsageError if nobody listens there or xprof is missing, WorkerError if no profile came.
+    """
+    if interpreter.jax is None:
+        raise UsageError(f"{interpreter.path} has no jax", "--python PATH names one that has jax and xprof.")
+    host = _reachable(address)
+    command = [
+        *(interpreter.path, "-u", "-m", "jax.collect_profile", str(address.port), str(round(seconds * 1000))),
+        *("--host", f"[{host}]" if ":" in host else host, "--log_dir", str(folder)),
+        *("--no_perfetto_link", "--python_tracer_level=0"),
+    ]
+    with _child(command) as process:
+        output = _output_until_written(process, time.monotonic() + seconds + PATIENCE_SECONDS)
+        if output is None:
+            raise WorkerError(
+                f"{address} accepted the request but sent no profile within {seconds + PATIENCE_SECONDS:.0f} s",
+                "Is it a profiler's port? The server of jax 0.7.2 does not answer xprof; those of 0.10 and 0.12 do.",
+            )
+        if _WRITTEN not in output:
+            raise _failure(output.decode(errors="replace"), address, seconds, interpreter)
+
+
+def _reachable(address: Address) -> str:
+    """The numeric address that accepts connections. Raises UsageError."""
+    try:
+        with socket.create_connection((address.host, address.port), CONNECT_SECONDS) as connection:
+            return str(connection.getpeername()[0])
+    except socket.gaierror:
+        raise UsageError(f"there is no host {address.host!r}", _EXAMPLE) from None
+    except TimeoutError:
+        raise UsageError(f"{address} does not answer", "Behind a firewall, an SSH tunnel helps.") from None
+    except OSError as error:
+        raise UsageError(f"nobody listens at {address}: {error.strerror or error}", _LISTENS_ELSEWHERE) from None
+
+
+@contextmanager
+def _child(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Ends the child at the end of the block, whatever happens in it."""
+    environment = {**os.environ, "JAX_PLATFORMS": "cpu"}  # the child computes nothing, and must not take a device
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environment,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def _output_until_written(process: subprocess.Popen[bytes], until: float) -> bytes | None:
+    """What the child wrote until it reported the profile as written, or until its end; None if time ran out."""
+    assert process.stdout is not None
+    output = b""
+    while _WRITTEN not in output:
+        left = until - time.monotonic()
+        if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+            return None
+        data = os.read(process.stdout.fileno(), 65536)
+        if not data:
+            break
+        output += data
+    return output
+
+
+def _failure(output: str, address: Address, seconds: float, interpreter: Interpreter) -> UsageError | WorkerError:
+    if "xprof" in output and ("ImportError" in output or "ModuleNotFoundError" in output):
+        return UsageError(
+            f"taking a profile over the network needs xprof, which {interpreter.path} does not have",
+            f'{interpreter.path} -m pip install xprof (or "jaxprof[xprof]"); --python PATH names another interpreter.',
+        )
+    if "failed to connect" in output:
+        return UsageError(f"nobody answers at {address}", _LISTENS_ELSEWHERE)
+    if "No trace event" in output:
+        return WorkerError(
+            f"nothing was captured: the program at {address} ran nothing in these {seconds:g} s",
+            "Capture while it works, or for longer: --seconds 10.",
+        )
+    last = next((line for line in reversed(output.splitlines()) if line.strip()), "it reported no reason")
+    return WorkerError(f"jax.collect_profile failed: {last.strip()}", "xprof and jax may be of versions too far apart.")

@@ -1,0 +1,176 @@
+"""Names for the kernels of a GPU run whose capture has none: a second child, with command buffers off.
+
+XLA runs most of a program on a GPU as command buffers (CUDA graphs), in which a profiler sees kernels without the HLO
+op that they belong to. The headline stays the default run's; this capture shows each op's share. Whether it is needed,
+and how the two compare, are pure functions over the events of the two captures; `capture` takes it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.engine.protocol.request import RunRequest
+from jaxprof.errors import JaxprofError
+from jaxprof.events import (
+    CaptureTaken,
+    Event,
+    KernelsMeasured,
+    PhaseEnded,
+    PhaseStarted,
+    RunFinished,
+    TrustCheck,
+    TrustReported,
+)
+from jaxprof.runner.engine_process import EngineProcess
+from jaxprof.runner.session_recorder import BATCH_SECONDS
+from jaxprof.units import percent, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.session_recorder import SessionRecorder
+    from jaxprof.session import Run
+
+KIND: Final = "attribution"
+FLAG: Final = "--xla_gpu_enable_command_buffer="
+"""With an empty list: no operation goes into a command buffer."""
+UNNAMED_SHARE: Final = 0.01
+"""Share of the kernels' time: less time without a name is not worth a second child."""
+LIMIT_SECONDS: Final = 300.0
+"""The second child is given up after this long."""
+_GPUS: Final = ("cuda", "rocm", "gpu")
+_KEPT: Final = (CaptureTaken, KernelsMeasured, TrustReported)
+
+
+def is_needed(
+    device: str, flags: str, capture: CaptureTaken | None, measured: KernelsMeasured | None, *, how: str = "jit"
+) -> bool:
+    """Whether the kernels of a run on `device`, under these `XLA_FLAGS`, lack names that a second child could provide.
+
+    `capture` and `measured` are those of the run itself. False if nothing was captured, if command buffers were off
+    already, or if the program is not compiled as a whole.
+    """
+    if device.partition(":")[0] not in _GPUS or how != "jit" or capture is None or not capture.events:
+        return False
+    if FLAG in flags.split() or measured is None:
+        return False
+    named, unnamed = named_seconds(measured), unnamed_seconds(measured)
+    return named <= 0 or unnamed / (named + unnamed) > UNNAMED_SHARE
+
+
+def named_seconds(measured: KernelsMeasured) -> float:
+    """Time of the kernels that name their HLO op, on all devices."""
+    return sum(row.self_seconds for row in measured.rows)
+
+
+def unnamed_seconds(measured: KernelsMeasured) -> float:
+    """Time of the kernels that name none, on all devices; copies are not kernels."""
+    copies: dict[str, float] = {}
+    for row in measured.transfers:
+        copies[row.device] = copies.get(row.device, 0.0) + row.total_seconds
+    return sum(max(0.0, time - copies.get(device, 0.0)) for device, time in measured.unattributed_seconds.items())
+
+
+def comparison(default: KernelsMeasured | None, named: KernelsMeasured | None) -> TrustCheck | None:
+    """The row of trust that compares the two captures, a call each; None if one of them is missing."""
+    if default is None or named is None or not default.calls or not named.calls:
+        return None
+    before = (named_seconds(default) + unnamed_seconds(default)) / default.calls
+    after = (named_seconds(named) + unnamed_seconds(named)) / named.calls
+    if before <= 0 or after <= 0:
+        took = f"{seconds(after or None)} a call without command buffers, {seconds(before or None)} with them"
+        message = f"the two captures cannot be compared: kernels took {took}"
+        return TrustCheck(code="attribution", verdict="unknown", message=message)
+    apart = after / before - 1
+    return TrustCheck(
+        code="attribution",
+        verdict="good" if abs(apart) <= 0.1 else "doubt",
+        message=f"kernels took {seconds(after)} a call in the capture that names them, without command buffers, and "
+        f"{seconds(before)} in the default's: {percent(abs(apart))} {'more' if apart > 0 else 'less'}",
+        advice="Take shares from the former, and times of the whole from the latter." if abs(apart) > 0.1 else "",
+    )
+
+
+def environment(placed: Mapping[str, str]) -> dict[str, str]:
+    """The environment of the second child: the first one's, with the flag at the end of `XLA_FLAGS`."""
+    return {**placed, "XLA_FLAGS": f"{xla_flags(placed)} {FLAG}".strip()}
+
+
+def xla_flags(placed: Mapping[str, str]) -> str:
+    """The `XLA_FLAGS` of a child with this environment."""
+    return placed.get("XLA_FLAGS", os.environ.get("XLA_FLAGS", ""))
+
+
+def request(of: RunRequest) -> RunRequest:
+    """The request to the second child: the capture alone."""
+    return replace(of, spec=replace(of.spec, check=False), attribution=True, keep_trace="")
+
+
+def follow(process: EngineProcess, asked: RunRequest, poll_seconds: float) -> Iterator[Event]:
+    """The events of the second child's capture, as they come; at the end, if it failed, the reason.
+
+    Everything else that the child reports belongs to a run that is measured already, and is left out.
+    """
+    process.send(asked)
+    deadline = time.monotonic() + LIMIT_SECONDS
+    while True:
+        events = process.read(poll_seconds)
+        for event in events:
+            if isinstance(event, _KEPT) and event.kind == KIND:
+                yield replace(event, run=asked.run)
+            elif isinstance(event, RunFinished):
+                if event.status != "ok":
+                    yield untaken(asked.run, event.error or event.status)
+                return
+        if process.over:
+            yield untaken(asked.run, "cancelled" if process.cancelled else process.explain().what)
+            return
+        if time.monotonic() > deadline and not process.cancelled:
+            process.cancel()
+
+
+def capture(
+    session_recorder: SessionRecorder,
+    measured: Run,
+    asked: RunRequest,
+    interpreter: Interpreter,
+    placed: Mapping[str, str],
+    hold: Callable[[EngineProcess | None], object],
+) -> None:
+    """Takes the second capture of the run `measured`, as one of its phases; if it fails, reports why instead.
+
+    `asked` and `placed` are the first child's request and environment. `hold` is called with the running child, so that
+    it can be cancelled, and with None at its end.
+    """
+    began = time.monotonic()
+    session_recorder.emit(PhaseStarted(run=asked.run, phase="capture_attribution"))
+    try:
+        process = EngineProcess(interpreter, environment(placed))
+    except JaxprofError as error:
+        session_recorder.emit(untaken(asked.run, error.what))
+        return
+    hold(process)
+    kernels = measured.measured.get("run")
+    try:
+        for event in follow(process, request(asked), BATCH_SECONDS):
+            compared = comparison(kernels, measured.measured.get(KIND))
+            if isinstance(event, TrustReported) and compared is not None:
+                event = replace(event, rows=[*event.rows, compared])
+            session_recorder.emit(event)
+            session_recorder.flush_when_due()
+    except JaxprofError as error:
+        session_recorder.emit(untaken(asked.run, error.what))
+    finally:
+        hold(None)
+        process.close()
+        took = time.monotonic() - began
+        session_recorder.emit(PhaseEnded(run=asked.run, phase="capture_attribution", seconds=took))
+
+
+def untaken(run: str, why: str) -> TrustReported:
+    """Reports that the names could not be obtained."""
+    row = TrustCheck(code="not_captured", message=f"not captured: {why}")
+    return TrustReported(run=run, kind=KIND, rows=[row])

@@ -1,0 +1,313 @@
+"""A child process of ours and its pipes: starting it, reading what it sends and prints, ending it, explaining its end.
+
+The engine and a recorded program are such children. Events come on a pipe of their own, one JSON object a line, and
+requests go to the child on another. Captured output becomes `LogLine` events, because native code writes to it at any
+moment. The child's end is detected by waiting for the process as well as for the end of its pipes: a process that it
+leaves behind may hold them open.
+
+The modules that read events are imported with the first event, so that a recorded program starts earlier.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jaxprof.errors import WorkerError
+from jaxprof.runner.exits import Exit, explain, oom_kill_count
+
+if TYPE_CHECKING:
+    from jaxprof.events import Event, LogLine
+
+LOG_LINE_LIMIT = 8192
+"""Characters of a line that are kept. A line that never ends is cut here."""
+DRAIN_READS = 256
+"""How often a pipe is read after the process has ended: a process that it left behind may go on writing for ever."""
+_READ_BYTES = 1 << 20
+_BYTES_SHOWN = 200
+"""How much of a line that is not an event is shown in the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipes:
+    """The two pipes between us and a child, each with its reading and its writing end."""
+
+    events_read: int
+    events_write: int
+    control_read: int
+    control_write: int
+
+    @classmethod
+    def open(cls) -> Pipes:
+        """Makes both pipes."""
+        return cls(*os.pipe(), *os.pipe())
+
+
+class ChildProcess:
+    """A running child. One thread owns it; a subclass names what may be called from others."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        pipes: Pipes,
+        environment: Mapping[str, str],
+        *,
+        name: str,
+        descriptors: Collection[int],
+        captured: Collection[str] = ("stdout", "stderr"),
+        own_group: bool = True,
+        directory: str = "",
+    ) -> None:
+        """Starts `command`. `name` is the subject of error messages. `descriptors`: the ends of `pipes` that the child
+        inherits. `captured`: which of its outputs come as events; it shares the others with us. `own_group`: whether it
+        leads a session and a process group of its own, with an empty stdin. Raises WorkerError if it cannot be
+        started."""
+        self.began_seconds = time.monotonic()
+        self.last_sign_seconds = self.began_seconds
+        """When the child last sent an event or a heartbeat."""
+        self.heartbeat_seen = False
+        """Whether a heartbeat has come."""
+        self.over = False
+        """Whether the latest `read` found the child ended: it returned the last events."""
+        self._own_group = own_group
+        self._last_words = ""
+        self._oom_kills = oom_kill_count()
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL if own_group else None,
+                stdout=subprocess.PIPE if "stdout" in captured else None,
+                stderr=subprocess.PIPE if "stderr" in captured else None,
+                cwd=directory or None,
+                env=environment,
+                pass_fds=tuple(descriptors),
+                start_new_session=own_group,
+            )
+        except OSError as error:
+            os.close(pipes.events_read)
+            os.close(pipes.control_write)
+            raise WorkerError(
+                f"{name} could not be started with {command[0]}: {error.strerror or error}",
+                "--python PATH names the interpreter.",
+            ) from error
+        finally:
+            os.close(pipes.events_write)
+            os.close(pipes.control_read)
+        self._watch_all(pipes)
+
+    def _watch_all(self, pipes: Pipes) -> None:
+        """Has `read` woken by the pipes, by the captured outputs and by the end of the process."""
+        self._control = pipes.control_write
+        self._end = _end_descriptor(self._process.pid)
+        self._events = pipes.events_read
+        self._lines = {
+            "events": _LineBuffer(),
+            "stdout": _LineBuffer(LOG_LINE_LIMIT),
+            "stderr": _LineBuffer(LOG_LINE_LIMIT),
+        }
+        self._selector = selectors.DefaultSelector()
+        self._watch("events", self._events)
+        for output, stream in (("stdout", self._process.stdout), ("stderr", self._process.stderr)):
+            if stream is not None:
+                self._watch(output, stream.fileno())
+        if self._end >= 0:
+            self._selector.register(self._end, selectors.EVENT_READ, "end")
+
+    @property
+    def pid(self) -> int:
+        """The child's process id; also that of its process group, if it leads one."""
+        return self._process.pid
+
+    @property
+    def returncode(self) -> int | None:
+        """As in subprocess: minus the signal's number after a signal; None while it runs."""
+        return self._process.poll()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still exists."""
+        return self.returncode is None
+
+    def read(self, timeout_seconds: float) -> list[Event]:
+        """What came within `timeout_seconds`, or at once if something is there."""
+        events: list[Event] = []
+        for key, _ in self._selector.select(self._wait_seconds(timeout_seconds) if self.alive else 0):
+            events += self._take(key.data, key.fd) or []
+        self.over = not self.alive  # checked after the read, which may have found nothing but the end
+        if self.over:
+            events += self._drain()
+        return events + self._after_read()
+
+    def kill(self) -> None:
+        """Kills it at once, together with all its children if it leads a group."""
+        self._signal_all(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kills it if it still runs, and frees everything. May be called twice."""
+        if self._events < 0:
+            return
+        if self.alive:
+            self.kill()
+            self._process.wait()
+        self._selector.close()
+        for descriptor in (self._events, self._control, self._end):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._events = self._control = self._end = -1
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+
+    def explain(self) -> Exit:
+        """Why it has ended."""
+        return explain(self.returncode, oom_kill_count() - self._oom_kills, self._last_words)
+
+    def _wait_seconds(self, at_most_seconds: float) -> float:
+        """How long a read may wait."""
+        return at_most_seconds
+
+    def _after_read(self) -> list[Event]:
+        """What is due after each read, and the events that come of it."""
+        return []
+
+    def _received(self, name: str, data: bytes) -> list[Event]:
+        """The events in what came on the pipe `name`."""
+        return self._parse(name, self._lines[name].feed(data))
+
+    def _over(self, name: str) -> list[Event]:
+        """The events in what is left when the pipe `name` has ended; half an event is none."""
+        return [] if name == "events" else self._parse(name, self._lines[name].end())
+
+    def _events_in(self, line: bytes) -> list[Event]:
+        """The events on a line of the event pipe. A heartbeat is noted and not returned."""
+        from jaxprof.events import Heartbeat
+
+        self.last_sign_seconds = time.monotonic()
+        events = _read_line(line)
+        if any(isinstance(event, Heartbeat) for event in events):
+            self.heartbeat_seen = True
+            return []
+        return events
+
+    def _signal_all(self, number: int) -> None:
+        """Sends a signal to the child's group, or to the child alone if the group is ours."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._own_group:
+                os.killpg(self.pid, number)
+            else:
+                self._process.send_signal(number)
+
+    def _watch(self, name: str, descriptor: int) -> None:
+        os.set_blocking(descriptor, False)
+        self._selector.register(descriptor, selectors.EVENT_READ, name)
+
+    def _watched(self) -> dict[str, int]:
+        return {key.data: key.fd for key in self._selector.get_map().values()}
+
+    def _take(self, name: str, descriptor: int) -> list[Event] | None:
+        """The events in what a descriptor holds; None if there is nothing to read."""
+        if name == "end":
+            self._selector.unregister(descriptor)
+            self._process.wait()
+            return []
+        try:
+            data = os.read(descriptor, _READ_BYTES)
+        except BlockingIOError:
+            return None
+        except OSError:
+            data = b""
+        if data:
+            return self._received(name, data)
+        self._selector.unregister(descriptor)
+        return self._over(name)
+
+    def _drain(self) -> list[Event]:
+        """What the pipes still hold. The child has ended, so all that it wrote is there: nothing is waited for."""
+        events: list[Event] = []
+        for name, descriptor in self._watched().items():
+            if name == "end":
+                continue
+            for _ in range(DRAIN_READS):
+                came = self._take(name, descriptor)
+                events += came or []
+                if came is None or name not in self._watched():
+                    break
+        return events
+
+    def _parse(self, name: str, lines: Sequence[bytes]) -> list[Event]:
+        if name == "events":
+            return [event for line in lines for event in self._events_in(line)]
+        return [self._log_line(name, line) for line in lines]
+
+    def _log_line(self, stream: str, line: bytes) -> LogLine:
+        from jaxprof.events import LogLine
+
+        text = _output_text(line)
+        if stream == "stderr" and text.strip():
+            self._last_words = text.strip()[:200]
+        return LogLine(stream=stream, text=text, monotonic_seconds=time.monotonic())
+
+
+class _LineBuffer:
+    """Collects what is read from a pipe, and returns it as lines."""
+
+    def __init__(self, limit: int | None = None) -> None:
+        """`limit`: after so many bytes without a line break (a progress bar) they count as a line."""
+        self._limit = limit
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that `data` completes, without those that are empty."""
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if self._limit is not None and len(self._rest) > self._limit:
+            lines.append(self._rest)
+            self._rest = b""
+        return [line for line in lines if line]
+
+    def end(self) -> list[bytes]:
+        """The text without a line break that was left when the pipe ended."""
+        rest, self._rest = self._rest, b""
+        return [rest] if rest else []
+
+
+def _output_text(line: bytes) -> str:
+    """A line of output; of a progress bar that overwrites itself, only what it showed last."""
+    shown = line.rstrip(b"\r")
+    if b"\r" in shown:
+        shown = shown.rsplit(b"\r", 1)[-1]
+    return shown.decode("utf-8", "replace")[:LOG_LINE_LIMIT]
+
+
+def _read_line(line: bytes) -> list[Event]:
+    """The event on `line`, and a `LogLine` for each damaged part; no event for a type of another version."""
+    from jaxprof.events import LogLine
+    from jaxprof.session.log.codec import UnknownEvent, decode_line
+
+    def notice(what: str) -> LogLine:
+        return LogLine(stream="events", text=f"{what}: {line[:_BYTES_SHOWN]!r}", monotonic_seconds=time.monotonic())
+
+    damaged: list[str] = []
+    try:
+        event = decode_line(line, damaged.append)
+    except UnknownEvent:
+        return []
+    except ValueError as error:
+        return [notice(str(error))]
+    return [event, *(notice(f"a damaged row of {kind} was left out") for kind in damaged)]
+
+
+def _end_descriptor(pid: int) -> int:
+    """A descriptor that becomes readable once the process has ended; -1 if the system has none."""
+    if not hasattr(os, "pidfd_open"):
+        return -1
+    try:
+        return os.pidfd_open(pid)
+    except OSError:  # a kernel or a sandbox without it
+        return -1

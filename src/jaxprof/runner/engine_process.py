@@ -1,0 +1,200 @@
+"""One child process that runs the engine: start, request, read, cancel, end.
+
+Also the questions that only a process with the user's jax can answer: the devices, and the user's workloads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from jaxprof.engine.protocol.arrays import KeptLeaf
+from jaxprof.engine.protocol.request import (
+    CancelRequest,
+    DescribeRequest,
+    DevicesRequest,
+    EngineAnswer,
+    InputsRequest,
+    Request,
+    encode_request,
+)
+from jaxprof.errors import WorkerError
+from jaxprof.operating_system import refuse_to_run
+from jaxprof.runner.child import ChildProcess, Pipes
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.workloads.model import WorkloadInfo
+
+if TYPE_CHECKING:
+    from jaxprof.events import Event, RunSpec
+
+ENGINE = Path(__file__).resolve().parent.parent / "engine" / "__main__.py"
+ASK_SECONDS = 1.0
+"""How long a cancelled run may take to stop by itself; a compile cannot be stopped."""
+TERMINATE_SECONDS = 2.0
+"""How long SIGTERM may take after that."""
+_END_SECONDS = 0.2
+"""How long an engine that has nothing to do may take to end by itself."""
+_ANSWER = msgspec.json.Decoder(EngineAnswer)
+PROBE_ENVIRONMENT = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "TF_CPP_MIN_LOG_LEVEL": "3"}
+"""Listing devices must not take a GPU's memory."""
+
+
+class EngineProcess(ChildProcess):
+    """A running engine, in a group of its own. One thread owns it; only `cancel` and `kill` may be called from
+    others."""
+
+    def __init__(
+        self, interpreter: Interpreter, environment: Mapping[str, str] | None = None, *, import_jax: bool = False
+    ) -> None:
+        """Starts the engine; `environment` is laid over ours. Raises WorkerError if it cannot be started, UsageError on
+        Windows."""
+        refuse_to_run("measuring")
+        self.environment = dict(environment or {})
+        self.answer: EngineAnswer | None = None
+        """The latest reply to a request for data."""
+        self._cancelled_seconds: float | None = None
+        self._steps_taken = 0
+        pipes = Pipes.open()
+        command = [interpreter.path, "-u", str(ENGINE)]
+        command += ["--events-fd", str(pipes.events_write), "--control-fd", str(pipes.control_read)]
+        if import_jax:
+            command.append("--import-jax")
+        super().__init__(
+            command,
+            pipes,
+            {**os.environ, **self.environment, "PYTHONUNBUFFERED": "1"},
+            name="the worker",
+            descriptors=(pipes.events_write, pipes.control_read),
+        )
+
+    def send(self, request: Request) -> None:
+        """Writes a request. Raises WorkerError if the child has gone."""
+        try:
+            os.write(self._control, encode_request(request))
+        except OSError as error:
+            raise WorkerError("the worker is gone", self.explain().what) from error
+
+    def cancel(self) -> None:
+        """Asks the run to stop; if the child does not, `read` terminates it and finally kills it. A second call skips
+        the wait."""
+        if self._cancelled_seconds is None:
+            self._cancelled_seconds = time.monotonic()
+            with contextlib.suppress(OSError):
+                os.write(self._control, encode_request(CancelRequest()))
+        else:
+            self._cancelled_seconds -= ASK_SECONDS
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._cancelled_seconds is not None
+
+    def close(self) -> None:
+        """Ends the child if it still runs, and frees everything. May be called twice."""
+        if self._control < 0:
+            return
+        os.close(self._control)  # the order to end
+        self._control = -1
+        if not self._ended_within(_END_SECONDS):
+            self._signal_all(signal.SIGTERM)
+            self._ended_within(TERMINATE_SECONDS)
+        self.kill()  # with the processes of its group that it may have left behind
+        super().close()
+
+    def _ended_within(self, patience_seconds: float) -> bool:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience_seconds)
+        return not self.alive
+
+    def _after_read(self) -> list[Event]:
+        """Ends a cancelled child that does not stop by itself."""
+        if self._cancelled_seconds is None or self.over:
+            return []
+        waited = time.monotonic() - self._cancelled_seconds
+        if waited > ASK_SECONDS + TERMINATE_SECONDS and self._steps_taken == 1:
+            self._steps_taken = 2
+            self.kill()
+        elif waited > ASK_SECONDS and self._steps_taken == 0:
+            self._steps_taken = 1
+            self._signal_all(signal.SIGTERM)
+        return []
+
+    def _events_in(self, line: bytes) -> list[Event]:
+        if line.startswith((b'{"type": "answer"', b'{"type":"answer"')):
+            self.answer = _ANSWER.decode(line)
+            return []
+        return super()._events_in(line)
+
+
+def ask(interpreter: Interpreter, request: Request, environment: Mapping[str, str], timeout_seconds: float) -> Any:
+    """Sends one request for data to a new engine and returns the answer's data.
+
+    Raises WorkerError with the engine's own words if it fails, ends, or does not answer in time.
+    """
+    process = EngineProcess(interpreter, environment)
+    try:
+        process.send(request)
+        deadline = time.monotonic() + timeout_seconds
+        while (left := deadline - time.monotonic()) > 0:
+            process.read(min(left, 0.2))
+            if process.answer is not None:
+                if process.answer.error:
+                    raise WorkerError(process.answer.error, process.answer.advice)
+                return process.answer.data
+            if process.over:
+                ended = process.explain()
+                raise WorkerError(ended.what, ended.advice)
+        raise WorkerError(f"no answer from {interpreter.path} within {timeout_seconds:g} s", "Try again.")
+    finally:
+        process.close()
+
+
+def host_devices(count: int) -> dict[str, str]:
+    """Variables that make JAX create so many CPU devices, which stand for devices that are not here."""
+    return {"JAX_NUM_CPU_DEVICES": str(count)} if count > 1 else {}
+
+
+def jax_devices(
+    interpreter: Interpreter, environment: Mapping[str, str] | None = None, timeout_seconds: float = 60.0
+) -> dict[str, Any]:
+    """What JAX sees there, as the engine answers it. Raises WorkerError. Blocks; a child does the work."""
+    answer = ask(interpreter, DevicesRequest(), {**PROBE_ENVIRONMENT, **(environment or {})}, timeout_seconds)
+    return dict(answer)
+
+
+def describe_inputs(
+    interpreter: Interpreter, spec: RunSpec, variables: Mapping[str, str] | None = None, timeout_seconds: float = 120.0
+) -> list[KeptLeaf]:
+    """What a run of `spec` would be called with. A child makes the inputs. Raises WorkerError."""
+    answer = ask(interpreter, InputsRequest(spec=spec), {"JAX_PLATFORMS": "cpu", **(variables or {})}, timeout_seconds)
+    try:
+        return msgspec.convert(answer, type=list[KeptLeaf])
+    except msgspec.ValidationError as error:
+        raise WorkerError(f"the description of the inputs cannot be used: {error}") from error
+
+
+def describe(
+    interpreter: Interpreter,
+    targets: Sequence[str],
+    arguments: Sequence[str] = (),
+    devices: int = 1,
+    timeout_seconds: float = 120.0,
+    variables: Mapping[str, str] | None = None,
+) -> list[WorkloadInfo]:
+    """The workloads at `targets`. The user's code is imported in a child, never here; the child has so many `devices`
+    of its CPU, and these `variables` in its environment. Raises WorkerError."""
+    request = DescribeRequest(targets=list(targets), arguments=list(arguments))
+    environment = {"JAX_PLATFORMS": "cpu", **host_devices(devices), **(variables or {})}
+    answer = ask(interpreter, request, environment, timeout_seconds)
+    try:
+        return msgspec.convert(answer, type=list[WorkloadInfo], strict=False)
+    except msgspec.ValidationError as error:
+        raise WorkerError(f"the workload's description cannot be used: {error}") from error

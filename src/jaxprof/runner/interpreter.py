@@ -1,0 +1,118 @@
+"""Which Python runs the engine: the user's own, with the jax that their training uses.
+
+jaxprof may live in an environment of its own (pipx, uv tool). The default is the interpreter that runs jaxprof if that
+has jax, otherwise the active virtual or conda environment; `--python PATH` names another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from jaxprof.errors import UsageError
+
+OLDEST_PYTHON = (3, 11)
+OLDEST_JAX = (0, 7, 2)
+_PROBE = """
+import json, sys
+from importlib import metadata
+def version(name):
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+print(json.dumps({"python": list(sys.version_info[:3]), "jax": version("jax"), "numpy": version("numpy")}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """A Python that can run the engine."""
+
+    path: str
+    jax: str | None
+    """The version of its jax; None if it has none (NumPy variants still run)."""
+    chosen: str
+    """Why this interpreter was chosen: `--python`, `the one jaxprof runs in`, `the active environment`."""
+
+
+def find_interpreter(path: Path | None = None) -> Interpreter:
+    """The interpreter for the engine. Raises UsageError if `path` is not a Python that can run it."""
+    if path is not None:
+        return probe(_executable(path), "--python")
+    if find_spec("jax") is not None:
+        return Interpreter(sys.executable, _own_version("jax"), "the one jaxprof runs in")
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        prefix = os.environ.get(variable)
+        if not prefix or Path(prefix) == Path(sys.prefix):
+            continue
+        candidate = Path(prefix) / "bin" / "python"
+        if candidate.exists():
+            active = probe(str(candidate), f"the active environment ({variable})")
+            if active.jax is not None:
+                return active
+    return own_interpreter()
+
+
+def own_interpreter() -> Interpreter:
+    """The interpreter that runs jaxprof, which has numpy."""
+    return Interpreter(sys.executable, None, "the one jaxprof runs in")
+
+
+def probe(executable: str, chosen: str) -> Interpreter:
+    """Asks an interpreter for its versions, without importing jax in it. Raises UsageError."""
+    try:
+        done = subprocess.run(
+            [executable, "-I", "-c", _PROBE],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=30,
+            stdin=subprocess.DEVNULL,
+        )
+        facts = json.loads(done.stdout.strip().splitlines()[-1])
+        version = tuple(int(part) for part in facts["python"])
+    except (OSError, subprocess.SubprocessError, ValueError, LookupError, TypeError) as error:
+        raise UsageError(f"{executable} is not a Python that runs: {error}", "--python PATH names one.") from None
+    if version < OLDEST_PYTHON:
+        raise UsageError(
+            f"{executable} is Python {'.'.join(map(str, version))}; the engine needs 3.11 or newer",
+            "--python PATH names another one.",
+        )
+    return Interpreter(executable, facts["jax"], chosen)
+
+
+def _executable(path: Path) -> str:
+    given = str(path.expanduser())
+    if path.expanduser().is_dir():  # an environment's folder
+        for inside in ("bin/python", "python"):
+            if (path.expanduser() / inside).exists():
+                return str(path.expanduser() / inside)
+        raise UsageError(f"there is no Python in {path}", "Give the interpreter itself, or an environment's folder.")
+    program = shutil.which(given)
+    if program is None:
+        raise UsageError(f"there is no interpreter {path}", "--python takes a path such as ~/venv/bin/python.")
+    return os.path.abspath(program)
+
+
+def _own_version(name: str) -> str | None:
+    """The version of a package installed here. `importlib.metadata` takes 25 ms to import, for which a recorded program
+    would have to wait; the name of the folder beside the package gives the same version, if there is only one such
+    folder."""
+    spec = find_spec(name)
+    folder = Path(spec.origin).parent.parent if spec is not None and spec.origin else None
+    beside = [path.name for path in folder.glob(f"{name}-*.dist-info")] if folder is not None else []
+    if len(beside) == 1:
+        return beside[0].removeprefix(f"{name}-").removesuffix(".dist-info")
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,68 @@
+"""When the launches of compared runs end, where their number is not fixed: at a width of the intervals, or in time.
+
+It never looks at a verdict: whoever measures until one comes finds one for two runs of the same program.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+from jaxprof.runner.planning import PlannedRun
+from jaxprof.session import Session
+
+TURNS_SHARE = 0.25
+LEAST_LAUNCHES = 3
+"""Before that no width ends them."""
+
+
+class LaunchRule:
+    """The rule of one group of runs. Its time begins when it is made."""
+
+    def __init__(
+        self, seconds: float | None, half_width: float | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`seconds`: of the whole group; `half_width`: of each speed-up's 95 % interval, as a share. None: no limit."""
+        self._seconds, self._half_width, self._clock = seconds, half_width, clock
+        self._began = self._last = clock()
+        self._took: list[float] = []
+
+    @classmethod
+    def of(cls, plans: Sequence[PlannedRun]) -> LaunchRule | None:
+        """The rule that the baseline's plan states; None if the runs are no sides of a comparison."""
+        head = plans[0]
+        if not head.spec.side:
+            return None
+        return cls(head.group_seconds, head.spec.until_half_width)
+
+    def is_over(self, turns_seconds: float = math.inf) -> bool:
+        """Whether the time is up. The first launch has a share of it for its turns, which have lasted `turns_seconds`,
+        however long its processes took to start."""
+        if self._seconds is None or self._clock() - self._began < self._seconds:
+            return False
+        return bool(self._took) or turns_seconds >= TURNS_SHARE * self._seconds
+
+    def ends(self, session: Session, runs: Sequence[str]) -> bool:
+        """Called after each launch: whether there is no other. `runs`: those still measured, the baseline first."""
+        now = self._clock()
+        self._took.append(now - self._last)
+        self._last = now
+        expected = max(self._took[1:] or self._took)  # the first one alone captures, checks and times copies
+        if self._seconds is not None and now - self._began + expected > self._seconds:
+            return True
+        return len(self._took) >= LEAST_LAUNCHES and self._narrow(session, runs)
+
+    def _narrow(self, session: Session, runs: Sequence[str]) -> bool:
+        from jaxprof.analysis.speedup import compared
+        from jaxprof.stats import narrow_enough
+
+        if self._half_width is None:
+            return False
+        baseline = session.runs[runs[0]]
+        others = [session.runs[run] for run in runs[1:]]
+        return all(
+            narrow_enough(compared(session, baseline, run), self._half_width)
+            for run in others
+            if not run.plan.is_control
+        )

@@ -1,0 +1,275 @@
+"""Turns what a user chose into the list of runs: every variant on every device at every size, the baseline first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from jaxprof.devices.targets import Target
+from jaxprof.errors import UsageError
+from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, RunSpec, Scalar
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.workloads.model import Parameter, VariantInfo, WorkloadInfo, worth_running
+from jaxprof.workloads.specs import split_shard
+
+HOST = "cpu:0"
+SWEEP_POINTS = 9
+SWEEP_LIMIT = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PlannedRun:
+    """One run to be made. Two runs with equal fields are different runs: identity distinguishes them."""
+
+    spec: RunSpec
+    baseline: PlannedRun | None = None
+    """The run that this one is compared with; None for the baseline itself."""
+    compile_only: bool = False
+    """Lowered and compiled, and not run."""
+    elsewhere: Target | None = None
+    """Compiled for devices that are not here; `spec.device` is then their label."""
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    """Names and sizes of the mesh axes over the devices elsewhere, which become the program's context; empty: the
+    program's own."""
+    shard: tuple[str, ...] = ()
+    """`ARGUMENT=SPEC`: how inputs are split over several devices elsewhere."""
+    profile: ProfileOptions | None = None
+    """A profile that was recorded elsewhere, to be read; nothing is run."""
+    interpreter: Interpreter | None = None
+    """Whose jax is measured; None: the queue's."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of its processes, laid over those that its device needs."""
+    keep_output: str = ""
+    """Where its result is written; empty: nowhere."""
+    group_seconds: float | None = None
+    """How long it may be measured together with the runs that are compared with it: no launch begins that would not end
+    in time, and no block after it; None: as long as its launches take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileOptions:
+    """Selects one profile of a file or folder."""
+
+    path: str
+    run: str = ""
+    """Empty for the newest."""
+    hosts: tuple[str, ...] = ()
+    """Empty for all."""
+    views: tuple[str, ...] = ()
+    """Which parts to read, of `trace.summary.VIEWS`; empty for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """A range of sizes: one parameter, its values in ascending order."""
+
+    parameter: str
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What applies to all runs of a plan."""
+
+    preset: str = "quick"
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Parameters set by hand, as text."""
+    variants: Sequence[str] = ()
+    """Only these variants; empty for all. The baseline is always timed."""
+    devices: Sequence[str] = (HOST,)
+    sweep: str = ""
+    """`n=1e3..1e7` or `n=1e3..1e7:12` (points) or `n=100,200,400`."""
+    budget_seconds: float = DEFAULT_BUDGET_SECONDS
+    max_seconds: float | None = None
+    arguments: Sequence[str] = ()
+    keep_constants: bool = False
+    compilation_cache: bool = False
+    check: bool = True
+    capture: bool = True
+    """Whether kernels and compile passes are captured, in a separate pass."""
+    keep_trace: bool = False
+    """Whether the raw profile is kept beside the session."""
+    seed: int = 0
+    launches: int = DEFAULT_LAUNCHES
+    """How many fresh processes measure each run."""
+
+
+def plan_runs(infos: Sequence[WorkloadInfo], choice: PlanOptions | None = None) -> list[PlannedRun]:
+    """The runs, in order: workload, size, baseline, then device by device. Raises UsageError for a wrong name or value.
+
+    A NumPy variant runs on the host whatever the devices are, and is planned once.
+    """
+    choice = choice or PlanOptions()
+    if choice.budget_seconds <= 0 or (choice.max_seconds is not None and choice.max_seconds <= 0):
+        raise UsageError("a time budget must be above 0 seconds", "--budget 2 is the default.")
+    if not choice.devices:
+        raise UsageError("no device is chosen", "jaxprof devices lists them.")
+    plans: list[PlannedRun] = []
+    for info in infos:
+        chosen = _chosen_variants(info, choice.variants)
+        settings = _settings_of(info, choice.settings, alone=len(infos) == 1)
+        for parameters in _sizes(info, settings, choice):
+            plans += _one_size(info, chosen, parameters, choice)
+    return plans
+
+
+def plan_compiles(
+    info: WorkloadInfo,
+    variant: str = "",
+    choice: PlanOptions | None = None,
+    targets: Sequence[Target] = (),
+    shard: Sequence[str] = (),
+    mesh: Mapping[str, int] | None = None,
+) -> list[PlannedRun]:
+    """Compiles one variant (by default the first that is compiled as a whole): here, or for each of `targets`.
+
+    Raises UsageError for a wrong name or value, a variant that NumPy runs, a mesh that does not use all the devices,
+    and a split that names no argument.
+    """
+    for text in shard:
+        split_shard(text)
+    for target in targets:
+        if mesh and math.prod(mesh.values()) != target.devices:
+            axes = ",".join(f"{name}={size}" for name, size in mesh.items())
+            raise UsageError(
+                f"the mesh {axes} has {math.prod(mesh.values())} devices, but {target.label} has {target.devices}",
+                "The product of the sizes is the number of devices.",
+            )
+    choice = choice or PlanOptions()
+    chosen = info.variant(variant) if variant else _compiled_variant(info)
+    if chosen.how == "numpy":
+        raise UsageError(f"{info.name} {chosen.name} is NumPy: there is nothing to compile", "Choose a jit variant.")
+    spec = RunSpec(
+        target=info.target,
+        workload=info.name,
+        variant=chosen.name,
+        how="compile",
+        device=choice.devices[0],
+        parameters=info.resolve(choice.preset, choice.settings),
+        preset=choice.preset,
+        precision=chosen.precision,
+        arguments=tuple(choice.arguments),
+        keep_constants=choice.keep_constants,
+        seed=choice.seed,
+    )
+    if not targets:
+        return [PlannedRun(spec=spec, compile_only=True)]
+    return [
+        PlannedRun(
+            spec=replace(spec, device=target.label),
+            compile_only=True,
+            elsewhere=target,
+            shard=tuple(shard),
+            mesh=dict(mesh or {}),
+        )
+        for target in targets
+    ]
+
+
+def _compiled_variant(info: WorkloadInfo) -> VariantInfo:
+    for variant in info.variants:
+        if variant.how == "jit":
+            return variant
+    for variant in info.variants:
+        if variant.how == "eager":
+            return variant
+    raise UsageError(f"{info.name} has no JAX variant to compile", "Its variants are all NumPy.")
+
+
+def read_sweep(text: str, parameters: Sequence[Parameter]) -> Sweep:
+    """The sweep that `text` describes, for a workload's parameters. Raises UsageError naming what is wrong."""
+    name, equals, span = text.partition("=")
+    by_name = {parameter.name: parameter for parameter in parameters}
+    example = "A sweep looks like n=1e3..1e7, n=1e3..1e7:12 (points) or n=100,200,400."
+    if not equals or not span:
+        raise UsageError(f"cannot read the sweep {text!r}", example)
+    if name not in by_name:
+        raise UsageError(f"no parameter {name!r} to sweep", f"There are: {', '.join(by_name) or 'none'}.")
+    parameter = by_name[name]
+    if ".." not in span:
+        listed = {parameter.read(item.strip()) for item in span.split(",")}
+        values = sorted(listed, key=lambda value: (isinstance(value, str), value))
+        return Sweep(parameter=name, values=tuple(values))
+    low_text, _, rest = span.partition("..")
+    high_text, _, points_text = rest.partition(":")
+    low, high = parameter.read(low_text), parameter.read(high_text)
+    if isinstance(low, str) or isinstance(high, str):
+        raise UsageError(f"{name} has no range to sweep", f"Name the values: {name}={','.join(parameter.choices)}.")
+    try:
+        points = int(points_text) if points_text else SWEEP_POINTS
+    except ValueError:
+        raise UsageError(f"{points_text!r} is not a number of points", example) from None
+    if not 2 <= points <= SWEEP_LIMIT or low <= 0 or high <= low:
+        raise UsageError(f"cannot sweep {span!r}", f"Give 0 < low < high and 2 to {SWEEP_LIMIT} points. {example}")
+    steps = [low * (high / low) ** (index / (points - 1)) for index in range(points)]
+    swept = sorted({round(step) for step in steps} if parameter.kind == "int" else set(steps))
+    return Sweep(parameter=name, values=tuple(swept))
+
+
+def _chosen_variants(info: WorkloadInfo, names: Sequence[str]) -> list[VariantInfo]:
+    """The baseline first, then the chosen variants in the workload's order."""
+    baseline = info.variant(info.baseline)
+    wanted = [info.variant(name) for name in names] if names else list(info.variants)
+    return [baseline, *(variant for variant in info.variants if variant in wanted and variant is not baseline)]
+
+
+def _settings_of(info: WorkloadInfo, settings: Mapping[str, str], *, alone: bool) -> dict[str, str]:
+    """The settings that apply to this workload; with several workloads, each takes those that it has."""
+    if alone:
+        return dict(settings)
+    names = {parameter.name for parameter in info.parameters}
+    return {name: text for name, text in settings.items() if name in names}
+
+
+def _sizes(info: WorkloadInfo, settings: Mapping[str, str], choice: PlanOptions) -> list[dict[str, Scalar]]:
+    base = info.resolve(choice.preset, settings)
+    if not choice.sweep:
+        return [base]
+    sweep = read_sweep(choice.sweep, info.parameters)
+    return [{**base, sweep.parameter: value} for value in sweep.values]
+
+
+def _one_size(
+    info: WorkloadInfo, variants: Sequence[VariantInfo], parameters: dict[str, Scalar], choice: PlanOptions
+) -> list[PlannedRun]:
+    baseline: PlannedRun | None = None
+    plans: list[PlannedRun] = []
+    for variant in variants:
+        devices = [HOST] if variant.how == "numpy" else list(dict.fromkeys(choice.devices))
+        for device in devices:
+            if variant.name not in choice.variants and not worth_running(variant, device.partition(":")[0]):
+                continue
+            spec = RunSpec(
+                target=info.target,
+                workload=info.name,
+                variant=variant.name,
+                how=variant.how,
+                device=device,
+                parameters=dict(parameters),
+                preset=choice.preset,
+                precision=variant.precision,
+                budget_seconds=choice.budget_seconds,
+                max_seconds=choice.max_seconds,
+                arguments=tuple(choice.arguments),
+                keep_constants=choice.keep_constants,
+                compilation_cache=choice.compilation_cache,
+                check=choice.check,
+                capture=choice.capture,
+                keep_trace=choice.keep_trace,
+                seed=choice.seed,
+                launches=choice.launches,
+            )
+            planned = PlannedRun(spec=spec, baseline=baseline)
+            plans.append(planned)
+            if baseline is None:
+                baseline = planned
+    return plans
+
+
+def expected_seconds(plans: Sequence[PlannedRun]) -> float:
+    """A rough lower bound of the plan's duration: start-up and time budget of each run. An estimate."""
+    specs = [plan.spec for plan in plans]
+    return math.fsum(
+        spec.launches + min(spec.timing_seconds, spec.max_seconds or spec.timing_seconds) for spec in specs
+    )

@@ -1,0 +1,325 @@
+"""A program that is being recorded, seen from outside: its process, its events, its devices, its end, in one session.
+
+It has the interface of `Scheduler`, so that screens and the command line treat both alike, but has one run, which
+exists from the start. The program's own end event is completed with what only its parent can know: the exit code, the
+wall time, and what could not be seen of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxprof.errors import JaxprofError, StorageError
+from jaxprof.events import (
+    CaptureWindow,
+    Event,
+    LogLine,
+    Note,
+    ProgramEnded,
+    ProgramStarted,
+    RunFinished,
+    RunPlanned,
+    RunSpec,
+    WarningRaised,
+    WorkerStarted,
+)
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.program import ProgramCommand, ProgramProcess
+from jaxprof.runner.session_recorder import Listener, SessionRecorder
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter
+
+if TYPE_CHECKING:
+    from jaxprof.runner.device_readings import DeviceWatch
+
+WAIT_SECONDS = 0.25
+"""The longest single wait for the program; its events and its end are noticed at once."""
+OUTPUT_BYTES_KEPT = 32 << 20
+"""How much of the program's captured output goes into the session's file."""
+PATIENCE_SECONDS = 2.0
+"""How long a program may take to end by itself when the app is left: to write its checkpoint, and its last events."""
+HOST = "host"
+"""The device of a run that may use several devices, or none."""
+
+
+class ProgramScheduler:
+    """Runs one program and writes its session."""
+
+    def __init__(
+        self,
+        writer: LogWriter,
+        interpreter: Interpreter,
+        listen: Listener,
+        program: ProgramCommand,
+        *,
+        process: ProgramProcess | None = None,
+    ) -> None:
+        """`process`: the program, if it was started before this object was made; otherwise `start` starts it, with its
+        output captured."""
+        self.writer = writer
+        self.interpreter = interpreter
+        self.program = program
+        self._session_recorder = SessionRecorder(writer, listen)
+        self._run = ""
+        self._made: dict[str, str] = {}
+        self._process = process
+        self._said: ProgramEnded | None = None
+        self._silence_told = False
+        self._notes: list[Note] = []
+        self._output_bytes = 0
+        self._asked = 0
+        self._windows: list[threading.Thread] = []
+        self._closed = False
+        self._working = False
+        self._follower: threading.Thread | None = None
+        self._over = threading.Event()
+
+    @property
+    def session(self) -> Session:
+        """The recorder's own fold; it belongs to the thread that calls `run`."""
+        return self._session_recorder.session
+
+    @property
+    def storage_failure(self) -> StorageError | None:
+        """Why the session is not being written, if it is not."""
+        return self.writer.failure
+
+    @property
+    def busy(self) -> bool:
+        """Whether the program runs, or its capture windows are being read."""
+        return self._working
+
+    @property
+    def exit_code(self) -> int | None:
+        """The program's exit status as in a shell; None before its end."""
+        return self._process.exit_code if self._process is not None else None
+
+    def start(self) -> str:
+        """Starts the program unless it runs; returns the id of its run. Raises WorkerError if it cannot be started."""
+        self._working = True
+        self._run = self._session_recorder.new_id()
+        self._emit(RunPlanned(spec=RunSpec(workload=self.program.name, variant="program", how="program", device=HOST)))
+        try:
+            process = self._process or ProgramProcess(self.interpreter.path, self.program, inherit=False)
+        except JaxprofError as error:
+            self._working = False
+            self._session_recorder.close_run(
+                self._run, RunFinished(status="failed", error=error.what, advice=error.hint)
+            )
+            raise
+        self._process = process
+        began = process.began_seconds
+        self._emit(WorkerStarted(pid=process.pid, python=self.interpreter.path, monotonic_seconds=began))
+        self._emit(
+            ProgramStarted(
+                argv=self.program.argv,
+                how="module" if self.program.module else "script",
+                directory=self.program.directory or _directory(),
+                options=asdict(self.program.options),
+                monotonic_seconds=began,
+            )
+        )
+        self._session_recorder.flush()
+        return self._run
+
+    def add(self, planned: Sequence[object]) -> list[str]:
+        """For callers that know only the interface of `Scheduler`: starts the program; the plan is ignored."""
+        assert not planned
+        return [self.start()]
+
+    def run(self) -> None:
+        """Follows the program to its end."""
+        process = self._process
+        if process is None:
+            return
+        watch: DeviceWatch | None = None
+        self._follower = threading.current_thread()
+        try:
+            while True:
+                events = process.read(WAIT_SECONDS)
+                for event in events:
+                    self._take(event)
+                self._session_recorder.flush_when_due()
+                if process.over:
+                    break
+                watch = watch or self._watch(process)
+                self._tell_readings(watch)
+                self._look_for_silence(process)
+            for thread in self._windows:
+                thread.join()
+        finally:
+            if watch is not None:
+                watch.close()
+            if not self._closed:
+                self._finish(process)
+            self._working = False
+            self._over.set()
+
+    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
+        """Requests a window in which JAX's profiler is on."""
+        if self._process is not None:
+            self._process.capture(seconds, steps)
+
+    def end_capture(self) -> None:
+        """Ends the window that is on."""
+        if self._process is not None:
+            self._process.end_capture()
+
+    def cancel(self, run: str) -> None:
+        """As ctrl+c would; a second call sends SIGTERM, a third one SIGKILL. Other ids are ignored."""
+        if run != self._run or self._process is None:
+            return
+        self._asked += 1
+        steps: tuple[Callable[[], None], ...] = (
+            self._process.interrupt,
+            self._process.terminate,
+            self._process.kill,
+        )
+        steps[min(self._asked, len(steps)) - 1]()
+
+    def cancel_all(self) -> None:
+        """Cancels the program."""
+        self.cancel(self._run)
+
+    def move_to(self, path: Path) -> None:
+        """Continues the session in another file, which gets everything so far. Raises StorageError."""
+        with self._session_recorder.lock:
+            self.writer.move_to(path)
+
+    def close(self, reason: str = "finished") -> None:
+        """Ends the program if it runs, and closes the log with its last event. The program may take `PATIENCE_SECONDS`
+        to clean up, and its events until then are kept."""
+        if not self._closed:
+            self._end_program()
+        with self._session_recorder.lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._session_recorder.close(reason)
+
+    def _end_program(self) -> None:
+        if self._process is None or not self._process.alive:
+            return
+        self._asked += 1
+        self._process.end(PATIENCE_SECONDS)
+        if self._follower not in (None, threading.current_thread()):
+            self._over.wait(PATIENCE_SECONDS / 4)
+
+    def _emit(self, event: Event) -> None:
+        self._session_recorder.emit(replace(event, run=self._run))
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, ProgramEnded):
+            self._said = event
+            return
+        if isinstance(event, LogLine):
+            self._take_output(event)
+            return
+        self._session_recorder.take(event, self._run, self._made)
+        if isinstance(event, CaptureWindow) and event.state == "ended":
+            self._open(event.path)
+
+    def _take_output(self, line: LogLine) -> None:
+        former, self._output_bytes = self._output_bytes, self._output_bytes + len(line.text)
+        if self._output_bytes <= OUTPUT_BYTES_KEPT:
+            self._emit(line)
+            return
+        if former <= OUTPUT_BYTES_KEPT:
+            message = f"the program wrote more than {OUTPUT_BYTES_KEPT >> 20} MiB; the rest of its output is not kept"
+            self._emit(WarningRaised(code="output_cut", message=message))
+        self._session_recorder.show(replace(line, run=self._run))
+
+    def _open(self, folder: str) -> None:
+        """Reads the profile of a window while the program goes on."""
+        from jaxprof.runner.profiles import open_window
+
+        def work() -> None:
+            if open_window(self._session_recorder, folder) and not self.program.keep_trace:
+                shutil.rmtree(folder, ignore_errors=True)
+
+        thread = threading.Thread(target=work, name="jaxprof-window", daemon=True)
+        self._windows.append(thread)
+        thread.start()
+
+    def _watch(self, process: ProgramProcess) -> DeviceWatch | None:
+        """Begins only when the program has run for a moment: looking for devices takes longer than a short program."""
+        if time.monotonic() - process.began_seconds < 2 * WAIT_SECONDS:
+            return None
+        from jaxprof.runner.device_readings import DeviceWatch
+
+        return DeviceWatch(self.interpreter.path)
+
+    def _tell_readings(self, watch: DeviceWatch | None) -> None:
+        if watch is not None:
+            for reading in watch.take_when_due(time.monotonic()):
+                self._emit(reading)
+
+    def _look_for_silence(self, process: ProgramProcess) -> None:
+        """The pipe may be closed while the program goes on."""
+        if self._said is not None or self._silence_told or not (process.silenced and process.heartbeat_seen):
+            return
+        replaced = process.replaced()
+        if replaced is None:
+            return
+        self._silence_told = True
+        if replaced:
+            self._note("replaced", "the program replaced itself with another one (exec), which is not recorded")
+        else:
+            self._note("pipe_closed", "the program closed descriptors that are not its own; the rest is not recorded")
+
+    def _note(self, code: str, message: str) -> None:
+        self._notes.append(Note(code, message))
+
+    def _finish(self, process: ProgramProcess) -> None:
+        wall = time.monotonic() - process.began_seconds
+        if self._said is not None and self.program.options.function:
+            wall = self._said.wall_seconds  # the function was measured after the program's own end
+        self._complete_notes(process)
+        notes = [*(self._said.notes if self._said is not None else ()), *self._notes]
+        self._emit(ProgramEnded(exit_code=process.exit_code, wall_seconds=wall, notes=notes))
+        finished = self._finished(process)
+        for made in self._made.values():
+            if self.session.runs[made].closed is None:
+                self._session_recorder.close_run(made, finished)
+        self._session_recorder.close_run(self._run, finished)
+        process.close()
+        self._session_recorder.flush()
+
+    def _complete_notes(self, process: ProgramProcess) -> None:
+        program = self.session.runs[self._run].program
+        if not process.heartbeat_seen:
+            self._note(
+                "not_recorded",
+                "nothing inside the program could be seen: its Python did not read jaxprof's sitecustomize "
+                "(-I, -E or -S is in force, or it ended before that)",
+            )
+        elif self._said is None and not self._silence_told:
+            why = "a signal ended it" if (process.returncode or 0) < 0 else "os._exit, exec, or all descriptors closed"
+            self._note("not_unwound", f"the program's last moments are not recorded: it had no orderly end ({why})")
+        elif program is not None and program.jax is None and not self._silence_told:
+            self._note("no_jax", "the program did not import jax")
+
+    def _finished(self, process: ProgramProcess) -> RunFinished:
+        code = process.returncode
+        if code == 0:
+            return RunFinished(status="ok")
+        if self._asked or code == -2:
+            return RunFinished(status="cancelled", error="interrupted")
+        if code is None or code < 0:
+            ended = process.explain()
+            return RunFinished(status="crashed", error=ended.what, advice=ended.advice)
+        return RunFinished(status="failed", error=f"exit code {code}")
+
+
+def _directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it was removed
+        return ""

@@ -1,0 +1,100 @@
+"""What a planned run becomes: its worker's environment, the event for the log, the request to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from jaxprof.devices.inventory.join import merge
+from jaxprof.devices.inventory.machine import gather, local_devices
+from jaxprof.devices.inventory.placement import WorkerEnvironment, probe_environment, worker_environment
+from jaxprof.devices.targets import wheels
+from jaxprof.devices.targets.chips import target_config
+from jaxprof.engine.protocol.request import CompileRequest, OpenTraceRequest, Request, RunRequest
+from jaxprof.events import RunPlanned
+from jaxprof.runner.engine_process import host_devices, jax_devices
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.planning import HOST, PlannedRun
+from jaxprof.session.log.codec import EXTENSION
+from jaxprof.workloads import names
+
+
+def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
+    """The environment for one planned run. Raises JaxprofError for a device that does not exist or cannot be used.
+
+    A worker that compiles for devices elsewhere runs on the CPU. It has their compiler beside its jax, and as many CPU
+    devices as there are devices elsewhere, from which the program's own meshes are made.
+    """
+    if planned.profile is not None:
+        return WorkerEnvironment(environment={}, device=HOST)
+    if planned.elsewhere is not None:
+        variables = wheels.environment(planned.elsewhere.chip.vendor, interpreter.path)
+        return WorkerEnvironment(environment={**variables, **host_devices(planned.elsewhere.devices)}, device=HOST)
+    if planned.spec.device.startswith("cpu:"):
+        return WorkerEnvironment(environment={"JAX_PLATFORMS": "cpu"}, device=planned.spec.device)
+    devices = local_devices(gather(interpreter.path))
+    by_id = {device.id: device for device in devices}
+    device = by_id.get(planned.spec.device)
+    if device is None or device.used_by_jax is False:  # a forecast: JAX itself can tell for certain
+        devices = merge(devices, jax_devices(interpreter, probe_environment()))
+    return worker_environment(planned.spec.device, devices)
+
+
+def plan_event(run: str, plan: PlannedRun, ids: Mapping[PlannedRun, str]) -> RunPlanned:
+    """The event that a run joined the queue; `ids` holds the ids of all runs so far."""
+    baseline = ids[plan.baseline] if plan.baseline is not None else ""
+    return RunPlanned(run=run, spec=replace(plan.spec, baseline=baseline, target=_found_again_at(plan)))
+
+
+def _found_again_at(plan: PlannedRun) -> str:
+    """The target of a user's function, valid from any folder; empty for a built-in workload."""
+    target = plan.spec.target
+    if plan.profile is not None or target in names():
+        return ""
+    place, colon, name = target.rpartition(":")
+    return f"{Path(place).expanduser().resolve()}{colon}{name}" if place.endswith(".py") else target
+
+
+def run_request(run: str, plan: PlannedRun, device: str, log: Path | None) -> Request:
+    """The request to the engine; `device` is the device's name in the worker, `log` the session's file."""
+    if plan.profile is not None:
+        return OpenTraceRequest(
+            run=run,
+            path=plan.profile.path,
+            profile_run=plan.profile.run,
+            hosts=list(plan.profile.hosts),
+            views=list(plan.profile.views),
+        )
+    if plan.compile_only:
+        return _compile_request(run, plan, device)
+    return RunRequest(
+        run=run,
+        spec=replace(plan.spec, device=device),
+        keep_trace=str(_trace_path(log, run)) if plan.spec.keep_trace and log is not None else "",
+        keep_output=plan.keep_output,
+    )
+
+
+def _compile_request(run: str, plan: PlannedRun, device: str) -> CompileRequest:
+    spec = replace(plan.spec, device=device)
+    if plan.elsewhere is None:
+        return CompileRequest(run=run, spec=spec)
+    chip = plan.elsewhere.chip
+    return CompileRequest(
+        run=run,
+        spec=spec,
+        platform="tpu" if chip.vendor == "tpu" else "cuda",
+        topology=plan.elsewhere.topology,
+        topology_name=chip.name,
+        chip_config=chip.chip_config,
+        target_config=target_config(chip) if chip.vendor == "nvidia" else "",
+        devices=plan.elsewhere.devices,
+        mesh=dict(plan.mesh),
+        shard=list(plan.shard),
+    )
+
+
+def _trace_path(log: Path, run: str) -> Path:
+    """Beside the session: `NAME.r2.xplane.pb`."""
+    return log.with_name(f"{log.name.removesuffix(EXTENSION)}.{run}.xplane.pb")

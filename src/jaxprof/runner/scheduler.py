@@ -1,0 +1,311 @@
+"""The queue of runs: fresh engine processes measure them; their events are numbered, written to the log and passed on.
+
+It draws nothing and prints nothing. `run` blocks its thread until the queue is empty; everything else may be called
+from another thread. Whatever happens to a child, its run is closed in the log and the next one starts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from jaxprof.devices.inventory.placement import WorkerEnvironment
+from jaxprof.engine.protocol.request import RunRequest
+from jaxprof.errors import JaxprofError, StorageError
+from jaxprof.events import RunFinished, WarningRaised, WorkerStarted
+from jaxprof.operating_system import can_run
+from jaxprof.runner import attribution
+from jaxprof.runner.device_readings import DeviceWatch
+from jaxprof.runner.engine_process import EngineProcess
+from jaxprof.runner.engine_run import EngineRun, Worker
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.profile_reader import ProfileReader
+from jaxprof.runner.requests import place, plan_event, run_request
+from jaxprof.runner.session_recorder import Listener, SessionRecorder
+from jaxprof.runner.turns import Group, Services, Side
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter
+
+
+class Scheduler:
+    """Runs a queue of planned runs. One scheduler writes one session."""
+
+    def __init__(
+        self,
+        writer: LogWriter,
+        interpreter: Interpreter,
+        listen: Listener,
+        placement: Callable[[PlannedRun, Interpreter], WorkerEnvironment] = place,
+    ) -> None:
+        self.writer = writer
+        self.interpreter = interpreter
+        self._session_recorder = SessionRecorder(writer, listen)
+        self._placement = placement
+        self._lock = self._session_recorder.lock
+        """Guards the queue, `_current` and `_working`. The thread of `run` reads and closes the children without the
+        lock; others only cancel or kill them, with the lock held."""
+        self._queue: deque[tuple[str, PlannedRun]] = deque()
+        self._ids: dict[PlannedRun, str] = {}
+        self._current: dict[str, Side] = {}
+        """The runs that are measured together now."""
+        self._working: dict[str, Worker] = {}
+        """The child that works on a run, by run id."""
+        self._waiting: Worker | None = None
+        self._blocks = itertools.count(1)
+        self._closed = False
+
+    @property
+    def session(self) -> Session:
+        """The recorder's own fold; it belongs to the thread that calls `run`."""
+        return self._session_recorder.session
+
+    @property
+    def storage_failure(self) -> StorageError | None:
+        """Why the session is not being written, if it is not."""
+        return self.writer.failure
+
+    @property
+    def busy(self) -> bool:
+        """Whether a run is running or waiting."""
+        with self._lock:
+            return bool(self._current or self._queue)
+
+    def add(self, planned: Sequence[PlannedRun]) -> list[str]:
+        """Adds runs to the queue and emits an event for each; returns their ids, in the same order."""
+        ids: list[str] = []
+        with self._lock:
+            for plan in planned:
+                run = self._ids[plan] = self._session_recorder.new_id()
+                self._queue.append((run, plan))
+                ids.append(run)
+                self._session_recorder.emit(plan_event(run, plan, self._ids))
+            self._session_recorder.flush()
+        return ids
+
+    def prepare(self, planned: PlannedRun) -> None:
+        """Starts a child that imports jax and waits, so that the next run like `planned` need not do so. Best
+        effort."""
+        if planned.spec.how == "numpy" or self.interpreter.jax is None or planned.interpreter is not None:
+            return
+        environment = self._place(planned).environment
+        with self._lock:
+            if self._waiting is not None or self._current or self._closed:
+                return
+            try:
+                self._waiting = EngineProcess(self.interpreter, environment, import_jax=True)
+            except JaxprofError:  # the run itself will meet the error, and report it
+                self._waiting = None
+
+    def run(self) -> None:
+        """Runs the queue until it is empty."""
+        while True:
+            with self._lock:
+                if not self._queue or self._closed:
+                    self._session_recorder.flush()
+                    return
+                self._current = self._next_group()
+            try:
+                first = next(iter(self._current.values()))
+                if _is_measured(first.plan):
+                    self._measure(list(self._current.values()))
+                else:
+                    self._one(first.run, first.plan)
+            finally:
+                with self._lock:
+                    self._current = {}
+                    self._working.clear()
+                    self._session_recorder.flush()
+
+    def _next_group(self) -> dict[str, Side]:
+        """Takes the next run off the queue, and those that are compared with it; by run id."""
+        run, planned = self._queue.popleft()
+        group = {run: Side(run, planned)}
+        head = planned.baseline or planned
+        while _is_measured(planned) and self._queue:
+            run, following = self._queue[0]
+            if following.baseline is not head or not _is_measured(following):
+                break
+            self._queue.popleft()
+            group[run] = Side(run, following)
+        return group
+
+    def cancel(self, run: str) -> None:
+        """Cancels a waiting or running run; a second call skips the patience. Other ids are ignored."""
+        with self._lock:
+            if run in self._current:
+                self._current[run].cancelled = True
+                if run in self._working:
+                    self._working[run].cancel()
+                return
+            for entry in self._queue:
+                if entry[0] == run:
+                    self._queue.remove(entry)
+                    self._session_recorder.close_run(
+                        run, RunFinished(run=run, status="cancelled", error="cancelled before it began")
+                    )
+                    self._session_recorder.flush()
+                    return
+
+    def cancel_all(self) -> None:
+        """Cancels the waiting runs and the current ones."""
+        with self._lock:
+            waiting = [run for run, _ in self._queue]
+            current = list(self._current)
+        for run in (*waiting, *current):
+            self.cancel(run)
+
+    def move_to(self, path: Path) -> None:
+        """Continues the session in another file, which gets everything so far. Raises StorageError."""
+        with self._lock:
+            self.writer.move_to(path)
+
+    def close(self, reason: str = "finished") -> None:
+        """Ends the children and closes the log with its last event. Runs that wait or run are closed as cancelled."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._queue.clear()
+            for process in (self._waiting, *self._working.values()):
+                if process is not None:
+                    process.kill()
+            if self._waiting is not None:
+                self._waiting.close()
+            from jaxprof.analysis.ceilings import remember  # `hlo` with it: not before the first frame
+
+            self._session_recorder.close(reason, before_the_end=remember)
+
+    def _measure(self, sides: list[Side]) -> None:
+        """Measures runs that are compared with each other, and closes them."""
+        group = Group(
+            sides,
+            Services(
+                recorder=self._session_recorder,
+                python=lambda planned: self._interpreter(planned).path,
+                place=self._place,
+                start=self._engine_run,
+                request=self._run_request,
+                after_first=self._after_first,
+                next_block=lambda: next(self._blocks),
+            ),
+        )
+        group.measure()
+
+    def _interpreter(self, planned: PlannedRun) -> Interpreter:
+        return planned.interpreter or self.interpreter
+
+    def _place(self, planned: PlannedRun) -> WorkerEnvironment:
+        """The environment of its processes. Raises JaxprofError."""
+        placement = self._placement(planned, self._interpreter(planned))
+        return replace(placement, environment={**placement.environment, **planned.environment})
+
+    def _run_request(self, side: Side, device: str) -> RunRequest:
+        request = run_request(side.run, side.plan, device, self.writer.path)
+        assert isinstance(request, RunRequest)
+        return request
+
+    def _engine_run(self, side: Side, placement: WorkerEnvironment) -> EngineRun:
+        """A worker for that run, which `cancel` reaches from now on. Raises JaxprofError."""
+        process = self._start(side.plan, placement)
+        watch = DeviceWatch(self._interpreter(side.plan).path, side.plan.spec.device)
+        self._hold(side.run, process)
+        return EngineRun(
+            side.run,
+            process,
+            self._session_recorder,
+            watch,
+            let_go=lambda: self._hold(side.run, None),
+            max_seconds=side.plan.spec.max_seconds,
+        )
+
+    def _one(self, run: str, planned: PlannedRun) -> None:
+        """One run that is not timed (a compile, a profile), from the start of its process to the event that closes
+        it."""
+        try:
+            placement = self._place(planned)
+            engine = self._engine_run(self._current[run], placement)
+        except JaxprofError as error:
+            self._session_recorder.close_run(
+                run, RunFinished(run=run, status="failed", error=error.what, advice=error.hint)
+            )
+            return
+        try:
+            self._session_recorder.emit(
+                WorkerStarted(run=run, pid=engine.process.pid, python=self._interpreter(planned).path)
+            )
+            for text in placement.notes:
+                self._session_recorder.emit(WarningRaised(run=run, code="placement", message=text))
+            engine.send(run_request(run, planned, placement.device, self.writer.path))
+            engine.tell_readings()
+            finished = engine.follow()
+        except JaxprofError as error:
+            finished = RunFinished(run=run, status="crashed", error=error.what, advice=error.hint)
+        finally:
+            engine.close()
+        assert isinstance(finished, RunFinished)
+        for made in engine.made.values():
+            if self.session.runs[made].closed is None:
+                self._session_recorder.close_run(made, replace(finished, run=made))
+        self._session_recorder.close_run(run, finished)
+
+    def _after_first(self, side: Side) -> None:
+        """What is done once, when the first launch of a run and of those beside it has gone well."""
+        self._attribute(side)
+        baseline = side.plan.baseline
+        if baseline is not None and side.plan.keep_output and baseline.keep_output:
+            from jaxprof.analysis.agreement import agreement, unlike_warning
+
+            compared = agreement(Path(baseline.keep_output), Path(side.plan.keep_output))
+            warning = unlike_warning(side.run, baseline.spec.side, compared)
+            if warning is not None:
+                self._session_recorder.emit(warning)
+
+    def _attribute(self, side: Side) -> None:
+        """If the run's kernels have no names, captures them again in a second child that makes them report their
+        names."""
+        if side.placement is None:
+            return
+        run, placement = side.run, side.placement
+        measured, flags = self.session.runs[run], attribution.xla_flags(placement.environment)
+        captured, kernels = measured.captures.get("run"), measured.measured.get("run")
+        if attribution.is_needed(side.plan.spec.device, flags, captured, kernels, how=side.plan.spec.how):
+            attribution.capture(
+                self._session_recorder,
+                measured,
+                self._run_request(side, placement.device),
+                self._interpreter(side.plan),
+                placement.environment,
+                lambda process: self._hold(run, process),
+            )
+
+    def _hold(self, run: str, process: Worker | None) -> None:
+        """Sets the child that works on a run, which is the one to cancel; None if there is none."""
+        with self._lock:
+            if process is None:
+                self._working.pop(run, None)
+                return
+            self._working[run] = process
+            if self._closed:
+                process.kill()
+
+    def _start(self, planned: PlannedRun, placement: WorkerEnvironment) -> Worker:
+        with self._lock:
+            waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            fits = waiting.alive and waiting.environment == placement.environment and planned.spec.how != "numpy"
+            if fits and self._interpreter(planned) == self.interpreter:
+                return waiting
+            waiting.kill()
+            waiting.close()
+        if planned.profile is not None and not can_run():
+            return ProfileReader()
+        return EngineProcess(self._interpreter(planned), placement.environment)
+
+
+def _is_measured(planned: PlannedRun) -> bool:
+    """Whether it is a run that is timed."""
+    return not planned.compile_only and planned.profile is None

@@ -1,0 +1,9 @@
+"""Sessions on disk: the log of each, which is its file, and the folder in which they are kept."""
+
+from __future__ import annotations
+
+from jaxprof.session.log.library import Entry, Library
+from jaxprof.session.log.reader import Follower, load
+from jaxprof.session.log.writer import LogWriter, new_header
+
+__all__ = ["Entry", "Follower", "Library", "LogWriter", "load", "new_header"]

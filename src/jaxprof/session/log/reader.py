@@ -1,0 +1,107 @@
+"""Read a session's log, whole or while another process writes it. A torn last line is not an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
+
+from jaxprof.errors import FileRefusedError, missing_file
+from jaxprof.events import Event
+from jaxprof.session.log.codec import EXTENSION, UnknownEvent, decode_header, decode_line, newer_minor
+
+if TYPE_CHECKING:
+    from jaxprof.session import Session
+
+S = TypeVar("S", bound="Session")
+BLOCK_BYTES = 4 << 20
+"""How much of a file is read at a time."""
+
+
+def load(path: Path, kind: type[S]) -> S:
+    """The session in the file at `path`, folded into a `kind` (`Session` or a subclass).
+
+    Raises FileRefusedError if it is not a session.
+    """
+    follower = Follower(path, kind)
+    for _ in follower.take():  # not kept: a hundred thousand events in a list cost more than the fold itself
+        pass
+    follower.finish()
+    return follower.session
+
+
+class Follower(Generic[S]):
+    """Reads a session file as it grows: `poll` returns the new events, which are folded into `session` already."""
+
+    def __init__(self, path: Path, kind: type[S]) -> None:
+        """Read the header. Raises FileRefusedError if the file is not a session."""
+        self.path = Path(path)
+        self._rest = b""
+        self._file = _open(self.path)
+        first = self._file.readline()
+        if not first.strip():
+            self._file.close()
+            raise FileRefusedError(
+                f"{self.path} is empty", "A session file has at least a header line; nothing was recorded in this one."
+            )
+        try:
+            header = decode_header(first, str(self.path))
+        except FileRefusedError:
+            self._file.close()
+            raise
+        self.session = kind(header)
+        if newer_minor(header):
+            self.session.notice(
+                f"written by jaxprof {header.jaxprof} with a newer schema: what this version does not know is left out"
+            )
+
+    def poll(self) -> list[Event]:
+        """The events since the last call."""
+        return list(self.take())
+
+    def take(self) -> Iterator[Event]:
+        """As `poll`, one at a time: each event is folded before it is yielded."""
+        while block := self._file.read(BLOCK_BYTES):
+            lines = (self._rest + block).split(b"\n")
+            self._rest = lines.pop()
+            for line in lines:
+                event = self._event(line)
+                if event is not None:
+                    self.session.apply(event)
+                    yield event
+
+    def finish(self) -> None:
+        """Close the file, and note a torn last line."""
+        self._file.close()
+        if self._rest.strip():
+            self.session.notice("the last line was cut off in the middle; everything before it was read")
+            self._rest = b""
+
+    def _event(self, line: bytes) -> Event | None:
+        """The event on a line; None, with a notice, for a line that cannot be used."""
+        try:
+            return decode_line(line, self._damaged_row)
+        except UnknownEvent as unknown:
+            self.session.notice(f"events of an unknown type were left out: {str(unknown)[:60] or 'no type'}")
+        except ValueError:
+            if line.strip():
+                self.session.notice("damaged lines were left out")
+        return None
+
+    def _damaged_row(self, kind: str) -> None:
+        self.session.notice(f"damaged rows of {kind} were left out")
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.is_dir():
+        inside = sorted(path.glob(f"*{EXTENSION}"))
+        hint = (
+            f"Did you mean {inside[0]}?" if inside else "Give a session file, or a folder that jax.profiler wrote to."
+        )
+        raise FileRefusedError(f"{path} is a directory", hint)
+    try:
+        return path.open("rb")
+    except FileNotFoundError:
+        raise missing_file(path) from None
+    except OSError as error:
+        raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error

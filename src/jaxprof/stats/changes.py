@@ -1,0 +1,122 @@
+"""Where in a history of medians something changed for good, as opposed to what varies from session to session.
+
+E-divisive (D. S. Matteson and N. A. James, "A nonparametric approach for multiple change point analysis of multivariate
+data", 2014), which MongoDB, Hunter and Apache Otava use on benchmark histories: the cut that maximises the energy
+distance between the values before and after it, tested by permuting, then again within both parts. It supposes sessions
+that are independent of each other: a machine that is slower every afternoon has changed, each time.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from jaxprof.stats.turns import middle
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+SHORTEST = 3
+"""The fewest values between two changes: one slow session, or two, are no change. Three are, after eight others."""
+SIGNIFICANCE = 0.01
+"""The chance that a history without a change is said to have one."""
+PERMUTATIONS = 399
+LONGEST = 200
+"""Of a longer history the newest values are looked at: the work grows with the square of their number."""
+_SEED = 20_140_101
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePoint:
+    """A lasting change in a series of times."""
+
+    index: int
+    """The first value after the change."""
+    before: float
+    """The median from the change before it (or the beginning) to this one, in the values' unit."""
+    after: float
+    """The median from this change to the next one, or the end."""
+    p_value: float
+    """The share of permuted histories with as large a change."""
+
+    @property
+    def ratio(self) -> float:
+        """`before` over `after`, as for a comparison: above 1, it became faster."""
+        return self.before / self.after
+
+
+def change_points(values: Sequence[float], significance: float = SIGNIFICANCE) -> list[ChangePoint]:
+    """The lasting changes of a series of times (the medians of successive sessions, in any unit), in their order.
+
+    Raises ValueError for values that are not times: zero, negative, infinite, not a number.
+    """
+    import numpy as np
+
+    if not all(math.isfinite(value) and value > 0 for value in values):
+        raise ValueError("a history holds times: finite and above zero")
+    first = max(0, len(values) - LONGEST)
+    logs = np.log(np.asarray(values[first:], dtype=np.float64))
+    random = np.random.default_rng(_SEED)
+    edges = [0, len(logs)]
+    surety: dict[int, float] = {}
+    while True:
+        parts = [logs[low:high] for low, high in pairwise(edges)]
+        cuts = [_best_cut(part) for part in parts]
+        where = max(range(len(parts)), key=lambda part: cuts[part][0])
+        largest, cut = cuts[where]
+        if largest <= 0:
+            break
+        p_value = _p_value(parts, largest, significance, random)
+        if p_value > significance:
+            break
+        surety[edges[where] + cut] = p_value
+        edges = sorted([*edges, edges[where] + cut])
+    medians = [
+        middle([float(value) for value in values[first + low : first + high]])
+        for low, high in pairwise(edges)
+        if high > low
+    ]
+    return [
+        ChangePoint(first + edge, medians[at], medians[at + 1], surety[edge]) for at, edge in enumerate(edges[1:-1])
+    ]
+
+
+def _p_value(
+    parts: Sequence[NDArray[np.float64]], largest: float, significance: float, random: np.random.Generator
+) -> float:
+    """The share of permutations, each part on its own, whose largest cut is no smaller. Counting ends once that is
+    above `significance`, which saves nearly all the work for a history without a change."""
+    as_large = 1
+    for _ in range(PERMUTATIONS):
+        as_large += max(_best_cut(random.permutation(part))[0] for part in parts) >= largest
+        if as_large > significance * (1 + PERMUTATIONS):
+            break
+    return as_large / (1 + PERMUTATIONS)
+
+
+def _best_cut(values: NDArray[np.float64]) -> tuple[float, int]:
+    """The largest energy distance between the values before a cut and those from it to some later end, weighed by their
+    numbers, and where that cut is; 0 where there are too few values to cut."""
+    import numpy as np
+
+    count = len(values)
+    if count < 2 * SHORTEST:
+        return 0.0, 0
+    # sums[i, j]: all distances between the first i values and the first j.
+    sums = np.zeros((count + 1, count + 1))
+    sums[1:, 1:] = np.abs(values[:, None] - values[None, :]).cumsum(axis=0).cumsum(axis=1)
+    cuts = np.arange(SHORTEST, count - SHORTEST + 1)[:, None]
+    ends = np.arange(2 * SHORTEST, count + 1)[None, :]
+    before, after = cuts, np.maximum(ends - cuts, 2)
+    own = sums[cuts, cuts]
+    across = sums[cuts, ends] - own
+    later = sums[ends, ends] - 2 * sums[cuts, ends] + own
+    apart = 2 * across / (before * after) - own / (before * (before - 1)) - later / (after * (after - 1))
+    weighed = np.where(ends - cuts >= SHORTEST, apart * before * after / (before + after), -np.inf)
+    at = int(np.argmax(weighed.max(axis=1)))
+    return float(weighed[at].max()), int(cuts[at, 0])

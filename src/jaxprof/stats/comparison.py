@@ -1,0 +1,317 @@
+"""Which of two is faster: a ratio with its interval, and one of four verdicts, of which one says that it is not known.
+
+Calls of one process are alike, and two processes of one program differ: what counts is the launch or, where there was
+one, the pair of neighbouring blocks. The ratio is worked out on the log scale, where faster and slower are alike. Over
+launches its interval is Student's; `bench/verdict_simulated.py` shows what it holds against, and what does not.
+Nothing here knows why a comparison may not be made (a failed check, another device): who knows says so with `refuse`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference
+from jaxprof.stats.turns import Block, LaunchBlocks, middle, not_times
+
+MARGIN = 0.02
+"""Within this of each other, two are the same."""
+FEWEST_TO_STOP = {"launch": 5, "pair of blocks": 20}
+"""Before so many units a width does not stop the measuring: it may be small by chance."""
+_STOPPING = 5 / 3
+"""How many times as small the error of an interval has to be, where its own width ended the measuring. Looking after
+each launch ends it when the spread comes out too small: 95 % intervals miss in up to 8 % of such sessions, 97 % ones in
+up to 5 % (`bench/verdict_simulated.py`)."""
+ONE_LAUNCH = 0.10
+"""One launch calls no difference up to this: two processes of one program differed by 3 to 10 % beside a neighbour that
+works in bursts, and by about 1 % on a quiet machine, and one launch cannot know on which it is."""
+MOST_LAUNCHES = 1000
+"""More launches than that are not proposed."""
+
+Verdict = Literal["faster", "slower", "same", "inconclusive"]
+Unit = Literal["launch", "pair of blocks"]
+Measured = Literal["in turns", "launches in turns", "apart"]
+"""Blocks took turns; short launches took turns; neither, as in sessions of different times."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeComparison:
+    """How many times as fast `other` is as the baseline."""
+
+    ratio: float | None
+    """The baseline's time over the other's: above 1, the other is faster. None where a side has no usable sample."""
+    spreads: tuple[Spread, ...]
+    """Where the error of the logarithm of `ratio` comes from; the widest source makes the interval. None: unknown."""
+    units: int
+    """How many units the interval stands on."""
+    unit: Unit
+    launches: int
+    """How many launches have both sides; apart, the fewer of the two sides' launches."""
+    between_share: float | None
+    """Of the variance of one launch's log ratio, the share (0..1) that its blocks do not explain: what differs between
+    processes. Near 0, longer launches help; near 1, only more of them. None with one launch."""
+    measured: Measured
+    family: int = 1
+    """Among how many comparisons this one is read. The intervals of all of them hold together with 95 %."""
+    by_width: bool = False
+    """Whether the number of launches was not fixed beforehand, but depended on the interval's width."""
+    control: TimeComparison | None = None
+    """The baseline against itself, measured in the same turns."""
+    refusal: str = ""
+    """Why no verdict may be given, whatever the times are."""
+
+    @property
+    def together(self) -> bool:
+        """Whether the sides were measured in turns, so that the ratio means the programs and not the hour."""
+        return self.measured != "apart"
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float] | None:
+        """The bounds of `ratio` with `confidence` (0..1); None where its error is not known."""
+        half = self._half_width(confidence)
+        if half is None or self.ratio is None:
+            return None
+        middle = math.log(self.ratio)
+        return bounded_exp(middle - half), bounded_exp(middle + half)
+
+    @property
+    def low(self) -> float | None:
+        """The lower end of the 95 % interval of `ratio`."""
+        return _end(self.interval(0.95), 0)
+
+    @property
+    def high(self) -> float | None:
+        return _end(self.interval(0.95), 1)
+
+    @property
+    def low90(self) -> float | None:
+        """The lower end of the 90 % interval of `ratio`, which is what equivalence is read from."""
+        return _end(self.interval(0.90), 0)
+
+    @property
+    def high90(self) -> float | None:
+        return _end(self.interval(0.90), 1)
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the 95 % interval, as a share of the ratio: the `± 0.9 %` on screen."""
+        half = self._half_width(0.95)
+        return None if half is None else bounded_exp(half) - 1
+
+    def verdict(self, margin: float = MARGIN) -> Verdict:
+        """What may be said of `other`.
+
+        `same`: the 90 % interval lies wholly within ± `margin` (two one-sided tests: D. J. Schuirmann, 1987), even if
+        it excludes 1: a difference that small is none to act on. Else `faster` or `slower`: the 95 % interval excludes
+        1; with one launch it has to lie beyond `ONE_LAUNCH`, as two processes of one program differ, too. Else, and
+        whenever `reason` has one, `inconclusive`. Raises ValueError for a negative margin.
+        """
+        return self._judge(margin)[0]
+
+    def reason(self, margin: float = MARGIN) -> str:
+        """Why the verdict is `inconclusive`, in a few words; empty where it is not."""
+        return self._judge(margin)[1]
+
+    @property
+    def floor(self) -> float | None:
+        """Of a control: how far from 1 its 95 % interval reaches, as a share; a smaller difference cannot be told."""
+        interval = self.interval(0.95)
+        return None if interval is None else bounded_exp(_reach(interval)) - 1
+
+    def launches_to_decide(self, margin: float = MARGIN) -> int | None:
+        """How many more launches would give a verdict, if ratio and spread stay as they are.
+
+        None where that is not known (one launch, a refusal) or more than `MOST_LAUNCHES` would be needed; 0 where
+        there is a verdict.
+        """
+        if self.verdict(margin) != "inconclusive":
+            return 0
+        if self.unit != "launch" or not self.spreads or self.refusal or not self.together:
+            return None
+        enough, too_few = MOST_LAUNCHES, self.units
+        if self._with_launches(enough).verdict(margin) == "inconclusive":
+            return None
+        while enough - too_few > 1:
+            middle = (enough + too_few) // 2
+            if self._with_launches(middle).verdict(margin) == "inconclusive":
+                too_few = middle
+            else:
+                enough = middle
+        return enough - self.units
+
+    def _half_width(self, confidence: float) -> float | None:
+        if not self.spreads or self.ratio is None:
+            return None
+        shared = 1 - (1 - confidence) / self.family / (_STOPPING if self.by_width else 1)
+        return max(spread.half_width(shared) for spread in self.spreads)
+
+    def _judge(self, margin: float) -> tuple[Verdict, str]:
+        if not margin >= 0:
+            raise ValueError(f"a margin is a share from 0 on, not {margin}")
+        if self.refusal:
+            return "inconclusive", self.refusal
+        if self.ratio is None:
+            return "inconclusive", "a side has no samples"
+        if not self.together:
+            return "inconclusive", "not measured together"
+        wide, narrow = self.interval(0.95), self.interval(0.90)
+        if wide is None or narrow is None:
+            return "inconclusive", "too few independent blocks"
+        verdict: Verdict
+        edge = 1.0 if self.unit == "launch" else 1 + max(margin, ONE_LAUNCH)
+        if _reach(narrow) < math.log1p(margin):
+            verdict = "same"
+        elif wide[0] > edge:
+            verdict = "faster"
+        elif wide[1] < 1 / edge:
+            verdict = "slower"
+        elif wide[0] <= 1 <= wide[1]:
+            return "inconclusive", "the interval holds 1"
+        else:
+            return "inconclusive", f"one launch cannot tell less than {100 * max(margin, ONE_LAUNCH):.0f} % apart"
+        if self.control is not None and (against := self._against(self.control, verdict, margin)):
+            return "inconclusive", against
+        return verdict, ""
+
+    def _against(self, control: TimeComparison, verdict: Verdict, margin: float) -> str:
+        """What the control says against a verdict; empty where it says nothing."""
+        interval = control.interval(0.95)
+        if control.refusal or interval is None or self.ratio is None:
+            return "the control gave no interval"
+        if verdict == "same":
+            off = interval[0] > 1 or interval[1] < 1
+            return "the control differs from itself" if off and control.verdict(margin) != "same" else ""
+        if _reach(interval) >= abs(math.log(self.ratio)):
+            return "the baseline differs from itself by as much"
+        return ""
+
+    def _with_launches(self, launches: int) -> TimeComparison:
+        """This comparison after `launches` launches with the same spread."""
+        shrunk = math.sqrt(self.units / launches)
+        spreads = tuple(
+            Spread(spread.standard_error * shrunk, (spread.degrees + 1) * launches / self.units - 1)
+            for spread in self.spreads
+        )
+        control = self.control and self.control._with_launches(launches)
+        return replace(self, spreads=spreads, units=launches, control=control)
+
+
+def compare(
+    launches: Sequence[LaunchBlocks], baseline: int = 0, other: int = 1, *, by_width: bool = False
+) -> TimeComparison:
+    """The side `other` compared with the side `baseline`, both measured in turns.
+
+    Launches that lack one of them are left out. The effect of a launch is the trimmed mean of the log ratios of its
+    pairs of neighbouring blocks (not in turns: the log ratio of the medians of its blocks). Over two or more launches
+    the interval is Student's over their effects, and never narrower than the blocks within them allow. With one launch
+    it is that of its pairs, batched: it holds for these processes only. `by_width` says that there would have been
+    more or fewer launches, had the interval been wider or narrower.
+
+    No sample is ever left out on its own: where one is not a time (zero, negative, infinite, not a number), the
+    comparison is refused.
+    """
+    effects = [effect for launch in launches if (effect := _effect(launch, baseline, other))]
+    in_turns = all(launch.in_turns for launch in launches)
+    measured: Measured = "in turns" if in_turns else "launches in turns"
+    if not_times(launches, baseline, other):
+        return _unknown(len(effects), measured, "a sample is not a time")
+    if not effects:
+        return _unknown(0, measured)
+    mean = launch_mean(effects)
+    ratio, spreads, count = bounded_exp(mean.value), mean.spreads, len(effects)
+    if count > 1:
+        share = mean.between_share
+        return TimeComparison(ratio, spreads, count, "launch", count, share, measured, by_width=by_width)
+    pairs = sum(len(launch.pairs(baseline, other)) for launch in launches)
+    refusal = "" if in_turns else "one launch, and its sides did not take turns"
+    return TimeComparison(
+        ratio, spreads, pairs, "pair of blocks", 1, None, measured, by_width=by_width, refusal=refusal
+    )
+
+
+def compare_apart(baseline: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> TimeComparison:
+    """`other` compared with `baseline`, each the samples (seconds) of its launches, measured at different times.
+
+    The verdict is always `inconclusive`: what differed between the two times is in the ratio. The interval, over the
+    medians of the launches, is there with two launches of both at least.
+    """
+    sides = [
+        [LaunchBlocks((Block(0, tuple(launch)),)) for launch in launches if len(launch)]
+        for launches in (baseline, other)
+    ]
+    fewest = min(len(side) for side in sides)
+    if any(not_times(side, 0) for side in sides):
+        return _unknown(fewest, "apart", "a sample is not a time")
+    if fewest == 0:
+        return _unknown(0, "apart")
+    means = [
+        launch_mean([Location(math.log(launch.blocks[0].median), None) for launch in launches]) for launches in sides
+    ]
+    spreads = tuple(mean.between for mean in means if mean.between)
+    error = (of_difference(*spreads),) if len(spreads) == len(means) else ()
+    ratio = bounded_exp(means[0].value - means[1].value)
+    return TimeComparison(ratio, error, fewest, "launch", fewest, None, "apart")
+
+
+def refuse(comparison: TimeComparison, reason: str) -> TimeComparison:
+    """The comparison without a verdict: a side failed its check, has another device, dtype, size or precision, was
+    throttled. The first reason stays."""
+    return replace(comparison, refusal=comparison.refusal or reason)
+
+
+def with_control(comparison: TimeComparison, control: TimeComparison) -> TimeComparison:
+    """The comparison, judged by the baseline compared with itself in the same turns.
+
+    `faster` and `slower` then need a ratio further from 1 than the control's 95 % interval reaches; `same` needs a
+    control that does not exclude 1 by more than the margin. Else the verdict is `inconclusive`.
+    """
+    return replace(comparison, control=control)
+
+
+def corrected(comparisons: Sequence[TimeComparison]) -> list[TimeComparison]:
+    """The comparisons of one table, so that all their intervals hold together with 95 %, and no verdict is wrong in
+    more than one table of twenty.
+
+    Bonferroni's simultaneous intervals. Holm's steps would find a little more, but have no intervals: a row could say
+    `inconclusive` beside an interval that excludes 1. Comparisons without an interval are not counted.
+    """
+    family = max(1, sum(bool(one.spreads) and one.together and not one.refusal for one in comparisons))
+    return [replace(one, family=family) for one in comparisons]
+
+
+def narrow_enough(comparison: TimeComparison, wanted: float) -> bool:
+    """Whether measuring may stop: half the 95 % interval is at most `wanted` (a share of the ratio), and there are
+    `FEWEST_TO_STOP` units at least.
+
+    The rule sees the width and never the ratio: measuring until a verdict comes finds one for the same program, sooner
+    or later. What is measured until it says so is compared with `by_width=True`.
+    """
+    half = replace(comparison, by_width=True).half_width
+    return half is not None and half <= wanted and comparison.units >= FEWEST_TO_STOP[comparison.unit]
+
+
+def _effect(launch: LaunchBlocks, baseline: int, other: int) -> Location | None:
+    """The log ratio within one launch, positive where `other` is faster; None where it has no pair, or no times."""
+    if not_times([launch], baseline, other):
+        return None
+    if launch.in_turns:
+        pairs = launch.pairs(baseline, other)
+        return location([math.log(one.median) - math.log(two.median) for one, two in pairs]) if pairs else None
+    sides = [[math.log(block.median) for block in launch.of_side(side)] for side in (baseline, other)]
+    if not all(sides):
+        return None
+    return Location(middle(sides[0]) - middle(sides[1]), None)
+
+
+def _unknown(launches: int, measured: Measured, refusal: str = "") -> TimeComparison:
+    return TimeComparison(None, (), 0, "launch", launches, None, measured, refusal=refusal)
+
+
+def _reach(interval: tuple[float, float]) -> float:
+    """How far from 1 an interval reaches, on the log scale."""
+    return max(-math.log(interval[0]), math.log(interval[1]))
+
+
+def _end(interval: tuple[float, float] | None, which: int) -> float | None:
+    return interval[which] if interval else None

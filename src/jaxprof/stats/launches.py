@@ -1,0 +1,81 @@
+"""One variant's median, with an interval that says between what bounds another launch of it would lie on average."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from jaxprof.stats.location import bounded_exp, launch_mean, location
+from jaxprof.stats.summary import Summary, summarise
+from jaxprof.stats.turns import BLOCK_SECONDS, LaunchBlocks, in_blocks, not_times
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchSummary:
+    """The median call of one variant, in seconds."""
+
+    median: float
+    """The geometric mean of the launches' medians; with one launch, its median block."""
+    low: float | None
+    """The 95 % interval of `median`; None where there are too few blocks for one."""
+    high: float | None
+    unit: Literal["launch", "block"]
+    """What the interval stands on. On blocks it leaves out what differs between processes of the same program."""
+    units: int
+    launches: int
+
+    @property
+    def relative_halfwidth(self) -> float | None:
+        """Half the interval's width over the median; None where it is unknown."""
+        if self.low is None or self.high is None:
+            return None
+        return (self.high - self.low) / 2 / self.median
+
+
+def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> LaunchSummary | None:
+    """The median of one side over its launches; None where it has no samples, or one that is not a time.
+
+    The interval is Student's over the logarithms of the launches' medians and never narrower than the blocks within
+    them allow; with one launch it is that of its blocks, batched because neighbours are alike.
+    """
+    if not_times(launches, side):
+        return None
+    logs = [[math.log(block.median) for block in launch.of_side(side)] for launch in launches]
+    medians = [location(values) for values in logs if values]
+    if not medians:
+        return None
+    mean, count = launch_mean(medians), len(medians)
+    half = max((spread.half_width(0.95) for spread in mean.spreads), default=None)
+    return LaunchSummary(
+        median=bounded_exp(mean.value),
+        low=None if half is None else bounded_exp(mean.value - half),
+        high=None if half is None else bounded_exp(mean.value + half),
+        unit="launch" if count > 1 else "block",
+        units=count if count > 1 else sum(len(values) for values in logs),
+        launches=count,
+    )
+
+
+def summarise_run(
+    samples: Sequence[float], launches: Sequence[LaunchBlocks] = (), calls_per_sample: int = 1
+) -> Summary | None:
+    """The summary of a steady run (seconds a call); its interval stands on launches or blocks, not on calls.
+
+    `launches` holds the run's blocks, as side 0; where a run was not measured in turns, its `samples` are cut into
+    blocks. With one launch the median is that of all samples, and the blocks say how far it is known. None where there
+    are no samples.
+    """
+    summary = summarise(samples)
+    if summary is None:
+        return None
+    blocks = launches or [LaunchBlocks(in_blocks(samples, seconds=BLOCK_SECONDS / max(1, calls_per_sample)))]
+    over_units = summarise_launches(blocks)
+    if over_units is None:
+        return summary
+    centre = over_units.median if over_units.launches > 1 else summary.median
+    bounds = [None if end is None else end / over_units.median * centre for end in (over_units.low, over_units.high)]
+    return replace(
+        summary, median=centre, low=bounds[0], high=bounds[1], unit=over_units.unit, launches=over_units.launches
+    )

@@ -1,0 +1,160 @@
+"""Where a series of values that follow each other lies, and how far off that can be.
+
+The location is a trimmed mean: bursts of other work fall upon one block of a pair now and then, and a quarter of the
+values at either end may be anything. Its error is that of the mean of the Winsorised values (J. W. Tukey and
+D. H. McLaughlin, "Less vulnerable confidence and significance procedures for location based on a single sample", 1963).
+
+Values that follow each other are alike, which makes the error larger than their spread says. Two estimates allow for
+that, and the widest interval counts: neighbours are merged into ever longer batches (H. Flyvbjerg and H. G. Petersen,
+"Error estimates on averages of correlated data", 1989), which wants many values; and the correlation of neighbours says
+how many independent values they amount to (G. V. Bayley and J. M. Hammersley, "The 'effective' number of independent
+observations in an autocorrelated time series", 1946), which serves for few. What amounts to too few has no error.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from jaxprof.stats.student import t_quantile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TRIMMED = 0.25
+"""The share of the values that is left out at either end."""
+FEWEST_BATCHES = 6
+"""Values are not merged into fewer batches: the spread of a few says little, and its quantile of t grows."""
+_ROUNDING = 1e-12
+"""Values that differ by less are the same, and their order says nothing."""
+FEWEST_VALUES = 5
+"""Below this many independent values the error is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The error of an estimate from one source: its standard error, with the degrees of freedom that it is known to."""
+
+    standard_error: float
+    degrees: float
+
+    def half_width(self, confidence: float) -> float:
+        """Half of the interval that holds the truth with `confidence` (0..1), in the unit of the standard error."""
+        return self.standard_error * t_quantile((1 + confidence) / 2, self.degrees)
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A trimmed mean, in the values' unit."""
+
+    value: float
+    spread: Spread | None
+    """None with fewer than `FEWEST_VALUES` values, or where they are so alike that they amount to fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchMean:
+    """The mean of what several launches gave, in the values' unit."""
+
+    value: float
+    between: Spread | None
+    """The error that the launches' differences leave: Student's, over launches. None with one."""
+    within: Spread | None
+    """The error that the values within them leave; None where that of a launch is not known."""
+
+    @property
+    def spreads(self) -> tuple[Spread, ...]:
+        """The sources of error that are known. The wider one counts: launches that agree by chance hide nothing."""
+        return tuple(spread for spread in (self.between, self.within) if spread)
+
+    @property
+    def between_share(self) -> float | None:
+        """Of the variance of one launch's value, the share (0..1) that the values within it do not explain."""
+        if self.between is None or self.within is None:
+            return None
+        if self.between.standard_error <= self.within.standard_error:
+            return 0.0
+        return 1 - (self.within.standard_error / self.between.standard_error) ** 2
+
+
+def launch_mean(launches: Sequence[Location]) -> LaunchMean:
+    """The mean over launches, each counting the same. Raises ValueError for none."""
+    count = len(launches)
+    if count == 0:
+        raise ValueError("no launches")
+    values = [launch.value for launch in launches]
+    between = Spread(math.sqrt(_variance(values) / count), count - 1) if count > 1 else None
+    known = [launch.spread for launch in launches if launch.spread]
+    within = None
+    if len(known) == count:
+        error = math.sqrt(math.fsum(spread.standard_error**2 for spread in known)) / count
+        within = Spread(error, sum(spread.degrees for spread in known))
+    return LaunchMean(math.fsum(values) / count, between, within)
+
+
+def of_difference(one: Spread, other: Spread) -> Spread:
+    """The error of the difference of two independent estimates, with the degrees of freedom of B. L. Welch ("The
+    generalization of 'Student's' problem when several different population variances are involved", 1947)."""
+    error = math.hypot(one.standard_error, other.standard_error)
+    if error == 0:
+        return Spread(0.0, one.degrees + other.degrees)
+    lost = sum((spread.standard_error / error) ** 4 / spread.degrees for spread in (one, other))
+    return Spread(error, 1 / lost)
+
+
+def location(values: Sequence[float]) -> Location:
+    """The trimmed mean of `values`, in the order measured. Raises ValueError for none."""
+    count = len(values)
+    if count == 0:
+        raise ValueError("no values")
+    ordered = sorted(values)
+    cut = int(TRIMMED * count)
+    kept = ordered[cut : count - cut]
+    value = math.fsum(kept) / len(kept)
+    if count < FEWEST_VALUES:
+        return Location(value, None)
+    scale = count / len(kept)
+    bounded = [min(max(each, kept[0]), kept[-1]) * scale for each in values]
+    independent = _independent(bounded)
+    if independent < FEWEST_VALUES:
+        return Location(value, None)
+    return Location(value, _widest_error(bounded, independent, most_degrees=len(kept) - 1))
+
+
+def bounded_exp(value: float) -> float:
+    """exp, kept within what a float holds: the end of an interval that is as wide as can be is still a positive one."""
+    return math.exp(min(max(value, -700.0), 700.0))
+
+
+def _widest_error(values: list[float], independent: float, most_degrees: float) -> Spread:
+    """The error of the mean of `values`, of the ways to allow for likeness the one with the widest 95 % interval."""
+    count = len(values)
+    alike = _variance(values) * (count - 1) / (count - count / independent) / independent
+    errors = [Spread(math.sqrt(alike), min(int(independent) - 1, most_degrees))]
+    while len(values) >= 2 * FEWEST_BATCHES:
+        values = [(each + following) / 2 for each, following in zip(values[::2], values[1::2], strict=False)]
+        errors.append(Spread(math.sqrt(_variance(values) / len(values)), min(len(values) - 1, most_degrees)))
+    return max(errors, key=lambda spread: spread.half_width(0.95))
+
+
+def _independent(values: list[float]) -> float:
+    """How many independent values `values` amount to: all, where neighbours are no more alike than chance makes them.
+
+    The correlation of neighbours in a short series comes out too low, by about (1 + 4 r) / n (M. G. Kendall, "Note on
+    bias in the estimation of autocorrelation", 1954), which is put right."""
+    count = len(values)
+    mean = math.fsum(values) / count
+    off = [each - mean for each in values]
+    squares = math.fsum(each * each for each in off)
+    if squares <= count * _ROUNDING**2:
+        return count
+    seen = math.fsum(each * following for each, following in pairwise(off)) / squares
+    alike = min(seen + (1 + 4 * seen) / count, 0.99)
+    return count if alike < 1 / math.sqrt(count) else count * (1 - alike) / (1 + alike)
+
+
+def _variance(values: list[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((each - mean) ** 2 for each in values) / (len(values) - 1)

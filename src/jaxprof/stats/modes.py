@@ -1,0 +1,96 @@
+"""Whether samples have two modes: then no single number, neither the median nor the mean, says what a call takes.
+
+A cluster of fast calls and one of slow ones is not enough: every skewed or drifting series can be cut in two. What
+makes two modes is the valley between them. Of one mode the density halfway between two clusters is at least that of the
+lesser one, so of the samples near either, no fewer than half are expected halfway: a binomial test says how unlikely
+fewer are (the idea of excess mass: D. W. Müller and G. Sawitzki, "Excess mass estimates and tests for multimodality",
+1991).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+FEWEST_FOR_MODES = 20
+"""Below this many samples modes are not looked for."""
+APART = 1.2
+"""The least ratio of the modes that is worth reporting."""
+LEAST_SHARE = 0.10
+"""Least share of the samples in the lesser mode: fewer are outliers."""
+_CHANCE = 1e-4
+"""Largest probability of such a deep valley in samples of one mode. Small, because the clusters were chosen by looking,
+and samples that follow each other are alike."""
+_DEEPEST_SHARE = 0.25
+"""A valley holds at most this share of what the lesser mode holds: shallower ones are shoulders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Modes:
+    """Two clusters of samples, in seconds."""
+
+    low: float
+    """The median of the faster samples."""
+    high: float
+    low_share: float
+    """Share of the samples, in 0..1."""
+    switches: int
+    """How often a sample is in another mode than the previous one: 1 is a single, lasting change."""
+
+
+def two_modes(samples: Sequence[float]) -> Modes | None:
+    """The two modes of `samples`, in the order in which they were taken; None where one mode may be all there is."""
+    if len(samples) < FEWEST_FOR_MODES:
+        return None
+    import numpy as np
+
+    values = np.asarray(samples, dtype=np.float64)
+    if not np.isfinite(values).all() or values.min() <= 0:
+        return None
+    ordered = np.sort(values)
+    cut = _cut(np.log(ordered))
+    share = cut / len(ordered)
+    low, high = float(np.median(ordered[:cut])), float(np.median(ordered[cut:]))
+    if not LEAST_SHARE <= share <= 1 - LEAST_SHARE or high < APART * low:
+        return None
+    if not _has_valley(ordered, low, high):
+        return None
+    fast = values < ordered[cut]
+    return Modes(low, high, share, int(np.count_nonzero(fast[1:] != fast[:-1])))
+
+
+def _cut(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:
+    """How many of the ordered values belong to the lower cluster: the cut with the largest variance between the two
+    (N. Otsu, "A threshold selection method from gray-level histograms", 1979)."""
+    import numpy as np
+
+    count = len(ordered)
+    below = np.arange(1, count)
+    sums = np.cumsum(ordered)[:-1]
+    means_apart = (ordered.sum() - sums) / (count - below) - sums / below
+    return int(np.argmax(below * (count - below) * means_apart**2)) + 1
+
+
+def _has_valley(ordered: np.ndarray[tuple[int], np.dtype[np.float64]], low: float, high: float) -> bool:
+    """Whether fewer samples lie halfway between the modes than around the lesser one, by more than chance."""
+    width = (high - low) / 3
+
+    def around(centre: float) -> int:
+        first, last = ordered.searchsorted([centre - width / 2, centre + width / 2])
+        return int(last - first)
+
+    lesser, between = min(around(low), around(high)), around((low + high) / 2)
+    if between > _DEEPEST_SHARE * lesser:
+        return False
+    trials = lesser + between
+    # The chance of this few or fewer out of all: a tail of the binomial distribution with 1/2, in logarithms.
+    terms = [math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) for k in range(between + 1)]
+    most = max(terms)
+    chance = most + math.log(sum(math.exp(term - most) for term in terms)) - trials * math.log(2)
+    return chance < math.log(_CHANCE)

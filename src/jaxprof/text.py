@@ -1,0 +1,78 @@
+"""Text from outside, made safe to show.
+
+Names, HLO, logs and session files may contain escape sequences, control characters, bidirectional overrides and line
+breaks, which a terminal obeys; `safe` turns each into a visible symbol. Markup needs no handling here: the screens
+never parse markup from data, but build `Text` and `Content` objects.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_SUSPECT = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+def _visible(match: re.Match[str]) -> str:
+    """One control character as a symbol: U+2400 pictures for C0, an escaped code point for the rest."""
+    code = ord(match.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    return f"\\u{code:04x}" if code > 0xFF else f"\\x{code:02x}"
+
+
+def safe(text: str) -> str:
+    """`text` on one line, with every control character shown instead of obeyed. Tabs become a space."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _SUSPECT.sub(_visible, text.replace("\t", " "))
+
+
+def safe_lines(text: str) -> list[str]:
+    """The lines of `text` (split at LF, CR LF and CR), each made safe; tabs are expanded to 4 columns."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    return [safe(line.expandtabs(4)) for line in lines]
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` made safe and cut to at most `width` terminal columns, with an ellipsis if something was cut.
+
+    Raises ValueError if `width` is below 1.
+    """
+    if width < 1:
+        raise ValueError(f"width must be at least 1, not {width}")
+    line = safe(text)
+    if columns(line) <= width:
+        return line
+    kept, used = [], 0
+    for character in line:
+        step = columns(character)
+        if used + step > width - 1:
+            break
+        kept.append(character)
+        used += step
+    return "".join(kept) + "…"
+
+
+def shorten_middle(name: str, width: int) -> str:
+    """A name cut in its middle: what tells kernels apart stands at both ends (`multiply_subt…fusion.3`)."""
+    shown = safe(name)
+    if columns(shown) <= width or width < 8 or not shown.isascii():
+        return shown
+    tail = max(4, width * 2 // 5)
+    return f"{shown[: width - tail - 1]}…{shown[-tail:]}"
+
+
+def columns(text: str) -> int:
+    """Terminal columns that `text` takes: East Asian wide characters count two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        for character in text
+    )

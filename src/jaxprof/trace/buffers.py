@@ -1,0 +1,200 @@
+"""What a compiled program holds in memory, buffer by buffer, from the assignment that XLA made for it.
+
+An executable gives it, and so does the HLO in a profile: an `HloProto` holds the module, then the assignment.
+The field numbers of `BufferAssignmentProto` and `HloModuleProto` are those of `xla/service/hlo.proto`. The assignment
+names instructions by number, so the module's own proto is needed beside it for their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from jaxprof.errors import HloError, JaxprofError
+from jaxprof.events import BuffersReported, HeldBuffer
+from jaxprof.hlo.frames import own_frame
+from jaxprof.hlo.model import Instruction, Module
+from jaxprof.hlo.read.parse import module as read_module
+from jaxprof.hlo.read.wire import Message
+from jaxprof.trace.varints import DELIMITED, TruncatedError, fields, padded
+
+MOST_BUFFERS: Final = 256
+"""Number of buffers that are reported, the largest first."""
+LARGEST_MODULE_BYTES: Final = 16 << 20
+"""Reading the names of a larger one takes seconds, which the run would wait for."""
+_MODULE, _ASSIGNMENT = 1, 3
+"""Fields of an `HloProto` (xla/service/hlo.proto)."""
+_PASSING_ON: Final = frozenset({"parameter", "tuple", "get-tuple-element", "while", "bitcast", "call", "conditional"})
+
+
+def buffers_in(proto: bytes, hlo: str) -> BuffersReported | None:
+    """The buffers of the program in an `HloProto`, whose text is `hlo`; None where it does not hold them."""
+    parts: dict[int, bytes] = {}
+    try:
+        for number, kind, begin, end in fields(padded(proto), 0, len(proto)):
+            if kind == DELIMITED:
+                parts[number] = parts.get(number, b"") + proto[begin:end]  # a field that comes twice is one message
+    except (TruncatedError, IndexError):
+        return None
+    return buffers_of(parts.get(_ASSIGNMENT, b""), parts.get(_MODULE, b""), hlo)
+
+
+def buffers_of(assignment: bytes, module: bytes, hlo: str) -> BuffersReported | None:
+    """The buffers of a `BufferAssignmentProto` over a module, whose text is `hlo`; None where they cannot be
+    derived."""
+    if not assignment or not module or max(len(hlo), len(module)) > LARGEST_MODULE_BYTES:
+        return None
+    try:
+        assigned = allocations(assignment, module)
+        rows = _rows(assigned, hlo)
+    except JaxprofError:  # a proto or a text in an unknown form: the estimate is used instead
+        return None
+    parts: dict[str, int] = {}
+    for allocation in assigned:
+        parts[allocation.kind] = parts.get(allocation.kind, 0) + allocation.bytes
+    return BuffersReported(
+        source="buffer assignment", peak_bytes=sum(parts.values()), parts=parts, buffers=rows[:MOST_BUFFERS]
+    )
+
+
+def _rows(assigned: Iterable[Allocation], hlo: str) -> list[HeldBuffer]:
+    module = read_module(hlo)
+    rows: list[HeldBuffer] = []
+    for allocation in assigned:
+        for values in _by_place(allocation):
+            value = min(values, key=lambda candidate: _rank(candidate, allocation.kind, module))
+            rows.append(_buffer(value, allocation.kind, _others(value, values, allocation), module))
+    return sorted(rows, key=lambda row: -row.bytes)
+
+
+def _by_place(allocation: Allocation) -> list[list[Assigned]]:
+    """Values in one place are one buffer: they are the same array under several names, or follow each other."""
+    places: dict[tuple[int, int], list[Assigned]] = {}
+    for value in allocation.values:
+        places.setdefault((value.offset, value.bytes), []).append(value)
+    return list(places.values())
+
+
+def _others(value: Assigned, same: list[Assigned], allocation: Allocation) -> int:
+    """Values elsewhere in the allocation that take some of the same octets, and those of the very same place."""
+    overlapping = sum(
+        neighbour.offset < value.offset + value.bytes and value.offset < neighbour.offset + neighbour.bytes
+        for neighbour in allocation.values
+    )
+    return max(overlapping, len(same)) - 1
+
+
+def _rank(value: Assigned, kind: str, module: Module) -> tuple[bool, bool, int]:
+    """The value that names a buffer best: for an argument its parameter, else what the first operation makes there."""
+    instruction = _instruction(value, module)
+    if instruction is None:
+        return (True, True, 0)
+    wrong = instruction.opcode != "parameter" if kind == "argument" else instruction.opcode in _PASSING_ON
+    return (wrong, not instruction.computation.is_entry, instruction.position)
+
+
+def _instruction(value: Assigned, module: Module) -> Instruction | None:
+    computation = module.get(value.computation)
+    return computation.get(value.instruction) if computation is not None else None
+
+
+def _buffer(value: Assigned, kind: str, shared_with: int, module: Module) -> HeldBuffer:
+    instruction = _instruction(value, module)
+    if instruction is None:
+        return HeldBuffer(bytes=value.bytes, kind=kind, instruction=value.instruction, shared_with=shared_with)
+    shape = instruction.shape
+    for number in value.index:
+        shape = shape.tuple_shapes[number] if number < len(shape.tuple_shapes) else shape
+    place = own_frame(instruction.stack)
+    return HeldBuffer(
+        bytes=value.bytes,
+        kind=kind,
+        instruction=value.instruction,
+        shape=str(shape),
+        op_name=instruction.metadata.op_name.partition(";")[0],
+        file=place.file if place is not None else "",
+        line=place.line if place is not None else None,
+        shared_with=shared_with,
+    )
+
+
+_LOCAL: Final = (1 << 32) - 1
+_HOST_MEMORY: Final = 5
+"""The colour of what was offloaded to the host (`Layout::kHostMemorySpace`): it takes no device memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A value in an allocation."""
+
+    computation: str
+    instruction: str
+    index: tuple[int, ...]
+    """The element of the instruction's value, where that is a tuple."""
+    offset: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """A block of memory that the program holds while it runs."""
+
+    kind: str
+    """`argument`, `output`, `temporary` or `constant`."""
+    bytes: int
+    values: tuple[Assigned, ...]
+    """The values in it, one after the other or side by side."""
+
+
+def allocations(assignment: bytes, module: bytes) -> tuple[Allocation, ...]:
+    """The allocations of the program on its device; those inside a fusion or a reduction, which take no memory, and
+    those in the host's memory are left out.
+
+    `assignment`: a `BufferAssignmentProto`; `module`: the `HloModuleProto` (or `HloProto`) that it belongs to. Raises
+    HloError where either is broken, or the two do not belong together.
+    """
+    proto = Message(assignment)
+    names = _names(module)
+    values: dict[int, tuple[str, str, tuple[int, ...]]] = {}
+    for buffer in proto.messages(1):
+        place = buffer.message(3)
+        computation, instruction = names.get(place.number(4), ("", place.text(2)))
+        values[buffer.number(1)] = (computation, instruction, tuple(place.numbers(3)))
+    if values and not any(instruction for _, instruction, _ in values.values()):
+        raise HloError("the buffer assignment belongs to another module")
+    return tuple(
+        _allocation(block, values)
+        for block in proto.messages(3)
+        if not block.number(3) and block.number(8) != _HOST_MEMORY
+    )
+
+
+def _allocation(proto: Message, values: Mapping[int, tuple[str, str, tuple[int, ...]]]) -> Allocation:
+    assigned = []
+    for entry in proto.messages(9):
+        computation, instruction, index = values.get(entry.number(1), ("", "", ()))
+        assigned.append(Assigned(computation, instruction, index, entry.number(2), entry.number(3)))
+    kind = "temporary"
+    if proto.number(5):
+        kind = "argument"
+    elif proto.number(12):
+        kind = "constant"
+    elif proto.number(7):
+        kind = "output"
+    return Allocation(kind, proto.number(2), tuple(assigned))
+
+
+def _names(data: bytes) -> dict[int, tuple[str, str]]:
+    """Computation and instruction by the instruction's number, as older and as newer XLA counts them."""
+    outer = Message(data)
+    proto = outer if 3 in outer else outer.message(1)
+    by_number: dict[int, tuple[str, str]] = {}
+    for computation in proto.messages(3):
+        name, number = computation.text(1), computation.number(5)
+        for octets in computation.all_octets(2):
+            instruction = Message(octets)
+            own = instruction.number(35)
+            by_number[own] = names = (name, instruction.text(1))
+            by_number[number << 32 | own & _LOCAL] = names
+    return by_number

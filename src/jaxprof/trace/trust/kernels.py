@@ -1,0 +1,123 @@
+"""Whether what ran on the devices is known: kernels, their ops, the HLO of their programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from jaxprof.events import TrustCheck
+from jaxprof.trace.launch import copies_of
+from jaxprof.trace.model import NO_OP, Trace
+from jaxprof.trace.trust.row import CLEARLY, row
+
+
+def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
+    """Whether there are kernels, and whether each names its HLO op."""
+    yield from _empty_devices(trace)
+    if not trace.platform:
+        yield _no_kernels(trace)
+        return
+    total = sum(int(lane.durations.sum()) for lane in trace.op_lanes())
+    missing = guessed = 0
+    for lane in trace.op_lanes():
+        if lane.kind == "stream":
+            missing += int(lane.durations[(lane.op_of == NO_OP) & ~copies_of(lane)].sum())
+        if lane.guessed is not None:
+            guessed += int(lane.durations[lane.guessed].sum())
+    share = missing / total if total else 0.0
+    if share > CLEARLY:
+        yield row(
+            "unmatched",
+            "bad" if share > 0.2 else "doubt",
+            f"kernels with {share:.0%} of the device's time name no HLO op",
+            "CUDA graphs hide the names: XLA_FLAGS=--xla_gpu_enable_command_buffer= turns them off."
+            if kind != "attribution"
+            else "",
+        )
+    else:
+        yield row("unmatched", "good", "kernels with all of the device's time name their HLO op")
+    if guessed:
+        yield row(
+            "guessed",
+            "doubt",
+            f"{guessed / total:.1%} of the device's time is in kernels that name no op and run between two kernels of "
+            "one op: they count as that op's, and are marked",
+        )
+
+
+def _empty_devices(trace: Trace) -> Iterator[TrustCheck]:
+    with_lanes = {lane.device for lane in trace.lanes}
+    empty = [device for device in trace.devices if device not in with_lanes]
+    if empty and len(empty) < len(trace.devices):
+        yield row("idle_devices", "good", f"nothing ran on {', '.join(empty)}")
+
+
+def _no_kernels(trace: Trace) -> TrustCheck:
+    if trace.lost_names:
+        return row(
+            "no_kernels",
+            "bad",
+            f"no kernels: the file was cut off before the names of the events of {', '.join(trace.lost_names[:3])}, "
+            "so the times have no names",
+            "The profiler writes names after the events: wait until the file is complete before you copy it.",
+        )
+    launches = any((lane.op_of != NO_OP).any() for lane in trace.launches)
+    if trace.devices:
+        return row(
+            "no_kernels",
+            "bad",
+            f"no kernels: the planes of {', '.join(sorted(trace.devices)[:8])} name no HLO op",
+            "No JAX program ran there while the profiler was on, or its kernels ran in CUDA graphs: "
+            "XLA_FLAGS=--xla_gpu_enable_command_buffer= turns those off.",
+        )
+    if launches:
+        return row(
+            "no_kernels",
+            "bad",
+            "no kernels: the host launched some, but the device's own records are missing",
+            "CUPTI (NVIDIA) or rocprofiler (AMD) was missing, or was not permitted to profile.",
+        )
+    if not trace.lanes:
+        return row("no_kernels", "bad", "no kernels: the profile has no events at all", "Record it again.")
+    return row(
+        "no_kernels",
+        "bad",
+        "no kernels: the profile has only host events, and none of them is an HLO op",
+        "Nothing ran under jit while the profiler was on, or it was recorded by another tool than JAX's profiler.",
+    )
+
+
+def modules(trace: Trace, kind: str) -> Iterator[TrustCheck]:
+    """Whether the HLO of the programs that ran is in the profile."""
+    if kind == "compile" or not trace.ops:
+        return
+    identities = {program.program for program in trace.programs}
+    names = {program.name for program in trace.programs}
+    used = {(op.module, op.program) for lane in trace.op_lanes() for op in _ops_of(trace, lane.op_of)}
+    without = sorted(
+        {module or str(program) for module, program in used if program not in identities and module not in names}
+    )
+    if not without:
+        yield row(
+            "modules",
+            "good",
+            "the HLO of "
+            + ("the one program" if len(used) == 1 else f"all {len(used)} programs")
+            + " that ran is in the file",
+        )
+        return
+    shown = ", ".join(without[:5]) + (f" and {len(without) - 5} more" if len(without) > 5 else "")
+    yield row(
+        "modules",
+        "doubt",
+        f"the HLO of {shown} is not in the file, so its kernels have times and nothing else",
+        "This format never holds it: open the .xplane.pb."
+        if trace.chrome
+        else "Record with enable_hlo_proto on (the default).",
+    )
+
+
+def _ops_of(trace: Trace, column: np.ndarray[Any, np.dtype[np.int64]]) -> Iterator[Any]:
+    return (trace.ops[index] for index in np.unique(column).tolist() if index != NO_OP)

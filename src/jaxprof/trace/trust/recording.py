@@ -1,0 +1,213 @@
+"""Whether the recording is whole, and its times are the program's.
+
+Its file, the profiler's own messages, the levels of tracing, the clocks; compiles among the times, the device's share
+of the calls, what the profiler itself cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from jaxprof.events import TrustCheck
+from jaxprof.trace.model import PS, Trace
+from jaxprof.trace.trust.row import row
+from jaxprof.units import seconds
+
+CHROME_LIMITS: Final = (1_000_000, 5_000_000)
+"""Events after which JAX's Chrome export stops, before XLA's pull request 44702 (June 2026) and since.
+
+`TF_PROFILER_TRACE_VIEWER_MAX_EVENTS` sets another limit, so a file with more events than the former may be whole.
+"""
+
+
+def file(trace: Trace) -> Iterator[TrustCheck]:
+    """Whether the whole file was read, and what the profiler says about errors and dropped events."""
+    events = trace.events  # this reads the remaining lanes: their problems must be known first
+    if trace.problems:
+        more = f" (and {len(trace.problems) - 3} more)" if len(trace.problems) > 3 else ""
+        yield row(
+            "file",
+            "bad",
+            "a part of the file could not be read: " + "; ".join(trace.problems[:3]) + more,
+            "No figure here includes what is missing; record it again where that matters.",
+        )
+    else:
+        yield row("file", "good", f"the whole file was read: {events} events")
+    for text in trace.errors:
+        yield row("profiler_error", "bad", f"the profiler says: {text}", _advice_for(text))
+    dropped = [text for text in trace.warnings if "drop" in text.lower()]
+    for text in trace.warnings:
+        yield row("dropped" if text in dropped else "profiler_warning", "doubt", f"the profiler says: {text}")
+    if trace.chrome and events in CHROME_LIMITS:
+        yield row(
+            "dropped",
+            "bad",
+            f"the file has {events} events, after which JAX stops writing into this format: "
+            "what came later is missing, device kernels as likely as others",
+            "Open the .xplane.pb beside it: it has everything.",
+        )
+    elif not dropped:
+        yield row("dropped", "good", "the profiler reports no dropped events")
+
+
+def _advice_for(text: str) -> str:
+    if "PRIVILEGE" in text.upper():
+        return "The driver lets only administrators profile: set NVreg_RestrictProfilingToAdminUsers=0, or run as root."
+    if "cupti" in text.lower():
+        return "Install the CUPTI of your CUDA version: jax[cuda12] includes it."
+    return ""
+
+
+def tracers(trace: Trace) -> Iterator[TrustCheck]:
+    """Which tracers were on, and whether one that was off leaves the profile without its subject."""
+    if trace.python_tracer or trace.tracers.get("python", 0):
+        yield row(
+            "python_tracer",
+            "doubt",
+            "the Python tracer was on: it slows the host down, several times over in plain loops",
+            "Record with ProfileOptions.python_tracer_level = 0 where times matter.",
+        )
+    else:
+        yield row("python_tracer", "good", "the Python tracer was off")
+    if not trace.tracers:
+        yield row("tracers", "unknown", "the file does not say which levels of tracing were on")
+        return
+    levels = ", ".join(
+        f"{name} {trace.tracers[name]}" for name in ("host", "device", "python") if name in trace.tracers
+    )
+    words = f"levels of tracing: {levels}"
+    if not trace.tracers.get("host", 1):
+        # A CPU's ops are events of the host's tracer: without it there is nothing at all.
+        yield row(
+            "tracers",
+            "doubt" if trace.devices else "bad",
+            f"{words}: without the host's tracer there are no launches, no annotations and no ops of a CPU",
+            "Record with ProfileOptions.host_tracer_level = 2 (the default).",
+        )
+    elif not trace.tracers.get("device", 1) and trace.platform != "cpu":
+        yield row(
+            "tracers",
+            "bad",
+            f"{words}: without the device's tracer there are no kernels of a GPU or TPU",
+            "Record with the device's tracer on (the default).",
+        )
+    else:
+        yield row("tracers", "good", words)
+
+
+def clock(trace: Trace) -> Iterator[TrustCheck]:
+    """The range of the times, and whether the hosts' recordings are of one time."""
+    span = trace.span_ps
+    if span is None:
+        yield row("clock", "unknown", "there is no event, so there is no range of times")
+        return
+    spans = f"the events span {seconds((span[1] - span[0]) * PS)}"
+    apart = _apart(trace)
+    if apart is not None and trace.started_unix_ns is not None:
+        first, second, gap = apart
+        yield row(
+            "clock",
+            "bad",
+            f"the recordings of {first} and {second} do not overlap: the second begins {seconds(gap * PS)} after the "
+            "end of the first, so they are not of one run",
+            "Open one of them alone (--host), or record them at the same time.",
+        )
+        return
+    if len(trace.hosts) > 1 and trace.started_unix_ns is None:
+        yield row(
+            "clock",
+            "doubt",
+            f"{spans}; the hosts' files do not say when they began, so each begins at 0",
+        )
+    elif len(trace.hosts) > 1:
+        yield row(
+            "clock",
+            "doubt",
+            f"{spans}; {len(trace.hosts)} hosts are joined by their wall clocks, which may differ by milliseconds",
+        )
+    else:
+        yield row("clock", "good", f"{spans} of one clock")
+
+
+def _apart(trace: Trace) -> tuple[str, str, int] | None:
+    """Two hosts whose recordings follow each other, and the time between them; None where all of them overlap."""
+    spans: dict[str, tuple[int, int]] = {}
+    for lane in trace.lanes:
+        host = lane.device.rpartition("/")[0]
+        if host and len(lane):
+            begin, end = int(lane.starts.min()), int(lane.ends.max())
+            earlier = spans.get(host, (begin, end))
+            spans[host] = (min(begin, earlier[0]), max(end, earlier[1]))
+    if len(spans) < 2:
+        return None
+    ended = min(spans, key=lambda host: spans[host][1])
+    begun = max(spans, key=lambda host: spans[host][0])
+    gap = spans[begun][0] - spans[ended][1]
+    return (ended, begun, gap) if gap > 0 else None
+
+
+def timeline(left_out: int) -> Iterator[TrustCheck]:
+    """Whether the timeline holds all intervals."""
+    if left_out:
+        yield row(
+            "timeline", "doubt", f"the {left_out} shortest intervals are not in the timeline; they are in the sums"
+        )
+
+
+_SLOWER, _MUCH_SLOWER = 1.5, 3.0
+"""With the profiler on: it costs some microseconds an op, which is up to half of a short call."""
+
+
+def compiles(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator[TrustCheck]:
+    """How much of the profile compiles take."""
+    span = trace.span_ps
+    if kind == "compile":
+        if compile_seconds is None:
+            yield row(
+                "compile",
+                "unknown",
+                ("no compile was recorded: it came from a cache, or this backend does not report it"),
+            )
+        else:
+            yield row("compile", "good", f"the compile took {seconds(compile_seconds)} of the profile")
+        return
+    if compile_seconds and span is not None:
+        share = compile_seconds / ((span[1] - span[0]) * PS)
+        yield row(
+            "compile",
+            "doubt" if share > 0.1 else "good",
+            f"compiles took {share:.0%} of the profile" + (": it shows a compile more than a run" * (share > 0.5)),
+            "Run once before the profiler is started." if share > 0.1 else "",
+        )
+
+
+def device_share(busy_share: float | None) -> Iterator[TrustCheck]:
+    """Whether the device's time fits the time that the calls were measured to take."""
+    if busy_share is None:
+        return
+    good = 0.5 <= busy_share <= 1.05
+    yield row(
+        "sum",
+        "good" if good else "doubt",
+        f"the device was busy for {busy_share:.0%} of the time that the calls took with the profiler on",
+        "" if good else "The rest is dispatch, waiting, or work that the profiler does not see.",
+    )
+
+
+def slowdown(seconds_with: float | None, timed_seconds: float | None) -> Iterator[TrustCheck]:
+    """How much slower a call was with the profiler on."""
+    if not seconds_with or not timed_seconds:
+        return
+    times = seconds_with / timed_seconds
+    words = f"with the profiler on a call took {seconds(seconds_with)}, timed without it {seconds(timed_seconds)}"
+    if times <= _SLOWER:
+        yield row("slowdown", "good", words)
+        return
+    yield row(
+        "slowdown",
+        "bad" if times > _MUCH_SLOWER else "doubt",
+        f"{words}: {times:.1f} times as long",
+        "The kernels' shares are those of the slower call: the machine was busy, or the ops are too short to be "
+        "recorded one by one. Take times from the timed runs.",
+    )

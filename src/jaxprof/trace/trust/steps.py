@@ -1,0 +1,139 @@
+"""Whether the steps that were found can stand for the program's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+from typing import Final
+
+from jaxprof.events import TrustCheck
+from jaxprof.trace.steps import STEPS_KEPT, Steps
+from jaxprof.trace.trust.row import CLEARLY, row
+from jaxprof.units import seconds
+
+_UNRECORDED: Final = 0.2
+_UNEVEN: Final = 1.5
+"""A step this many times longer or shorter than the median is another kind of step."""
+
+
+def steps(steps: Steps) -> Iterator[TrustCheck]:
+    """How the steps were found, which of them are whole, and how much of the device's time they hold."""
+    if not steps.rows:
+        yield row("steps", "unknown", "no step was found: nothing ran on a device")
+        return
+    cut = [step for step in steps.rows if not step.complete]
+    how = _how(steps)
+    devices = f" on {len(steps.devices)} devices" if len(steps.devices) > 1 else ""
+    if cut:
+        yield row(
+            "steps",
+            "doubt",
+            f"{_steps_in_words(len(cut))} at the edges {'is' if len(cut) == 1 else 'are'} incomplete; "
+            f"{_steps_in_words(steps.total)}{devices} found {how}",
+        )
+    else:
+        yield row("steps", "good", f"{_steps_in_words(steps.total)}{devices} found {how}")
+    yield from _spread(steps)
+    if steps.total > STEPS_KEPT:
+        yield row("steps_kept", "doubt", f"of {steps.total} steps the first {STEPS_KEPT} of each device are kept")
+    busy = steps.inside_seconds + steps.outside_seconds
+    share = steps.outside_seconds / busy if busy else 0.0
+    if share > CLEARLY:
+        yield row(
+            "outside_steps",
+            "doubt",
+            f"{share:.0%} of the devices' busy time is in no step",
+            "Block until the result is ready inside the annotation, so that the step holds its own work."
+            if steps.found_by == "annotation"
+            else "Other programs ran before the first execution, or after the last.",
+        )
+
+
+_HOW: Final = {
+    "annotation": "by their annotations",
+    "modules": "by the executions of the program that took the longest",
+    "whole": "as one: there are neither annotations nor executions of programs",
+}
+
+
+def _how(steps: Steps) -> str:
+    """How the steps were found: for each device, where that differs."""
+    ways: dict[str, list[str]] = {}
+    for device in steps.devices:
+        ways.setdefault(device.found_by, []).append(device.device)
+    if len(ways) == 1:
+        return _HOW[next(iter(ways))]
+    return ", ".join(f"on {_some(devices)} {_HOW[way]}" for way, devices in ways.items())
+
+
+def _some(devices: list[str]) -> str:
+    return ", ".join(devices[:3]) + (f" and {len(devices) - 3} more" if len(devices) > 3 else "")
+
+
+def _spread(steps: Steps) -> Iterator[TrustCheck]:
+    """Whether one step can stand for the others, on the device on which they differ the most."""
+    lengths: dict[str, list[float]] = {}
+    for step in steps.rows:
+        if step.complete and step.to_next:
+            lengths.setdefault(step.device, []).append(step.seconds)
+    several = {device: took for device, took in lengths.items() if len(took) > 1}
+    if not several:
+        yield row(
+            "one_step",
+            "doubt",
+            "there is one whole step, so how much steps differ is unknown",
+            "Record a few steps, after the first two.",
+        )
+        return
+    middles = {device: median(took) for device, took in several.items()}
+    ratios = {
+        device: max(max(took) / middles[device], middles[device] / max(min(took), 1e-12))
+        for device, took in several.items()
+        if middles[device]
+    }
+    device = max(ratios, key=lambda name: ratios[name], default=next(iter(several)))
+    took = several[device]
+    words = (
+        f"steps on {device} took from {seconds(min(took))} to {seconds(max(took))}, "
+        f"{seconds(middles[device])} in the middle"
+    )
+    if ratios.get(device, 1.0) > _UNEVEN:
+        yield row(
+            "uneven_steps",
+            "doubt",
+            words,
+            "A mean or a total represents none of them: look at a short step and a long step separately.",
+        )
+    else:
+        yield row("uneven_steps", "good", words)
+
+
+def unrecorded(steps: Steps) -> Iterator[TrustCheck]:
+    """Time in which a CPU executed a program and no op was recorded: between two ops there is nothing to launch."""
+    gaps: dict[str, float] = {}
+    executing: dict[str, float] = {}
+    for step in steps.rows:
+        parts = step.parts
+        gaps[step.device] = gaps.get(step.device, 0.0) + parts.launch_gaps
+        spent = parts.kernels + parts.transfers + parts.collectives_exposed + parts.launch_gaps
+        executing[step.device] = executing.get(step.device, 0.0) + spent
+    shares = {device: gap / executing[device] for device, gap in gaps.items() if executing[device]}
+    device = max(shares, key=lambda name: shares[name], default="")
+    if not device:
+        return
+    share = shares[device]
+    words = f"{share:.0%} of the time in which programs were executed on {device} has no op in the record"
+    if share > _UNRECORDED:
+        yield row(
+            "unrecorded",
+            "doubt",
+            words,
+            "The runtime may continue an op (a sort, say) on threads that it does not record: ops before such gaps "
+            "took longer than is shown here.",
+        )
+    else:
+        yield row("unrecorded", "good", words)
+
+
+def _steps_in_words(count: int) -> str:
+    return f"{count} step{'s' if count != 1 else ''}"

@@ -1,0 +1,225 @@
+"""The machine's devices in the app: the facts about each, the readings of the last minute, and the threads that read.
+
+Everything about a machine blocks, so it is done in threads, which post messages; `DeviceTable` lives on the UI thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from textual.message import Message
+
+from jaxprof.errors import JaxprofError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import App
+
+    from jaxprof.devices.inventory.machine import Device
+    from jaxprof.events import DeviceReading
+    from jaxprof.runner import Interpreter
+
+
+HISTORY = 120
+"""Readings that the sparkline keeps: a minute at 2 Hz."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """The facts about one device. `usable` is None until JAX has answered."""
+
+    id: str
+    name: str = ""
+    detail: str = ""
+    """What distinguishes it: `16 cores`, `sm 9.0`."""
+    usable: bool | None = None
+    reason: str = ""
+    """Why JAX does not use it."""
+    hint: str = ""
+    """The command that makes it usable."""
+
+
+class DeviceSource(Protocol):
+    """Where facts and readings come from. Every method blocks: for threads only."""
+
+    def facts(self) -> list[DeviceFacts]:
+        """The machine's devices, without asking JAX: quick."""
+
+    def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
+        """The same, after asking JAX which it uses: takes a second or two."""
+
+    def read(self) -> list[DeviceReading]:
+        """Current readings, one for each device."""
+
+
+@dataclass(slots=True)
+class DeviceRow:
+    """A device with its readings."""
+
+    facts: DeviceFacts
+    reading: DeviceReading | None = None
+    history: deque[float | None] = field(default_factory=lambda: deque(maxlen=HISTORY))
+
+    def take(self, reading: DeviceReading) -> None:
+        """Adds a reading."""
+        self.reading = reading
+        self.history.append(reading.utilisation)
+
+
+class DeviceTable:
+    """All devices in their order: those that JAX can use first."""
+
+    def __init__(self) -> None:
+        self._by_id: dict[str, DeviceRow] = {"cpu:0": DeviceRow(DeviceFacts("cpu:0", "CPU"))}
+        self.asked = False
+        """Whether JAX has answered, or failed to."""
+
+    def __iter__(self) -> Iterator[DeviceRow]:
+        return iter(self._by_id.values())
+
+    def get(self, device: str) -> DeviceRow | None:
+        """The device with that id, or None."""
+        return self._by_id.get(device)
+
+    def set_facts(self, facts: Iterable[DeviceFacts]) -> None:
+        """Replaces the devices; those that remain keep their readings."""
+        before = self._by_id
+        self._by_id = {}
+        for fact in sorted(facts, key=lambda fact: (fact.usable is False, fact.id.startswith("cpu"))):
+            device = before.get(fact.id) or DeviceRow(fact)
+            device.facts = fact
+            self._by_id[fact.id] = device
+
+    def take(self, readings: Iterable[DeviceReading]) -> None:
+        """Adds readings; a reading of an unknown device adds the device."""
+        for reading in readings:
+            device = self._by_id.get(reading.device)
+            if device is None:
+                device = self._by_id[reading.device] = DeviceRow(DeviceFacts(reading.device))
+            device.take(reading)
+
+    def fail(self, reason: str, hint: str) -> None:
+        """Marks every device as unusable, because JAX could not be asked. NumPy still runs on the host."""
+        self.asked = True
+        for device in self._by_id.values():
+            device.facts = replace(device.facts, usable=False, reason=reason, hint=hint)
+
+
+class MachineSource:
+    """One thread reads; another asks JAX once. The lock guards the monitor, which then follows what JAX reported."""
+
+    def __init__(self) -> None:
+        from jaxprof.devices.inventory.machine import local_devices
+        from jaxprof.devices.live.monitor import Monitor
+
+        self._lock = threading.Lock()
+        self._local = local_devices()
+        self._monitor = Monitor(self._local)
+
+    def facts(self) -> list[DeviceFacts]:
+        """The machine's devices, without asking JAX."""
+        return [_facts(device) for device in self._local]
+
+    def usable(self, interpreter: Interpreter) -> list[DeviceFacts]:
+        """The same, after asking JAX in a child process. Raises WorkerError."""
+        from jaxprof.devices.inventory.join import merge
+        from jaxprof.devices.inventory.machine import gather, local_devices
+        from jaxprof.runner import jax_devices
+
+        local = local_devices(gather(interpreter.path))
+        merged = merge(local, jax_devices(interpreter))
+        with self._lock:
+            self._monitor.follow(merged)
+        return [_facts(device) for device in merged]
+
+    def read(self) -> list[DeviceReading]:
+        """Current readings, one for each device."""
+        with self._lock:
+            return self._monitor.read()
+
+
+def _facts(device: Device) -> DeviceFacts:
+    details = []
+    if device.core_count is not None:
+        details.append(f"{device.core_count:g} core{'s' if device.core_count != 1 else ''}")
+    if device.compute_capability is not None:
+        details.append(f"sm {device.compute_capability}")
+    return DeviceFacts(
+        device.id,
+        device.kind or device.platform.upper(),
+        " · ".join(details),
+        usable=device.used_by_jax,
+        reason=device.reason,
+        hint=device.hint,
+    )
+
+
+PERIOD_SECONDS = 0.5
+
+
+class ReadingsTaken(Message, bubble=False):
+    """Live readings of all devices, taken by the monitor's thread."""
+
+    def __init__(self, readings: list[DeviceReading]) -> None:
+        super().__init__()
+        self.readings = readings
+
+
+class DevicesFound(Message):
+    """The machine's devices are known. `asked`: JAX has reported which of them it uses, or has failed to."""
+
+    def __init__(self, facts: list[DeviceFacts], *, asked: bool, error: JaxprofError | None = None) -> None:
+        super().__init__()
+        self.facts = facts
+        self.asked = asked
+        self.error = error
+
+
+class DeviceMonitor:
+    """Reads until it is stopped and posts every reading to the app as one message.
+
+    Its threads are daemons, not Textual workers: quitting must not wait until a child has imported jax.
+    """
+
+    def __init__(self, app: App[Any], make: Callable[[], DeviceSource], interpreter: Callable[[], Interpreter]) -> None:
+        self._app = app
+        self._make = make
+        self._interpreter = interpreter
+        self._stop = threading.Event()
+
+    def start(self) -> None:
+        """Starts the thread that reads; that thread starts the one that asks JAX."""
+        self._thread(self._read, "jaxprof-readings")
+
+    def stop(self) -> None:
+        """Ends the reading, at once."""
+        self._stop.set()
+
+    def _thread(self, work: Callable[[], None], name: str) -> None:
+        threading.Thread(target=work, name=name, daemon=True).start()
+
+    def _read(self) -> None:
+        source = self._make()
+        self._post(DevicesFound(source.facts(), asked=False))
+        self._thread(lambda: self._ask(source), "jaxprof-ask-jax")
+        while not self._stop.is_set():
+            self._post(ReadingsTaken(source.read()))
+            self._stop.wait(PERIOD_SECONDS)
+
+    def _ask(self, source: DeviceSource) -> None:
+        """Posts which devices JAX uses, or why it cannot say; NumPy still runs on the host then."""
+        try:
+            facts = source.usable(self._interpreter())
+        except JaxprofError as error:
+            self._post(DevicesFound([], asked=True, error=error))
+            return
+        self._post(DevicesFound(facts, asked=True))
+
+    def _post(self, message: Any) -> None:
+        if self._app.is_running and not self._stop.is_set():
+            self._app.post_message(message)

@@ -1,0 +1,304 @@
+"""The lists of a program (kernels, findings, barriers, the roofline), with the facts about what the cursor is on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Container, Vertical
+from textual.content import Content
+from textual.message import Message
+
+from jaxprof.analysis.ranking import Ranking
+from jaxprof.text import safe
+from jaxprof.tui.hlo.finding_list import BarrierList, FindingList, KernelNoteList, barrier_facts, finding_facts
+from jaxprof.tui.hlo.kernel_detail import group_facts, kernel_facts
+from jaxprof.tui.hlo.kernel_table import KernelTable
+from jaxprof.tui.hlo.roofline_plot import roofline_plot
+from jaxprof.tui.kit.fact_list import FactList, FactTarget
+from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.picture import Picture
+from jaxprof.tui.kit.row_list import RowList
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.analysis.ranking import Ranked
+    from jaxprof.tui.hlo.modules import OpenedModule
+
+LISTS = ("kernels", "findings", "barriers", "roofline")
+
+
+class KernelSide(Container):
+    """One list at a time, and the facts beside or below it."""
+
+    class Highlighted(Message):
+        """The cursor is on another kernel."""
+
+    class OpenRequested(Message):
+        """Requests the text of an instruction."""
+
+        def __init__(self, target: FactTarget) -> None:
+            super().__init__()
+            self.target = target
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._opened: OpenedModule | None = None
+        self._tab = "kernels"
+        self._filters: dict[str, str] = {}
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="list-box", classes="box"):
+            yield FilterLine()
+            yield Picture(id="roofline")
+            yield KernelTable(id="kernels")
+            yield FindingList(id="findings")
+            yield BarrierList(id="barriers")
+        with Vertical(id="fact-box", classes="box") as box:
+            box.border_title = "Kernel"
+            yield FactList(id="facts")
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    @property
+    def tab(self) -> str:
+        """Which of `LISTS` is in view."""
+        return self._tab
+
+    @property
+    def listed(self) -> bool:
+        """Whether the kernels of the program are in the table."""
+        return len(self.table.rows.ranking) > 0
+
+    @property
+    def ranked(self) -> Ranked | None:
+        """The kernel under the cursor of the table."""
+        return self.query_one(KernelTable).ranked
+
+    @property
+    def table(self) -> KernelTable:
+        """The table of kernels."""
+        return self.query_one(KernelTable)
+
+    def show_program(self, opened: OpenedModule | None) -> None:
+        """Shows another program, which may not have been read yet."""
+        self._opened = opened
+        self.table.set_empty_text("Reading the HLO…" if opened is not None else "")
+        self.table.show_kernels(Ranking())
+        self.query_one(FindingList).show(())
+        self.query_one(BarrierList).show(())
+        self._show_facts()
+        self._show_titles()
+
+    def show_ranking(self, ranking: Ranking) -> None:
+        """Shows the kernels, once they are known or are compared with another device."""
+        self.table.set_empty_text(
+            "No kernels here." if self._opened is None or self._opened.whole else "No kernels in what was read."
+        )
+        self.table.noun = "kernel" if self._opened is None or self._opened.optimised else "operation"
+        self.table.show_kernels(ranking)
+        self._show_facts()
+        self._show_roofline()
+        self._show_titles()
+
+    def show_notes(self) -> None:
+        """Shows findings and barriers, as far as they are known."""
+        opened = self._opened
+        if opened is not None:
+            self.query_one(FindingList).explain_empty(whole=opened.whole, optimised=opened.optimised)
+            self.query_one(BarrierList).explain_empty(whole=opened.whole, optimised=opened.optimised)
+        if opened is not None and opened.findings is not None:
+            self.query_one(FindingList).show(opened.findings)
+        if opened is not None and opened.barriers is not None:
+            self.query_one(BarrierList).show(opened.barriers)
+        self._show_facts()
+        self._show_titles()
+
+    def show_failure(self, words: str) -> None:
+        """Shows why there are no kernels."""
+        self.table.set_empty_text(safe(words))
+
+    def show_tab(self, tab: str) -> None:
+        """Shows another list."""
+        self._tab = tab
+        for name in ("findings", "barriers"):
+            self.query_one(f"#{name}").display = tab == name
+        self.table.display = tab in ("kernels", "roofline")
+        self.query_one("#roofline").display = tab == "roofline"
+        self.set_class(tab == "roofline", "-roofline")
+        filtering = self.query_one(FilterLine)
+        kept = self._filters.get(self._filter_key, "")
+        if filtering.value != kept:
+            filtering.value = kept
+        filtering.display = bool(kept)
+        self._show_facts()
+        self._show_roofline()
+        self._show_titles()
+
+    @property
+    def _filter_key(self) -> str:
+        return "kernels" if self._tab == "roofline" else self._tab
+
+    @property
+    def current_list(self) -> RowList:
+        """The list that takes the keys."""
+        notes = self._notes
+        return notes if notes is not None else self.table
+
+    @property
+    def _notes(self) -> FindingList | BarrierList | None:
+        """The findings or the barriers, if they are in view."""
+        if self._tab == "findings":
+            return self.query_one(FindingList)
+        return self.query_one(BarrierList) if self._tab == "barriers" else None
+
+    def select(self, computation: str, name: str) -> bool:
+        """Moves the table's cursor to a kernel, even one that the filter hides; False if no kernel has that name."""
+        number = self.table.rows.ranking.find(name, computation)
+        if number is None:
+            return False
+        if not self.table.select(number):
+            self.clear_filter()
+            self.table.group_by("none")
+        return self.table.select(number)
+
+    def csv(self) -> str:
+        """The rows of the table as shown, with the columns that `jaxprof hlo --format csv` prints."""
+        from jaxprof.report.kernels import kernels_table
+        from jaxprof.report.renderers import to_csv_text
+
+        label = self._opened.program.title if self._opened is not None else ""
+        rows = self.table.rows
+        return to_csv_text(kernels_table([(label, rows.ranking.rows(rows.numbers))]))
+
+    def _show_titles(self) -> None:
+        box = self.query_one("#list-box")
+        opened = self._opened
+        if opened is None:
+            box.border_title, box.border_subtitle = "", ""
+            return
+        notes = self._notes
+        if notes is None:
+            words, below = self.table.words if opened.kernels is not None else "", self.table.arrangement
+            if not opened.complete:
+                words = f"the first {words}, reading the others…"
+        else:
+            hidden = notes.total - notes.count
+            what = self._tab if notes.total != 1 else self._tab.removesuffix("s")
+            words = f"{notes.total} {what}" + (f" · {hidden} hidden" if hidden else "")
+            below = "bytes are estimates"
+        box.border_title = Content(safe(f"{opened.program.title} · {words}" if words else opened.program.title))
+        box.border_subtitle = Content(below if opened.kernels is not None else "")
+
+    def _show_facts(self) -> None:
+        opened = self._opened
+        facts = self.query_one(FactList)
+        title = "Kernel"
+        if opened is None:
+            facts.show(None, lambda width: ())
+        elif self._tab == "findings":
+            finding = self.query_one(FindingList).current_row
+            title = "Finding"
+            facts.show(finding, lambda width: finding_facts(opened, finding, width) if finding is not None else ())
+        elif self._tab == "barriers":
+            barrier = self.query_one(BarrierList).current_row
+            title = "Barrier"
+            facts.show(barrier, lambda width: barrier_facts(opened, barrier, width) if barrier is not None else ())
+        else:
+            ranked, group = self.table.ranked, self.table.group
+            if group is not None:
+                title = "Group"
+                facts.show(group.path, lambda width: group_facts(group, width))
+            else:
+                about = ranked.key if ranked is not None else None
+                around = 0 if self.screen.has_class("-short") else 1
+                facts.show(
+                    about, lambda width: kernel_facts(opened, ranked, width, around) if ranked is not None else ()
+                )
+        self.query_one("#fact-box").border_title = title
+
+    def _show_roofline(self) -> None:
+        if self._tab != "roofline":
+            return
+        ranking = self.table.rows.ranking
+        numbers = self.table.rows.numbers
+        chosen = self.table.ranked.number if self.table.ranked is not None else None
+        picture = self.query_one("#roofline", Picture)
+        picture.show(
+            (self.table.rows.changes, chosen),
+            lambda width, height: roofline_plot(ranking, numbers, chosen, width, height),
+        )
+
+    # -- messages from the lists ---------------------------------------------------------------------------------
+
+    @on(RowList.Highlighted, "#kernels")
+    def _kernel_in_view(self) -> None:
+        self._show_facts()
+        self._show_roofline()
+        if self.ranked is not None:
+            self.post_message(self.Highlighted())
+
+    @on(RowList.Highlighted, "#findings")
+    @on(RowList.Highlighted, "#barriers")
+    def _note_in_view(self) -> None:
+        self._show_facts()
+
+    @on(KernelTable.Arranged)
+    def _arranged(self) -> None:
+        self._show_facts()
+        self._show_roofline()
+        self._show_titles()
+
+    @on(KernelTable.Progressed)
+    def _progressed(self) -> None:
+        self._show_titles()
+
+    @on(KernelTable.Entered)
+    def _kernel_entered(self, message: KernelTable.Entered) -> None:
+        self.post_message(self.OpenRequested(FactTarget(*message.ranked.key, kernel=True)))
+
+    @on(KernelNoteList.Entered)
+    def _note_entered(self, message: KernelNoteList.Entered) -> None:
+        if self.select(message.computation, message.name) or self.select("", message.name):
+            self.screen.call_later(self.screen.run_action, "tab('kernels')")
+
+    @on(FactList.Followed)
+    def _fact_followed(self, message: FactList.Followed) -> None:
+        target = message.target
+        if target.kernel and self.select(target.computation, target.name):
+            if self._tab not in ("kernels", "roofline"):
+                self.screen.call_later(self.screen.run_action, "tab('kernels')")
+            return
+        self.post_message(self.OpenRequested(target))
+
+    # -- the filter -------------------------------------------------------------------------------------------
+
+    def open_filter(self) -> None:
+        """Opens the filter line of the list in view."""
+        line = self.query_one(FilterLine)
+        line.open(self._filters.get(self._filter_key, ""))
+        self.screen.set_focus(line)
+
+    def clear_filter(self) -> bool:
+        """Clears the filter; False if there was none."""
+        if not self._filters.get(self._filter_key):
+            return False
+        self.query_one(FilterLine).clear()
+        self._apply("")
+        return True
+
+    @on(FilterLine.Edited)
+    def _filter_edited(self, message: FilterLine.Edited) -> None:
+        self._apply(message.text)
+
+    def _apply(self, text: str) -> None:
+        self._filters[self._filter_key] = text
+        current = self.current_list
+        if isinstance(current, KernelTable | KernelNoteList):
+            current.set_filter(text)
+        self._show_titles()
+
+    @on(FilterLine.Left)
+    def _filter_left(self) -> None:
+        self.current_list.focus()

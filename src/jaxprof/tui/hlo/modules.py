@@ -1,0 +1,270 @@
+"""The modules of the HLO screen: those that can be opened, what is known of the open one, and the thread that reads it.
+
+A module is read part by part in that thread, and each part goes to the screen as soon as it is ready.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
+from jaxprof.analysis.ranking import BarrierIndex, Ranking, ranking_on
+from jaxprof.devices.targets import machine_of
+from jaxprof.errors import JaxprofError
+from jaxprof.hlo.open.stages import HLO_STAGES, STAGES, ModuleStages
+from jaxprof.hlo.places import HloPlaces, Places, without_comments, without_locations
+from jaxprof.hlo.read.lexer import Language
+from jaxprof.tui.hlo.text.document import Document
+from jaxprof.tui.hlo.text.navigation import HloNavigation, TextNavigation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from jaxprof.hlo.analysis.barriers import Barrier
+    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+    from jaxprof.hlo.analysis.findings.finding import HloFinding
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.analysis.notices import Notice
+    from jaxprof.hlo.model import Instruction, Module
+    from jaxprof.session import Session
+
+
+LARGE = 16 << 20
+"""Characters of HLO above which the first kernels are shown before the others are read."""
+FROZEN = 4 << 20
+"""Characters of HLO above which the garbage collector leaves the module alone."""
+FIRST = 500
+"""How many kernels are shown first."""
+
+
+class ModuleList:
+    """The programs that can be opened: those of the session and those of opened files."""
+
+    def __init__(self) -> None:
+        self.of_session: Sequence[ModuleStages] = ()
+        self._of_files: list[ModuleStages] = []
+
+    def add_files(self, programs: Sequence[ModuleStages]) -> None:
+        """Appends the programs of a file; a file that is opened again replaces its earlier programs."""
+        keys = {program.key for program in programs}
+        self._of_files = [program for program in self._of_files if program.key not in keys] + list(programs)
+
+    @property
+    def all(self) -> list[ModuleStages]:
+        """The programs of the session, then those of files."""
+        return [*self.of_session, *self._of_files]
+
+    def of_run(self, key: str) -> ModuleStages | None:
+        """The program of a run of the session; None if the run has no program."""
+        return next((program for program in self.of_session if program.key == key), None)
+
+    def first(self, wanted: str) -> ModuleStages | None:
+        """The program of the run `wanted`, else the first that was compiled, else the first of all."""
+        named = [program for program in self.of_session if program.key == wanted]
+        with_hlo = [program for program in self.of_session if "hlo" in program.stages]
+        return next(iter([*named, *with_hlo, *self.all]), None)
+
+
+@dataclass(slots=True)
+class Stage:
+    """One stage, ready to be shown."""
+
+    name: str
+    document: Document
+    places: Places
+    hlo: HloNavigation | None = None
+
+
+@dataclass(slots=True)
+class OpenedModule:
+    """What is known of a program so far; a part that is not known yet is None.
+
+    The reading thread assigns the attributes; the screen only reads them, after the message that a part is ready.
+    """
+
+    program: ModuleStages
+    stages: dict[str, Stage] = field(default_factory=dict)
+    errors: dict[str, JaxprofError] = field(default_factory=dict)
+    """Why a stage cannot be shown, by stage."""
+    module: Module | None = None
+    kernels: tuple[Kernel, ...] | None = None
+    barriers: tuple[Barrier, ...] | None = None
+    barrier_index: BarrierIndex = field(default_factory=BarrierIndex)
+    """Of `barriers`, by kernel."""
+    findings: tuple[HloFinding, ...] | None = None
+    notices: tuple[Notice, ...] = ()
+    """Which parts of the module were not read, as far as is known by now."""
+    complete: bool = True
+    """False while `kernels` holds only the first kernels of a large module."""
+    over: bool = False
+    """The reading has finished."""
+
+    @property
+    def optimised(self) -> bool:
+        """Whether XLA's passes have run, so that rows are kernels and not operations."""
+        return all(notice.code != "not-optimised" for notice in self.notices)
+
+    @property
+    def whole(self) -> bool:
+        """Whether no missing part could change a conclusion."""
+        return not any(notice.serious for notice in self.notices)
+
+    def kernel_line(self, computation: str, name: str) -> int | None:
+        """The line of a kernel, or of any instruction, in the optimised HLO."""
+        stage = self.stages.get("hlo")
+        if stage is None or stage.hlo is None:
+            return None
+        if self.module is not None:
+            holder = self.module.get(computation)
+            instruction = holder.get(name) if holder is not None else None
+            if instruction is not None:
+                return stage.hlo.line_of(instruction)
+        return stage.hlo.line_of_kernel(computation, name)
+
+    def instruction(self, computation: str, name: str) -> Instruction | None:
+        """An instruction of the optimised HLO by name."""
+        holder = self.module.get(computation) if self.module is not None else None
+        return holder.get(name) if holder is not None else None
+
+
+def read_stage(program: ModuleStages, name: str) -> tuple[Stage, Sequence[Module]]:
+    """Reads a stage; for HLO, also returns its modules. Blocks. Raises JaxprofError."""
+    if name in HLO_STAGES:
+        modules = program.modules(name)
+        navigation = HloNavigation(modules)
+        document = Document(modules[0].source.text, Language.HLO, navigation)
+        return Stage(name, document, HloPlaces(navigation.modules, navigation.instruction), navigation), modules
+    language = Language.JAXPR if name == "jaxpr" else Language.STABLEHLO
+    text = program.text(name)
+    text, places = without_comments(text) if name == "jaxpr" else without_locations(text)
+    document = Document(text, language)
+    document.navigation = TextNavigation(document.source, language)
+    return Stage(name, document, places), []
+
+
+def open_program(opened: OpenedModule, report: Callable[[str], None], cancelled: Callable[[], bool]) -> None:
+    """Reads all of a program, the kernels first, and calls `report` with the name of each part when ready. Blocks."""
+    from jaxprof.hlo.analysis.barriers import barriers
+    from jaxprof.hlo.analysis.findings.catalogue import findings
+    from jaxprof.hlo.analysis.kernels import kernels, stream
+    from jaxprof.hlo.analysis.notices import notices, outline
+
+    order = sorted((stage.name for stage in STAGES), key=lambda name: name != "hlo")
+    for name in order:
+        if cancelled():
+            return
+        if name not in opened.program.stages:
+            continue
+        try:
+            stage, modules = read_stage(opened.program, name)
+        except JaxprofError as error:
+            opened.errors[name] = error
+            report(name)
+            continue
+        opened.stages[name] = stage
+        if name == "hlo" and modules:
+            opened.module = opened.program.own(modules)
+            if opened.module.entry is not None:
+                _ = opened.module.entry.instructions  # parsed here, not on the thread that draws
+            report(name)
+            if len(opened.module.text) > LARGE:
+                opened.notices = outline(opened.module)
+                opened.kernels = tuple(islice(stream(opened.module), FIRST))
+                opened.complete = False
+                report("kernels")
+                if cancelled():
+                    return
+            opened.kernels = kernels(opened.module)
+            opened.complete = True
+            opened.notices = notices(opened.module)
+            report("kernels")
+        else:
+            report(name)
+    if opened.module is not None and not cancelled():
+        opened.findings = findings(opened.module)
+        report("findings")
+        if cancelled():
+            return
+        unfused = barriers(opened.module)
+        opened.barrier_index = BarrierIndex(unfused)
+        opened.barriers = unfused
+        report("barriers")
+    opened.over = True
+    report("over")
+
+
+class ModuleReader:
+    """Reads the open program in a thread of its own, and reports nothing more of a program that is no longer open.
+
+    At most one program is reported at a time. Both callbacks run in the reading thread.
+    """
+
+    def __init__(self, report: Callable[[OpenedModule, str], object], fail: Callable[[JaxprofError], object]) -> None:
+        self._report, self._fail = report, fail
+        # Each thread has an event of its own, so a thread that was stopped stays stopped when the next one starts.
+        self._stop = threading.Event()
+        self._freezing = threading.Lock()
+        """Held to stop a thread, and by a thread to freeze what it read: what a stopped thread read stays unfrozen."""
+
+    def begin(self, opened: OpenedModule) -> None:
+        """Reads a program in place of the previous one, and reports each part once it is ready."""
+        self.stop()
+        self._stop = threading.Event()
+        # Not a worker of the app: the app waits for its workers when it quits, and a large program takes long.
+        threading.Thread(target=self._read, args=(opened, self._stop), name="program", daemon=True).start()
+
+    def stop(self) -> None:
+        """Stops the reports. The thread ends after the current part; nothing waits for it."""
+        with self._freezing:
+            self._stop.set()
+            gc.unfreeze()
+
+    def _read(self, opened: OpenedModule, stop: threading.Event) -> None:
+        """Runs in the thread. Reports any exception, because no program may end the app."""
+
+        def report(part: str) -> None:
+            self._freeze(opened, stop)
+            if not stop.is_set():
+                self._report(opened, part)
+
+        try:
+            open_program(opened, report, stop.is_set)
+        except Exception as error:  # noqa: BLE001  nothing above this frame would report it
+            if not stop.is_set():
+                what = f"{opened.program.title} could not be analysed: {type(error).__name__}: {error}"
+                hint = "This is a defect of jaxprof; the text can still be read. Please report it, with the HLO."
+                self._fail(JaxprofError(what, hint))
+
+    def _freeze(self, opened: OpenedModule, stop: threading.Event) -> None:
+        """Hides what was read from the garbage collector, until another program is opened.
+
+        All of a module refers to all of it, so a full collection walks over everything and frees nothing: for 20 MB of
+        HLO the app stands still for 0.4 s, at any moment. The process is the app's own, so nobody else's objects are
+        hidden.
+        """
+        if opened.module is not None and len(opened.module.text) > FROZEN:
+            with self._freezing:
+                if not stop.is_set():
+                    gc.freeze()
+
+
+def device_of(session: Session, program: ModuleStages) -> DevicePeaks | None:
+    """The device of a run's program with its ceilings; None for a file, and for a device with unknown ceilings."""
+    run = session.runs.get(program.key)
+    return ceilings_for(session, run) if run is not None else None
+
+
+def rank(
+    session: Session, opened: OpenedModule, measured: Mapping[str, float] | None, chosen: DevicePeaks | None
+) -> Ranking:
+    """The kernels that are known, compared with the `chosen` device, or with the program's own if None.
+
+    `measured` is seconds per call of the program by kernel name.
+    """
+    run = session.runs.get(opened.program.key)
+    machine = machine_of_run(run, device_of(session, opened.program)) if chosen is None else machine_of(chosen)
+    return ranking_on(machine, opened.module, opened.kernels or (), measured)

@@ -1,0 +1,191 @@
+"""The questions of the HLO screen: which program, which device, which of several lines, which file, what to
+write where.
+
+Each question is a dialog over the screen, and passes its answer to a function; without an answer nothing is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxprof.errors import JaxprofError, StorageError
+from jaxprof.text import safe
+from jaxprof.tui.hlo.modules import device_of
+from jaxprof.tui.hlo.stage_side import TITLES, Match
+from jaxprof.tui.kit.dialogs import Choose, Option, SaveAs
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Module
+    from jaxprof.hlo.open.stages import ModuleStages
+    from jaxprof.tui.hlo.modules import OpenedModule
+    from jaxprof.tui.hlo.text.code_view import CodeView
+    from jaxprof.tui.profiler import Profiler
+
+
+_LINE_SHOWN = 400
+"""Characters that are shown of a line that can be chosen."""
+
+
+def ask_module(
+    app: Profiler,
+    programs: Sequence[ModuleStages],
+    opened: OpenedModule | None,
+    choose: Callable[[ModuleStages], object],
+) -> None:
+    """Asks which run or module of a file to open; `choose` is called unless that one is open already."""
+
+    def is_open(program: ModuleStages) -> bool:
+        return opened is not None and opened.program.key == program.key
+
+    def chosen(number: int | None) -> None:
+        if number is not None and not is_open(programs[number]):
+            choose(programs[number])
+
+    current = next((at for at, program in enumerate(programs) if is_open(program)), 0)
+    options = [
+        Option(program.title, ", ".join(TITLES[name] for name in TITLES if name in program.stages))
+        for program in programs
+    ]
+    app.push_screen(Choose("Which program?", options, current), chosen)
+
+
+def ask_device(app: Profiler, program: ModuleStages, take: Callable[[DevicePeaks | None], object]) -> None:
+    """Asks with which device's ceilings the kernels are compared; `take` gets None for the program's own device."""
+    from jaxprof.hlo.analysis.cost.peaks import DEVICES
+    from jaxprof.units import scaled
+
+    own = device_of(app.session, program)
+    devices: list[DevicePeaks | None] = [None, *DEVICES.values()]
+    options = [
+        Option("its own", own.title if own is not None else "unknown: no ceilings"),
+        *(Option(device.name, f"{device.title}, {scaled(device.bandwidth, 'B/s')}") for device in DEVICES.values()),
+    ]
+
+    def chosen(number: int | None) -> None:
+        if number is not None:
+            take(devices[number])
+
+    app.push_screen(Choose("Compare the kernels with (an estimate)", options), chosen)
+
+
+def ask_user(app: Profiler, message: CodeView.ManyUsers) -> None:
+    """Asks which of the lines that use a value to go to, and goes there."""
+    view, lines = message.view, message.lines
+    options = [Option(str(line + 1), view.document.line(line).strip()[:_LINE_SHOWN]) for line in lines]
+
+    def chosen(number: int | None) -> None:
+        if number is not None:
+            view.jump(lines[number])
+
+    app.push_screen(Choose(f"{len(options)} users of {message.name}", options), chosen)
+
+
+def ask_match(app: Profiler, opened: OpenedModule, matches: Sequence[Match], go: Callable[[Match], object]) -> None:
+    """Asks which of the lines of other stages that came from one place to go to."""
+    options = [
+        Option(f"{TITLES[name]} {line + 1}", opened.stages[name].document.line(line).strip()[:_LINE_SHOWN])
+        for name, line in matches
+        if name in opened.stages
+    ]
+
+    def chosen(number: int | None) -> None:
+        if number is not None:
+            go(matches[number])
+
+    app.push_screen(Choose("The same place in other stages", options), chosen)
+
+
+def ask_file(app: Profiler, open_file: Callable[[Path], object]) -> None:
+    """Asks which file or folder to open; a session or a profile holds more than HLO and is opened as a session."""
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.tui.kit.dialogs import AskText
+
+    def answered(text: str | None) -> None:
+        path = Path.cwd() / Path(text or "").expanduser()
+        if text and kind_of(path) in (Kind.SESSION, Kind.PROFILE):
+            app.open_session(path, go="hlo")
+        elif text:
+            open_file(path)
+
+    what = "HLO text, an HLO proto, a folder of dumps, a session, or a profile."
+    app.push_screen(AskText("Open HLO", what, "", "Enter opens"), answered)
+
+
+_LONGEST_NAME = 80
+"""Characters of a kernel's name in a file name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """Something that can be written: its line in the dialog, the suggested file name, and the text."""
+
+    option: Option
+    file_name: str
+    make: Callable[[], str]
+
+
+def exports(module: Module, kernel: Kernel | None, table: Callable[[], str]) -> list[Export]:
+    """The table as it stands and, when the cursor is on a kernel, that kernel as graphs."""
+    rows = Export(Option("the table as CSV", "its rows as they stand"), "kernels.csv", table)
+    if kernel is None:
+        return [rows]
+    name = "".join(character if character.isalnum() or character in "._-" else "_" for character in kernel.name)
+    return [rows] + [
+        Export(
+            Option(f"{words} as {form.upper()}", kernel.name),
+            f"{name[:_LONGEST_NAME]}-{what}.{form}",
+            partial(kernel_graph, module, kernel, what, form),
+        )
+        for what, words in (("inside", "what is inside"), ("near", "with its neighbours"))
+        for form in ("svg", "dot")
+    ]
+
+
+def kernel_graph(module: Module, kernel: Kernel, what: str, form: str) -> str:
+    """A kernel's instructions (`what` is `inside`) or its neighbours (`near`) as a graph; `form` is `dot` or `svg`."""
+    from jaxprof.hlo import graph
+
+    nodes = graph.inside(module, kernel) if what == "inside" else graph.neighbourhood(module, kernel)
+    return graph.to_svg(nodes) if form == "svg" else graph.to_dot(nodes)
+
+
+def ask_and_write(app: Profiler, choices: Sequence[Export]) -> None:
+    """Asks which export to write and where, and writes it. A relative path starts at the current folder."""
+
+    def chosen(number: int | None) -> None:
+        if number is not None:
+            export = choices[number]
+            dialog = SaveAs("Write to a file", export.option.label, "", Path.cwd() / export.file_name)
+            app.push_screen(dialog, partial(_write_export, app, export))
+
+    app.push_screen(Choose("Write to a file", [export.option for export in choices]), chosen)
+
+
+def _write_export(app: Profiler, export: Export, path: Path | None) -> None:
+    if path is None:
+        return
+    place = Path.cwd() / path
+    place = place / export.file_name if place.is_dir() else place
+    try:
+        write(place, export.make())
+    except JaxprofError as error:
+        app.tell(error)
+    else:
+        app.notify(safe(str(place)), title="Written", markup=False)
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a new file. Raises StorageError if the file already exists or cannot be written."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise StorageError(f"{path} already exists", "Choose another name.") from None
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or error}", "Choose another place.") from None

@@ -1,0 +1,334 @@
+"""HLO: what XLA made of a program. Kernels first, then what is inside them, then the text of every stage.
+
+A thread reads, parses and analyses the program part by part, the kernels first. A line of any stage knows its source
+place, and leads to the lines of the other stages that came from the same place.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+
+from jaxprof.analysis.measured import seconds_per_call
+from jaxprof.analysis.opener import modules_of
+from jaxprof.errors import JaxprofError
+from jaxprof.hlo.open.paths import modules_at
+from jaxprof.tui.hlo.kernel_side import KernelSide
+from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
+from jaxprof.tui.hlo.questions import ask_and_write, ask_device, ask_file, ask_match, ask_module, ask_user, exports
+from jaxprof.tui.hlo.sides import KEYS, NoModule, NoticeLines, Sides
+from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
+from jaxprof.tui.hlo.text.code_view import CodeView
+from jaxprof.tui.kit.screen import SessionScreen
+from jaxprof.tui.kit.screen_bars import StageTabs
+from jaxprof.tui.kit.trust import TrustLine
+from jaxprof.tui.kit.views import source_of
+from jaxprof.tui.messages import Failed
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
+    from jaxprof.hlo.open.stages import ModuleStages
+
+
+class PartReady(Message, bubble=False):
+    """The reading thread finished a part of a program."""
+
+    def __init__(self, opened: OpenedModule, part: str) -> None:
+        super().__init__()
+        self.opened = opened
+        self.part = part
+
+
+class FileRead(Message, bubble=False):
+    """The programs of a file were found."""
+
+    def __init__(self, programs: list[ModuleStages]) -> None:
+        super().__init__()
+        self.programs = programs
+
+
+class MatchesFound(Message, bubble=False):
+    """The lines of other stages that came from the cursor's place."""
+
+    def __init__(self, matches: list[Match]) -> None:
+        super().__init__()
+        self.matches = matches
+
+
+class HloScreen(SessionScreen):
+    """Lists on the left and texts on the right, or only one of the two on a narrower terminal."""
+
+    MODE: ClassVar[str] = "hlo"
+    AUTO_FOCUS = "#kernels"
+    BINDINGS: ClassVar[list[BindingType]] = KEYS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._module_list = ModuleList()
+        self._opened: OpenedModule | None = None
+        self._sides = Sides(self)
+        self._device: DevicePeaks | None = None
+        """The device that the user chose; None means the program's own."""
+        self._run_seen = ""
+        self._reading = ModuleReader(
+            lambda opened, part: self.post_message(PartReady(opened, part)),
+            lambda error: self.post_message(Failed(error)),
+        )
+
+    def compose_body(self) -> ComposeResult:
+        yield StageTabs(id="hlo-tabs")
+        yield TrustLine(id="hlo-trust")
+        yield NoticeLines(id="hlo-notices")
+        yield NoModule(id="hlo-empty")
+        with Horizontal(id="hlo-body"):
+            yield KernelSide(id="hlo-lists")
+            yield StageSide(id="hlo-texts")
+
+    def on_mount(self) -> None:
+        self._trust.display = False
+        self._sides.lists.show_tab("kernels")
+        self._sides.show_tab("kernels", focus=False)
+
+    @property
+    def _trust(self) -> TrustLine:
+        """Whether the measured times can be trusted; displayed only beside measured times."""
+        return self.query_one(TrustLine)
+
+    # -- which program ----------------------------------------------------------------------------------------
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Lists the programs of the session. The one in view stays, unless it has new stages."""
+        before = self._opened.program if self._opened is not None else None
+        self._module_list.of_session = modules_of(self.profiler.session)
+        if replaced:
+            self._device = None
+            self._choose(self._module_list.first(self.profiler.run_in_view))
+        elif before is None:
+            self._choose(self._module_list.first(self.profiler.run_in_view))
+        elif before.key in runs:
+            now = self._module_list.of_run(before.key)
+            if now is not None and set(now.stages) != set(before.stages):
+                self._choose(now)
+        self._show_empty()
+
+    def come_into_view(self) -> None:
+        super().come_into_view()
+        wanted = self.profiler.run_in_view
+        if wanted and wanted != self._run_seen:
+            self._run_seen = wanted
+            program = self._module_list.of_run(wanted)
+            if program is not None and (self._opened is None or self._opened.program.key != wanted):
+                self._choose(program)
+        path, self.profiler.hlo_wanted = self.profiler.hlo_wanted, None
+        if path is not None:
+            self.open_file(path)
+        self._take_kernel()
+
+    def _take_kernel(self) -> None:
+        """Goes to the kernel that another screen requested, once the kernels are known."""
+        name = self.profiler.kernel_wanted
+        if name and self._sides.lists.listed:
+            self.profiler.kernel_wanted = ""
+            self._sides.to_kernel(name)
+
+    def _choose(self, program: ModuleStages | None) -> None:
+        """Opens a program: stops reading the previous one, and forgets it."""
+        self._reading.stop()
+        self._opened = OpenedModule(program) if program is not None else None
+        self._trust.display = False
+        self.query_one(NoticeLines).show(())
+        self._sides.show_program(self._opened)
+        self._show_empty()
+        opened = self._opened
+        if opened is None:
+            return
+        if opened.program in self._module_list.of_session:
+            self.profiler.run_in_view = self._run_seen = opened.program.key
+        self._reading.begin(opened)
+
+    def on_unmount(self) -> None:
+        self._reading.stop()
+
+    def on_part_ready(self, message: PartReady) -> None:
+        opened = message.opened
+        if opened is not self._opened:  # posted before the user chose another program
+            return
+        lists, texts = self._sides.lists, self._sides.texts
+        if message.part in TITLES:
+            texts.stage_ready(message.part)
+            error = opened.errors.get(message.part)
+            if message.part == "hlo" and error is not None:
+                lists.show_failure(f"{error.what} {error.hint}".strip())
+        elif message.part == "kernels":
+            self.query_one(NoticeLines).show(opened.notices)
+            self._rank()
+        elif message.part in ("findings", "barriers"):
+            lists.show_notes()
+        elif message.part == "over":
+            if opened.kernels is None and "hlo" not in opened.errors:
+                lists.show_failure("The optimised HLO of this run was not recorded.")
+            texts.stage_ready(texts.stage)
+        self._sides.show_tabs()
+
+    def _rank(self) -> None:
+        opened = self._opened
+        if opened is None or opened.kernels is None:
+            return
+        session = self.profiler.session
+        run = session.runs.get(opened.program.key)
+        measured = seconds_per_call(run)
+        self._trust.display = bool(measured)
+        self._trust.show(source_of(session, run) if run is not None and measured else None)
+        self._sides.lists.show_ranking(rank(session, opened, measured, self._device))
+        self._take_kernel()
+        self._follow()
+
+    def _show_empty(self) -> None:
+        nothing = self._opened is None
+        self.set_class(nothing, "-empty")
+        if nothing:
+            self.query_one(NoModule).show(growing=self.profiler.session_grows)
+
+    # -- lists and texts --------------------------------------------------------------------------------------------
+
+    def action_tab(self, name: str) -> None:
+        """Shows a tab."""
+        self._sides.go_to_tab(name)
+
+    def action_next_tab(self, step: int) -> None:
+        """Shows the next or the previous tab."""
+        self._sides.step(step)
+
+    def action_other_side(self) -> None:
+        """Goes from the lists to the text of the kernel under the cursor, and back."""
+        self._sides.swap()
+
+    def action_filter(self) -> None:
+        """Opens the filter line; in a text, the search line."""
+        self._sides.open_filter()
+
+    async def action_back(self) -> None:
+        """Clears the search or filter, else goes from the text to the lists, else back to where HLO was opened."""
+        if not self._sides.step_back():
+            self.profiler.leave_hlo()
+
+    @on(StageSide.StageRequested)
+    def _stage_wanted(self, message: StageSide.StageRequested) -> None:
+        self._sides.stage_came(message.stage)
+
+    @on(KernelSide.OpenRequested)
+    def _text_wanted(self, message: KernelSide.OpenRequested) -> None:
+        self._sides.to_text_of(message.target)
+
+    @on(KernelSide.Highlighted)
+    def _follow(self) -> None:
+        self._sides.follow()
+
+    @on(CodeView.ManyUsers)
+    def _choose_user(self, message: CodeView.ManyUsers) -> None:
+        ask_user(self.profiler, message)
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def action_match(self) -> None:
+        """Goes to a line of another stage that came from the same place; if there are several, asks which."""
+        if not self._sides.bring_text_along():
+            return
+        texts = self._sides.texts
+        if texts.small:
+            self.on_matches_found(MatchesFound(texts.matches()))
+            return
+
+        def find() -> None:
+            self.post_message(MatchesFound(texts.matches()))
+
+        self.run_worker(find, name="matches", group="matches", exclusive=True, thread=True)
+
+    def on_matches_found(self, message: MatchesFound) -> None:
+        matches, opened = message.matches, self._opened
+        if not matches or opened is None:
+            self.notify(
+                "No line of another stage is known to come from this place.",
+                title="No match",
+                markup=False,
+                timeout=3,
+            )
+            return
+        if len(matches) == 1:
+            self._sides.to_line(matches[0])
+        else:
+            ask_match(self.profiler, opened, matches, self._sides.to_line)
+
+    def action_choose_program(self) -> None:
+        """Asks for a run, or for a module of a file."""
+        if self._module_list.all:
+            ask_module(self.profiler, self._module_list.all, self._opened, self._choose)
+        else:
+            self.action_open_file()
+
+    def action_choose_device(self) -> None:
+        """Asks for the device whose ceilings the kernels are compared with."""
+        if self._opened is not None:
+            ask_device(self.profiler, self._opened.program, self._compare_with)
+
+    def _compare_with(self, device: DevicePeaks | None) -> None:
+        self._device = device
+        self._rank()
+
+    def action_open_file(self) -> None:
+        """Asks for a path, and opens the file or folder."""
+        ask_file(self.profiler, self.open_file)
+
+    def open_file(self, path: Path) -> None:
+        """Opens an HLO file, or a folder that XLA dumped into, in a thread."""
+
+        def read() -> None:
+            try:
+                self.post_message(FileRead(modules_at(path)))
+            except JaxprofError as error:
+                self.post_message(Failed(error))
+
+        self.run_worker(read, name="file", group="file", exclusive=True, thread=True)
+
+    def on_file_read(self, message: FileRead) -> None:
+        self._module_list.add_files(message.programs)
+        self._choose(message.programs[0])
+        if len(message.programs) > 1:
+            self.action_choose_program()
+
+    def on_failed(self, message: Failed) -> None:
+        message.stop()
+        self.profiler.tell(message.error)
+
+    def action_profile(self) -> None:
+        """Shows this kernel in the timeline of the run."""
+        ranked, opened = self._sides.lists.ranked, self._opened
+        if opened is None or ranked is None:
+            return
+        run = self.profiler.session.runs.get(opened.program.key)
+        if run is None or not run.measured:
+            self.notify("No profile of this run was recorded.", markup=False)
+            return
+        self.profiler.show_profile(run.id, kernel=ranked.kernel.name)
+
+    def action_trust(self) -> None:
+        """Lists every check of the run's capture."""
+        from jaxprof.tui.kit.trust import ask_about
+
+        run = self.profiler.session.runs.get(self._opened.program.key) if self._opened is not None else None
+        if run is not None and run.measured:
+            ask_about(self.profiler, run)
+
+    def action_export(self) -> None:
+        """Asks what to write and where, and writes it."""
+        opened, ranked = self._opened, self._sides.lists.ranked
+        if opened is not None and opened.module is not None and opened.kernels is not None:
+            kernel = ranked.kernel if ranked is not None else None
+            ask_and_write(self.profiler, exports(opened.module, kernel, self._sides.lists.csv))

@@ -1,0 +1,270 @@
+"""The texts of a program, stage by stage, with the source of the line at the cursor and its lines in other stages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+
+from jaxprof.hlo.open.stages import STAGES
+from jaxprof.text import safe
+from jaxprof.tui.hlo.kernel_detail import source_facts
+from jaxprof.tui.hlo.text.code_view import CodeView
+from jaxprof.tui.hlo.text.document import Document
+from jaxprof.tui.hlo.text.text_pane import TextPane
+from jaxprof.tui.kit.fact_list import Fact, FactList
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.hlo.places import LineOrigin
+    from jaxprof.tui.hlo.modules import OpenedModule, Stage
+
+TITLES = {stage.name: stage.title for stage in STAGES}
+SMALL_TEXTS = 4 << 20
+"""Characters of all stages together up to which matching lines are found at each step of the cursor."""
+_KEY = ("m ", "bold $footer-key-foreground")
+_SHOWN_LINES = 4
+"""How many matching lines of a stage are listed below the text."""
+
+Match = tuple[str, int]
+"""A stage and a line of it."""
+
+
+class StageSide(Vertical):
+    """One stage at a time."""
+
+    class StageRequested(Message):
+        """Reports that another stage came into view, because the history led there."""
+
+        def __init__(self, stage: str) -> None:
+            super().__init__()
+            self.stage = stage
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._opened: OpenedModule | None = None
+        self._stage = "hlo"
+        self._pending: tuple[str, str] | None = None
+        """Computation and name of a kernel to go to once the text has been read."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="text-box", classes="box"):
+            yield TextPane(id="text")
+        with Vertical(id="origin-box", classes="box") as box:
+            box.border_title = "Comes from"
+            yield FactList(id="origin")
+
+    def on_mount(self) -> None:
+        self.view.show_document = self._show_document
+        self.query_one("#origin", FactList).can_focus = False
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    @property
+    def view(self) -> CodeView:
+        """The text."""
+        return self.query_one(CodeView)
+
+    @property
+    def pane(self) -> TextPane:
+        """The text with its search."""
+        return self.query_one(TextPane)
+
+    @property
+    def stage(self) -> str:
+        """The name of the stage in view."""
+        return self._stage
+
+    @property
+    def _current(self) -> Stage | None:
+        return self._opened.stages.get(self._stage) if self._opened is not None else None
+
+    def show_program(self, opened: OpenedModule | None) -> None:
+        """Shows another program, which may not have been read yet."""
+        self._opened = opened
+        self._pending = None
+        self.view.forget()
+        self.show_stage(self._stage)
+
+    def show_stage(self, stage: str) -> None:
+        """Shows a stage, or why it cannot be shown."""
+        self._stage = stage
+        current = self._current
+        if current is not None:
+            self.pane.show(current.document)
+            self._begin_at_entry()
+        else:
+            self.pane.show(Document(self._missing()))
+        self._show_title()
+        self._show_origin()
+
+    def stage_ready(self, stage: str) -> None:
+        """Shows a stage that has been read, if it is in view."""
+        if stage == self._stage:
+            self.show_stage(stage)
+        if stage == "hlo" and self._pending is not None:
+            computation, name = self._pending
+            self._pending = None
+            self.go_to_kernel(computation, name)
+        elif stage == self._stage:
+            self._begin_at_entry()
+
+    def _begin_at_entry(self) -> None:
+        """Goes to the entry computation: a module begins with tables that few readers want."""
+        opened, current = self._opened, self._current
+        if opened is None or current is None or current.hlo is None or self.view.cursor:
+            return
+        module = opened.module if self._stage == "hlo" else current.hlo.modules[0]
+        entry = module.entry if module is not None else None
+        line = current.hlo.line_of(entry) if entry is not None else None
+        if line is not None:
+            self.view.go(line, center=True)
+
+    def _missing(self) -> str:
+        opened = self._opened
+        if opened is None:
+            return ""
+        error = opened.errors.get(self._stage)
+        if error is not None:
+            return str(error)
+        if self._stage in opened.program.stages and not opened.over:
+            return "reading…"
+        return f"{TITLES[self._stage]} was not recorded for this program."
+
+    def _show_title(self) -> None:
+        box = self.query_one("#text-box")
+        opened, current = self._opened, self._current
+        if opened is None:
+            box.border_title, box.border_subtitle = "", ""
+            return
+        box.border_title = Content(safe(f"{opened.program.title} · {TITLES[self._stage]}"))
+        count = current.document.line_count if current is not None else 0
+        words = f"{self.view.cursor + 1:,} of {count:,}".replace(",", "\u202f")
+        box.border_subtitle = Content(words if current is not None else "")
+
+    def _show_document(self, document: Document) -> None:
+        """Shows the stage of a document that the history led to."""
+        opened = self._opened
+        stages = opened.stages.values() if opened is not None else ()
+        stage = next((stage.name for stage in stages if stage.document is document), None)
+        if stage is None:
+            return
+        self.show_stage(stage)
+        self.post_message(self.StageRequested(stage))
+
+    def go_to_kernel(self, computation: str, name: str, *, remember: bool = False) -> bool:
+        """Goes to an instruction's line in the optimised HLO, which becomes the stage in view; False without a line."""
+        opened = self._opened
+        if opened is None:
+            return False
+        if "hlo" not in opened.stages:
+            self._pending = (computation, name)
+            return False
+        line = opened.kernel_line(computation, name)
+        if line is None:
+            return False
+        self.go(("hlo", line), remember=remember)
+        return True
+
+    def go(self, match: Match, *, remember: bool = True) -> None:
+        """Goes to a line of a stage."""
+        stage, line = match
+        if remember:
+            self.view.remember()
+        if stage != self._stage or (self._current and self.view.document is not self._current.document):
+            self.show_stage(stage)
+        self.view.go(line, center=True)
+        self._show_origin()
+
+    def kernel_at_cursor(self) -> tuple[str, str] | None:
+        """The instruction at the cursor, as computation and name; None unless the optimised HLO is in view."""
+        current = self._current
+        if current is None or current.hlo is None or self._stage != "hlo":
+            return None
+        instruction = current.hlo.instruction(self.view.cursor)
+        return (instruction.computation.name, instruction.name) if instruction is not None else None
+
+    # -- where a line came from --------------------------------------------------------------------------------
+
+    @on(CodeView.Moved)
+    def _moved(self) -> None:
+        self._show_title()
+        self._show_origin()
+
+    def spot(self) -> LineOrigin | None:
+        """Where the line at the cursor came from; None if the text does not record it."""
+        current = self._current
+        return current.places.of(self.view.cursor) if current is not None else None
+
+    @property
+    def small(self) -> bool:
+        """Whether the stages are small enough to find matching lines at each step of the cursor."""
+        stages = self._opened.stages.values() if self._opened is not None else ()
+        return sum(len(stage.document.text) for stage in stages) <= SMALL_TEXTS
+
+    def matches(self) -> list[Match]:
+        """The lines of all other stages that came from the same place as the cursor's line. Slow unless `small`."""
+        spot, opened = self.spot(), self._opened
+        if spot is None or opened is None:
+            return []
+        return [
+            (name, line)
+            for name in TITLES
+            if name in opened.stages and name != self._stage
+            for line in opened.stages[name].places.lines(spot)
+        ]
+
+    def _show_origin(self) -> None:
+        opened, spot = self._opened, self.spot()
+        facts = self.query_one("#origin", FactList)
+        if opened is None or self._current is None:
+            facts.show(None, lambda width: ())
+            return
+        recorded = opened.program.recorded_seconds
+        matches = self.matches() if self.small else None
+        around = 1 if self.size.height >= 30 else 0
+        facts.show(
+            (self._stage, self.view.cursor, len(opened.stages)),
+            lambda width: _origin_facts(spot, matches, width, recorded, around),
+        )
+
+    def on_resize(self) -> None:
+        self._show_origin()
+
+
+def _origin_facts(
+    spot: LineOrigin | None, matches: list[Match] | None, width: int, recorded_seconds: float | None, around: int
+) -> list[Fact]:
+    if spot is None:
+        return [Fact(Content.styled("This line does not record where it came from.", "$quiet"))]
+    facts: list[Fact] = []
+    if spot.place is not None:
+        facts += source_facts(spot.place, width, recorded_seconds, around=around)
+    if matches is None:
+        facts.append(Fact(Content.assemble(_KEY, (" finds the matching lines of other stages", "$text-muted"))))
+    elif matches:
+        facts.append(Fact(_elsewhere(matches)))
+    if spot.op_name:
+        names = Content.styled(safe(spot.op_name), "$text-muted")
+        if facts and facts[0].content.cell_length + names.cell_length + 3 <= width:
+            facts[0] = Fact(Content.assemble(facts[0].content, "   ", names))
+        else:
+            facts.append(Fact(names))
+    return facts
+
+
+def _elsewhere(matches: list[Match]) -> Content:
+    """`m  jaxpr 12, 14 · StableHLO 8`: the matching lines of the other stages."""
+    parts: list[Content | tuple[str, str]] = [_KEY]
+    for name, title in TITLES.items():
+        lines = [line for stage, line in matches if stage == name]
+        if not lines:
+            continue
+        shown = ", ".join(str(line + 1) for line in lines[:_SHOWN_LINES])
+        more = f" +{len(lines) - _SHOWN_LINES}" if len(lines) > _SHOWN_LINES else ""
+        parts += [(" " if len(parts) == 1 else "  ·  ", "$quiet"), (f"{title} ", "$text-muted"), (shown + more, "")]
+    return Content.assemble(*parts)

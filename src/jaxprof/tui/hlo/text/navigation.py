@@ -1,0 +1,340 @@
+"""How to move through the text of a stage: definitions, users, what an instruction calls, blocks to fold.
+
+HLO is read by its model: only the computation at the line, even in a module of a million instructions.
+StableHLO and jaxprs are read by their notation alone. There a name refers to the nearest definition above it within
+its outermost block. MLIR names values `%0`, functions `@main` and locations `#loc`; a jaxpr names variables by
+letters, each with its type at its definition.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from jaxprof.hlo.model import Computation
+from jaxprof.hlo.read.lexer import Language
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxprof.hlo.model import Instruction, Module
+    from jaxprof.hlo.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name in a line as shown: from character `start` to before `end`."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Navigation:
+    """How to move through a text. Lines count from 0; a target that does not exist is None or empty, never an error.
+
+    The base is for texts without names and blocks, such as a log.
+    """
+
+    def names(self, line: str) -> Sequence[Name]:
+        """The names in a line that can be followed, from left to right."""
+        return ()
+
+    def main_name(self, number: int) -> str:
+        """The name to follow from line `number` when none was chosen: what it calls, or its first operand."""
+        return ""
+
+    def defined_name(self, number: int) -> str:
+        """The name that line `number` defines; empty if it defines none."""
+        return ""
+
+    def definition(self, name: str, number: int) -> int | None:
+        """The line where `name`, as line `number` means it, is defined."""
+        return None
+
+    def users(self, name: str, number: int) -> Sequence[int]:
+        """The lines that use `name`, as line `number` means it."""
+        return ()
+
+    def block(self, number: int) -> tuple[int, int] | None:
+        """First and last line of the block that holds line `number`, its header included."""
+        return None
+
+    def blocks(self) -> Sequence[tuple[int, int]]:
+        """All outermost blocks, in order."""
+        return ()
+
+    def statement(self, number: int) -> str:
+        """The whole statement that line `number` belongs to, as written."""
+        return ""
+
+
+_NAME = re.compile(r"%([\w.\-]+)")
+_BARE = re.compile(r"(?<![\w.%\-=\"])([A-Za-z_][\w\-]*(?:\.[\w.\-]*)?\d[\w.\-]*|[A-Za-z_][\w.\-]*(?= = ))(?![\w(\[])")
+"""Names in the oldest and the shortest form of HLO text, which have no `%`: they have a number, or precede a `=`."""
+_CALLING = frozenset({"fusion", "while", "conditional", "call", "async-start"})
+
+
+class HloNavigation(Navigation):
+    """Navigation in the text of one or several HLO modules."""
+
+    def __init__(self, modules: Sequence[Module]) -> None:
+        self.modules = tuple(modules)
+        self._source: Source = self.modules[0].source
+
+    @cached_property
+    def _computations(self) -> list[Computation]:
+        computations = [
+            computation
+            for module in self.modules
+            for computation in module.computations.values()
+            if not computation.is_synthetic
+        ]
+        return sorted(computations, key=lambda computation: computation.span[0])
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [computation.span[0] for computation in self._computations]
+
+    def computation(self, number: int) -> Computation | None:
+        """The computation that line `number` belongs to."""
+        begin = self._source.offset(number + 1)
+        end = self._source.offset(number + 2)
+        at = bisect_right(self._starts, max(begin, end - 1)) - 1
+        if at < 0:
+            return None
+        computation = self._computations[at]
+        return computation if begin <= computation.span[2] else None
+
+    def instruction(self, number: int) -> Instruction | None:
+        """The instruction that line `number` belongs to; None in a header or an end, and outside of computations."""
+        computation = self.computation(number)
+        if computation is None or not computation.instructions:
+            return None
+        begin, end = self._source.offset(number + 1), self._source.offset(number + 2)
+        line = self._source.text[begin:end]
+        at = begin + len(line) - len(line.lstrip())
+        if not line.strip() or at < computation.span[1]:
+            return None
+        instructions = computation.instructions
+        place = bisect_right(instructions, at, key=lambda instruction: instruction.span[0]) - 1
+        if place < 0 or at >= computation.span[2]:
+            return None
+        return instructions[place]
+
+    def line_of(self, item: Instruction | Computation) -> int | None:
+        """The line on which an instruction or computation begins; None if the text has it only in another form."""
+        computation = item if isinstance(item, Computation) else item.computation
+        return None if computation.is_synthetic else item.line - 1
+
+    def line_of_kernel(self, computation: str, name: str) -> int | None:
+        """The line of the instruction `name` in `computation`; None if no module has it."""
+        for module in self.modules:
+            holder = module.get(computation)
+            instruction = holder.get(name) if holder is not None else None
+            if instruction is not None:
+                return self.line_of(instruction)
+        return None
+
+    # -- Navigation -------------------------------------------------------------------------------------------
+
+    def names(self, line: str) -> Sequence[Name]:
+        metadata = line.find("metadata={")
+        end = len(line) if metadata < 0 else metadata
+        pattern = _NAME if "%" in line else _BARE
+        return [Name(match.start(), match.end(), match[1]) for match in pattern.finditer(line, 0, end)]
+
+    def main_name(self, number: int) -> str:
+        instruction = self.instruction(number)
+        if instruction is None:
+            return ""
+        called = instruction.called
+        if called and instruction.opcode in _CALLING:
+            return called[0]
+        return next(iter((*instruction.operands, *called)), "")
+
+    def defined_name(self, number: int) -> str:
+        instruction = self.instruction(number)
+        if instruction is not None:
+            return instruction.name
+        computation = self.computation(number)
+        return computation.name if computation is not None else ""
+
+    def definition(self, name: str, number: int) -> int | None:
+        name = name.lstrip("%")
+        computation = self.computation(number)
+        if computation is None:
+            return None
+        instruction = self.instruction(number)
+        called = computation.module.get(name)
+        if called is not None and instruction is not None and name in instruction.called:
+            return self.line_of(called)
+        value = computation.get(name)
+        defined = value if value is not None else called
+        return self.line_of(defined) if defined is not None else None
+
+    def users(self, name: str, number: int) -> Sequence[int]:
+        name = name.lstrip("%")
+        computation = self.computation(number)
+        if computation is None:
+            return []
+        instruction = self.instruction(number)
+        is_value = computation.get(name) is not None and (instruction is None or name not in instruction.called)
+        users = computation.users(name) if is_value else computation.module.callers.get(name, ())
+        lines = [line for user in users if (line := self.line_of(user)) is not None]
+        if is_value or lines or computation.get(name) is None:
+            return lines
+        return [line for user in computation.users(name) if (line := self.line_of(user)) is not None]
+
+    def block(self, number: int) -> tuple[int, int] | None:
+        computation = self.computation(number)
+        return self._lines(computation) if computation is not None else None
+
+    def blocks(self) -> Sequence[tuple[int, int]]:
+        return [self._lines(computation) for computation in self._computations]
+
+    def _lines(self, computation: Computation) -> tuple[int, int]:
+        first = self._source.line(computation.span[0]) - 1
+        return first, self._source.line(computation.span[2]) - 1
+
+    def statement(self, number: int) -> str:
+        instruction = self.instruction(number)
+        if instruction is not None:
+            return instruction.text
+        computation = self.computation(number)
+        return computation.header if computation is not None else ""
+
+
+_LONGEST_SCOPE = 4 << 20
+"""Characters before and after a line in which a name is searched for."""
+_MOST_USERS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Notation:
+    """What names, definitions and blocks look like."""
+
+    name: re.Pattern[str]
+    defined: re.Pattern[str]
+    """The name that a line defines."""
+    definition: str
+    """A definition of `{name}`, for the lines above."""
+    header: re.Pattern[str]
+    """The first line of an outermost block."""
+
+
+_NOTATIONS = {
+    Language.STABLEHLO: _Notation(
+        name=re.compile(r"[%@^][\w$.\-]+(?:#\d+)?|#\w+"),
+        defined=re.compile(
+            r"\s*(%[\w$\-]+)(?::\d+)?(?:, *%[\w$\-:]+)* *=|\s*func\.func (?:\w+ )?(@[\w$.\-]+)|(#\w+) ="
+        ),
+        definition=(
+            r"^\s*(?:%[\w$\-:]+, *)*{name}(?::\d+)?(?:, *%[\w$\-:]+)* *=|{name}: "
+            r"|^\s*func\.func (?:\w+ )?{name}\(|^{name} ="
+        ),
+        header=re.compile(r"^ {0,4}func\.func\b", re.MULTILINE),
+    ),
+    Language.JAXPR: _Notation(
+        name=re.compile(r"(?<![\w.=\"'])[a-z]{1,4}(?=:[\w<]|[\s,)]|$)"),
+        defined=re.compile(r"\s*(?:_:\S+ )*([a-z]{1,4}):\S+(?: [a-z_]+:\S+)* ="),
+        definition=r"(?<![\w.=]){name}:[a-zA-Z]",
+        header=re.compile(r"^(?:let \w+ = )?\{ ?lambda", re.MULTILINE),
+    ),
+}
+
+
+class TextNavigation(Navigation):
+    """Navigation in MLIR or in a jaxpr."""
+
+    def __init__(self, source: Source, language: Language) -> None:
+        self._source = source
+        self._text = source.text
+        self._notation = _NOTATIONS[language]
+
+    @cached_property
+    def _headers(self) -> list[int]:
+        """Lines at which outermost blocks begin."""
+        return [self._source.line(match.start()) - 1 for match in self._notation.header.finditer(self._text)]
+
+    def _line(self, number: int) -> str:
+        lines = self._source.lines(number + 1, 1)
+        return lines[0] if lines else ""
+
+    def _scope(self, number: int) -> tuple[int, int]:
+        """Offsets of the text in which the names of a line are valid."""
+        at = bisect_right(self._headers, number)
+        first = self._headers[at - 1] if at else 0
+        after = self._headers[at] if at < len(self._headers) else self._source.line_count
+        here = self._source.offset(number + 1)
+        begin, end = self._source.offset(first + 1), self._source.offset(after + 1)
+        return max(begin, here - _LONGEST_SCOPE), min(end, here + _LONGEST_SCOPE)
+
+    def names(self, line: str) -> Sequence[Name]:
+        return [Name(match.start(), match.end(), match.group().partition("#")[0] or match.group())
+                for match in self._notation.name.finditer(line)]  # fmt: skip
+
+    def main_name(self, number: int) -> str:
+        line = self._line(number)
+        head, equals, rest = line.partition(" = ")
+        names = self.names(rest if equals else head)
+        defined = self.defined_name(number)
+        called = next((name.text for name in names if name.text.startswith("@")), "")
+        return called or next((name.text for name in names if name.text != defined), "")
+
+    def defined_name(self, number: int) -> str:
+        match = self._notation.defined.match(self._line(number))
+        return next((group for group in match.groups() if group), "") if match else ""
+
+    def definition(self, name: str, number: int) -> int | None:
+        pattern = re.compile(self._notation.definition.replace("{name}", re.escape(name)), re.MULTILINE)
+        begin, end = self._scope(number)
+        here = self._source.offset(number + 1)
+        if name.startswith(("@", "#")):
+            begin, end, here = 0, len(self._text), len(self._text)
+        last = None
+        for match in pattern.finditer(self._text, begin, end):
+            if match.start() >= here and last is not None:
+                break
+            last = match
+        if last is None:
+            return None
+        skipped = len(last.group()) - len(last.group().lstrip())
+        return self._source.line(last.start() + skipped) - 1
+
+    def users(self, name: str, number: int) -> Sequence[int]:
+        pattern = re.compile(rf"(?<![\w%@#.\-=]){re.escape(name)}(?![\w:=]|\.\w)")
+        begin, end = (0, len(self._text)) if name.startswith(("@", "#")) else self._scope(number)
+        made = self.definition(name, number)
+        lines: dict[int, None] = {}
+        for match in pattern.finditer(self._text, begin, end):
+            line = self._source.line(match.start()) - 1
+            if line != made:
+                lines[line] = None
+            if len(lines) >= _MOST_USERS:
+                break
+        return list(lines)
+
+    def block(self, number: int) -> tuple[int, int] | None:
+        at = bisect_right(self._headers, number)
+        if not at:
+            return None
+        first, last = self._bounds(at - 1)
+        return (first, last) if number <= last else None
+
+    def blocks(self) -> Sequence[tuple[int, int]]:
+        return [self._bounds(at) for at in range(len(self._headers))]
+
+    def _bounds(self, at: int) -> tuple[int, int]:
+        """The header's line, and the last line before the next header that is not blank."""
+        first = self._headers[at]
+        last = (self._headers[at + 1] if at + 1 < len(self._headers) else self._source.line_count) - 1
+        while last > first and not self._line(last).strip():
+            last -= 1
+        return first, last
+
+    def statement(self, number: int) -> str:
+        return self._line(number).strip()

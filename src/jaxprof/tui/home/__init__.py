@@ -1,0 +1,1 @@
+"""Home: devices, workloads, and what was measured last."""

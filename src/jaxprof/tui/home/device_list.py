@@ -1,0 +1,165 @@
+"""The devices with their live readings, one line each; runs go to the marked ones.
+
+The readings are one cell: they differ from device to device, and each line shows those that its device has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+
+from jaxprof import units
+from jaxprof.tui.device_monitor import DeviceFacts, DeviceRow, DeviceTable
+from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn
+from jaxprof.tui.kit.table_view import TableView
+
+BAR_WIDTH = 8
+HEAD = 12
+"""Terminal columns before the name: mark and id."""
+WIDE = 98
+"""From this width on, the name has room for details."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceHint:
+    """The line below a device that JAX does not use."""
+
+    text: str
+
+
+class DeviceList(TableView[DeviceRow | DeviceHint]):
+    """One row per device, and a hint below each device that JAX does not use."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space,enter", "mark", "Run on", tooltip="Mark or unmark this device to run on", id="devices.mark"),
+    ]
+
+    class Toggled(Message):
+        """The user marked or unmarked a device."""
+
+        def __init__(self, device: str) -> None:
+            super().__init__()
+            self.device = device
+
+    def __init__(self, devices: DeviceTable, chosen: list[str], *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("", _of_device(lambda device: self._mark(device.facts)), 1),
+                TableColumn("device", _of_device(lambda device: (device.facts.id, _strength(device.facts))), 8),
+                TableColumn("readings", _of_device(_name_and_readings), 8, weight=1),
+            ),
+            titles=False,
+            id=id,
+        )
+        self._devices = devices
+        self._chosen = chosen
+
+    def show_devices(self) -> None:
+        """Shows the devices as they are now."""
+        rows: dict[Hashable, DeviceRow | DeviceHint] = {}
+        for device in self._devices:
+            facts = device.facts
+            rows[facts.id] = device
+            if facts.usable is False and facts.hint:
+                rows[facts.id, "hint"] = DeviceHint(facts.hint)
+        self.show_rows(rows)
+
+    def whole_line(self, row: DeviceRow | DeviceHint, width: int) -> Content | None:
+        return cell(f"            {row.text}", width, "$accent") if isinstance(row, DeviceHint) else None
+
+    def _mark(self, facts: DeviceFacts) -> Content:
+        return Content(" ") if facts.usable is False else mark(facts.id in self._chosen)
+
+    def action_mark(self) -> None:
+        """Marks the device under the cursor."""
+        self._toggle(self.cursor)
+
+    def on_row_list_clicked(self, message: RowList.Clicked) -> None:
+        if message.x < 4:
+            self._toggle(message.index)
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        self._toggle(message.index)
+
+    def _toggle(self, index: int) -> None:
+        if self.keys and isinstance(self.keys[index], str):
+            self.post_message(self.Toggled(str(self.keys[index])))
+
+
+def _of_device(make: Callable[[DeviceRow], Cell]) -> Callable[[DeviceRow | DeviceHint], Cell]:
+    return lambda row: "" if isinstance(row, DeviceHint) else make(row)
+
+
+def _strength(facts: DeviceFacts) -> str:
+    return "$quiet" if facts.usable is False else "bold"
+
+
+def _name_and_readings(device: DeviceRow) -> Drawing:
+    """The name, then the readings, or why JAX does not use it; what does not fit is left out, least important first."""
+    facts = device.facts
+
+    def draw(width: int) -> Content:
+        if facts.usable is False:
+            name = cell(facts.name, min(24, max(8, (width + HEAD) // 4)), "$quiet")
+            rest = width - name.cell_length - 1
+            return name + Content(" ") + cell(f"not used by JAX: {facts.reason}", rest, "$warning")
+        wide = width >= WIDE
+        label = f"{facts.name} · {facts.detail}" if facts.detail and wide else facts.name or facts.detail
+        line = cell(label, 26 if wide else 14, "$text-muted") + Content(" ")
+        for part in _readings(device):
+            if line.cell_length + part.cell_length <= width:
+                line = line + part
+        return line
+
+    return draw
+
+
+def _readings(device: DeviceRow) -> list[Content]:
+    """The readings as pieces of one line, the most important first, each of a width that does not change."""
+    reading = device.reading
+    if reading is None:
+        return [Content.styled("reading…", "$quiet")]
+    utilisation, used, limit = reading.utilisation, reading.memory_used_bytes, reading.memory_limit_bytes
+    share = used / limit if used is not None and limit else None
+    pieces = [
+        Content.assemble(
+            spark(device.history, 10, heat(utilisation)),
+            " ",
+            cell(units.percent(_whole(utilisation)), 5, right=True),
+            "  ",
+        ),
+        Content.assemble(
+            bar(share, BAR_WIDTH, heat(share)),
+            " ",
+            cell(f"{units.bytes_(used)} / {units.bytes_(limit)}", 19),
+            " ",
+        ),
+    ]
+    if reading.power_watts is not None:
+        most = f" / {reading.power_limit_watts:.0f}" if reading.power_limit_watts else ""
+        pieces.append(cell(f"{reading.power_watts:.0f}{most} W", 12))
+    if reading.temperature_celsius is not None:
+        warm = "$warning" if reading.temperature_celsius >= 85 else ""
+        pieces.append(cell(f"{reading.temperature_celsius:.0f} °C", 7, warm))
+    if reading.load_average is not None:
+        pieces.append(cell(f"load {reading.load_average:.1f}", 10))
+    if reading.clock_hertz is not None:
+        pieces.append(cell(f"{reading.clock_hertz / 1e9:.2f} GHz", 10))
+    if reading.throttle_reasons:
+        pieces.append(Content.styled("throttled: " + ", ".join(map(str, reading.throttle_reasons)), "$warning"))
+    elif reading.processes:
+        count = len(reading.processes)
+        pieces.append(Content.styled(f"{count} process{'es' if count != 1 else ''}", "$quiet"))
+    return pieces
+
+
+def _whole(share: float | None) -> float | None:
+    """A share in whole percents, so that noise in the decimals does not redraw the line."""
+    return None if share is None else round(share, 2)

@@ -1,0 +1,156 @@
+"""What the user has chosen on Home (workloads, variants, sizes, devices), and the line that says what Enter will do.
+
+The plan is made here too, so that Enter does what the line says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.widgets import Static
+
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
+from jaxprof.text import columns, safe
+from jaxprof.units import seconds
+
+if TYPE_CHECKING:
+    from jaxprof.runner import PlannedRun
+    from jaxprof.workloads.model import Estimate, WorkloadInfo
+
+
+PRESETS = ("quick", "published")
+
+
+@dataclass(slots=True)
+class WorkloadOptions:
+    """The options of one workload."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    """Parameters that the user set, as text that parses."""
+    sweep: str = ""
+    left_out: set[str] = field(default_factory=set)
+    """Variants that do not run."""
+    arguments: tuple[str, ...] = ()
+    """For a user's function: the argument specs."""
+
+
+@dataclass(slots=True)
+class HomeOptions:
+    """All options of Home."""
+
+    preset: str = "quick"
+    budget_seconds: float = DEFAULT_BUDGET_SECONDS
+    launches: int = DEFAULT_LAUNCHES
+    """How many fresh processes measure each run."""
+    devices: list[str] = field(default_factory=lambda: ["cpu:0"])
+    marked: set[str] = field(default_factory=set)
+    """Names of workloads."""
+    by_workload: dict[str, WorkloadOptions] = field(default_factory=dict)
+
+    def of(self, workload: str) -> WorkloadOptions:
+        """The options of one workload."""
+        return self.by_workload.setdefault(workload, WorkloadOptions())
+
+    def toggle(self, workload: str) -> None:
+        """Marks or unmarks a workload."""
+        self.marked ^= {workload}
+
+    def toggle_all(self, workloads: Iterable[str]) -> None:
+        """Marks all of these; unmarks them if all are marked."""
+        names = set(workloads)
+        self.marked = self.marked - names if names <= self.marked else self.marked | names
+
+    def toggle_variant(self, info: WorkloadInfo, variant: str) -> None:
+        """Leaves a variant out, or includes it again. The baseline always runs: everything is compared with it."""
+        if variant != info.baseline:
+            self.of(info.name).left_out ^= {variant}
+
+    def toggle_device(self, device: str) -> None:
+        """Adds or removes a device; at least one remains."""
+        if device not in self.devices:
+            self.devices.append(device)
+        elif len(self.devices) > 1:
+            self.devices.remove(device)
+
+    def next_preset(self) -> None:
+        """Switches to the next preset."""
+        self.preset = PRESETS[(PRESETS.index(self.preset) + 1) % len(PRESETS)]
+
+    def parameters(self, info: WorkloadInfo) -> dict[str, object]:
+        """The parameters of the workload, without its sweep."""
+        return dict(info.resolve(self.preset, self.of(info.name).settings))
+
+    def estimate(self, info: WorkloadInfo) -> Estimate | None:
+        """What a catalogue workload needs with these parameters; None for a user's own."""
+        if info.origin != "built in":
+            return None
+        from jaxprof.workloads import built_in
+
+        return built_in(info.name).estimate(info.resolve(self.preset, self.of(info.name).settings))
+
+    def plan(self, infos: Sequence[WorkloadInfo]) -> list[PlannedRun]:
+        """The runs of `infos`. Raises UsageError, which names the workload with invalid options."""
+        from jaxprof.runner import PlanOptions, plan_runs
+
+        planned: list[PlannedRun] = []
+        for info in infos:
+            chosen = self.of(info.name)
+            variants = [variant.name for variant in info.variants if variant.name not in chosen.left_out]
+            try:
+                planned += plan_runs(
+                    [info],
+                    PlanOptions(
+                        preset=self.preset,
+                        settings=chosen.settings,
+                        variants=variants if chosen.left_out else (),
+                        devices=self.devices,
+                        sweep=chosen.sweep,
+                        budget_seconds=self.budget_seconds,
+                        launches=self.launches,
+                        arguments=chosen.arguments,
+                    ),
+                )
+            except JaxprofError as error:
+                raise UsageError(f"{info.name}: {error.what}", error.hint) from error
+        return planned
+
+    def check(self, info: WorkloadInfo, settings: dict[str, str], sweep: str) -> None:
+        """Checks settings for `info`. Raises UsageError, which names the parameter."""
+        from jaxprof.runner import read_sweep
+
+        info.resolve(self.preset, settings)
+        if sweep:
+            read_sweep(sweep, info.parameters)
+
+
+class PlanLine(Static):
+    """Empty until there is something that can be run."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+
+    def show(self, chosen: Sequence[WorkloadInfo], choices: HomeOptions) -> None:
+        """Shows what Enter would run, or the error in the options."""
+        if chosen:
+            self.update(_plan(chosen, choices, self.app.size.width), layout=False)
+
+
+def _plan(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> Content:
+    from jaxprof.runner import expected_seconds
+
+    try:
+        planned = choices.plan(chosen)
+    except JaxprofError as error:
+        return Content.styled(f" {safe(error.what)}", "$error")
+    what = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} workloads"
+    runs = f"{len(planned)} run{'s' if len(planned) != 1 else ''}"
+    launches = f"{choices.launches} launch{'es' if choices.launches != 1 else ''}"
+    lasts = f"at least {seconds(expected_seconds(planned), 2)}"
+    where = f"on {', '.join(choices.devices)}"
+    forms = (f" · {runs} × {launches} · {choices.preset}{sizes} · {where} · {lasts}" for sizes in (" sizes", ""))
+    room = width - columns(safe(what)) - 3
+    rest = next((form for form in forms if columns(form) <= room), f" · {runs} × {launches} · {lasts} · {where}")
+    return Content.assemble((" ⏎ ", "bold $footer-key-foreground"), (safe(what), "bold"), (rest, "$text-muted"))

@@ -1,0 +1,383 @@
+"""The dialogs about a workload on Home: its parameters, a workload of the user's own, devices to compile it for.
+
+Each field is parsed as for the run, and shows its error beneath it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Button, Input, Static
+
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.text import safe, safe_lines
+from jaxprof.tui.kit.dialogs import Dialog, FormDialog
+from jaxprof.workloads.model import WorkloadInfo
+from jaxprof.workloads.specs import split_shard
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.runner import Interpreter, PlannedRun
+    from jaxprof.tui.home.plan_options import HomeOptions
+    from jaxprof.tui.profiler import Profiler
+    from jaxprof.workloads.model import Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenParameters:
+    """What the user set."""
+
+    settings: dict[str, str]
+    """Only what differs from the preset."""
+    sweep: str
+    budget_seconds: float
+    launches: int
+
+
+_BUDGET_HINT = "seconds of sampling per run, for all workloads"
+_MOST_LAUNCHES = 100
+
+
+class ParametersDialog(FormDialog[ChosenParameters]):
+    """One line per parameter, then the sweep, then the time budget of each run and its launches."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel", tooltip="Close without changes", id="parameters.leave"),
+        Binding("ctrl+r", "reset", "Reset", tooltip="Restore the preset's values", id="parameters.reset"),
+        Binding("down", "app.focus_next", "Next", show=False, id="parameters.next"),
+        Binding("up", "app.focus_previous", "Previous", show=False, id="parameters.before"),
+    ]
+
+    def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
+        super().__init__()
+        self._info = info
+        self._choices = choices
+        self._preset = {name: _shown(value) for name, value in info.presets.get(choices.preset, {}).items()}
+
+    def compose(self) -> ComposeResult:
+        chosen = self._choices.of(self._info.name)
+        with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
+            box.border_title = Content(safe(f"Parameters of {self._info.name}"))
+            box.border_subtitle = "Enter applies, ^r resets, Esc cancels"
+            for index, parameter in enumerate(self._info.parameters):
+                value = chosen.settings.get(parameter.name, self._preset.get(parameter.name, ""))
+                yield from self.field(f"p{index}", parameter.name, value, _hint(parameter))
+            if self._info.parameters:
+                yield from self.field("sweep", "sweep", chosen.sweep, "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400")
+            budget = f"{self._choices.budget_seconds:g}"
+            yield from self.field("budget", "budget", budget, _BUDGET_HINT)
+            launches = str(self._choices.launches)
+            yield from self.field("launches", "launches", launches, _launches_hint(self._choices.launches))
+            yield from self.buttons("Apply")
+
+    def action_reset(self) -> None:
+        """Restores the preset's values, without a sweep."""
+        for index, parameter in enumerate(self._info.parameters):
+            self.query_one(f"#p{index}", Input).value = self._preset.get(parameter.name, "")
+        for field in self.query("#sweep").results(Input):
+            field.value = ""
+
+    def filled(self) -> ChosenParameters:
+        settings = {}
+        for index, parameter in enumerate(self._info.parameters):
+            text = self.value(f"p{index}")
+            if text != self._preset.get(parameter.name, ""):
+                settings[parameter.name] = text
+        sweep = self.value("sweep") if self._info.parameters else ""
+        return ChosenParameters(settings, sweep, float(self.value("budget")), int(self.value("launches")))
+
+    def read(self, name: str, text: str) -> str:
+        if name == "budget":
+            try:
+                seconds = float(text)
+            except ValueError:
+                raise UsageError(f"the budget must be a number of seconds, not {text!r}", "2 is the default.") from None
+            if not 0 < seconds < 1e6:
+                raise UsageError("the budget must be above 0 seconds", "2 is the default.")
+            return _BUDGET_HINT
+        if name == "launches":
+            return _launches_hint(_launches(text))
+        if name == "sweep":
+            if not text:
+                return "n=1e3..1e7, n=1e3..1e7:12 or n=100,200,400"
+            from jaxprof.runner import read_sweep
+
+            values = read_sweep(text, self._info.parameters).values
+            return f"{len(values)} sizes: " + ", ".join(_shown(value) for value in values)
+        parameter = self._info.parameters[int(name[1:])]
+        parameter.read(text)
+        return _hint(parameter)
+
+
+def _launches(text: str) -> int:
+    """A number of launches. Raises UsageError."""
+    advice = f"Give 1 to {_MOST_LAUNCHES}; 3 is the default."
+    try:
+        launches = int(text)
+    except ValueError:
+        raise UsageError(f"launches must be a whole number, not {text!r}", advice) from None
+    if not 1 <= launches <= _MOST_LAUNCHES:
+        raise UsageError(f"{launches} launches are too {'few' if launches < 1 else 'many'}", advice)
+    return launches
+
+
+def _launches_hint(launches: int) -> str:
+    if launches == 1:
+        return "one process each: what differs between processes is left out"
+    return "fresh processes of each run, which share its budget"
+
+
+def _hint(parameter: Parameter) -> str:
+    bounds = []
+    if parameter.choices:
+        bounds.append(" | ".join(parameter.choices))
+    if parameter.minimum is not None:
+        bounds.append(f"from {parameter.minimum:g}")
+    if parameter.maximum is not None:
+        bounds.append(f"to {parameter.maximum:g}")
+    return parameter.description + (f" ({', '.join(bounds)})" if bounds else "")
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+Added = tuple[list[WorkloadInfo], tuple[str, ...]]
+Describe = Callable[["Interpreter", Sequence[str], Sequence[str]], list[WorkloadInfo]]
+
+
+def describe_in_child(interpreter: Interpreter, targets: Sequence[str], arguments: Sequence[str]) -> list[WorkloadInfo]:
+    """The descriptions of `targets`. Blocks."""
+    from jaxprof.runner import describe
+
+    return describe(interpreter, targets, arguments)
+
+
+class OwnWorkload(Dialog[Added | None]):
+    """Returns the workloads found, and the argument specs that they need."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel", tooltip="Close without adding", id="own.leave"),
+        Binding("down", "app.focus_next", "Next", show=False, id="own.next"),
+        Binding("up", "app.focus_previous", "Previous", show=False, id="own.before"),
+    ]
+
+    class Described(Message):
+        """The child process has answered."""
+
+        def __init__(self, infos: list[WorkloadInfo], arguments: tuple[str, ...], error: JaxprofError | None) -> None:
+            super().__init__()
+            self.infos = infos
+            self.arguments = arguments
+            self.error = error
+
+    def __init__(
+        self, interpreter: Callable[[], Interpreter], folder: Path, describe: Describe = describe_in_child
+    ) -> None:
+        super().__init__()
+        self._interpreter = interpreter
+        self._folder = folder
+        self._describe = describe
+        self._waiting = False
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog wide-dialog") as box:
+            box.border_title = "Add a workload of your own"
+            box.border_subtitle = "Enter adds, Esc cancels"
+            target_hint = "path/to/file.py:function or package.module:function"
+            yield from self.field("target", "target", "", target_hint, "train.py:step")
+            arguments_hint = "one spec per argument; empty if @jaxprof.workload declares them"
+            yield from self.field("arguments", "arguments", "", arguments_hint, "f32[1024,1024] i32[8]")
+            yield Static("", id="said", markup=False, classes="dialog-said")
+            yield from self.buttons("Add")
+
+    def on_input_submitted(self) -> None:
+        self._ask()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "take":
+            self._ask()
+        else:
+            self.dismiss(None)
+
+    def action_leave(self) -> None:
+        """Adds nothing."""
+        self.dismiss(None)
+
+    def _ask(self) -> None:
+        if self._waiting:
+            return
+        target = self.query_one("#target", Input).value.strip()
+        try:
+            target = whole_target(target, self._folder)
+        except UsageError as error:
+            self._say(error)
+            return
+        arguments = tuple(split_specs(self.query_one("#arguments", Input).value))
+        self._waiting = True
+        message = self.query_one("#said", Static)
+        message.remove_class("wrong")
+        message.update("importing it in a child process…")
+        self.run_worker(lambda: self._describe_in_thread(target, arguments), name="describe", thread=True)
+
+    def _describe_in_thread(self, target: str, arguments: tuple[str, ...]) -> None:
+        try:
+            infos = self._describe(self._interpreter(), [target], arguments)
+        except JaxprofError as error:
+            self.post_message(self.Described([], arguments, error))
+            return
+        self.post_message(self.Described(infos, arguments, None))
+
+    def on_own_workload_described(self, message: Described) -> None:
+        self._waiting = False
+        if message.error is not None:
+            self._say(message.error)
+        else:
+            self.dismiss((message.infos, message.arguments))
+
+    def _say(self, error: JaxprofError) -> None:
+        message = self.query_one("#said", Static)
+        message.add_class("wrong")
+        message.update("\n".join(safe_lines(str(error))))
+
+
+def whole_target(text: str, folder: Path) -> str:
+    """The target in `text`, a function or all functions of a file; a relative path starts at `folder`.
+
+    Raises UsageError.
+    """
+    if not text:
+        raise UsageError("no target is given", "Give path/to/file.py:function or package.module:function.")
+    place, colon, function = (text, "", "") if text.endswith(".py") else text.rpartition(":")
+    if not place.endswith(".py") and not (colon and function.isidentifier()):
+        raise UsageError(f"{text!r} names no function", "Put its name after a colon: train.py:step.")
+    if not place.endswith(".py"):
+        return text
+    path = (folder / Path(place).expanduser()).resolve()
+    if not path.is_file():
+        raise UsageError(
+            f"there is no file {path}", "A relative path starts at the folder in which jaxprof was started."
+        )
+    return f"{path}{colon}{function}"
+
+
+def split_specs(text: str) -> list[str]:
+    """The specs in `text`, separated by blanks, semicolons, or commas outside brackets."""
+    return [part for part in re.split(r"[;\s]+|,(?![^\[]*\])", text) if part]
+
+
+EXPLANATION = "Compiles for these devices and runs nothing. Least times are lower bounds, from the vendors' figures."
+HINTS = {
+    "devices": "h100, a100:8, 4xh100:8, tpu-v5e, tpu-v6e:4x4; separate several with commas",
+    "mesh": "data=4,model=2: for code that shards by axis names; empty if the code makes its own mesh",
+    "shard": "x=data,- or params/*/kernel=-,model: an input's split, one entry per dimension; separate several with ;",
+}
+
+
+class CompileForDialog(FormDialog["list[PlannedRun]"]):
+    """The devices, the mesh, and how inputs are split over it: read as on the command line (`--for`, `--mesh`,
+    `--shard`)."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel", tooltip="Close without compiling", id="compile_for.leave"),
+        Binding("down", "app.focus_next", "Next", show=False, id="compile_for.next"),
+        Binding("up", "app.focus_previous", "Previous", show=False, id="compile_for.before"),
+    ]
+
+    def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
+        super().__init__()
+        self._info = info
+        self._choices = choices
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
+            box.border_title = Content(safe(f"Compile {self._info.name} for"))
+            box.border_subtitle = "Enter compiles, Esc cancels"
+            yield Static(EXPLANATION, markup=False, classes="dialog-text")
+            yield from self.field("devices", "devices", "h100", HINTS["devices"])
+            yield from self.field("mesh", "mesh", "", HINTS["mesh"], "data=4,model=2")
+            yield from self.field("shard", "shard", "", HINTS["shard"], "x=data,-")
+            yield from self.buttons("Compile")
+
+    def read(self, name: str, text: str) -> str:
+        from jaxprof.devices.targets import parse_mesh, parse_targets
+
+        if name == "devices":
+            targets = parse_targets(text)
+            many = [f"{target.label} has {target.devices} devices" for target in targets if target.devices > 1]
+            return ", ".join(many) or HINTS["devices"]
+        if name == "mesh" and text:
+            parse_mesh(text)
+        for entry in _splits(text) if name == "shard" else ():
+            split_shard(entry)
+        return HINTS[name]
+
+    def filled(self) -> list[PlannedRun]:
+        from jaxprof.devices.targets import parse_mesh, parse_targets
+        from jaxprof.runner import PlanOptions, plan_compiles
+
+        chosen = self._choices.of(self._info.name)
+        options = PlanOptions(preset=self._choices.preset, settings=chosen.settings, arguments=chosen.arguments)
+        axes = self.value("mesh")
+        return plan_compiles(
+            self._info,
+            "",
+            options,
+            parse_targets(self.value("devices")),
+            _splits(self.value("shard")),
+            parse_mesh(axes) if axes else {},
+        )
+
+    def misfit(self, error: JaxprofError) -> None:
+        self.refuse("mesh" if self.value("mesh") else "devices", error)
+
+
+def _splits(text: str) -> list[str]:
+    """The entries of the field, each as `--shard` takes it."""
+    return [part.strip() for part in text.split(";") if part.strip()]
+
+
+def ask_devices(app: Profiler, info: WorkloadInfo, choices: HomeOptions) -> None:
+    """Asks for devices that are not here, and queues the compilation for them."""
+
+    def answered(planned: list[PlannedRun] | None) -> None:
+        if planned:
+            app.start_runs(planned)
+
+    app.push_screen(CompileForDialog(info, choices), answered)
+
+
+def ask_parameters(app: Profiler, info: WorkloadInfo, choices: HomeOptions, changed: Callable[[], object]) -> None:
+    """Asks for sizes, sweep, time budget and launches of a workload, and stores them in `choices`."""
+
+    def answered(answer: ChosenParameters | None) -> None:
+        if answer is None:
+            return
+        chosen = choices.of(info.name)
+        chosen.settings, chosen.sweep = answer.settings, answer.sweep
+        choices.budget_seconds, choices.launches = answer.budget_seconds, answer.launches
+        changed()
+
+    app.push_screen(ParametersDialog(info, choices), answered)
+
+
+def ask_own(app: Profiler, choices: HomeOptions, take: Callable[[list[WorkloadInfo]], object]) -> None:
+    """Asks for a user's function, and stores its argument specs in `choices`."""
+
+    def answered(added: tuple[list[WorkloadInfo], tuple[str, ...]] | None) -> None:
+        if added is None:
+            return
+        infos, arguments = added
+        for info in infos:
+            choices.of(info.name).arguments = arguments
+        take(infos)
+
+    app.push_screen(OwnWorkload(app.live.interpreter, Path.cwd()), answered)

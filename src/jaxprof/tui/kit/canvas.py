@@ -1,0 +1,178 @@
+"""What plots are drawn with: a canvas of braille dots, and scales with round ticks.
+
+Eight dots to a character cell make a curve in a terminal a curve and not stairs. Plain values in, `Content` out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from textual.content import Content
+
+from jaxprof.tui.kit.drawing import styled_runs
+
+_DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
+"""Bit of each dot, by column (0, 1) and row (0 to 3) in its cell."""
+_FIRST = 0x2800
+
+
+class Canvas:
+    """`width` by `height` cells, that is `2 * width` by `4 * height` dots. The origin is at the top left.
+
+    A cell has one style, that of the last drawing in it. A character (a marker, a label) may cover a cell, because
+    without colours dots alone look alike.
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        self.width = max(0, width)
+        self.height = max(0, height)
+        self._bits = [[0] * self.width for _ in range(self.height)]
+        self._styles = [[""] * self.width for _ in range(self.height)]
+        self._covers: list[list[str]] = [[""] * self.width for _ in range(self.height)]
+
+    @property
+    def dot_columns(self) -> int:
+        """The number of dots in a row."""
+        return 2 * self.width
+
+    @property
+    def dot_rows(self) -> int:
+        """The number of dots in a column."""
+        return 4 * self.height
+
+    def dot(self, x: int, y: int, style: str = "") -> None:
+        """Sets one dot; ignores dots outside the canvas."""
+        if 0 <= x < self.dot_columns and 0 <= y < self.dot_rows:
+            row, column = y // 4, x // 2
+            self._bits[row][column] |= _DOTS[x % 2][y % 4]
+            self._styles[row][column] = style
+
+    def dot_at(self, across: float, up: float) -> tuple[int, int]:
+        """The column and row of the dot at shares of the width and the height, 0 at the lower left and 1 opposite."""
+        return round(across * (self.dot_columns - 1)), round((1 - up) * (self.dot_rows - 1))
+
+    def line(self, start: tuple[int, int], end: tuple[int, int], style: str = "", *, every: int = 1) -> None:
+        """A straight line between two dots (Bresenham's algorithm); `every` above 1 makes it dotted."""
+        (x, y), (end_x, end_y) = start, end
+        across, down = abs(end_x - x), -abs(end_y - y)
+        step_x, step_y = (1 if x < end_x else -1), (1 if y < end_y else -1)
+        error, count = across + down, 0
+        while True:
+            if count % every == 0:
+                self.dot(x, y, style)
+            if (x, y) == (end_x, end_y):
+                return
+            count += 1
+            twice = 2 * error
+            if twice >= down:
+                error += down
+                x += step_x
+            if twice <= across:
+                error += across
+                y += step_y
+
+    def put(self, column: int, row: int, text: str, style: str = "") -> None:
+        """Covers cells with characters of one column each, from `column` on."""
+        for offset, character in enumerate(text):
+            if 0 <= row < self.height and 0 <= column + offset < self.width:
+                self._covers[row][column + offset] = character
+                self._styles[row][column + offset] = style
+
+    def free(self, column: int, row: int, length: int) -> bool:
+        """Whether `length` cells from there are on the canvas and empty."""
+        if not (0 <= row < self.height and column >= 0 and column + length <= self.width):
+            return False
+        cells = range(column, column + length)
+        return not any(self._bits[row][cell] or self._covers[row][cell] for cell in cells)
+
+    def rows(self) -> list[Content]:
+        """The canvas, line by line, each exactly `width` columns wide."""
+        return [self._row(row) for row in range(self.height)]
+
+    def framed(self, labels: Mapping[int, str], gutter: int) -> list[Content]:
+        """The canvas to the right of an axis with a tick and a label at some rows; labels take `gutter` columns."""
+        return [
+            Content.assemble(
+                (labels.get(row, "").rjust(gutter), "$text-muted"), ("┤" if row in labels else "│", "$rule"), drawn
+            )
+            for row, drawn in enumerate(self.rows())
+        ]
+
+    def row_of(self, up: float) -> int:
+        """The row of cells at a share of the height, 0 at the bottom and 1 at the top; clipped to the canvas."""
+        return min(self.height - 1, max(0, round((1 - up) * (self.dot_rows - 1)) // 4))
+
+    def _row(self, row: int) -> Content:
+        cells = zip(self._bits[row], self._covers[row], self._styles[row], strict=True)
+        return styled_runs((cover or (chr(_FIRST + bits) if bits else " "), style) for bits, cover, style in cells)
+
+
+_NICE = (1.0, 2.0, 5.0, 10.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The values from `low` to `high`, laid out evenly, or evenly in their logarithm."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def place(self, value: float) -> float:
+        """Where `value` lies, 0 at `low` and 1 at `high`; not clipped outside."""
+        if self.log:
+            if value <= 0:
+                return -math.inf
+            return math.log(value / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+    def ticks(self, most: int) -> list[float]:
+        """At most `most` round values on the scale, ascending; for logarithms powers of ten, or 1, 2 and 5 of them."""
+        if most < 1:
+            return []
+        return self._log_ticks(most) if self.log else self._linear_ticks(most)
+
+    def _linear_ticks(self, most: int) -> list[float]:
+        rough = (self.high - self.low) / max(1, most - 1)
+        power = 10.0 ** math.floor(math.log10(rough))
+        for nice in (*_NICE, 20.0, 50.0):
+            step = nice * power
+            first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+            if last - first + 1 <= most:
+                return [index * step for index in range(first, last + 1)]
+        return []
+
+    def _log_ticks(self, most: int) -> list[float]:
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        for factors in ((1.0, 2.0, 5.0), (1.0, 3.0), (1.0,)):
+            candidates = [f * 10.0**power for power in range(first, last + 1) for f in factors]
+            kept = [value for value in candidates if self.low * 0.999 <= value <= self.high * 1.001]
+            if len(kept) <= most:
+                return kept
+        every = math.ceil(len(kept) / most)
+        return kept[::every]
+
+
+def spanning(values: Iterable[float], *, log: bool = False, margin: float = 0.05, zero: bool = False) -> Scale:
+    """The scale that shows all `values`, with `margin` of its length free at both ends; `zero` begins at 0.
+
+    Values that a logarithmic scale cannot show (0 and below) are left out. Equal values get room around them.
+    """
+    shown = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
+    if not shown:
+        return Scale(1.0, 10.0, log) if log else Scale(0.0, 1.0)
+    low, high = min(shown), max(shown)
+    if log:
+        if high / low < 1.01:
+            return Scale(low / 2, high * 2, True)
+        room = (high / low) ** margin
+        return Scale(low / room, high * room, True)
+    if zero:
+        low = min(0.0, low)
+    if high - low <= abs(high) * 1e-9:
+        spread = abs(high) * 0.1 or 1.0
+        return Scale(low if zero else low - spread, high + spread)
+    room = (high - low) * margin
+    return Scale(low if zero else low - room, high + room)

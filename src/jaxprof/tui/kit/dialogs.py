@@ -1,0 +1,312 @@
+"""Modal questions: a line of text, a path, yes or no, one of several lines, a form. Each returns one value, or None
+after Escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+from textual import events, on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, Static
+
+from jaxprof.errors import JaxprofError
+from jaxprof.text import safe, safe_lines
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import TableColumn
+from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.theme import STYLES
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.suggester import Suggester
+
+
+Answer = TypeVar("Answer")
+
+
+class Dialog(ModalScreen[Answer]):
+    """The base of every dialog. Its stylesheet is read when the first one opens."""
+
+    CSS_PATH = STYLES
+
+    def field(
+        self,
+        name: str,
+        label: str,
+        value: str,
+        hint: str,
+        placeholder: str = "",
+        suggester: Suggester | None = None,
+    ) -> ComposeResult:
+        """A line to fill in, with its hint."""
+        with Horizontal(classes="field"):
+            yield Label(safe(label), markup=False, classes="field-name")
+            yield Input(value, id=name, placeholder=placeholder, compact=True, suggester=suggester)
+        yield Static(safe(hint), id=f"{name}-hint", markup=False, classes="field-hint")
+
+    def buttons(self, take: str) -> ComposeResult:
+        """The button that cancels, and the button that takes the answer."""
+        with Horizontal(classes="dialog-buttons"):
+            yield Button("Cancel", id="leave", compact=True)
+            yield Button(take, id="take", variant="primary", compact=True)
+
+
+class AskText(Dialog[str | None]):
+    """Asks for a line of text. Returns it, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel", tooltip="Close without changes", id="ask.leave"),
+    ]
+
+    def __init__(self, title: str, text: str, value: str, enter: str) -> None:
+        super().__init__()
+        self._title, self._text, self._value, self._enter = title, text, value, enter
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as box:
+            box.border_title = self._title
+            box.border_subtitle = f"{self._enter}, Esc cancels"
+            yield Static(safe(self._text), markup=False, classes="dialog-text")
+            yield Input(safe(self._value), compact=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value.strip() or None)
+
+    def action_leave(self) -> None:
+        """Closes without an answer."""
+        self.dismiss(None)
+
+
+class SaveAs(Dialog[Path | None]):
+    """Asks for the path of a file to write. Returns it, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Not now", tooltip="Close without saving", id="save_as.leave"),
+    ]
+
+    def __init__(self, title: str, text: str, advice: str, place: Path) -> None:
+        super().__init__()
+        self._title, self._text, self._advice, self._place = title, text, advice, place
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as box:
+            box.border_title = self._title
+            box.border_subtitle = "Enter saves, Esc cancels"
+            yield Static(safe(self._text), markup=False, classes="dialog-text")
+            if self._advice:
+                yield Static(safe(self._advice), markup=False, classes="dialog-advice")
+            yield Input(safe(str(self._place)), placeholder="folder or file", compact=True)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        text = event.value.strip()
+        if text:
+            self.dismiss(Path(text).expanduser())
+
+    def action_leave(self) -> None:
+        """Closes without an answer."""
+        self.dismiss(None)
+
+
+class Confirm(Dialog[bool]):
+    """Returns True for yes. Escape is no, and no has the focus, so that a stray key destroys nothing."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,n", "answer(False)", "No", tooltip="Close without doing it", id="confirm.no"),
+        Binding("y", "answer(True)", "Yes", tooltip="Do it", id="confirm.yes"),
+        Binding("left,right", "app.focus_next", "Other", show=False, id="confirm.other"),
+    ]
+
+    def __init__(self, title: str, question: str, yes: str, no: str = "No") -> None:
+        super().__init__()
+        self._title, self._question, self._yes, self._no = title, question, yes, no
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog") as box:
+            box.border_title = self._title
+            yield Static("\n".join(safe_lines(self._question)), markup=False, classes="dialog-text")
+            with Horizontal(classes="dialog-buttons"):
+                yield Button(self._no, id="no", compact=True)
+                yield Button(self._yes, id="yes", variant="error", compact=True)
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+    def action_answer(self, yes: bool) -> None:
+        """Answers by key."""
+        self.dismiss(yes)
+
+
+FILTER_FROM = 8
+"""The least number of lines with a filter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A line with its label and a note."""
+
+    label: str
+    note: str = ""
+
+
+class Options(TableView[Option]):
+    """The lines that the filter leaves."""
+
+    EMPTY = "No line matches."
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        super().__init__(
+            (
+                TableColumn("label", lambda option: option.label, 12, fits=True, style="bold", gap=2),
+                TableColumn("note", lambda option: option.note, 1, weight=1, style="$text-muted"),
+            ),
+            titles=False,
+        )
+        self._options = options
+
+    def on_mount(self) -> None:
+        self.show_rows(dict(enumerate(self._options)))
+
+
+class Choose(Dialog[int | None]):
+    """Asks for one of several lines; typing narrows the list. Returns the number of the chosen line, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel", tooltip="Close without choosing", id="choose.leave"),
+        Binding("enter", "choose", "Choose", tooltip="Choose this line", id="choose.take", priority=True),
+        Binding("up", "move(-1)", "Up", show=False, id="choose.up", priority=True),
+        Binding("down", "move(1)", "Down", show=False, id="choose.down", priority=True),
+    ]
+
+    def __init__(self, title: str, options: Sequence[Option], current: int = 0) -> None:
+        super().__init__()
+        self._title, self._options, self._current = title, options, current
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog wide-dialog choose") as box:
+            box.border_title = Content(safe(self._title))
+            box.border_subtitle = "Enter chooses, Esc cancels"
+            if len(self._options) >= FILTER_FROM:
+                yield Input(placeholder="filter", compact=True)
+            yield Options(self._options)
+
+    def on_mount(self) -> None:
+        options = self.query_one(Options)
+        options.styles.height = min(len(self._options), 16)
+        options.move_to(self._current)
+        if not self.query(Input):
+            options.focus()
+
+    @on(Input.Changed)
+    def _narrow(self, event: Input.Changed) -> None:
+        event.stop()
+        self.query_one(Options).set_filter(event.value)
+
+    def action_move(self, step: int) -> None:
+        """Moves the cursor by a line, also while the user types the filter."""
+        self.query_one(Options).action_move(step)
+
+    def action_choose(self) -> None:
+        """Chooses the line under the cursor."""
+        number = self.query_one(Options).current
+        if isinstance(number, int):
+            self.dismiss(number)
+
+    def action_leave(self) -> None:
+        """Closes without a choice."""
+        self.dismiss(None)
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        self.action_choose()
+
+    def on_click(self, event: events.Click) -> None:
+        if event.widget is self:
+            self.dismiss(None)
+
+
+Filled = TypeVar("Filled")
+
+
+class FormDialog(Dialog[Filled | None]):
+    """The base of a form, whose fields are parsed as the user types: beneath each field stands its hint, or its error.
+
+    Subclasses parse a field, and make the answer from all of them.
+    """
+
+    def read(self, name: str, text: str) -> str:
+        """The hint beneath a valid field. Raises JaxprofError for an invalid one."""
+        raise NotImplementedError
+
+    def filled(self) -> Filled:
+        """The answer; every field is valid. Raises JaxprofError if they contradict each other."""
+        raise NotImplementedError
+
+    def is_checked_while_typed(self, name: str) -> bool:
+        """Whether the error of a field shows before the user has finished it."""
+        return True
+
+    # -- for subclasses ---------------------------------------------------------------------------------------
+
+    def value(self, name: str) -> str:
+        """The text of a field."""
+        return self.query_one(f"#{name}", Input).value.strip()
+
+    def refuse(self, name: str, error: JaxprofError) -> None:
+        """Shows an error beneath a field."""
+        hint = self.query_one(f"#{name}-hint", Static)
+        hint.update(safe(f"{error.what}. {error.hint}" if error.hint else error.what))
+        hint.add_class("wrong")
+
+    def misfit(self, error: JaxprofError) -> None:
+        """Shows that valid fields contradict each other."""
+        self.refuse(str(self.query(Input).first().id), error)
+
+    # -- keys and mouse ---------------------------------------------------------------------------------------
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        name = str(event.input.id)
+        if self.is_checked_while_typed(name):
+            self._check(name)
+
+    def on_input_submitted(self) -> None:
+        self._take()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "take":
+            self._take()
+        else:
+            self.dismiss(None)
+
+    def action_leave(self) -> None:
+        """Closes without an answer."""
+        self.dismiss(None)
+
+    def _take(self) -> None:
+        """Returns the answer if every field is valid; else focuses the first invalid one."""
+        for field in self.query(Input):
+            if not self._check(str(field.id)):
+                field.focus()
+                return
+        try:
+            answer = self.filled()
+        except JaxprofError as error:
+            self.misfit(error)
+        else:
+            self.dismiss(answer)
+
+    def _check(self, name: str) -> bool:
+        try:
+            usual = self.read(name, self.value(name))
+        except JaxprofError as error:
+            self.refuse(name, error)
+            return False
+        hint = self.query_one(f"#{name}-hint", Static)
+        hint.update(safe(usual))
+        hint.remove_class("wrong")
+        return True

@@ -1,0 +1,77 @@
+"""Small pictures made of characters: a cell of a table, a bar, a sparkline, a mark box. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from textual.content import Content
+
+from jaxprof.text import columns, safe, shorten
+
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+SPARKS = "▁▂▃▄▅▆▇█"
+MARKED, UNMARKED = "▣", "□"
+
+
+def cell(text: str, width: int, style: str = "", *, right: bool = False) -> Content:
+    """`text` from outside, made safe and exactly `width` columns wide."""
+    if width <= 0:
+        return Content("")
+    line = shorten(text, width)
+    gap = " " * (width - columns(line))
+    return Content.styled(gap + line if right else line + gap, style)
+
+
+def styled_runs(characters: Iterable[tuple[str, str]]) -> Content:
+    """Characters with their styles as one line; neighbours of the same style are joined."""
+    return Content.assemble(
+        *(("".join(text for text, _ in run), style) for style, run in groupby(characters, key=lambda pair: pair[1]))
+    )
+
+
+def bar(fraction: float | None, width: int, style: str = "$bar", track: str = "$bar-track") -> Content:
+    """A bar of `width` columns, filled to `fraction` (0..1) in eighths of a column; only the track if unknown."""
+    if width <= 0:
+        return Content("")
+    share = 0.0 if fraction is None or math.isnan(fraction) else min(1.0, max(0.0, fraction))
+    eighths = round(share * width * 8)
+    if share > 0 and eighths == 0:
+        eighths = 1
+    full, rest = divmod(eighths, 8)
+    partial = EIGHTHS[rest] if rest else ""
+    empty = width - full - len(partial)
+    return Content.assemble(
+        ("█" * full, f"{style} on {track}"), (partial, f"{style} on {track}"), (" " * empty, f"on {track}")
+    )
+
+
+def spark(values: Sequence[float | None], width: int, style: str = "$bar") -> Content:
+    """The last `width` shares (0..1) as columns of eight heights; unknown ones are blank."""
+    shown = list(values)[-width:]
+    text = "".join(
+        " " if value is None or math.isnan(value) else SPARKS[min(7, max(0, int(value * 8)))] for value in shown
+    )
+    return Content.styled(text.rjust(width), style)
+
+
+def mark(on: bool, *, partial: bool = False) -> Content:
+    """A mark box, on or off."""
+    if partial:
+        return Content.styled("▪", "$primary")
+    return Content.styled(MARKED, "bold $primary") if on else Content.styled(UNMARKED, "$quiet")
+
+
+def heat(fraction: float | None) -> str:
+    """The colour of a load: calm below 70 %, a warning from there, an alarm from 95 %."""
+    if fraction is None:
+        return "$quiet"
+    return "$error" if fraction >= 0.95 else "$warning" if fraction >= 0.7 else "$bar"
+
+
+def hang(head: Content, text: str, width: int, style: str = "") -> list[Content]:
+    """`head` followed by `text`, wrapped to `width` with a hanging indent."""
+    indent = head.cell_length
+    lines = Content.styled(safe(text), style).wrap(max(12, width - indent)) or [Content("")]
+    return [head + lines[0], *(Content(" " * indent) + line for line in lines[1:])]

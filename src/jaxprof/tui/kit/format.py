@@ -1,0 +1,145 @@
+"""Figures, times and places in words, the same on every screen. Unknown is a dash; estimates are marked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from jaxprof.text import safe
+from jaxprof.units import UNKNOWN, integer, percent, ratio, ratio_interval, scaled, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis import RunResult
+    from jaxprof.analysis.speedup import Speedup
+    from jaxprof.events import Scalar, SourceLocation
+    from jaxprof.stats import Summary
+
+
+STATUS_MARKS = {
+    "queued": ("·", "$quiet"),
+    "running": ("▶", "bold $warning"),
+    "ok": ("✓", "$better"),
+    "failed": ("✗", "bold $error"),
+    "crashed": ("✗", "bold $error"),
+    "cancelled": ("○", "$quiet"),
+}
+VERDICT_STYLES = {"faster": "$better", "slower": "$worse"}
+
+
+def status_mark(status: str) -> Content:
+    """One character for a status, distinct even without colours."""
+    return Content.styled(*STATUS_MARKS.get(status, ("?", "$warning")))
+
+
+def clock(elapsed_seconds: float) -> str:
+    """A running clock: tenths of a second up to a minute, then minutes and seconds."""
+    if elapsed_seconds < 0:
+        return "0.0 s"
+    if elapsed_seconds < 59.95:
+        return f"{int(elapsed_seconds * 10) / 10:.1f} s"
+    whole = int(elapsed_seconds)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02d} min"
+    return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d} h"
+
+
+def remaining(left_seconds: float | None) -> str:
+    """An estimate of what is left: `≈ 3 s`; empty if unknown."""
+    if left_seconds is None:
+        return ""
+    return f"≈ {clock(max(1, round(left_seconds))).replace('.0', '')}"
+
+
+def half_width(summary: Summary | None) -> str:
+    """`± 0.9 %`, or a dash with too few samples for an interval."""
+    share = summary.relative_halfwidth if summary is not None else None
+    return UNKNOWN if share is None else f"± {percent(share)}"
+
+
+def interval(summary: Summary | None) -> str:
+    """`95 %: 0.62 ms to 0.64 ms`, or why there is none."""
+    if summary is None:
+        return UNKNOWN
+    if summary.low is None or summary.high is None:
+        return f"{summary.count} sample{'' if summary.count == 1 else 's'}: too few for an interval"
+    return f"95 %: {seconds(summary.low)} to {seconds(summary.high)}"
+
+
+SPEEDUP_WIDTH = 17
+"""Columns of a table's speed-ups."""
+
+
+def speedup_short(speedup: Speedup | None) -> str:
+    """As `speedup_text` for a column: `6.9× (6.8-7.0)`, or `6.9× ± 0.5 %` where the bounds would look the same or
+    not fit."""
+    if speedup is None or speedup.low is None or speedup.high is None:
+        return speedup_text(speedup)
+    low, high = (ratio(bound).removesuffix("×") for bound in (speedup.low, speedup.high))
+    bounds = f"{ratio(speedup.ratio)} ({low}-{high})"
+    if low != high and len(bounds) <= SPEEDUP_WIDTH:
+        return bounds
+    return f"{ratio(speedup.ratio)} ± {percent((speedup.high - speedup.low) / 2 / speedup.ratio)}"
+
+
+def speedup_text(speedup: Speedup | None) -> str:
+    """`6.9× (6.8-7.0)`; the ratio alone without an interval."""
+    return UNKNOWN if speedup is None else ratio_interval(speedup.ratio, speedup.low, speedup.high)
+
+
+def speedup_style(speedup: Speedup | None) -> str:
+    """Green or red only if the interval supports a verdict."""
+    return VERDICT_STYLES.get(speedup.verdict, "$text-muted") if speedup is not None else "$quiet"
+
+
+def pays_off(result: RunResult) -> str:
+    """The number of calls that earn the once-only costs back: `12 calls`, `never`, or a dash."""
+    if result.versus is None:
+        return UNKNOWN
+    calls = result.versus.break_even_calls
+    if calls is not None:
+        number = integer(calls) if calls < 10_000 else scaled(calls, significant=2)
+        return f"{number} call{'s' if calls != 1 else ''}"
+    return "never" if result.once_seconds is not None and result.versus.speedup.ratio <= 1 else UNKNOWN
+
+
+def parameters_text(parameters: Mapping[str, Scalar]) -> str:
+    """`n=1 000 000 k=32`."""
+    return " ".join(f"{name}={_value(value)}" for name, value in parameters.items())
+
+
+def _value(value: Scalar) -> str:
+    return integer(value) if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def ago(seconds: float, now: float | None = None) -> str:
+    """A Unix time as an age: `just now`, `5 min ago`, `3 h ago`, `2 d ago`, then the date."""
+    passed = max(0.0, (time.time() if now is None else now) - seconds)
+    if passed < 60:
+        return "just now"
+    if passed < 3600:
+        return f"{passed // 60:.0f} min ago"
+    if passed < 86_400:
+        return f"{passed // 3600:.0f} h ago"
+    if passed < 7 * 86_400:
+        return f"{passed // 86_400:.0f} d ago"
+    return time.strftime("%Y-%m-%d", time.localtime(seconds))
+
+
+def moment(seconds: float) -> str:
+    """A Unix time in local time: `2026-11-20 14:05`."""
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def place_text(where: SourceLocation | None, directory: str = "") -> str:
+    """`train.py:88`, relative to the program's `directory`; empty if unknown."""
+    return safe(where.short(directory)) if where else ""
+
+
+def place_in_full(where: SourceLocation | None) -> str:
+    """A place with its whole path, and the function that contains it; empty if unknown."""
+    if not where:
+        return ""
+    return safe(where.text + (f" in {where.function}" if where.function else ""))

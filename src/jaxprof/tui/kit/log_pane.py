@@ -1,0 +1,72 @@
+"""The output of a child process: followed until the user scrolls up; escape sequences have no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.visual import Visual
+
+from jaxprof.tui.kit.drawing import cell
+
+if TYPE_CHECKING:
+    from jaxprof.events import LogLine
+
+STREAM = 7
+_NOTHING = "this run wrote nothing to stdout or stderr"
+_NOTHING_OF_PROGRAM = "No output: the program wrote nothing, or wrote straight to its terminal (--plain)."
+
+
+class LogPane(ScrollView, can_focus=True):
+    """The lines of one run; only those in view are drawn."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, *, id: str | None = None, of_program: bool = False) -> None:
+        """`of_program`: the output of a user's program, whose lines need no name of the stream."""
+        super().__init__(id=id)
+        self._of_program = of_program
+        self._lines: Sequence[LogLine] = ()
+        self._run = ""
+        self._last: LogLine | None = None
+        """The last line itself: the number of lines does not tell whether they changed."""
+
+    def show(self, run: str, lines: Sequence[LogLine]) -> None:
+        """Shows the lines of `run`, scrolled to the end unless the user scrolled away."""
+        last = lines[-1] if lines else None
+        if run == self._run and last is self._last:
+            return
+        follow = run != self._run or self.scroll_offset.y >= self.max_scroll_y - 1
+        self._run, self._last, self._lines = run, last, list(lines)
+        self.virtual_size = Size(self.size.width, len(self._lines))
+        if follow:
+            self.call_after_refresh(self.scroll_end, animate=False)
+        self.refresh()
+
+    def _line(self, line: LogLine, width: int) -> Content:
+        stream = "$warning" if line.stream == "stderr" else "$quiet"
+        if self._of_program:
+            mark = "▎" if line.stream == "stderr" else " "
+            return Content.assemble((mark, stream), cell(line.text, max(1, width - 1)))
+        return Content.assemble(cell(line.stream, STREAM, stream), " ", cell(line.text, max(1, width - STREAM - 1)))
+
+    def on_resize(self) -> None:
+        self.virtual_size = Size(self.size.width, len(self._lines))
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        index = y + self.scroll_offset.y
+        if index < len(self._lines):
+            line = self._lines[index]
+            content = self._line(line, width)
+        elif not self._lines and y == 0:
+            words = _NOTHING_OF_PROGRAM if self._of_program else _NOTHING
+            content = Content.styled(words, "$quiet")
+        else:
+            content = Content("")
+        strips = Visual.to_strips(self, content, width, 1, self.visual_style, pad=True)
+        return strips[0] if strips else Strip.blank(width)

@@ -1,0 +1,126 @@
+"""Where the time of a call goes: one bar for each phase of each variant, all on one scale.
+
+Phases differ by a factor of ten thousand (a compile, a kernel), so the scale is logarithmic and labelled so. Bars on a
+logarithmic scale must not be stacked; `stacked` uses a linear one. Pure functions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from textual.content import Content
+
+from jaxprof.text import columns, shorten
+from jaxprof.tui.kit.drawing import EIGHTHS, cell
+from jaxprof.tui.kit.line_plot import seconds_tick
+from jaxprof.units import seconds
+
+STYLES = {
+    "start-up": "$quiet",
+    "trace": "$phase-trace",
+    "lower": "$phase-lower",
+    "compile": "$phase-compile",
+    "transfer_in": "$phase-transfer",
+    "first_run": "$phase-first",
+    "run": "$phase-run",
+    "transfer_out": "$phase-transfer",
+}
+SHOWN = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
+_SHORT = {"transfer_in": "copy in", "first_run": "1st run", "transfer_out": "copy out"}
+_LABEL_LIMIT = 18
+_NARROW, _NARROW_LABEL = 90, 12
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseRow:
+    """The seconds of a variant's phases: None if unknown; absent if the variant has no such phase."""
+
+    label: str
+    phases: Mapping[str, float | None]
+    current: bool = False
+
+
+def title(phase: str, width: int = 99) -> str:
+    """The name of a phase: `transfer in`, or `copy in` if there is little room."""
+    text = phase.replace("_", " ")
+    return text if columns(text) <= width else shorten(_SHORT.get(phase, text), max(1, width))
+
+
+def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
+    """The names of the phases, two lines per variant (times, bars), and the scale."""
+    limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
+    label_width = min(limit, max((columns(row.label) for row in rows), default=0)) + 2
+    present = [phase for phase in SHOWN if any(phase in row.phases for row in rows)]
+    if not present:
+        return [Content.styled("no phase has been measured yet", "$quiet")]
+    step = max(7, (width - label_width) // len(present))
+    low, high = _decades(rows, present)
+    head = Content.assemble(
+        cell("", label_width), *(cell(title(phase, step - 1), step, STYLES[phase]) for phase in present)
+    )
+    lines = [head]
+    for row in rows:
+        label = cell(row.label, label_width - 2, "bold $foreground" if row.current else "$foreground") + "  "
+        numbers, bars = [label], [Content(" " * label_width)]
+        for phase in present:
+            value = row.phases.get(phase)
+            text = "" if phase not in row.phases else seconds(value)
+            numbers.append(cell(text or "·", step, "$quiet" if value is None else "$foreground"))
+            bars.append(_log_bar(value, low, high, step - 2, STYLES[phase]) + "  ")
+        lines.append(Content.assemble(*numbers))
+        if any(row.phases.get(phase) for phase in present):
+            lines.append(Content.assemble(*bars))
+    note = f"one scale for all, logarithmic: {seconds_tick(low)} to {seconds_tick(high)}"
+    lines.append(Content.styled(" " * label_width + shorten(note, max(1, width - label_width)), "$quiet"))
+    return lines
+
+
+def _decades(rows: Sequence[PhaseRow], present: Sequence[str]) -> tuple[float, float]:
+    """The powers of ten around all values, low enough that the smallest has a bar."""
+    values = [v for row in rows for phase in present if (v := row.phases.get(phase)) is not None and v > 0]
+    if not values:
+        return 1e-6, 1.0
+    low, high = 10.0 ** math.floor(math.log10(min(values) * 0.8)), 10.0 ** math.ceil(math.log10(max(values)))
+    return low, max(high, low * 10)
+
+
+def _log_bar(value: float | None, low: float, high: float, width: int, style: str) -> Content:
+    if value is None or width < 1:
+        return Content(" " * max(0, width))
+    share = math.log(value / low) / math.log(high / low) if value > low else 0.0
+    return plain_bar(share, width, style)
+
+
+def plain_bar(share: float, width: int, style: str) -> Content:
+    """A bar without a track, in eighths of a column; at least one eighth long."""
+    eighths = max(1, round(min(1.0, max(0.0, share)) * width * 8))
+    full, rest = divmod(eighths, 8)
+    text = "█" * full + (EIGHTHS[rest] if rest else "")
+    return Content.styled(text, style) + " " * (width - len(text))
+
+
+def stacked(phases: Mapping[str, float | None], width: int) -> list[Content]:
+    """The cost of a first result: the phases up to it, end to end on a linear scale, with a legend."""
+    upto = [phase for phase in SHOWN[: SHOWN.index("first_run") + 1] if phases.get(phase)]
+    values = {phase: seconds_ for phase in upto if (seconds_ := phases[phase])}
+    total = sum(values.values())
+    if not total:
+        return []
+    parts: list[tuple[str, str]] = []
+    done, columns_done = 0.0, 0
+    for phase, value in values.items():
+        done += value
+        until = round(done / total * width)
+        parts.append(("█" * (until - columns_done), STYLES[phase]))
+        columns_done = until
+    legend: list[Content | tuple[str, str]] = []
+    used = 0
+    for phase, value in values.items():
+        text = f"{title(phase)} {value / total * 100:.0f} %"
+        if used + columns(text) + 4 > width:
+            break
+        legend += [("■ ", STYLES[phase]), (text + "  ", "$text-muted")]
+        used += columns(text) + 4
+    return [Content.assemble(*parts), Content.assemble(*legend)]

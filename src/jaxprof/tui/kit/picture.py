@@ -1,0 +1,76 @@
+"""Two widgets that show what a pure function draws for their size, and redraw only when its data changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+
+from textual.content import Content
+from textual.geometry import Size
+from textual.widget import Widget
+
+_NEVER = object()
+
+
+class Picture(Widget):
+    """A drawing that fills its area: a plot, a histogram."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, title: str = "", *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._title = title
+        self._key: object = _NEVER
+        self._draw: Callable[[int, int], Content] | None = None
+
+    def on_mount(self) -> None:
+        if self._title:
+            self.border_title = Content(self._title)
+
+    def show(self, key: Hashable, draw: Callable[[int, int], Content]) -> None:
+        """Draws `draw(width, height)` if `key`, which the drawing depends on, has changed."""
+        if key != self._key:
+            self._key, self._draw = key, draw
+            self.refresh()
+
+    def render(self) -> Content:
+        if self._draw is None or self.size.width < 1 or self.size.height < 1:
+            return Content("")
+        return self._draw(self.size.width, self.size.height)
+
+
+class Lines(Widget):
+    """Lines of text, drawn for the width of the widget, which is as high as the lines."""
+
+    DEFAULT_CSS = "Lines { height: auto; }"
+
+    def __init__(self, title: str = "", *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._title = title
+        self._key: object = _NEVER
+        self._draw: Callable[[int], Sequence[Content]] = lambda width: ()
+        self._lines: tuple[int, Sequence[Content]] = (-1, ())
+
+    def on_mount(self) -> None:
+        if self._title:
+            self.border_title = Content(self._title)
+
+    def show(self, key: Hashable, draw: Callable[[int], Sequence[Content]]) -> None:
+        """Draws `draw(width)` if `key` has changed. Without lines, the widget is not displayed."""
+        if key == self._key:
+            return
+        before = len(self._lines[1])
+        self._key, self._draw, self._lines = key, draw, (-1, ())
+        lines = self._at(self.content_size.width) if self.content_size.width else ()
+        self.display = bool(lines) if self.content_size.width else bool(draw(80))
+        self.refresh(layout=len(lines) != before)
+
+    def _at(self, width: int) -> Sequence[Content]:
+        if self._lines[0] != width:
+            self._lines = (width, self._draw(width))
+        return self._lines[1]
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return len(self._at(width))
+
+    def render(self) -> Content:
+        return Content("\n").join(self._at(self.content_size.width))

@@ -1,0 +1,309 @@
+"""A recorded program in a few lines: its head with two clocks, one line of a list, and a part of a screen."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.geometry import Region
+from textual.widget import Widget
+
+from jaxprof.text import safe, shorten
+from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.format import clock, place_text, status_mark
+from jaxprof.tui.kit.program_bar import in_order, share_bar, share_table, state_title
+from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.events import StageRunning
+    from jaxprof.session import Run, Session
+    from jaxprof.session.program import RecordedProgram
+
+
+_DOING = {"trace": "tracing", "lower": "lowering", "compile": "compiling"}
+_WITH = {"trace": "in Python", "lower": "to StableHLO", "compile": "backend"}
+
+
+@dataclass(frozen=True, slots=True)
+class Doing:
+    """What it does. If `began_seconds` (monotonic) is set, a clock runs between `before` and `after`."""
+
+    before: str
+    after: str = ""
+    began_seconds: float | None = None
+
+
+def doing(program: RecordedProgram, directory: str = "") -> Doing:
+    """What a running program does now."""
+    stage = _stage(program)
+    if stage is not None:
+        what = f"{_DOING.get(stage.stage, safe(stage.stage))} `{safe(stage.function)}`, {_WITH.get(stage.stage, '')}, "
+        at = place_text(stage.called_from, directory)
+        thread = f" in thread {safe(stage.thread)}" if stage.thread else ""
+        return Doing(what, (f"  called from {at}" if at else "") + thread, stage.began_seconds)
+    window = program.windows[-1] if program.windows else None
+    if window is not None and window.state == "began":
+        return Doing("capturing a profile, ", "", window.monotonic_seconds or None)
+    if not program.sampled:
+        return Doing("starting" if program.jax is None else "jax is imported")
+    last = program.sampled[-1]
+    length = sum(last.states.values())
+    parts = sorted(in_order(last.states), key=lambda pair: -pair[1])[:3]
+    words = ", ".join(f"{state_title(state)} {percent(value / length)}" for state, value in parts) if length else ""
+    return Doing(words if program.jax is not None else f"{words} (jax is not imported yet)")
+
+
+def _stage(program: RecordedProgram) -> StageRunning | None:
+    """The current stage, the main thread's first. A stage that later samples no longer saw is over."""
+    for thread in sorted(program.running):
+        stage = program.running[thread]
+        if thread or not program.sampled:
+            return stage
+        last = program.sampled[-1]
+        if last.began_seconds <= stage.began_seconds or last.states.get(stage.stage, 0.0) > 0:
+            return stage
+    return None
+
+
+CLOCK = 11
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The content of the head; while it stays equal, only the clocks are redrawn."""
+
+    title: str
+    status: str
+    """As a run has it: `running`, `ok`, `failed`, `crashed`, `cancelled`."""
+    state: str
+    """In words: `running`, `exit code 3`, `cut off`."""
+    began_seconds: float | None
+    """Monotonic; None when it is over."""
+    wall_seconds: float | None
+    """Set when it is over."""
+    figures: tuple[tuple[str, str], ...] = ()
+    """Text and style, from the most to the least important."""
+    doing: Doing | None = None
+    trouble: str = ""
+    """What went wrong, or what was not seen."""
+    shares: tuple[tuple[str, float], ...] = ()
+    """State and seconds, adding up to the wall time."""
+
+
+class ProgramHead(Widget):
+    """Four lines: command and state, figures, current activity, and the bar of the time.
+
+    Its two clocks redraw only the cells that change; without events nothing else is redrawn.
+    """
+
+    ALLOW_SELECT = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._head: Head | None = None
+        self._clocks: dict[int, tuple[int, str]] = {}
+        """The column and text of each clock, by line."""
+        self.shift_seconds = 0.0
+        """How far the writer's clock is ahead of ours, if another machine writes the session."""
+
+    def show(self, head: Head | None) -> None:
+        """Shows another state of the program, or another program."""
+        if head != self._head:
+            self._head = head
+            self.refresh()
+
+    @property
+    def runs(self) -> bool:
+        """Whether a clock ticks."""
+        return self._head is not None and self._head.began_seconds is not None
+
+    def tick(self) -> None:
+        """Redraws the clocks whose text has changed."""
+        head = self._head
+        if head is None:
+            return
+        for line, (column, text) in list(self._clocks.items()):
+            began = head.began_seconds if line == 0 else head.doing.began_seconds if head.doing is not None else None
+            if began is not None and self._clock(began) != text:
+                if len(text) != len(self._clock(began)):
+                    self.refresh(Region(0, line, self.size.width, 1))
+                else:
+                    self.refresh(Region(column, line, CLOCK, 1))
+
+    def _clock(self, began_seconds: float) -> str:
+        return clock(monotonic() + self.shift_seconds - began_seconds)
+
+    def render(self) -> Content:
+        head, width = self._head, self.size.width
+        if head is None or width < 1:
+            return Content("")
+        self._clocks = {}
+        lines = [self._first(head, width), self._figures(head, width), self._now(head, width)]
+        lines.append(share_bar(dict(head.shares), width))
+        return Content("\n").join(lines)
+
+    def _first(self, head: Head, width: int) -> Content:
+        """The program on the left, its state and clock on the right."""
+        time = ""
+        if head.began_seconds is not None:
+            time = self._clock(head.began_seconds)
+            self._clocks[0] = (width - CLOCK, time)
+        elif head.wall_seconds is not None:
+            time = seconds(head.wall_seconds)
+        style = {"running": "bold $warning", "ok": "bold $better"}.get(head.status, "bold $error")
+        state = Content.assemble(status_mark(head.status), " ", (safe(head.state), style))
+        right = Content.assemble(state, cell(time, CLOCK, "bold", right=True))
+        room = width - right.cell_length - 1
+        if room < 8:
+            return right.truncate(width)
+        return Content.assemble(cell(head.title, room, "bold $primary"), " ", right)
+
+    def _figures(self, head: Head, width: int) -> Content:
+        line = Content("")
+        for text, style in head.figures:
+            part = Content.assemble((" · ", "$rule") if line.cell_length else "", (safe(text), style))
+            if line.cell_length + part.cell_length <= width:
+                line += part
+        return line
+
+    def _now(self, head: Head, width: int) -> Content:
+        if head.trouble:
+            return Content.styled(shorten(head.trouble, width), "$error")
+        now = head.doing
+        if now is None:
+            return Content("")
+        parts = [Content.styled("now ", "$text-muted")]
+        if now.began_seconds is None:
+            parts.append(cell(now.before, max(1, width - 4)))
+            return Content.assemble(*parts)
+        before = Content.styled(shorten(now.before, max(1, width - 4 - CLOCK)), "bold $phase-compile")
+        time = self._clock(now.began_seconds)
+        self._clocks[2] = (4 + before.cell_length, time)
+        rest = width - 4 - before.cell_length - len(time)
+        return Content.assemble(*parts, before, (time, "bold"), cell(now.after, max(0, rest), "$text-muted"))
+
+
+def as_shares(shares: Mapping[str, float]) -> tuple[tuple[str, float], ...]:
+    """Shares as a comparable value, rounded to what a bar can show."""
+    return tuple((state, round(value, 3)) for state, value in shares.items())
+
+
+Figure = tuple[str, str]
+"""A text and its style."""
+
+
+def head_of(session: Session, result: ProgramResult, *, growing: bool, silent: str = "") -> Head:
+    """The head of a program. `growing`: a process writes the session; `silent`: since when its writer is silent."""
+    run = result.run
+    runs = not result.ended and growing
+    return Head(
+        title=command_line(result),
+        status="running" if runs else status_of(run, result),
+        state="running" if runs else state_in_words(run, result, silent),
+        began_seconds=result.began_seconds if runs and result.began_seconds else None,
+        wall_seconds=None if runs else result.wall_seconds or None,
+        figures=tuple(_figures(session, result)),
+        doing=doing(run.program, result.directory) if runs and run.program is not None else None,
+        trouble="" if runs else trouble_of(run, result),
+        shares=as_shares({share.state: share.seconds for share in result.timeline}),
+    )
+
+
+def in_a_line(result: ProgramResult) -> str:
+    """A program in one line of a list: how it ended, its duration, what it compiled, its findings."""
+    words = [state_in_words(result.run, result), seconds(result.wall_seconds or None)] if result.ended else []
+    if result.compile_count:
+        words.append(f"{integer(result.compile_count)} compiled in {seconds(result.compile_seconds)}")
+    count = len(result.findings)
+    words.append(f"{count} finding{'s' if count != 1 else ''}" if count else "")
+    return " · ".join(word for word in words if word)
+
+
+def summary_lines(session: Session, result: ProgramResult, width: int) -> list[Content]:
+    """A program in a part of a screen; its own screen has the rest."""
+    lines = [
+        Content.styled(shorten(command_line(result), width), "bold $primary"),
+        Content.styled(shorten(" · ".join(text for text, _ in _figures(session, result)), width)),
+        Content(""),
+        share_bar({share.state: share.seconds for share in result.timeline}, width),
+        Content(""),
+        *share_table([(row.state, row.seconds, row.exact) for row in result.timeline], result.wall_seconds, width),
+    ]
+    if result.findings:
+        lines += [Content(""), Content.styled("findings", "bold $primary")]
+        lines += [Content(shorten(row.message, width)) for row in result.findings[:8]]
+    return [*lines, Content(""), Content.styled("Press 7 for all of it: ledger, findings, lines, output", "$quiet")]
+
+
+def command_line(result: ProgramResult) -> str:
+    """The command line after `python`."""
+    return shlex.join(result.argv)
+
+
+def status_of(run: Run, result: ProgramResult) -> str:
+    """The status of a program that no longer runs; one that ended with the session has crashed."""
+    if run.over:
+        return run.status
+    return "ok" if result.ended and result.exit_code in (0, None) else "crashed"
+
+
+def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
+    """How it ended."""
+    if not result.ended:
+        return silent or ("not started" if run.status == "queued" else "cut off")
+    if run.status == "cancelled":
+        return "cancelled" if result.exit_code is None else f"cancelled, exit code {result.exit_code}"
+    if result.exit_code is None:
+        return "ended" if run.status in ("ok", "running") else run.status
+    if run.status == "crashed":
+        return f"crashed, exit code {result.exit_code}"
+    return f"exit code {result.exit_code}"
+
+
+def trouble_of(run: Run, result: ProgramResult) -> str:
+    """What went wrong besides the exit code, and what the recording missed."""
+    error = run.error.splitlines()[0] if run.error else ""
+    words = [error] if error and error != f"exit code {result.exit_code}" else []
+    words += [run.advice] if words and run.advice else []
+    return " ".join([*words, *(note.message for note in result.notes)])
+
+
+def _figures(session: Session, result: ProgramResult) -> list[Figure]:
+    """From the most to the least important: steps, compilations, findings, arrays, memory, transfers, overhead."""
+    figures: list[Figure] = []
+    if result.verdict.kind is not None:
+        figures.append((f"{result.verdict.kind} {percent(result.verdict.share)}", "bold"))
+    steps = result.steps
+    if steps is not None and steps.per_second is not None:
+        jitter = f" ± {percent(steps.jitter)}" if steps.jitter is not None else ""
+        figures.append((f"{scaled(steps.per_second)} steps/s{jitter}", "bold"))
+    if result.compile_count:
+        share = result.of_wall(result.compile_seconds)
+        words = f"{integer(result.compile_count)} compiled in {seconds(result.compile_seconds)} ({percent(share)})"
+        figures.append((words, "$phase-compile"))
+    elif result.import_seconds is not None:
+        figures.append(("nothing compiled", "$text-muted"))
+    count = len(result.findings)
+    if count:
+        figures.append((f"{count} finding{'s' if count != 1 else ''}", "$warning"))
+    if result.arrays is not None:
+        number, size = result.arrays.last
+        figures.append((f"{integer(number)} array{'' if number == 1 else 's'}, {bytes_(size)}", ""))
+        figures += [(f"{device} {bytes_(used)}", "") for device, used in _memory(result)]
+    if result.own_seconds is not None and result.wall_seconds:
+        figures.append((f"recording {percent(result.of_wall(result.own_seconds))}", "$quiet"))
+    python = session.runs[result.run.id].environment
+    if python is not None and python.jax:
+        figures.append((f"jax {python.jax}", "$quiet"))
+    return figures or [(UNKNOWN, "$quiet")]
+
+
+def _memory(result: ProgramResult) -> list[tuple[str, int]]:
+    """The memory in use on each device, by its allocator's last report."""
+    program = result.run.program
+    return sorted(program.arrays[-1].devices.items())[:2] if program is not None and program.arrays else []

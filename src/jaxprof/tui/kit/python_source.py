@@ -1,0 +1,101 @@
+"""Lines of Python files, with highlighting. A session may name any path, so files are opened with care.
+
+The colours come from the standard library's tokenizer: importing a highlighter costs more than drawing the screen.
+"""
+
+from __future__ import annotations
+
+import io
+import keyword
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from textual.content import Content, Span
+
+from jaxprof.hlo.analysis.origin import source_lines
+from jaxprof.text import safe_lines
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.analysis.origin import HloSourceLocation
+
+
+_STYLES = {
+    tokenize.COMMENT: "$code-comment italic",
+    tokenize.STRING: "$code-string",
+    tokenize.NUMBER: "$code-number",
+    **{
+        number: "$code-string"
+        for name in ("FSTRING_START", "FSTRING_MIDDLE", "FSTRING_END")  # from Python 3.12 on
+        if (number := getattr(tokenize, name, None)) is not None
+    },
+}
+
+
+@lru_cache(maxsize=128)
+def highlighted(source: str) -> Content:
+    """`source` with its lines made safe and coloured, as far as it is valid Python."""
+    lines = safe_lines(source.rstrip())
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    text = "\n".join(lines)
+    spans = [
+        Span(starts[first[0] - 1] + first[1], starts[last[0] - 1] + last[1], style)
+        for first, last, style in _coloured(text)
+    ]
+    return Content(text, spans=spans)
+
+
+Place = tuple[int, int]
+
+
+def _coloured(text: str) -> Iterator[tuple[Place, Place, str]]:
+    """Where each colour begins and ends (line from 1, column from 0), up to the first invalid Python."""
+    before = ""
+    try:
+        for token in tokenize.generate_tokens(io.StringIO(text + "\n").readline):
+            style = _STYLES.get(token.type, "")
+            if token.type == tokenize.NAME:
+                if keyword.iskeyword(token.string):
+                    style = "$code-keyword"
+                elif before in ("def", "class", "@"):
+                    style = "$code-name bold"
+            if style:
+                yield token.start, token.end, style
+            before = token.string
+    except (tokenize.TokenError, SyntaxError):
+        return
+
+
+LARGEST_BYTES = 8 << 20
+"""Larger files are not opened: they are no source code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines around a place."""
+
+    lines: tuple[tuple[int, str], ...]
+    """Numbers, from 1, and texts; empty if the file cannot be read here."""
+    modified_seconds: float | None
+    """Unix time; None if there is no such file here."""
+
+
+def excerpt(place: HloSourceLocation, around: int) -> Excerpt:
+    """The line with `around` lines on each side. Opens only regular files: a device or a pipe might never end."""
+    try:
+        status = Path(place.file).stat()
+        if not Path(place.file).is_file() or status.st_size > LARGEST_BYTES:
+            return Excerpt((), None)
+    except (OSError, ValueError):
+        return Excerpt((), None)
+    return _read(place, around, status.st_mtime)
+
+
+@lru_cache(maxsize=512)
+def _read(place: HloSourceLocation, around: int, modified_seconds: float) -> Excerpt:
+    return Excerpt(source_lines(place, around), modified_seconds)

@@ -1,0 +1,261 @@
+"""A list of one-line rows, drawn line by line as they come into view.
+
+Textual's own lists (`OptionList`, `ListView`, `DataTable`) parse markup, or take a second for ten thousand rows. This
+one draws only `Content`, keeps its cursor on the same row when the rows change, and redraws only lines that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.style import Style
+from textual.visual import Visual
+from textual.widget import Widget
+
+
+class RowList(ScrollView, can_focus=True):
+    """The base of every list. `keys` has the identities of the rows; subclasses draw them."""
+
+    ALLOW_SELECT = False
+    auto_links = False  # rows have no links, and finding a link's style costs as much as drawing a row
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--hover", "row-list--header"}
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False, tooltip="Go to the row above", id="rows.up"),
+        Binding("down,j", "move(1)", "Down", show=False, tooltip="Go to the row below", id="rows.down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, tooltip="Go a page up", id="rows.page_up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, tooltip="Go a page down", id="rows.page_down"),
+        Binding("home,g", "edge(-1)", "First", show=False, tooltip="Go to the first row", id="rows.first"),
+        Binding("end,G", "edge(1)", "Last", show=False, tooltip="Go to the last row", id="rows.last"),
+    ]
+    EMPTY: ClassVar[str] = ""
+    """The text of an empty list."""
+
+    class Highlighted(Message):
+        """The cursor moved to another row."""
+
+        def __init__(self, rows: RowList, index: int) -> None:
+            super().__init__()
+            self.rows = rows
+            self.index = index
+
+        @property
+        def control(self) -> RowList:
+            return self.rows
+
+    class Chosen(Highlighted):
+        """A row was double-clicked."""
+
+    class Clicked(Highlighted):
+        """A row was clicked in column `x`."""
+
+        def __init__(self, rows: RowList, index: int, x: int) -> None:
+            super().__init__(rows, index)
+            self.x = x
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._keys: Sequence[Hashable] = ()
+        self._cursor: int = 0
+        self._hover = -1
+
+    # -- for subclasses ---------------------------------------------------------------------------------------
+
+    def draw_row(self, index: int, width: int) -> Content:
+        """Row `index` in `width` columns."""
+        raise NotImplementedError
+
+    def draw_header(self, width: int) -> Content | None:
+        """The line above the rows, which does not scroll; None without one."""
+        return None
+
+    def selectable(self, index: int) -> bool:
+        """Whether the cursor can stop at that row."""
+        return True
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    @property
+    def keys(self) -> list[Hashable]:
+        """The rows' identities, in their order."""
+        return list(self._keys)
+
+    @property
+    def count(self) -> int:
+        """The number of rows."""
+        return len(self._keys)
+
+    def key_at(self, index: int) -> Hashable:
+        """The identity of one row, without a copy of `keys`, which may have a million."""
+        return self._keys[index]
+
+    def shows(self, key: Hashable) -> bool:
+        """Whether there is a row with that key."""
+        return key in self._keys
+
+    @property
+    def cursor(self) -> int:
+        """The index of the row under the cursor; 0 in an empty list."""
+        return self._cursor
+
+    @property
+    def current(self) -> Hashable | None:
+        """The key of the row under the cursor; None in an empty list."""
+        return self._keys[self._cursor] if self._keys else None
+
+    def set_keys(self, keys: Sequence[Hashable]) -> None:
+        """Shows other rows; the cursor stays on its row if that still exists. `keys` is kept, not copied: half a
+        million of them may be an array, or a range."""
+        before = self.current
+        count = len(self._keys)
+        self._keys = keys
+        if before is not None and before in keys:
+            self._cursor = keys.index(before)
+        else:
+            self._cursor = min(self._cursor, max(0, len(keys) - 1))
+            self._cursor = self.near(self._cursor, 1)  # past rows that the cursor skips
+        if count != len(keys):
+            self._resize_rows()
+        self.refresh()
+        if self.current != before:
+            self._post_highlighted()
+
+    def refresh_row(self, index: int) -> None:
+        """Redraws one row."""
+        y = index + self._top - round(self.scroll_y)
+        if self._top <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width, 1))
+
+    def move_to(self, index: int) -> None:
+        """Moves the cursor to a row, and scrolls it into view."""
+        if not self._keys:
+            return
+        index = max(0, min(index, len(self._keys) - 1))
+        if index != self._cursor and self.selectable(index):
+            before, self._cursor = self._cursor, index
+            self.refresh_row(before)
+            self.refresh_row(index)
+            self._post_highlighted()
+        self._bring_into_view()
+
+    def move_to_key(self, key: Hashable) -> None:
+        """Moves the cursor to the row with that key, if there is one."""
+        if key in self._keys:
+            self.move_to(self._keys.index(key))
+
+    @property
+    def _top(self) -> int:
+        return 1 if self.draw_header(max(1, self.size.width)) is not None else 0
+
+    def near(self, index: int, step: int) -> int:
+        """The next row from `index` on where the cursor can stop; the cursor's own row if there is none."""
+        end = len(self._keys) if step > 0 else -1
+        return next((row for row in range(index, end, step) if self.selectable(row)), self._cursor)
+
+    def _post_highlighted(self) -> None:
+        if self._keys:
+            self.post_message(self.Highlighted(self, self._cursor))
+
+    def _resize_rows(self) -> None:
+        """Sets the scrollable size to the number of rows. With a permanent scrollbar (`overflow-y: scroll`) this skips
+        the new layout of the screen, which is most of the cost of showing other rows."""
+        size = Size(max(1, self.size.width), len(self._keys) + self._top)
+        if size == self.virtual_size:
+            return
+        if self.styles.overflow_y != "scroll":
+            self.virtual_size = size
+            return
+        self.set_reactive(Widget.virtual_size, size)
+        self.vertical_scrollbar.window_virtual_size = max(size.height, self.size.height)
+        if self.scroll_y > self.max_scroll_y:
+            self.scroll_to(y=self.max_scroll_y, animate=False, force=True)
+
+    def _bring_into_view(self) -> None:
+        visible = max(1, self.size.height - self._top)
+        top = round(self.scroll_y)
+        if self._cursor < top:
+            self.scroll_to(y=self._cursor, animate=False, force=True)
+        elif self._cursor >= top + visible:
+            self.scroll_to(y=self._cursor - visible + 1, animate=False, force=True)
+
+    # -- drawing ----------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        width = self.scrollable_content_region.width
+        top = self._top
+        if y < top:
+            header = self.draw_header(width)
+            return self._strip(header or Content(""), self.get_visual_style("row-list--header"), width)
+        index = y - top + round(self.scroll_y)
+        if not self._keys and y == top and self.EMPTY:
+            return self._strip(Content.styled(f" {self.EMPTY}", "$text-muted"), self.visual_style, width)
+        if index >= len(self._keys):
+            return self._strip(Content(""), self.visual_style, width)
+        style = self.visual_style
+        if index == self._cursor and self.selectable(index):
+            style = self.get_visual_style("row-list--cursor")
+        elif index == self._hover:
+            style = self.get_visual_style("row-list--hover")
+        return self._strip(self.draw_row(index, width), style, width)
+
+    def _strip(self, content: Content, style: Style, width: int) -> Strip:
+        strips = Visual.to_strips(self, content, width, 1, style, pad=True)
+        return strips[0] if strips else Strip.blank(width, style.rich_style)
+
+    # -- keys and mouse ---------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        self._resize_rows()
+        self._bring_into_view()
+
+    def action_move(self, step: int) -> None:
+        """Moves the cursor by a row."""
+        self.move_to(self.near(self._cursor + step, step))
+
+    def action_page(self, step: int) -> None:
+        """Moves the cursor by a page."""
+        page = max(1, self.size.height - self._top - 1)
+        target = max(0, min(len(self._keys) - 1, self._cursor + step * page))
+        self.move_to(self.near(target, step))
+
+    def action_edge(self, step: int) -> None:
+        """Moves the cursor to the first or the last row."""
+        self.move_to(self.near(0 if step < 0 else len(self._keys) - 1, -step))
+
+    def _row_at(self, event: events.MouseEvent) -> int:
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y < self._top:
+            return -1
+        index: int = offset.y - self._top + round(self.scroll_y)
+        return index if index < len(self._keys) else -1
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._set_hover(self._row_at(event))
+
+    def on_leave(self) -> None:
+        self._set_hover(-1)
+
+    def _set_hover(self, index: int) -> None:
+        if index != self._hover:
+            before, self._hover = self._hover, index
+            for row in (before, index):
+                if row >= 0:
+                    self.refresh_row(row)
+
+    def on_click(self, event: events.Click) -> None:
+        index = self._row_at(event)
+        if index < 0:
+            return
+        self.move_to(index)
+        offset = event.get_content_offset(self)
+        if event.chain == 2:
+            self.post_message(self.Chosen(self, index))
+        elif offset is not None:
+            self.post_message(self.Clicked(self, index, offset.x))

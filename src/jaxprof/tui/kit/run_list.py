@@ -1,0 +1,196 @@
+"""The runs of a session, one line each; a tick of the clock redraws one cell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from itertools import groupby
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar, Union
+
+from textual.content import Content
+
+from jaxprof.analysis import RunResult, result
+from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.analysis.run_result import SAMPLED_PHASES
+from jaxprof.text import columns, shorten
+from jaxprof.tui.kit.drawing import bar, cell
+from jaxprof.tui.kit.format import (
+    clock,
+    half_width,
+    parameters_text,
+    remaining,
+    speedup_short,
+    speedup_style,
+    status_mark,
+)
+from jaxprof.tui.kit.program_summary import in_a_line
+from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
+from jaxprof.tui.kit.table_view import TableView
+from jaxprof.units import seconds
+
+if TYPE_CHECKING:
+    from jaxprof.session import Run, Session
+
+
+@dataclass(frozen=True, slots=True)
+class RunHeading:
+    """The heading of the runs of one workload with the same parameters."""
+
+    name: str
+    note: str
+
+    def line(self, width: int) -> Content:
+        """The heading in `width` columns."""
+        text = shorten(self.name, max(1, min(40, width - 2))) if self.name else ""
+        note = cell(self.note, width - columns(text) - 3, "$text-muted")
+        return Content.assemble(" ", (text, "bold $primary"), "  ", note)
+
+
+class RunList(TableView[Union["Run", RunHeading]]):
+    """Runs under the workload and parameters that they share."""
+
+    EMPTY: ClassVar[str] = "Nothing has been run in this session. Mark workloads on Home (1) and press Enter."
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("", self._of_run(lambda run: status_mark(self._status(run))), 1),
+                TableColumn("variant", self._of_run(lambda run: run.plan.variant), 12, most=33, fits=True),
+                TableColumn("device", self._of_run(lambda run: run.plan.device), 7, style="$text-muted"),
+                TableColumn("phase", self._of_run(self._phase), 12),
+                TableColumn("time", self._of_run(self._time), 9),
+                TableColumn(
+                    "speed-up",
+                    self._of_run(lambda run: self._instead_of_figures(run) or self._speedup(run)),
+                    17,
+                    priority=1,
+                ),
+                TableColumn(
+                    "", self._of_run(lambda run: self._instead_of_figures(run) or self._progress(run)), 10, weight=1
+                ),
+                TableColumn("median", self._of_run(self._median), 9, right=True, style="bold"),
+                TableColumn("95 %", self._of_run(self._half), 9, right=True, style="$text-muted"),
+            ),
+            id=id,
+        )
+        self._session: Session | None = None
+        self._growing = False
+        self._results: dict[str, RunResult] = {}
+        """Cached results of runs that have not changed since they were drawn."""
+        self.shift_seconds = 0.0
+        """How far the writer's clock is ahead of ours, if another machine writes the session."""
+
+    def show(self, session: Session, runs: frozenset[str], *, growing: bool) -> None:
+        """Shows `session`, whose `runs` have changed; `growing`: a process still writes it."""
+        replaced = session is not self._session or growing != self._growing
+        self._session, self._growing = session, growing
+        if replaced:
+            self._results.clear()
+        rows: dict[Hashable, Run | RunHeading] = {}
+        for heading, members in groupby(session.runs.values(), key=_heading):
+            listed = list(members)
+            rows[heading.name, heading.note, listed[0].id] = heading
+            rows |= {run.id: run for run in listed}
+        changed = {run.id for run in session.runs.values() if run.id in runs or run.plan.baseline in runs}
+        for run in changed:
+            self._results.pop(run, None)
+        self.show_rows(rows, None if replaced else changed)
+
+    def tick(self) -> None:
+        """Redraws the clocks whose text has changed."""
+        if self._session is not None:
+            self.redraw(run.id for run in self._session.runs.values() if run.status == "running")
+
+    def whole_line(self, row: Run | RunHeading, width: int) -> Content | None:
+        return row.line(width) if isinstance(row, RunHeading) else None
+
+    # -- cells ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _of_run(make: Callable[[Run], Cell]) -> Callable[[Run | RunHeading], Cell]:
+        return lambda row: "" if isinstance(row, RunHeading) else make(row)
+
+    def _result(self, run: Run) -> RunResult:
+        if run.id not in self._results:
+            assert self._session is not None
+            self._results[run.id] = result(self._session, run.id)
+        return self._results[run.id]
+
+    def _phase(self, run: Run) -> tuple[str, str]:
+        status = self._status(run)
+        if status != "running":
+            return status or "starting", "$text-muted"
+        if run.current_phase:
+            return run.current_phase.replace("_", " "), "bold $warning"
+        if run.program is not None:
+            return "running", "bold $warning"
+        # Between two phases, the others of its group are at work.
+        return ("waiting", "$text-muted") if run.present_phases else ("starting", "bold $warning")
+
+    def _time(self, run: Run) -> tuple[str, str]:
+        return self._clock(run), "" if self._status(run) == "running" else "$text-muted"
+
+    def _instead_of_figures(self, run: Run) -> Span | None:
+        """The text in place of figures: a program's summary, or an error."""
+        if is_program(run) and self._session is not None:
+            return Span((in_a_line(program_result(self._session, run.id)), "$text-muted"))
+        status = self._status(run)
+        if run.error and status != "ok":
+            return Span((run.error.splitlines()[0], "$error" if status != "cancelled" else "$quiet"))
+        return None
+
+    def _speedup(self, run: Run) -> tuple[str, str]:
+        run_result = self._result(run)
+        speedup = run_result.versus.speedup if run_result.versus is not None else None
+        if speedup is not None:
+            return speedup_short(speedup), speedup_style(speedup)
+        return "baseline" if run_result.summary and not run.plan.baseline else "", "$quiet"
+
+    def _progress(self, run: Run) -> Cell:
+        if self._status(run) != "running" or run.fraction is None or run.current_phase not in SAMPLED_PHASES:
+            return ""
+        share, left = round(run.fraction, 2), remaining(run.remaining_seconds)
+
+        def draw(width: int) -> Content:
+            left_text = f" {left} left" if left and width > 32 else f" {left}"
+            room = min(24, width - columns(left_text) - 1)
+            return bar(share, room, "$warning") + cell(left_text, width - max(0, room), "$text-muted")
+
+        return draw
+
+    def _median(self, run: Run) -> str:
+        summary = self._result(run).summary
+        return seconds(summary.median) if summary is not None else ""
+
+    def _half(self, run: Run) -> str:
+        summary = self._result(run).summary
+        return half_width(summary) if summary is not None else ""
+
+    def _status(self, run: Run) -> str:
+        """The status; in a session that nobody writes, a run that was not over is cancelled or crashed."""
+        if run.over or self._growing:
+            return run.status
+        return "cancelled" if run.status == "queued" else "crashed"
+
+    def _clock(self, run: Run) -> str:
+        """The time in the current phase while it runs; the duration of the whole run when it is over."""
+        if run.status == "running" and self._growing:
+            began = _began_seconds(run)
+            return clock(monotonic() + self.shift_seconds - began) if began is not None else ""
+        if run.started_seconds is None or run.ended_seconds is None:
+            return ""
+        return clock(run.ended_seconds - run.started_seconds)
+
+
+def _began_seconds(run: Run) -> float | None:
+    """When the phase in progress began, or else the last one ended, or its process was started."""
+    phases = run.present_phases
+    if run.current_phase in phases:
+        return phases[run.current_phase].started_seconds
+    ended = [phase.ended_seconds for phase in phases.values() if phase.ended_seconds is not None]
+    return max(ended) if ended else run.launches[-1].started_seconds if run.launches else run.started_seconds
+
+
+def _heading(run: Run) -> RunHeading:
+    return RunHeading(run.plan.workload, parameters_text(run.plan.parameters))

@@ -1,0 +1,133 @@
+"""The base of the screens: the mode bar above, the key bar below, and the changes of the session.
+
+A screen out of view only notes changes; when it comes into view again it shows all of them at once. So a screen only
+has to know how to show the current session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, TooSmall
+from jaxprof.tui.messages import SessionChanged
+from jaxprof.tui.profiler import ModeScreen, Profiler
+from jaxprof.tui.theme import STYLES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import ComposeResult
+    from textual.screen import Screen
+    from textual.timer import Timer
+    from textual.types import CSSPathType
+
+
+SETTLE_SECONDS = 0.06
+"""How long the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
+
+
+class SessionScreen(ModeScreen):
+    """A screen that shows the app's session. Subclasses give `compose_body` and `show_session`."""
+
+    CSS_PATH: ClassVar[CSSPathType | None] = STYLES
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._missed: set[str] = set()
+        self._replaced = True
+        self._composed = False
+        self._settling: Timer | None = None
+        self._when_settled: Callable[[], object] = self.come_into_view
+
+    @property
+    def profiler(self) -> Profiler:
+        """The app, with its own type."""
+        return cast(Profiler, self.app)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all widgets exist: messages also arrive while the screen composes, and while the app closes."""
+        whole = self._composed and all(child.is_attached for child in self.children)
+        return whole and bool(self.query(self.AUTO_FOCUS or KeyBar))
+
+    def compose(self) -> ComposeResult:
+        yield ModeBar(self.MODE)
+        yield ReadingLine()
+        yield from self.compose_body()
+        yield KeyBar()
+        yield TooSmall()
+
+    def on_mount(self) -> None:
+        """Subscribes to changes of the session, now that all widgets exist."""
+        self._composed = True
+        self.profiler.session_screens.append(self)
+        self.come_into_view()
+
+    def compose_body(self) -> ComposeResult:
+        """The widgets between the two bars."""
+        yield from ()
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Shows `app.session`, whose `runs` have changed; `replaced`: it is another session."""
+
+    def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Notes what changed while this screen is out of view."""
+        self._replaced = self._replaced or replaced
+        self._missed = set(runs) if replaced else self._missed | runs
+
+    def on_session_changed(self, message: SessionChanged) -> None:
+        """Shows this change, and those that the screen missed."""
+        if not self.whole:
+            self.miss(message.runs, replaced=message.replaced)
+            return
+        runs = frozenset(message.runs | self._missed)
+        replaced = message.replaced or self._replaced
+        self._missed, self._replaced = set(), False
+        self.show_session(runs, replaced=replaced)
+
+    def once_settled(self, show: Callable[[], object]) -> None:
+        """Calls `show` once the cursor has rested for a moment, however many moves came before.
+
+        Moving the cursor takes a millisecond; showing its details needs a new layout, which must not delay a held key.
+        """
+        if self._settling is not None:
+            self._settling.stop()
+        self._when_settled = show
+        self._settling = self.set_timer(SETTLE_SECONDS, self.settle)
+
+    def settle(self) -> None:
+        """Shows now what waits for the cursor to rest."""
+        if self._settling is not None:
+            self._settling.stop()
+            self._settling = None
+            if self.whole:
+                self._when_settled()
+
+    def on_screen_resume(self) -> None:
+        """Catches up. The first time `on_mount` does this, because the screen has no widgets before."""
+        if self._composed:
+            self.come_into_view()
+
+    def come_into_view(self) -> None:
+        """Shows the changes that the screen missed. Subclasses add what they reload at each visit."""
+        if not self.whole:
+            return
+        self.query_one(ModeBar).show_state()
+        self.query_one(ReadingLine).show_state()
+        if self._missed or self._replaced:
+            self.on_session_changed(SessionChanged(frozenset(self.profiler.session.runs), replaced=self._replaced))
+
+
+def set_size_classes(screen: Screen[Any]) -> None:
+    """Gives `screen` the size classes that Textual will give it for the app's size; called while it composes.
+
+    Textual sets them when a screen learns its size, after a first layout, which is visible over a slow line.
+    """
+    size = screen.app.size
+    for steps, extent in (
+        (screen.app.HORIZONTAL_BREAKPOINTS, size.width),
+        (screen.app.VERTICAL_BREAKPOINTS, size.height),
+    ):
+        fitting = [name for start, name in steps or () if extent >= start]
+        for _, name in steps or ():
+            screen.set_class(name == fitting[-1] if fitting else False, name)

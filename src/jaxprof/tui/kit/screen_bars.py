@@ -1,0 +1,266 @@
+"""The lines above and below every screen: the modes, the progress of reading a profile, the tabs, the keys.
+
+Written by hand: Textual's `Header` is a title and a clock, and its parts do not give way by importance; its `Tabs`
+take two lines of the 24, and do not divide a line into two parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from textual.content import Content
+from textual.style import Style
+from textual.widget import Widget
+
+from jaxprof.text import columns, safe, shorten
+from jaxprof.tui.profiler import PLACES
+from jaxprof.units import percent
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+    from jaxprof.tui.profiler import Profiler
+
+
+class ModeBar(Widget):
+    """The first line: the modes, the open session, and what runs now. A click on a mode goes there."""
+
+    ALLOW_SELECT = False
+    auto_links = False
+
+    def __init__(self, mode: str) -> None:
+        super().__init__()
+        self._mode = mode
+        self._right: tuple[str, str] = ("", "")
+
+    def on_mount(self) -> None:
+        self.show_state()
+
+    def show_state(self) -> None:
+        """Redraws the line if the session or the state of the runs has changed."""
+        right = _state(cast("Profiler", self.app))
+        if right != self._right:
+            self._right = right
+            self.refresh()
+
+    def render(self) -> Content:
+        state, session = self._right
+        tabs = self._tabs()
+        left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
+        if state and left.cell_length + columns(state) + 2 > self.size.width:
+            left = tabs  # the state matters more than the name of the app
+        room = self.size.width - left.cell_length - 1
+        state = shorten(state, room) if state and room > 3 else ""
+        room -= columns(state) + (2 if state else 0)
+        session = shorten(session, room) if session and room >= 6 else ""
+        right = Content.assemble((state, "bold $warning"), "  " if state and session else "", (session, "$quiet"))
+        gap = self.size.width - left.cell_length - right.cell_length - 1
+        return Content.assemble(left, " " * gap, right) if gap >= 0 else left
+
+    def _tabs(self) -> Content:
+        parts: list[Content] = []
+        for mode in PLACES:
+            here = mode.name == self._mode
+            click = Style.from_meta({"@click": f"app.go('{mode.name}')"})
+            tab = Content.styled(f" {mode.key} ", "$quiet" if not here else "bold $foreground on $panel")
+            name = Content.styled(f"{mode.title} ", "bold $foreground on $panel" if here else "$text-muted")
+            parts.append((tab + name).stylize(click))
+        return Content.assemble(*parts)
+
+
+def _state(app: Profiler) -> tuple[str, str]:
+    """What runs now, and which session is open."""
+    state = ""
+    if app.live.busy and app.live.session is not None:
+        waiting = sum(not run.over for run in app.live.session.runs.values())
+        state = f"{waiting} run{'s' if waiting != 1 else ''} to go"
+        if app.live.program is not None:
+            state = "program running"
+    if app.silent_since:
+        state = app.silent_since
+    name = app.session_path.name.removesuffix(".jaxprof") if app.session_path is not None else ""
+    return state, name
+
+
+_BAR = 16
+"""Cells."""
+_STOP = "esc stops"
+
+
+class ReadingLine(Widget):
+    """The progress of reading a profile, and the key that stops it; hidden while none is read.
+
+    It takes no focus, so the keys of the screen go on working.
+    """
+
+    ALLOW_SELECT = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: tuple[str, float | None] | None = None
+
+    def on_mount(self) -> None:
+        self.show_state()
+
+    def show_state(self) -> None:
+        """Shows the progress of the reading, if there is one."""
+        reading = cast("Profiler", self.app).reading
+        shown = None if reading is None else (reading.progress.note or reading.path.name, reading.progress.fraction)
+        if shown != self._shown:
+            self._shown = shown
+            self.set_class(shown is not None, "-on")
+            self.refresh()
+
+    def render(self) -> Content:
+        if self._shown is None:
+            return Content()
+        note, fraction = self._shown
+        done = round(_BAR * (fraction or 0.0))
+        bar = Content.assemble(("█" * done, "$accent"), ("·" * (_BAR - done), "$quiet"))
+        share = percent(fraction) if fraction is not None else "starting"
+        room = self.size.width - _BAR - columns(share) - len(_STOP) - 7
+        return Content.assemble(
+            " ", bar, " ", (share, "bold"), "  ", shorten(safe(note), max(room, 8)), "  ", (_STOP, "$quiet")
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    """One tab."""
+
+    name: str
+    title: str
+    short: str
+    """For narrow terminals."""
+    note: str = ""
+    """A count, after the title."""
+    enabled: bool = True
+    stage: bool = False
+
+
+class StageTabs(Widget):
+    """One line of tabs: lists on the left, the program's stages on the right. A click opens a tab.
+
+    Brackets mark the tabs in view, also without colours.
+    """
+
+    ALLOW_SELECT = False
+    auto_links = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._tabs: Sequence[Tab] = ()
+        self._shown: frozenset[str] = frozenset()
+
+    def show(self, tabs: Sequence[Tab], shown: frozenset[str]) -> None:
+        """Shows these tabs; those named in `shown` are in view."""
+        if (tuple(tabs), shown) != (tuple(self._tabs), self._shown):
+            self._tabs, self._shown = tuple(tabs), shown
+            self.refresh()
+
+    def render(self) -> Content:
+        line = self._line(short=False)
+        return line if line.cell_length <= self.size.width else self._line(short=True)
+
+    def _line(self, *, short: bool) -> Content:
+        parts: list[Content | str | tuple[str, str]] = []
+        stages = False
+        for tab in self._tabs:
+            if tab.stage and not stages:
+                parts.append(("│", "$rule"))
+                stages = True
+            parts.append(self._tab(tab, short=short))
+        return Content.assemble(*parts)
+
+    def _tab(self, tab: Tab, *, short: bool) -> Content:
+        shown = tab.name in self._shown
+        title = tab.short if short else tab.title
+        left, right = ("[", "]") if shown else (" ", " ")
+        style = "bold $primary" if shown else "$foreground" if tab.enabled else "$text-disabled"
+        note = f" {tab.note}" if tab.note else ""
+        text = Content.assemble((left, "$primary"), (title, style), (note, "$text-muted"), (right, "$primary"))
+        if not tab.enabled:
+            return text
+        return text.stylize(Style.from_meta({"@click": f"screen.tab({tab.name!r})"}))
+
+
+Key = tuple[str, str, str, bool]
+"""The key, its display, its description, and whether it is enabled now."""
+
+
+class KeyBar(Widget):
+    """The last line: the keys that work now; a click on one presses it.
+
+    One widget that draws one line: Textual's footer has a widget per key and makes all of them again at each change of
+    focus, which is slow over SSH. Keys that do not fit are left out; `?` shows them all.
+    """
+
+    ALLOW_SELECT = False
+    auto_links = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._keys: list[Key] = []
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
+        # Which keys work depends on the app's current screen. From Python 3.12 on, where Textual's tasks start at once,
+        # this widget is mounted before the app has a current screen, and `call_next` would run as early.
+        self.call_later(self._bindings_changed, self.screen)
+
+    def _bindings_changed(self, screen: Screen[object]) -> None:
+        if screen is not self.screen:
+            return
+        keys: dict[str, Key] = {}
+        for active in screen.active_bindings.values():
+            binding = active.binding
+            if binding.show and binding.description and binding.action not in keys:
+                shown = self.app.get_key_display(binding)
+                keys[binding.action] = (binding.key, shown, binding.description, active.enabled)
+        shown_keys = list(keys.values())
+        if shown_keys != self._keys:
+            self._keys = shown_keys
+            self.refresh()
+
+    def render(self) -> Content:
+        room = self.size.width - 1
+        line = Content(" ")
+        last = [key for key in self._keys if key[1] in ("?", "q")]
+        for key in [key for key in self._keys if key not in last] + last:
+            item = _item(key)
+            reserved = 0 if key in last else sum(_item(other).cell_length for other in last)
+            if line.cell_length + item.cell_length + reserved > room:
+                if key in last:
+                    break
+                continue
+            line = line.append(item)
+        return line
+
+
+def _item(key: Key) -> Content:
+    name, shown, description, enabled = key
+    text = Content.assemble(
+        (shown, "bold $footer-key-foreground" if enabled else "$quiet"),
+        " ",
+        (description, "$foreground" if enabled else "$quiet"),
+        "  ",
+    )
+    return text.stylize(Style.from_meta({"@click": f"app.press({name!r})"}))
+
+
+class TooSmall(Widget):
+    """A note in the middle; below 80×24 the stylesheet shows it and hides everything else."""
+
+    def render(self) -> Content:
+        width, height = self.app.size
+        return Content.assemble(
+            ("jaxprof", "bold $primary"),
+            " needs a terminal of 80×24.\n",
+            (f"This one is {width}×{height}. ", "$text-muted"),
+            ("Make it larger, or press q to quit.", "$text-muted"),
+        )
+
+    def on_resize(self) -> None:
+        self.refresh()

@@ -1,0 +1,290 @@
+"""Starts a user's program: its fields as text and as a command, the dialog that asks for them, and a rerun.
+
+Every field is parsed as the user types; an error stands beneath its field, and the program does not start with one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.suggester import Suggester
+from textual.widgets import Input, Static
+
+from jaxprof.errors import UsageError
+from jaxprof.text import safe
+from jaxprof.tui.kit.dialogs import FormDialog
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.runner.program import ProgramCommand
+    from jaxprof.session import Run
+    from jaxprof.tui.profiler import Profiler
+
+
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*\Z")
+_WINDOW = re.compile(
+    r"(?:(?P<steps>\d+)\s*steps?|(?P<seconds>\d+(?:\.\d+)?)\s*s)?\s*(?:after\s+(?P<after>\d+(?:\.\d+)?)\s*s)?\Z"
+)
+
+EXACT = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptForm:
+    """The fields of the dialog, as text."""
+
+    program: str = ""
+    """`train.py`, or `-m package.module`."""
+    arguments: str = ""
+    """As in a shell."""
+    directory: str = ""
+    """Where it runs; empty: where jaxprof was started."""
+    capture: str = ""
+    """`5 steps`, `2 s`, `2 s after 10 s`; empty: no window."""
+    function: str = ""
+    transfers: str = ""
+    """`exact`: every implicit copy is counted; empty: lines by samples."""
+
+
+def read_program(text: str, directory: Path) -> tuple[str, bool]:
+    """Path or module name, and whether it is a module. Raises UsageError."""
+    text = text.strip()
+    if not text:
+        raise UsageError("no program is given", "Give train.py, or -m package.module.")
+    if text.startswith("-m"):
+        name = text[2:].strip()
+        if not _MODULE.match(name):
+            raise UsageError(f"{name!r} is not a module name", "Give -m package.module.")
+        return name, True
+    path = directory / Path(text).expanduser()
+    if path.is_dir() and not (path / "__main__.py").is_file():
+        raise UsageError(f"{path} is a directory", "Give a file in it, or -m package.module.")
+    if not path.exists():
+        raise UsageError(
+            f"there is no file {path}", "A relative path starts at the directory that the program runs in."
+        )
+    return text if not text.startswith("~") else str(path), False
+
+
+def read_arguments(text: str) -> tuple[str, ...]:
+    """The arguments, split as a shell does. Raises UsageError."""
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"the arguments cannot be split: {error}", "Close every quote, as in a shell.") from None
+
+
+def read_directory(text: str) -> Path:
+    """Where it runs. Raises UsageError."""
+    path = Path(text.strip()).expanduser() if text.strip() else Path.cwd()
+    if not path.is_dir():
+        raise UsageError(f"{path} is not a directory", "Leave it empty to run it where jaxprof was started.")
+    return path.resolve()
+
+
+def read_capture(text: str) -> dict[str, Any]:
+    """The options of the capture window: steps, seconds, after. Raises UsageError."""
+    match = _WINDOW.match(text.strip())
+    if match is None:
+        raise UsageError(f"{text.strip()!r} is not a capture window", "Write 5 steps, 2 s, or 2 s after 10 s.")
+    steps, seconds, after = match["steps"], match["seconds"], match["after"]
+    if steps is not None and int(steps) < 1:
+        raise UsageError("a window has at least 1 step", "5 steps is enough to see what repeats.")
+    return {
+        "capture_steps": int(steps) if steps is not None else None,
+        "capture_seconds": float(seconds) if seconds is not None else None,
+        "capture_after_seconds": float(after) if after is not None else None,
+    }
+
+
+def read_function(text: str) -> str:
+    """The name of a function to measure. Raises UsageError."""
+    name = text.strip()
+    if name and not all(part.isidentifier() for part in name.split(".")):
+        raise UsageError(f"{name!r} is not a function name", "Write it as the program does: train_step.")
+    return name
+
+
+def read_transfers(text: str) -> bool:
+    """Whether implicit copies are counted. Raises UsageError."""
+    if text.strip() not in ("", EXACT):
+        raise UsageError(f"{text.strip()!r} is not a way to count copies", f"Write {EXACT}, or leave it empty.")
+    return bool(text.strip())
+
+
+def read_form(form: ScriptForm) -> ProgramCommand:
+    """The command that the form describes. Raises UsageError."""
+    from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.runner.program import ProgramCommand
+
+    directory = read_directory(form.directory)
+    path, module = read_program(form.program, directory)
+    function, transfers = read_function(form.function), read_transfers(form.transfers)
+    options = RecordingOptions(function=function, transfers=transfers, **read_capture(form.capture))
+    arguments = read_arguments(form.arguments)
+    return ProgramCommand(path=path, module=module, arguments=arguments, directory=str(directory), options=options)
+
+
+def form_of_argv(argv: tuple[str, ...], directory: str, options: Mapping[str, Any]) -> ScriptForm:
+    """The form that describes a recorded program."""
+    if not argv:
+        return ScriptForm()
+    module = argv[0] == "-m" and len(argv) > 1
+    program, rest = (f"-m {argv[1]}", argv[2:]) if module else (argv[0], argv[1:])
+    function, transfers = str(options.get("function") or ""), EXACT if options.get("transfers") is True else ""
+    return ScriptForm(program, shlex.join(rest), directory, capture_text(options), function, transfers)
+
+
+def capture_text(options: Mapping[str, Any]) -> str:
+    """The capture window as the dialog takes it."""
+    steps, seconds, after = (options.get(f"capture_{name}") for name in ("steps", "seconds", "after_seconds"))
+    length = f"{steps} steps" if steps else f"{seconds:g} s" if isinstance(seconds, int | float) else ""
+    start = f"after {after:g} s" if isinstance(after, int | float) else ""
+    return f"{length} {start}".strip()
+
+
+MOST = 2000
+"""Entries of a folder that are read for a suggestion."""
+
+
+class FileSuggester(Suggester):
+    """Suggests the first Python file or folder with the typed prefix. Relative paths start at `directory`."""
+
+    def __init__(self, directory: Callable[[], Path], *, folders_only: bool = False) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._directory = directory
+        self._folders_only = folders_only
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """The completed path; None if nothing has that prefix."""
+        return suggestion(value, self._directory(), folders_only=self._folders_only)
+
+
+def suggestion(value: str, directory: Path, *, folders_only: bool = False) -> str | None:
+    """The completion of `value`: a folder with its slash, or a `.py` file. Skips names with control characters."""
+    if not value or value.startswith("-"):
+        return None
+    head, slash, begun = value.rpartition("/")
+    folder = directory / Path(head + slash).expanduser() if slash else directory
+    candidates: list[tuple[bool, str]] = []
+    try:
+        with os.scandir(folder) as entries:
+            for _, entry in zip(range(MOST), entries, strict=False):
+                name = entry.name
+                if not name.startswith(begun) or (name.startswith(".") and not begun) or safe(name) != name:
+                    continue
+                if entry.is_dir():
+                    candidates.append((True, name + "/"))
+                elif name.endswith(".py") and not folders_only:
+                    candidates.append((False, name))
+    except (OSError, ValueError):
+        return None
+    return f"{head}{slash}{min(candidates)[1]}" if candidates else None
+
+
+_FIELDS = {
+    "program": ("train.py", "a file, or -m package.module; → completes"),
+    "arguments": ("--epochs 1", "as in a shell: quotes keep spaces"),
+    "directory": ("", "where it runs; empty: where jaxprof was started"),
+    "capture": ("", "5 steps, 2 s, or 2 s after 10 s; empty: only when w is pressed"),
+    "function": ("", "measured at the end, with the arguments of one of its calls"),
+    "transfers": ("", "exact counts implicit copies (some 15 µs each)"),
+}
+"""An example and a hint for each field of `ScriptForm`."""
+_READERS: Mapping[str, Callable[[str], object]] = {
+    "arguments": read_arguments,
+    "directory": read_directory,
+    "capture": read_capture,
+    "function": read_function,
+    "transfers": read_transfers,
+}
+"""What parses each field but the program, whose path depends on the directory."""
+
+
+class ScriptDialog(FormDialog[ScriptForm]):
+    """Asks for a program: a file or a module, its arguments, its directory, and what to record besides the ledger."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel", tooltip="Close without starting", id="script.leave"),
+        # Priority over the box, which would scroll if it does not fit.
+        Binding("down", "app.focus_next", "Next", show=False, priority=True, id="script.next"),
+        Binding("up", "app.focus_previous", "Previous", show=False, priority=True, id="script.before"),
+    ]
+
+    def __init__(self, form: ScriptForm | None = None, *, question: str = "") -> None:
+        super().__init__()
+        self._form = form or ScriptForm()
+        self._question = question
+
+    def compose(self) -> ComposeResult:
+        suggesters = {
+            "program": FileSuggester(self._directory),
+            "directory": FileSuggester(Path.cwd, folders_only=True),
+        }
+        with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
+            box.border_title = "Run a program of your own"
+            box.border_subtitle = "Enter runs it, Esc cancels"
+            if self._question:
+                yield Static(safe(self._question), markup=False, classes="dialog-text")
+            for name, (example, hint) in _FIELDS.items():
+                yield from self.field(name, name, getattr(self._form, name), hint, example, suggesters.get(name))
+            yield from self.buttons("Run")
+
+    def _directory(self) -> Path:
+        """The directory of relative paths; also works while the dialog composes or closes."""
+        fields = self.query("#directory").results(Input)
+        try:
+            return read_directory(next((field.value for field in fields), ""))
+        except UsageError:
+            return Path.cwd()
+
+    def is_checked_while_typed(self, name: str) -> bool:
+        """A path is not wrong while it is typed; once it was refused, its error goes as soon as it is right."""
+        return name != "program" or self.query_one("#program-hint").has_class("wrong")
+
+    def read(self, name: str, text: str) -> str:
+        if name == "program":
+            read_program(text, self._directory())
+        else:
+            _READERS[name](text)
+        return _FIELDS[name][1]
+
+    def filled(self) -> ScriptForm:
+        return ScriptForm(**{name: self.value(name) for name in _FIELDS})
+
+
+def ask_for_program(app: Profiler, form: ScriptForm | None = None, question: str = "") -> None:
+    """Asks for a program, and starts it."""
+
+    def answered(filled: ScriptForm | None) -> None:
+        if filled is not None:
+            app.start_program(read_form(filled))
+
+    app.push_screen(ScriptDialog(form, question=question), answered)
+
+
+def rerun_program(app: Profiler, run: Run) -> None:
+    """Starts the program of `run` again.
+
+    A program that this app started itself starts at once. One that a session file names is shown first: a file from
+    elsewhere must not make anybody run code unseen.
+    """
+    live = app.live
+    if live.program is not None and live.session is not None and live.session.runs.get(run.id) is run:
+        app.start_program(live.program)
+        return
+    started = run.program.started if run.program is not None else None
+    if started is None:
+        ask_for_program(app)
+        return
+    form = form_of_argv(tuple(started.argv), started.directory, started.options)
+    ask_for_program(app, form, "This comes from the session file. Check it before you run it.")

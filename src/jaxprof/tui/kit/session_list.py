@@ -1,0 +1,140 @@
+"""Saved sessions as rows: short on Home, a table on Sessions. A thread reads the entries elsewhere."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+
+from jaxprof import units
+from jaxprof.tui.kit.format import ago, moment
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import TableColumn, either
+from jaxprof.tui.kit.table_view import TableView
+
+if TYPE_CHECKING:
+    from jaxprof.session.log import Entry
+
+
+class SessionList(TableView["Entry"]):
+    """One row per session, newest first: when, what, and how many runs failed."""
+
+    EMPTY = "No sessions yet."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "Open", tooltip="Open this session", id="sessions.open"),
+    ]
+
+    class Opened(RowList.Highlighted):
+        """The user asked to open a session."""
+
+    def __init__(
+        self,
+        columns: Sequence[TableColumn[Entry]] = (),
+        *,
+        titles: bool = False,
+        id: str | None = None,
+        now: Callable[[], float] | None = None,
+    ) -> None:
+        super().__init__(columns or self._short(), titles=titles, id=id)
+        self._now = now
+        self._wanted: Path | None = None
+
+    def _short(self) -> tuple[TableColumn[Entry], ...]:
+        return (
+            TableColumn("when", self.when, 11, style="$text-muted", gap=0),
+            TableColumn("workloads", workloads, 7, weight=1),
+            TableColumn("runs", state, 4, most=9, fits=True, right=True),
+        )
+
+    def when(self, entry: Entry) -> str:
+        """`3 min ago`."""
+        return ago(entry.modified_seconds, self._now() if self._now else None)
+
+    def show_entries(self, entries: Sequence[Entry]) -> None:
+        """Shows these sessions."""
+        self.show_rows({entry.path: entry for entry in entries})
+        if self._wanted is not None:
+            self.move_to_key(self._wanted)
+            self._wanted = None
+
+    def follow(self, path: Path) -> None:
+        """Moves the cursor to that session once it is listed."""
+        self._wanted = path
+
+    @property
+    def entry(self) -> Entry | None:
+        """The session under the cursor."""
+        return self.current_row
+
+    def action_open(self) -> None:
+        """Opens the session under the cursor."""
+        if self.keys:
+            self.post_message(self.Opened(self, self.cursor))
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        self.action_open()
+
+
+class SessionTable(SessionList):
+    """The sessions with more columns, for the Sessions screen."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(self._all(), titles=True, id=id)
+
+    def _all(self) -> tuple[TableColumn[Entry], ...]:
+        return (
+            TableColumn("name", lambda entry: entry.name, 11, weight=6, most=28, style="bold"),
+            TableColumn(
+                "when",
+                lambda entry: either(moment(entry.modified_seconds), self.when(entry), style="$text-muted"),
+                11, weight=1, most=16,
+            ),
+            TableColumn("workloads", workloads, 10, weight=2),
+            TableColumn("host", host, 14, priority=1, style="$text-muted"),
+            TableColumn("runs", counts, 9, right=True),
+            TableColumn("size", lambda entry: units.bytes_(entry.size_bytes), 8, right=True, style="$text-muted"),
+            TableColumn("state", life, 8),
+        )  # fmt: skip
+
+
+def workloads(entry: Entry) -> tuple[str, str]:
+    """The workloads of a session, or what is wrong with its file."""
+    return ", ".join(entry.workloads) or entry.problem or "no runs", "$warning" if entry.problem else ""
+
+
+def host(entry: Entry) -> str:
+    """The machine on which the session was recorded."""
+    return entry.header.host if entry.header is not None else units.UNKNOWN
+
+
+def counts(entry: Entry) -> Content:
+    """How many runs are ok, and how many are not: `5 ✓ 1 ✗`."""
+    by_status = Counter(closed.status for closed in entry.closed)
+    ok = by_status["ok"]
+    failed = sum(by_status.values()) - ok
+    parts = [Content.styled(f"{ok} ✓", "$success" if ok else "$quiet")]
+    if failed:
+        parts.append(Content.styled(f" {failed} ✗", "$error"))
+    return Content.assemble(*parts)
+
+
+def state(entry: Entry) -> Content:
+    """The counts of runs, or the state of a file that is refused or live."""
+    if entry.problem:
+        return Content.styled("refused", "$warning")
+    if entry.live:
+        return Content.styled("● live", "$success")
+    return counts(entry)
+
+
+def life(entry: Entry) -> tuple[str, str]:
+    """`live` while a process writes it, `torn` if its writer did not close it, else `complete`."""
+    if entry.problem:
+        return "refused", "$warning"
+    if entry.live:
+        return "● live", "$success"
+    return ("complete", "$quiet") if entry.complete else ("torn", "$warning")

@@ -1,0 +1,211 @@
+"""Columns as data: the cell of a row, the width, and which column gives way first in a narrow terminal.
+
+Every table of the app uses these, whether it scrolls (`TableView`) or stands among other lines. Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from textual.content import Content
+
+from jaxprof.text import columns, safe
+from jaxprof.tui.kit.drawing import cell
+
+Row = TypeVar("Row")
+Drawing = Callable[[int], Content]
+"""A function that draws a cell in so many terminal columns: a bar, or the longer of two forms."""
+_LEAST = 4
+"""The least width of a column, however narrow the terminal is."""
+_MEASURED = 500
+"""The number of rows that are measured for a column that fits its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A cell that also covers all columns to its right."""
+
+    content: Cell
+
+
+Cell = str | tuple[str, str] | Content | Drawing | Span
+"""Text from outside, such text with a style, drawn content, or a function that draws for a width."""
+
+
+@dataclass(frozen=True)  # slots and `TableColumn[str](...)` exclude each other up to Python 3.11
+class TableColumn(Generic[Row]):
+    """One column. Spare width goes to the columns with a weight, up to their `most`."""
+
+    title: str
+    cell: Callable[[Row], Cell]
+    width: int
+    """The least width in terminal columns; the exact width without a weight."""
+    weight: int = 0
+    most: int = 1 << 16
+    fits: bool = False
+    """Whether it is as wide as its longest text, up to `most`; it shrinks in a narrow terminal."""
+    right: bool = False
+    style: str = ""
+    """The style of text without its own."""
+    priority: int = 0
+    """0 is always shown. The others appear in this order as the terminal gets wider, equal ones together, and
+    not before those with a weight have their `width`."""
+    gap: int = 1
+    """Blank terminal columns after it."""
+    sort: Callable[[Row], object] | None = None
+    """The sort key of a row; rows with key None come last in both directions. None: the column is not sortable."""
+
+
+@dataclass(frozen=True)
+class Placed(Generic[Row]):
+    """A column with its place in a line."""
+
+    column: TableColumn[Row]
+    left: int
+    width: int
+
+
+def placed(
+    all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = (), *, margin: int = 1
+) -> list[Placed[Row]]:
+    """The columns that fit into `width`, with their places."""
+    least = _least(all_columns, rows)
+    there = {id(column) for column in all_columns if not column.priority}
+    room = width - margin - sum(least[id(column)] + column.gap for column in all_columns if not column.priority)
+    room += all_columns[-1].gap if all_columns else 0  # the last column needs no gap
+    for priority in sorted({column.priority for column in all_columns} - {0}):
+        together = [column for column in all_columns if column.priority == priority]
+        wanted = sum(least[id(column)] + column.gap for column in together)
+        if wanted > room:
+            break
+        there |= {id(column) for column in together}
+        room -= wanted
+    shown = [column for column in all_columns if id(column) in there]
+    widths = [least[id(column)] for column in shown]
+    _grow(shown, widths, room)
+    _shrink(shown, widths, -room)
+    places, left = [], margin
+    for column, size in zip(shown, widths, strict=True):
+        places.append(Placed(column, left, size))
+        left += size + column.gap
+    return places
+
+
+def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict[int, int]:
+    fitting = [column for column in all_columns if column.fits]
+    longest = {id(column): columns(column.title) for column in fitting}
+    for _, row in zip(range(_MEASURED if fitting else 0), rows, strict=False):
+        for column in fitting:
+            longest[id(column)] = max(longest[id(column)], columns(text_of(column.cell(row))))
+    return {id(column_): max(column_.width, min(column_.most, longest.get(id(column_), 0))) for column_ in all_columns}
+
+
+def _grow(shown: Sequence[TableColumn[Row]], widths: list[int], room: int) -> None:
+    """Shares `room` out by weight; what one column cannot use goes to the others."""
+    while room > 0:
+        open_ = [at for at, column in enumerate(shown) if column.weight and widths[at] < column.most]
+        if not open_:
+            return
+        weights, before = sum(shown[at].weight for at in open_), room
+        for at in open_:
+            more = min(shown[at].most - widths[at], max(1, before * shown[at].weight // weights), room)
+            widths[at] += more
+            room -= more
+
+
+def _shrink(shown: Sequence[TableColumn[Row]], widths: list[int], missing: int) -> None:
+    """Shrinks the columns that can give way by what is missing, always the widest."""
+    soft = [at for at, column in enumerate(shown) if column.weight or column.fits]
+    while missing > 0 and soft and max(widths[at] for at in soft) > _LEAST:
+        widths[max(soft, key=lambda at: widths[at])] -= 1
+        missing -= 1
+
+
+def text_of(value: Cell) -> str:
+    """The text of a cell, made safe; empty for a drawing."""
+    if isinstance(value, Span):
+        return ""
+    if isinstance(value, Content):
+        return value.plain
+    return safe(value) if isinstance(value, str) else safe(value[0]) if isinstance(value, tuple) else ""
+
+
+def drawn(value: Cell, width: int, *, right: bool = False, style: str = "") -> Content:
+    """A cell in exactly `width` terminal columns."""
+    if width <= 0:
+        return Content("")
+    if isinstance(value, str):
+        return cell(value, width, style, right=right)
+    if isinstance(value, tuple):
+        return cell(*_both(value, width), right=right)
+    if isinstance(value, Span):
+        return drawn(value.content, width, style=style)
+    content = value if isinstance(value, Content) else value(width)
+    gap = width - content.cell_length
+    if gap < 0:
+        return content.truncate(width, ellipsis=True)
+    return Content(" " * gap) + content if right else content + Content(" " * gap)
+
+
+def _both(value: tuple[str, str], width: int) -> tuple[str, int, str]:
+    return value[0], width, value[1]
+
+
+def cells(row: Row, layout: Sequence[Placed[Row]], width: int) -> list[Content]:
+    """The cells of a row; a span takes the rest of `width` and is the last."""
+    contents = []
+    for place in layout:
+        value = place.column.cell(row)
+        size = width - place.left if isinstance(value, Span) else place.width
+        contents.append(drawn(value, size, right=place.column.right, style=place.column.style))
+        if isinstance(value, Span):
+            break
+    return contents
+
+
+def line(contents: Sequence[Content], layout: Sequence[Placed[Row]]) -> Content:
+    """One line of cells."""
+    parts, reached = [], 0
+    for content, place in zip(contents, layout, strict=False):
+        parts += [Content(" " * (place.left - reached)), content]
+        reached = place.left + content.cell_length
+    return Content.assemble(*parts)
+
+
+def row_line(row: Row, layout: Sequence[Placed[Row]], width: int) -> Content:
+    """A row as a line."""
+    return line(cells(row, layout, width), layout)
+
+
+def header_line(
+    layout: Sequence[Placed[Row]], sorted_by: TableColumn[Row] | None = None, *, backwards: bool = False
+) -> Content:
+    """The titles, with an arrow at the sort column."""
+    titles = []
+    for place in layout:
+        title, right = place.column.title, place.column.right
+        if place.column is sorted_by:
+            arrow = "▴" if backwards else "▾"
+            title = f"{arrow} {title}" if right else f"{title} {arrow}"
+        titles.append(cell(title, place.width, "bold" if place.column is sorted_by else "", right=right))
+    return line(titles, layout)
+
+
+def either(*forms: str, style: str = "") -> Drawing:
+    """A cell with the first of several forms that fits; the last form if none fits."""
+
+    def draw(width: int) -> Content:
+        return cell(next((form for form in forms if columns(form) <= width), forms[-1]), width, style)
+
+    return draw
+
+
+def in_order(rows: Iterable[Row], sort: Callable[[Row], object], *, backwards: bool = False) -> list[Row]:
+    """The rows in a stable order by `sort`; unknown (None) comes last in both directions."""
+    listed = list(rows)
+    values = {id(row): sort(row) for row in listed}
+    known = [row for row in listed if values[id(row)] is not None]
+    known.sort(key=lambda row: values[id(row)], reverse=backwards)  # type: ignore[arg-type, return-value]
+    return known + [row for row in listed if values[id(row)] is None]

@@ -1,0 +1,313 @@
+"""A table on the screen, with layout, header, order and filter. Columns are data, rows are values.
+
+Textual's `DataTable` parses markup, has columns of one width for all terminals, and takes a second for ten thousand
+rows; this one draws rows as they come into view. A cell is redrawn if its content differs, so no screen keeps a list of
+what its rows depend on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import ClassVar, Generic
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.geometry import Region
+from textual.message import Message
+
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import (
+    Placed,
+    Row,
+    TableColumn,
+    cells,
+    header_line,
+    in_order,
+    line,
+    placed,
+    text_of,
+)
+
+
+class TableView(RowList, Generic[Row]):
+    """Rows by their keys, drawn by columns. Subclasses override a hook or two."""
+
+    UNSORTED = ""
+    """The name of the original order; empty if the rows have no other."""
+
+    class Sorted(Message):
+        """The order of the rows has changed."""
+
+    def __init__(
+        self,
+        columns: Sequence[TableColumn[Row]],
+        *,
+        titles: bool = True,
+        order: str = "",
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        """`order` is the title of the first sort column; empty keeps the original order."""
+        super().__init__(id=id, classes=classes)
+        self._columns = tuple(columns)
+        self._titles = titles
+        self._given: dict[Hashable, Row] = {}
+        self._lines: dict[Hashable, Row] = {}
+        self._words: list[str] = []
+        self._order = self._first_order = next(
+            (column for column in self._columns if order and column.title == order), None
+        )
+        self.backwards = False
+        self._layout: tuple[int, list[Placed[Row]]] = (-1, [])
+        self._drawn: dict[Hashable, list[Content]] = {}
+        """The cells of the rows drawn since the last change of rows."""
+
+    # -- hooks ------------------------------------------------------------------------------------------------
+
+    def arranged(self) -> dict[Hashable, Row]:
+        """The rows to show: filtered and sorted."""
+        return self.sorted_rows(self.left_by_filter())
+
+    def whole_line(self, row: Row, width: int) -> Content | None:
+        """A row that is not made of cells, such as the heading of a group; the cursor skips it. None for other rows."""
+        return None
+
+    def haystack(self, row: Row) -> str:
+        """The text that the filter searches: by default what the row shows."""
+        return " ".join(text_of(column.cell(row)) for column in self._columns)
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    def show_rows(self, rows: Mapping[Hashable, Row], changed: Iterable[Hashable] | None = None) -> None:
+        """Shows these rows and redraws only cells whose content differs. `changed`: the keys of the rows that may
+        differ, if known."""
+        self._given = dict(rows)
+        self.rearrange(changed)
+
+    def rearrange(self, changed: Iterable[Hashable] | None = None) -> None:
+        """Filters and sorts the given rows again."""
+        lines = self.arranged()
+        same, self._lines = list(lines) == self._keys, lines
+        if not same:
+            self._drawn.clear()
+            self._layout = (-1, [])
+            self.set_keys(list(lines))
+        else:
+            before = self._layout
+            if any(column.fits for column in self._columns) and self._place(before[0]) != before:
+                self.refresh()
+            self.redraw(changed)
+
+    def redraw(self, keys: Iterable[Hashable] | None = None) -> None:
+        """Redraws the cells in view whose content differs now; only those of `keys`, if given."""
+        width = self.scrollable_content_region.width
+        first = round(self.scroll_y)
+        wanted = None if keys is None else set(keys)
+        for index in range(first, min(len(self._keys), first + max(0, self.size.height - self._top))):
+            key = self._keys[index]
+            before = self._drawn.get(key)
+            if before is None or (wanted is not None and key not in wanted):
+                continue
+            after = self._cells(key, width)
+            self._drawn[key] = after
+            changed = [at for at, content in enumerate(after) if at >= len(before) or not content.is_same(before[at])]
+            if len(changed) == 1 and len(before) == len(after) > 1:
+                left = self._placed(width)[changed[0]].left
+                self.refresh(Region(left, index - first + self._top, after[changed[0]].cell_length, 1))
+            elif changed or len(before) != len(after):
+                self.refresh_row(index)
+
+    def row(self, key: Hashable) -> Row | None:
+        """The row with that key; None if it is not shown."""
+        return self._lines.get(key)
+
+    @property
+    def current_row(self) -> Row | None:
+        """The row under the cursor; None in an empty table."""
+        return self._lines.get(self.current) if self._keys else None
+
+    def selectable(self, index: int) -> bool:
+        return self.whole_line(self._lines[self._keys[index]], 1) is None
+
+    # -- filter -----------------------------------------------------------------------------------------------
+
+    def set_filter(self, text: str) -> None:
+        """Shows only rows with all these words."""
+        words = text.casefold().split()
+        if words != self._words:
+            self._words = words
+            self.rearrange()
+
+    @property
+    def total(self) -> int:
+        """The number of rows, including those that the filter hides."""
+        return len(self._given)
+
+    @property
+    def hidden(self) -> int:
+        """The number of rows that the filter hides."""
+        return self.total - len(self.left_by_filter())
+
+    def left_by_filter(self) -> dict[Hashable, Row]:
+        """The rows that have all the words of the filter."""
+        if not self._words:
+            return self._given
+        return {key: row for key, row in self._given.items() if self._has_words(row)}
+
+    def _has_words(self, row: Row) -> bool:
+        text = self.haystack(row).casefold()
+        return all(word in text for word in self._words)
+
+    # -- order ------------------------------------------------------------------------------------------------
+
+    @property
+    def order_in_words(self) -> str:
+        """`by median ▾`, for a frame; empty while the rows have their original order."""
+        if self._order is None:
+            named = self.backwards or self._first_order is not None
+            return f"{self.UNSORTED} {'▴' if self.backwards else '▾'}" if named else ""
+        return f"by {self._order.title} {'▴' if self.backwards else '▾'}"
+
+    def sorted_rows(self, rows: dict[Hashable, Row]) -> dict[Hashable, Row]:
+        """The rows in the chosen order."""
+        if self._order is None or self._order.sort is None:
+            return dict(reversed([*rows.items()])) if self.backwards else rows
+        sort: Callable[[Row], object] = self._order.sort
+        return dict(in_order(rows.items(), lambda pair: sort(pair[1]), backwards=self.backwards))
+
+    def action_sort_by_next(self) -> None:
+        """Sorts by the next sortable column; the first column comes last, then the original order."""
+        orders: list[TableColumn[Row] | None] = [column for column in self._columns if column.sort is not None]
+        orders = [*orders[1:], *orders[:1]]
+        if self.UNSORTED:
+            orders.insert(0, None)
+        self.sort_by(orders[(orders.index(self._order) + 1) % len(orders) if self._order in orders else 0])
+
+    def action_turn(self) -> None:
+        """Reverses the order."""
+        self.sort_by(self._order, backwards=not self.backwards)
+
+    def sort_by(self, column: TableColumn[Row] | None, *, backwards: bool | None = None) -> None:
+        """Sorts by a column, in the current direction unless another is given."""
+        self._order = column
+        self.backwards = self.backwards if backwards is None else backwards
+        self.rearrange()
+        self.refresh()
+        self._bring_into_view()
+        self.post_message(self.Sorted())
+
+    def on_click(self, event: events.Click) -> None:
+        """Sorts by the clicked title; a second click reverses the order."""
+        offset = event.get_content_offset(self)
+        if offset is None or offset.y >= self._top:
+            return
+        for place in self._placed(self.scrollable_content_region.width):
+            if place.left <= offset.x < place.left + place.width and place.column.sort is not None:
+                self.sort_by(place.column, backwards=place.column is self._order and not self.backwards)
+
+    # -- drawing ----------------------------------------------------------------------------------------------
+
+    @property
+    def _top(self) -> int:
+        return 1 if self._titles and self._lines else 0
+
+    def draw_header(self, width: int) -> Content | None:
+        if not self._top:
+            return None
+        return header_line(self._placed(width), self._order, backwards=self.backwards)
+
+    def draw_row(self, index: int, width: int) -> Content:
+        key = self._keys[index]
+        contents = self._drawn[key] = self._cells(key, width)
+        if self.whole_line(self._lines[key], width) is not None:
+            return contents[0]
+        return line(contents, self._placed(width))
+
+    def _cells(self, key: Hashable, width: int) -> list[Content]:
+        row = self._lines[key]
+        whole = self.whole_line(row, width)
+        return [whole] if whole is not None else cells(row, self._placed(width), width)
+
+    def _placed(self, width: int) -> list[Placed[Row]]:
+        return (self._layout if self._layout[0] == width else self._place(width))[1]
+
+    def _place(self, width: int) -> tuple[int, list[Placed[Row]]]:
+        rows = (row for row in self._lines.values() if self.whole_line(row, 1) is None)
+        self._layout = (width, placed(self._columns, width, rows))
+        return self._layout
+
+
+class TreeView(TableView[Row]):
+    """A table with rows `inside` others, which the arrow keys open, close and walk.
+
+    Textual's `Tree` draws labels, not columns, and makes a node for each row before it shows the first. Filter and
+    order apply to the outermost rows.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right", "spread(1)", "Open row", show=False, tooltip="Open this row", id="tree.open"),
+        Binding("left", "spread(-1)", "Close row", show=False, tooltip="Close this row, or go to its parent",
+                id="tree.close"),
+    ]  # fmt: skip
+
+    def __init__(self, columns: Sequence[TableColumn[Row]], *, order: str = "", id: str | None = None) -> None:
+        super().__init__(columns, order=order, id=id)
+        self.opened: set[Hashable] = set()
+        self._around: dict[Hashable, Hashable] = {}
+
+    def inside(self, key: Hashable, row: Row) -> Mapping[Hashable, Row]:
+        """The rows inside this one, by keys that no other row has; empty if there is nothing to open."""
+        raise NotImplementedError
+
+    def arranged(self) -> dict[Hashable, Row]:
+        self._around = {}
+        return dict(self._seen(super().arranged()))
+
+    def _seen(self, rows: Mapping[Hashable, Row]) -> Iterator[tuple[Hashable, Row]]:
+        for key, row in rows.items():
+            yield key, row
+            if key in self.opened:
+                below = self.inside(key, row)
+                self._around |= dict.fromkeys(below, key)
+                yield from self._seen(below)
+
+    def can_open(self, key: Hashable | None) -> bool:
+        """Whether that row has rows inside."""
+        row = self.row(key)
+        return row is not None and bool(self.inside(key, row))
+
+    def mark_of(self, key: Hashable) -> str:
+        """`▾` before an open row, `▸` before one that can be opened."""
+        return " " if not self.can_open(key) else "▾" if key in self.opened else "▸"
+
+    def action_open(self) -> None:
+        """Opens or closes the row under the cursor."""
+        if self.can_open(self.current):
+            self.opened ^= {self.current}
+            self.rearrange()
+
+    def action_spread(self, step: int) -> None:
+        """Opens the row under the cursor; or closes it, or goes to its parent."""
+        key = self.current
+        if step > 0 and self.can_open(key):
+            self.opened |= {key}
+        elif step < 0 and key in self.opened and self.can_open(key):
+            self.opened -= {key}
+        elif step < 0 and key in self._around:
+            self.move_to_key(self._around[key])
+        self.rearrange()
+
+    def action_open_all(self) -> None:
+        """Opens every row; if all are open, closes them, except a single outermost row."""
+        every = set(self._openable(self.left_by_filter()))
+        outermost = list(self.left_by_filter())
+        self.opened = (set(outermost) if len(outermost) == 1 else set()) if every <= self.opened else every
+        self.rearrange()
+
+    def _openable(self, rows: Mapping[Hashable, Row]) -> Iterator[Hashable]:
+        for key, row in rows.items():
+            below = self.inside(key, row)
+            if below:
+                yield key
+                yield from self._openable(below)

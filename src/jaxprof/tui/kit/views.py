@@ -1,0 +1,91 @@
+"""Which views of a run have something to show, which run has the data, and the keys of the views."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.binding import Binding
+
+from jaxprof.analysis.profile import IMPORTED, is_whole, programs_of, with_hlo
+from jaxprof.analysis.timeline import TEXT_NAME
+
+if TYPE_CHECKING:
+    from jaxprof.session import Run, Session
+
+
+def source_of(session: Session, run: Run) -> Run:
+    """The run with the captures: `run` itself, or the whole profile if `run` is a program of an opened one."""
+    whole = None if TEXT_NAME in run.texts else whole_of(session, run)
+    return whole if whole is not None and TEXT_NAME in whole.texts else run
+
+
+def views_of(session: Session, run: Run) -> frozenset[str]:
+    """The views of a run that have something to show."""
+    views = set()
+    if TEXT_NAME in source_of(session, run).texts:
+        views.add("timeline")
+    if run.compile_passes is not None:
+        views.add("compile")
+    if _has_memory(with_hlo(session, run)):
+        views.add("memory")
+    if whole_of(session, run) is not None:
+        views.add("overview")
+    return frozenset(views)
+
+
+def _has_memory(run: Run) -> bool:
+    return run.buffers is not None or run.memory is not None or "hlo" in run.texts
+
+
+def whole_of(session: Session, run: Run) -> Run | None:
+    """The whole profile that a run is, or belongs to; None for a run that was measured here."""
+    if run.plan.how != IMPORTED:
+        return None
+    return next(
+        (whole for whole in session.runs.values() if is_whole(whole) and run in (whole, *programs_of(session, whole))),
+        None,
+    )
+
+
+def last_window(session: Session) -> tuple[str, str]:
+    """The runs of a program's last capture window: the one with the timeline, and the one with HLO whose kernels took
+    longest; empty if there is none."""
+    imported = [run for run in session.runs.values() if run.plan.how == "imported"]
+    whole = next((run.id for run in reversed(imported) if TEXT_NAME in run.texts), "")
+    of_window = imported[next((at for at, run in enumerate(imported) if run.id == whole), 0) :]
+    hlo = next((run.id for run in of_window if "hlo" in run.texts), "")
+    return whole, hlo
+
+
+def first_with_capture(session: Session, wanted: str) -> str:
+    """The wanted run if it has anything to show, else the first run that has."""
+    runs = session.runs
+    if wanted in runs and views_of(session, runs[wanted]):
+        return wanted
+    captured = [run.id for run in runs.values() if "timeline" in views_of(session, run)]
+    compiled = [run.id for run in runs.values() if run.plan.how == "jit" and run.id in captured]
+    return next(iter([*compiled, *captured, wanted, *runs]), "")
+
+
+_VIEWS = (
+    ("h", "hlo", "HLO", "What XLA made of this run", True),
+    ("t", "timeline", "Timeline", "When the kernels of this run ran", True),
+    ("p", "compile", "Compile", "Where this compile's time went", False),
+    ("m", "memory", "Memory", "What makes up this run's peak memory", False),
+)
+"""Key, view, title, line in the help, and whether the key bar shows it."""
+
+
+def view_keys(screen: str) -> list[Binding]:
+    """The bindings, with ids of `screen` (`run.timeline`), which has the actions `hlo` and `profile(view)`."""
+    return [
+        Binding(
+            key,
+            "hlo" if view == "hlo" else f"profile('{view}')",
+            title,
+            show=show,
+            tooltip=tooltip,
+            id=f"{screen}.{view}",
+        )
+        for key, view, title, tooltip, show in _VIEWS
+    ]

@@ -1,0 +1,135 @@
+"""The ways through the app: from mode to mode, into the details of a run, back, and out.
+
+Quitting asks first while a run is in progress, except at the second ctrl+c. Every child ends with the app.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from jaxprof.tui.profiler import Profiler
+
+TWICE_SECONDS = 2.0
+"""Within this time a second ctrl+c quits."""
+
+
+class ScreenNavigation(Profiler):
+    """The part of the app that goes from screen to screen."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._profile_from = self._hlo_from = "home"
+        """The modes from which Profile and HLO were opened."""
+        self._interrupted_seconds = float("-inf")
+        """When the user pressed ctrl+c last."""
+
+    def action_go(self, mode: str) -> None:
+        """Goes to a mode."""
+        if mode == "profile" and self.current_mode not in ("profile", "hlo"):
+            self._profile_from = self.current_mode
+        elif mode == "hlo":
+            self._hlo_from = "home"
+        self.switch_mode(mode)
+
+    async def action_back(self) -> None:
+        """Closes the screen on top; from a mode, goes back to Home."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        elif self.current_mode != "home":
+            self.switch_mode("home")
+
+    def action_press(self, key: str) -> None:
+        """Presses a key; a click in the key bar calls this."""
+        self.simulate_key(key)
+
+    def show_results(self, run: str = "") -> None:
+        """Goes to Results, with that run in view."""
+        self.run_in_view = run or self.run_in_view
+        self.switch_mode("results")
+
+    def show_program(self, run: str = "") -> None:
+        """Goes to the screen of that program."""
+        self.run_in_view = run or self.run_in_view
+        self.switch_mode("program")
+
+    def show_run_detail(self, run: str) -> None:
+        """Shows all details of that run on a screen above Run or Results."""
+        from jaxprof.tui.results.run_detail import RunDetailInResults, RunDetailInRun
+
+        self.push_screen(RunDetailInRun(run) if self.current_mode == "run" else RunDetailInResults(run))
+
+    def show_hlo(self, run: str = "", kernel: str = "") -> None:
+        """Goes to the HLO of that run, and to a kernel in it; Esc returns to the current mode."""
+        self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel
+        self._hlo_from = self.current_mode
+        self.switch_mode("hlo")
+
+    def leave_hlo(self) -> None:
+        """Returns to the mode from which HLO was opened."""
+        self.switch_mode(self._hlo_from if self._hlo_from != "hlo" else "home")
+
+    def open_hlo(self, path: Path) -> None:
+        """Goes to the HLO in a file, or in a folder of XLA dumps."""
+        self.hlo_wanted = path
+        in_view = self.current_mode == "hlo"
+        self.switch_mode("hlo")
+        for screen in self.session_screens:
+            if in_view and screen.MODE == "hlo":
+                screen.come_into_view()
+
+    def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
+        """Goes to a view of that run's profile, and to a kernel in it; Esc returns to the current mode."""
+        self.run_in_view, self.view_wanted, self.kernel_wanted = run or self.run_in_view, view, kernel
+        self.action_go("profile")
+
+    def leave_profile(self) -> None:
+        """Returns to the mode from which Profile was opened."""
+        self.switch_mode(self._profile_from)
+
+    def action_help(self) -> None:
+        """Shows the keys of the current screen."""
+        from jaxprof.tui.help import HelpScreen
+
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self.screen))
+
+    # -- quitting ---------------------------------------------------------------------------------------------
+
+    def action_interrupt(self) -> None:
+        """Cancels the current run; a second time within two seconds, quits."""
+        now = monotonic()
+        if now - self._interrupted_seconds < TWICE_SECONDS:
+            self._quit()
+            return
+        self._interrupted_seconds = now
+        if self.live.busy:
+            self.live.cancel_current()
+            self.notify("Press ctrl+c again to quit.", title="Cancelling the run", severity="warning", markup=False)
+        else:
+            self.notify("Press ctrl+c again to quit.", title="Nothing is running", markup=False)
+
+    async def action_quit(self) -> None:
+        """Quits; asks first while a run is in progress."""
+        if not self.live.busy:
+            self._quit()
+            return
+        from jaxprof.tui.kit.dialogs import Confirm
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._quit()
+
+        question = "A run is in progress. The session keeps what it has measured so far."
+        self.push_screen(Confirm("Quit jaxprof?", question, "Cancel it and quit"), answered)
+
+    def _quit(self) -> None:
+        """Ends the children and closes the log in a thread, then ends the app."""
+        self.monitor.stop()
+
+        def close() -> None:
+            self.live.close()
+            self.call_from_thread(self.exit)
+
+        self.run_worker(close, name="leave", group="leave", exclusive=True, thread=True)

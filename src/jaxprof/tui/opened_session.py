@@ -1,0 +1,272 @@
+"""The session in view: none yet, the one that this app writes, or a file that the user opened.
+
+The app follows a file that another process still writes. Reading a long one takes a second, so a thread does it. For a
+profile from elsewhere, an engine process reads it into a new session in a temporary folder, which goes when the app
+ends; `w` (save as) keeps that session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from textual.message import Message
+
+from jaxprof.errors import FileRefusedError, JaxprofError
+from jaxprof.tui.messages import Failed
+
+if TYPE_CHECKING:
+    from jaxprof.events import Event
+    from jaxprof.runner import Scheduler
+    from jaxprof.session import Session
+    from jaxprof.session.log import Follower
+
+
+CLOCKS_APART_SECONDS = 5.0
+"""How far the wall and monotonic clocks of one machine may drift apart."""
+LOOK_SECONDS = 2.0
+"""How often to check whether the writer of a followed session still holds its lock."""
+SILENCE_SECONDS = 30.0
+"""A writer without a visible lock counts as gone after this long without an event."""
+
+
+class OpenedSession:
+    """The session in view, and what keeps it up to date. Used on the UI thread only."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time) -> None:
+        self._clock, self._wall = clock, wall
+        self._session: Session | None = None
+        self._follower: Follower[Session] | None = None
+        self.path: Path | None = None
+        self.clock_shift_seconds = 0.0
+        """How far the writer's monotonic clock is ahead of ours: on another machine it began at another time."""
+        self._same_clock = True
+        self._locked = False
+        self._heard_seconds = 0.0
+        """When the last event of the writer arrived, by our clock."""
+        self._heard_wall_seconds = 0.0
+        self._looked_seconds = 0.0
+        self._gone = False
+
+    @property
+    def session(self) -> Session:
+        """The session in view; an empty one before anything is run or opened."""
+        if self._session is None:
+            from jaxprof.session import Session
+
+            self._session = Session()
+        return self._session
+
+    @property
+    def followed(self) -> bool:
+        """Whether another process still seems to write it, so that clocks may run on."""
+        return self._follower is not None and not self._gone
+
+    @property
+    def silent_since(self) -> str:
+        """`no sign of its writer since 12:31:05` if it is followed and its writer seems gone; else empty."""
+        if self._follower is None or not self._gone:
+            return ""
+        moment = time.strftime("%H:%M:%S", time.localtime(self._heard_wall_seconds))
+        return f"no sign of its writer since {moment}"
+
+    def show(self, session: Session, path: Path | None, follower: Follower[Session] | None = None) -> None:
+        """Shows another session; `follower` if another process still writes it."""
+        if self._follower is not None and self._follower is not follower:
+            self._follower.finish()
+        if session is not self._session:
+            from jaxprof.hlo.open.parsed import release
+
+            release()
+        self._session, self.path, self._follower = session, path, follower
+        self.clock_shift_seconds, self._gone, self._same_clock = 0.0, False, True
+        if follower is not None and path is not None:
+            self._begin(session, path)
+
+    def _begin(self, session: Session, path: Path) -> None:
+        """Finds whose clock the session uses, and whether its writer is visible from here."""
+        from jaxprof.session.log.library import is_live
+
+        now = self._clock()
+        self._locked = is_live(path)
+        self._heard_seconds = self._looked_seconds = now
+        self._heard_wall_seconds = self._wall()
+        header = session.header
+        ours = abs((self._wall() - header.wall_seconds) - (now - header.monotonic_seconds)) < CLOCKS_APART_SECONDS
+        self._same_clock = ours and session.last_seconds <= now
+        if not self._same_clock:
+            self.clock_shift_seconds = session.last_seconds - now
+        with contextlib.suppress(OSError):
+            written = path.stat().st_mtime
+            if not self._locked and self._wall() - written > SILENCE_SECONDS:
+                self._heard_wall_seconds, self._gone = written, True
+
+    def poll(self) -> tuple[frozenset[str], bool]:
+        """Reads what another process has written since; returns the runs that changed, and whether the writer has come
+        or gone."""
+        if self._follower is None:
+            return frozenset(), False
+        events = self._follower.poll()
+        before = self._gone
+        if events:
+            self._hear()
+        else:
+            self._listen()
+        if self._follower.session.complete:
+            self._follower.finish()
+            self._follower = None
+        return frozenset(event.run for event in events if event.run), self._gone != before
+
+    def _hear(self) -> None:
+        now = self._clock()
+        self._heard_seconds, self._heard_wall_seconds, self._gone = now, self._wall(), False
+        if not self._same_clock:  # the event with the least delay gives the best estimate
+            self.clock_shift_seconds = max(self.clock_shift_seconds, self.session.last_seconds - now)
+
+    def _listen(self) -> None:
+        """Decides whether a writer that sends nothing is gone."""
+        now = self._clock()
+        if self._gone or self.path is None or now - self._looked_seconds < LOOK_SECONDS:
+            return
+        from jaxprof.session.log.library import is_live
+
+        self._looked_seconds = now
+        locked = is_live(self.path)
+        if self._locked and not locked:
+            self._gone = True  # it held the lock until just now, and did not close the session
+        elif not locked and now - self._heard_seconds > SILENCE_SECONDS:
+            self._gone = True
+        self._locked = locked
+
+
+class SessionOpened(Message):
+    """A thread has read a session. `written`: another process still writes it."""
+
+    def __init__(self, follower: Follower[Session], path: Path, *, written: bool, go: str) -> None:
+        super().__init__()
+        self.follower = follower
+        self.path = path
+        self.written = written
+        self.go = go
+        """The mode to go to."""
+
+
+class ReadingChanged(Message, bubble=False):
+    """The reading of a profile made progress, or is over."""
+
+    def __init__(self, reading: ProfileReading) -> None:
+        super().__init__()
+        self.reading = reading
+
+
+def read(
+    path: Path,
+    go: str,
+    post: Callable[[SessionOpened | Failed], object],
+    *,
+    follow: bool = False,
+    reading: ProfileReading | None = None,
+) -> None:
+    """Reads a session file, or the profile of `reading`, and posts the session or the error. For threads.
+
+    `follow`: follow it even if no writer is visible from here, as in a folder that another host writes to.
+    """
+    from jaxprof.session import Session
+    from jaxprof.session.log import Follower
+    from jaxprof.session.log.library import is_live
+
+    try:
+        if reading is not None:
+            path = reading.as_session()
+        follower = Follower(path, Session)
+        follower.poll()
+        written = not follower.session.complete and (follow or is_live(path))
+        if not written:
+            follower.finish()
+    except ReadingStoppedError:
+        return
+    except JaxprofError as error:
+        post(Failed(error))
+        return
+    finally:
+        if reading is not None:
+            reading.end()
+    post(SessionOpened(follower, path, written=written, go=go))
+
+
+_folders: list[tempfile.TemporaryDirectory[str]] = []
+"""One for each opened profile. Their finalisers remove them when the process ends."""
+
+
+class ReadingStoppedError(Exception):
+    """The user stopped the reading: there is nothing to show, and no error."""
+
+
+class ProfileReading:
+    """A profile that is being read. One thread works on it; any thread may look at it and stop it."""
+
+    def __init__(self, path: Path, changed: Callable[[ProfileReading], object] = lambda reading: None) -> None:
+        """The reading thread calls `changed` at each progress, and at the end."""
+        self.path = path
+        from jaxprof.events import ProgressMade
+
+        self.progress = ProgressMade()
+        """The engine's last progress report."""
+        self.over = self.stopped = False
+        self._changed = changed
+        self._lock = Lock()
+        """Guards `stopped` and `_scheduler`: a reading that is stopped before it begins never begins."""
+        self._scheduler: Scheduler | None = None
+
+    def as_session(self) -> Path:
+        """The session file made from the profile. Blocks: for threads.
+
+        Raises JaxprofError if it is not a profile, ReadingStoppedError if it was stopped.
+        """
+        from jaxprof.runner import session_name, session_of_profile
+
+        folder = tempfile.TemporaryDirectory(prefix="jaxprof-")
+        _folders.append(folder)
+        target = Path(folder.name) / session_name(self.path)
+        try:
+            session_of_profile(self.path, target, self._take, self._begin)
+        except FileRefusedError:
+            if self.stopped:
+                raise ReadingStoppedError from None
+            raise
+        finally:
+            with self._lock:
+                self._scheduler = None
+        return target
+
+    def _begin(self, scheduler: Scheduler) -> None:
+        with self._lock:
+            self._scheduler = scheduler
+            if self.stopped:
+                scheduler.cancel_all()
+
+    def _take(self, events: Sequence[Event]) -> None:
+        from jaxprof.events import ProgressMade
+
+        reports = [event for event in events if isinstance(event, ProgressMade)]
+        if reports:
+            self.progress = reports[-1]
+            self._changed(self)
+
+    def stop(self) -> None:
+        """Ends the reading and does not wait for its end."""
+        with self._lock:
+            self.stopped = True
+            if self._scheduler is not None:
+                self._scheduler.cancel_all()
+                self._scheduler.cancel_all()  # the second call waits less: the child has nothing to clean up
+
+    def end(self) -> None:
+        """Reports that the reading is over, however it ended."""
+        self.over = True
+        self._changed(self)

@@ -1,0 +1,208 @@
+"""Where the time of a compile went: the stages with their share, and the tree of XLA's phases and passes below.
+
+A node's self time is the time that no child covers. Stages are sums of self times, so they add up to the compile; if
+several threads worked at once they add up to more than the wall time, and the title shows both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Container, Vertical
+from textual.content import Content
+
+from jaxprof.analysis.compile_passes import seconds_of_threads, stage_times
+from jaxprof.text import columns, safe
+from jaxprof.tui.kit.drawing import bar, cell
+from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import Drawing, TableColumn, in_order
+from jaxprof.tui.kit.table_view import TreeView
+from jaxprof.units import integer, percent, seconds
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.events import PassTimes
+
+
+OPEN_FROM = 0.1
+"""A node with at least this share of the compile is open at first."""
+DEEPEST = 64
+STAGES_SHORT, STAGES_TALL = 7, 16
+"""Lines for stages on a low and on a high terminal."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassNode:
+    """A phase or pass."""
+
+    path: tuple[int, ...]
+    name: str
+    stage: str
+    seconds: float
+    self_seconds: float
+    count: int
+    children: tuple[PassNode, ...]
+
+    def walk(self) -> Iterator[PassNode]:
+        """This node and all below it."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def tree_of(root: PassTimes, path: tuple[int, ...] = ()) -> PassNode:
+    """The tree of a log, down to the depth `DEEPEST`."""
+    return PassNode(
+        path=path,
+        name=root.name,
+        stage=root.stage,
+        seconds=root.seconds,
+        self_seconds=root.self_seconds,
+        count=root.count,
+        children=tuple(tree_of(child, (*path, at)) for at, child in enumerate(root.children))
+        if len(path) < DEEPEST
+        else (),
+    )
+
+
+def stage_lines(tree: PassTimes, width: int, most: int) -> list[Content]:
+    """A bar for each stage; if there are more than `most`, the shortest share one bar."""
+    rows = [(times.stage, times.seconds) for times in stage_times(tree)]
+    whole = sum(time for _, time in rows)
+    if len(rows) > most:
+        rest = rows[most - 1 :]
+        rows = [*rows[: most - 1], (f"{len(rest)} others", sum(time for _, time in rest))]
+    if not whole:
+        return [Content.styled("No phase of this compile took any time.", "$text-muted")]
+    room = max(4, width - 19 - 9 - 9)
+    return [
+        Content.assemble(
+            cell(stage, 18), " ", cell(seconds(time), 8, "bold", right=True),
+            cell(percent(time / whole) if time >= whole / 1000 else "< 0.1 %", 8, "$text-muted", right=True), "  ",
+            bar(time / max(row[1] for row in rows), room, "$phase-compile"),
+        )
+        for stage, time in rows
+    ]  # fmt: skip
+
+
+class PassTree(TreeView[PassNode]):
+    """The phases and passes; a node with children can be opened."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter,space", "open", "Open", tooltip="Open or close this phase", id="passes.open"),
+        Binding("z", "open_all", "Open all", tooltip="Open or close all", id="passes.open_all"),
+        Binding("s", "sort", "Sort", tooltip="Switch between the tree and a list by self time", id="passes.sort"),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("phase or pass", self._pass, 12, weight=4),
+                TableColumn("stage", lambda node: node.stage, 12, weight=1, most=18, style="$text-muted"),
+                TableColumn("times", lambda node: integer(node.count) if node.count > 1 else "", 5, right=True,
+                       style="$text-muted"),
+                TableColumn("total", lambda node: seconds(node.seconds), 8, right=True),
+                TableColumn("self", lambda node: seconds(node.self_seconds), 8, right=True, style="bold", gap=2),
+                TableColumn("", self._bar, 6, weight=3, most=30),
+            ),
+            id=id,
+        )  # fmt: skip
+        self._root: PassNode | None = None
+        self._flat = False
+
+    def show(self, root: PassNode | None) -> None:
+        """Shows another tree, opened where most of the time was spent."""
+        self._root = root
+        self.opened = {node.path for node in root.walk() if node.seconds >= root.seconds * OPEN_FROM} if root else set()
+        self.show_rows({root.path: root} if root is not None else {})
+        self.move_to(0)
+
+    @property
+    def order_in_words(self) -> str:
+        """The order of the rows, for the frame."""
+        return "by self time" if self._flat else "nested as they ran"
+
+    def arranged(self) -> dict[Hashable, PassNode]:
+        if not self._flat or self._root is None:
+            return super().arranged()
+        nodes = [node for node in self._root.walk() if node.self_seconds > 0]
+        return {node.path: node for node in in_order(nodes, lambda node: -node.self_seconds)}
+
+    def inside(self, key: Hashable, row: PassNode) -> Mapping[Hashable, PassNode]:
+        return {} if self._flat else {child.path: child for child in row.children}
+
+    def _pass(self, node: PassNode) -> Drawing:
+        def draw(width: int) -> Content:
+            depth = 0 if self._flat else len(node.path)
+            indent = " " * min(depth, max(0, width // 3)) + self.mark_of(node.path) + " "
+            return indent + cell(node.name, max(1, width - columns(indent)), "bold" if node.children else "")
+
+        return draw
+
+    def _bar(self, node: PassNode) -> Drawing:
+        whole = self._root.seconds if self._root is not None else 0.0
+        return lambda width: bar(node.self_seconds / whole if whole else None, width, "$phase-compile")
+
+    def action_sort(self) -> None:
+        """Switches between the tree and a list by self time."""
+        self._flat = not self._flat
+        self.rearrange()
+        self.move_to(0)
+        self.post_message(self.Highlighted(self, 0))
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        """Opens a node on a double click."""
+        message.stop()
+        self.action_open()
+
+
+class CompilePane(Container):
+    """The stages and the tree of a compile."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="stage-box", classes="box") as box:
+            box.border_title = "Stages"
+            yield Lines(id="stages")
+        with Vertical(id="pass-box", classes="box") as box:
+            box.border_title = "Phases and passes"
+            yield Lines(id="no-passes")
+            yield PassTree(id="passes")
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._data: object = None
+
+    @property
+    def _most(self) -> int:
+        """How many stages there is room for."""
+        return STAGES_SHORT if self.screen.size.height < 34 else STAGES_TALL
+
+    def show(self, data: PassTimes | None, words: str) -> None:
+        """Shows the tree of a log, or `words` that explain why there is none."""
+        self.query_one("#stage-box").display = data is not None
+        self.query_one("#passes").display = data is not None
+        self.query_one("#no-passes", Lines).show(
+            (data is None, words),
+            lambda width: Content.styled(safe(words), "$text-muted").wrap(width) if data is None else (),
+        )
+        if data is self._data and data is not None:
+            return
+        self._data = data
+        self.query_one(PassTree).show(tree_of(data) if data is not None else None)
+        if data is not None:
+            self.query_one("#stages", Lines).show(id(data), lambda width: stage_lines(data, width, self._most))
+            worked = seconds_of_threads(data)
+            parallel = f" · {seconds(worked)} of all threads" if worked > data.seconds * 1.02 else ""
+            self.query_one("#stage-box").border_subtitle = Content(f"{seconds(data.seconds)}{parallel}")
+        self._show_order()
+
+    def on_row_list_highlighted(self) -> None:
+        self._show_order()
+
+    def _show_order(self) -> None:
+        self.query_one("#pass-box").border_subtitle = Content(self.query_one(PassTree).order_in_words)

@@ -1,0 +1,264 @@
+"""Profile: what was captured of a run, not timed: when things ran, where the compile spent its time, the memory.
+
+The views are tabs of one place. They show the captures of a run. A program of an opened profile has kernels of its own
+and shares the timeline of the profile; an opened profile also has an overview, which is its first view.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.message import Message
+
+from jaxprof.analysis.profile import overview, with_hlo
+from jaxprof.analysis.timeline import TEXT_NAME
+from jaxprof.text import safe, shorten
+from jaxprof.tui.kit.dialogs import Choose, Option
+from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.kit.trust import TrustLine, why_no_capture
+from jaxprof.tui.kit.views import first_with_capture, source_of, views_of, whole_of
+from jaxprof.tui.profile.compile_pane import CompilePane
+from jaxprof.tui.profile.memory_pane import BufferList, MemoryPane
+from jaxprof.tui.profile.overview import OverviewList, overview_facts
+from jaxprof.tui.profile.timeline.pane import TimelinePane
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.analysis.profile import ProfileOverview
+    from jaxprof.session import Run, Session
+
+VIEWS = {"overview": "Overview", "timeline": "Timeline", "compile": "Compile", "memory": "Memory"}
+FOCUS = {"overview": "#overview", "timeline": "#lanes", "compile": "#passes", "memory": "#buffers"}
+"""The widget that takes the focus in each view."""
+
+
+class ProfileScreen(SessionScreen):
+    """The captures of one run."""
+
+    MODE: ClassVar[str] = "profile"
+    AUTO_FOCUS = "#lanes"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "tab('overview')", "Overview", tooltip="Show kernels, idle time, steps and doubts",
+                id="profile.overview"),
+        Binding("t", "tab('timeline')", "Timeline", tooltip="Show when things ran, lane by lane",
+                id="profile.timeline"),
+        Binding("p", "tab('compile')", "Compile", tooltip="Show where the compile spent its time: phases and passes",
+                id="profile.compile"),
+        Binding("m", "tab('memory')", "Memory", tooltip="Show what makes up the peak memory", id="profile.memory"),
+        Binding("u", "trust", "Trust", show=False, tooltip="List every check of this capture",
+                id="profile.trust"),
+        Binding("r", "choose_run", "Run", tooltip="Choose the run to show", id="profile.run"),
+        Binding("escape", "back", "Back", tooltip="Clear the search, or go back",
+                id="profile.back"),
+    ]  # fmt: skip
+
+    class OverviewRead(Message, bubble=False):
+        """A thread has read the overview of a profile; `session` is the id() of the session that it comes from."""
+
+        def __init__(self, session: int, contents: ProfileOverview) -> None:
+            super().__init__()
+            self.session, self.contents = session, contents
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._run = ""
+        self._view = "timeline"
+        self._overview_of: tuple[str, int] = ("", 0)
+        """The run of the whole profile whose overview is shown, and the id() of its session."""
+
+    def on_mount(self) -> None:
+        for view in VIEWS:
+            self.query_one(f"#{view}").display = view == self._view
+
+    def compose_body(self) -> ComposeResult:
+        set_size_classes(self)
+        yield StageTabs(id="profile-tabs")
+        yield TrustLine(id="trust")
+        with Container(id="profile-body"):
+            yield OverviewList(id="overview")
+            yield TimelinePane(id="timeline")
+            yield CompilePane(id="compile")
+            yield MemoryPane(id="memory")
+
+    # -- which run --------------------------------------------------------------------------------------------
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Shows the run in view if it has changed."""
+        session = self.profiler.session
+        if replaced or self._run not in session.runs:
+            self._choose(first_with_capture(session, self.profiler.run_in_view))
+        elif self._run in runs:
+            self._choose(self._run)
+
+    def come_into_view(self) -> None:
+        """Shows the run that another screen had in view, in the requested view."""
+        super().come_into_view()
+        if not self.whole:
+            return
+        session, wanted = self.profiler.session, self.profiler.run_in_view
+        view, self.profiler.view_wanted = self.profiler.view_wanted, ""
+        if wanted != self._run and wanted in session.runs and (view or views_of(session, session.runs[wanted])):
+            self._choose(wanted)
+        if view in VIEWS:
+            self.action_tab(view)
+        kernel, self.profiler.kernel_wanted = self.profiler.kernel_wanted, ""
+        if kernel:
+            self.query_one(TimelinePane).want_kernel(kernel)
+
+    def _choose(self, run_id: str) -> None:
+        self._run = run_id
+        session = self.profiler.session
+        run = session.runs.get(run_id)
+        self.query_one(TrustLine).show(source_of(session, run) if run is not None else None)
+        self._show_tabs()
+        if run is None:
+            self.query_one(TimelinePane).show(session, "", None, "Nothing was run yet.")
+            self.query_one(CompilePane).show(None, "Nothing was run yet.")
+            self.query_one(MemoryPane).show(session, None)
+            return
+        source = source_of(session, run)
+        words = "" if TEXT_NAME in source.texts else f"No timeline. {why_no_capture(run)}"
+        self.query_one(TimelinePane).show(session, source.id if TEXT_NAME in source.texts else "", source.steps, words)
+        self._show_overview(run)
+        passes = run.compile_passes
+        self.query_one(CompilePane).show(passes.tree if passes is not None else None, why_no_passes(run))
+        if self._view == "memory":
+            self.query_one(MemoryPane).show(session, with_hlo(session, run))
+
+    def _show_overview(self, run: Run) -> None:
+        """Reads the overview of a profile in a thread, because that reads the HLO of its programs."""
+        session = self.profiler.session
+        whole = whole_of(session, run)
+        if whole is None:
+            if self._view == "overview":
+                self.action_tab("timeline")
+        elif self._overview_of != (whole.id, id(session)):
+            self._overview_of = (whole.id, id(session))
+            self.query_one(OverviewList).show(None, lambda width: ())
+            self.run_worker(
+                lambda: self.post_message(self.OverviewRead(id(session), overview(session, whole))),
+                name="overview", group="overview", exclusive=True, thread=True,
+            )  # fmt: skip
+
+    def on_profile_screen_overview_read(self, message: OverviewRead) -> None:
+        contents = message.contents
+        if (contents.run, message.session) == self._overview_of:
+            self.query_one(OverviewList).show(self._overview_of, lambda width: overview_facts(contents, width))
+
+    @on(OverviewList.Followed)
+    def _to_hlo_of(self, message: OverviewList.Followed) -> None:
+        self.profiler.show_hlo(message.target.run, kernel=message.target.name)
+
+    # -- tabs -------------------------------------------------------------------------------------------------
+
+    def _show_tabs(self) -> None:
+        run = self.profiler.session.runs.get(self._run)
+        has = views_of(self.profiler.session, run) if run is not None else frozenset()
+        tabs = [
+            Tab(name, title, title, enabled=name in has or name == self._view)
+            for name, title in VIEWS.items()
+            if name in has or name != "overview"
+        ]
+        label = shorten(run.label, 60) if run is not None else ""
+        tabs.append(Tab("", label, shorten(label, 40) if label else "", enabled=False))
+        self.query_one(StageTabs).show(tabs, frozenset({self._view}))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hides the overview unless a profile is in view."""
+        if action == "tab" and parameters == ("overview",):
+            run = self.profiler.session.runs.get(self._run)
+            return run is not None and whole_of(self.profiler.session, run) is not None
+        return super().check_action(action, parameters)
+
+    def action_tab(self, name: str) -> None:
+        """Shows a view."""
+        session = self.profiler.session
+        run = session.runs.get(self._run)
+        if name not in VIEWS or not self.check_action("tab", (name,)):
+            return
+        self._view = name
+        for view in VIEWS:
+            self.query_one(f"#{view}").display = view == name
+        if name == "memory":
+            self.query_one(MemoryPane).show(session, with_hlo(session, run) if run is not None else None)
+        self.query_one(FOCUS[name]).focus()
+        self._show_tabs()
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def action_trust(self) -> None:
+        """Lists every check of the capture."""
+        from jaxprof.tui.kit.trust import ask_about
+
+        run = self.profiler.session.runs.get(self._run)
+        if run is not None:
+            ask_about(self.profiler, run)
+
+    def action_choose_run(self) -> None:
+        """Asks for the run."""
+        session = self.profiler.session
+        runs = list(session.runs.values())
+        if not runs:
+            return
+        options = [Option(run.label, ", ".join(sorted(views_of(session, run))) or "no capture") for run in runs]
+        current = next((n for n, run in enumerate(runs) if run.id == self._run), 0)
+
+        def chosen(number: int | None) -> None:
+            if number is not None:
+                self.profiler.run_in_view = runs[number].id
+                self._choose(runs[number].id)
+
+        self.app.push_screen(Choose("Which run?", options, current), chosen)
+
+    @on(TimelinePane.HloRequested)
+    def _to_hlo(self, message: TimelinePane.HloRequested) -> None:
+        """Goes to the HLO of the run that the kernel belongs to."""
+        session = self.profiler.session
+        run = run_of_op(session, self._run, message.module, message.program)
+        if run is None:
+            self.notify(f"The HLO of {safe(message.module)} was not recorded.", title="No HLO", markup=False)
+        else:
+            self.profiler.show_hlo(run, kernel=message.name)
+
+    @on(BufferList.HloRequested)
+    def _to_instruction(self, message: BufferList.HloRequested) -> None:
+        session = self.profiler.session
+        self.profiler.show_hlo(with_hlo(session, session.runs[self._run]).id, kernel=message.name)
+
+    async def action_back(self) -> None:
+        """Clears the range or the search, else goes back to where this was opened."""
+        if not self.query_one(TimelinePane).clear_search():
+            self.profiler.leave_profile()
+
+
+def why_no_passes(run: Run) -> str:
+    """Why a run has no compile passes to show."""
+    if run.plan.how == "numpy":
+        return "NumPy compiles nothing."
+    if run.plan.how == "eager":
+        return "An op-by-op run compiles each op by itself: the details of the run list the time of each."
+    if run.plan.how == "imported":
+        return "This profile contains no compile, or one without phases."
+    if not run.over:
+        return "The compile is captured after the timing, which has not finished yet."
+    untaken = [row.message for row in run.trust["compile"].rows] if "compile" in run.trust else []
+    if untaken and "compile" not in run.captures:
+        return f"The compile was not captured: {untaken[0]}."
+    return "The compile was not captured (--no-capture, or a session of an older version)."
+
+
+def run_of_op(session: Session, run_id: str, module: str, program: str | None) -> str | None:
+    """The run that has the HLO of an op; None if no run has it."""
+    runs = session.runs
+    run = runs.get(run_id)
+    if run is not None and "hlo" in run.texts and run.plan.how != "imported":
+        return run_id
+    programs = [run for run in runs.values() if run.plan.how == "imported" and "hlo" in run.texts]
+    same = [run for run in programs if program is not None and run.plan.parameters.get("program") == program]
+    named = [run for run in programs if run.plan.workload == module]
+    return next((run.id for run in [*same, *named]), None)

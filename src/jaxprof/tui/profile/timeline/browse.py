@@ -1,0 +1,341 @@
+"""The state of a timeline in view: the window, the line and the time of the cursor, which lanes are open.
+
+It knows no widget, only how many columns and lines there are, and no numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jaxprof.tui.profile.timeline.lanes import DrawnLane, LaneRow, Lanes
+    from jaxprof.tui.profile.timeline.search import End
+
+
+LEAST_NS = 200
+"""The shortest window."""
+ZOOM = 2.0
+PAN = 0.1
+"""Share of the window that each press of an arrow pans."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """A line of the view: a row of a lane, or its summary (row -1)."""
+
+    lane: int
+    row: int
+
+
+class Browse:
+    """The window, the cursor and the open lanes of one recording. Times are nanoseconds since its start."""
+
+    def __init__(self, lanes: Lanes, width: int, room: int) -> None:
+        from jaxprof.tui.profile.timeline.search import Links
+
+        self.lanes = lanes
+        self.whole = TimeWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
+        self.window = self.whole
+        self.time = lanes.begin
+        """The time of the cursor."""
+        self.line = 0
+        """The line of the cursor, an index of `places`."""
+        self.places: list[TimelineRow] = []
+        """All lines, the pinned lanes first."""
+        self.top = 0
+        """How many of the scrolling lines, which are below the pinned ones, are scrolled out of view at the top."""
+        self.pinned = 0
+        """How many of the first lines stay in view because they are pinned."""
+        self.anchor: int | None = None
+        """Where the range starts, which ends at the cursor; None without a range."""
+        self.links = Links.of(lanes)
+        self._hidden: set[int] = set()
+        self._pins: list[int] = []
+        """Pinned lanes, in the order in which they were pinned."""
+        self._width, self._room = width, room
+        self._open: set[int] = set()
+        self._chosen = False
+        """Whether the user has opened or closed a lane; until then as many are open as fit."""
+        self._arrange()
+        self.line = next((n for n, place in enumerate(self.places) if lanes.lanes[place.lane].on_device), 0)
+
+    @property
+    def under_cursor(self) -> tuple[DrawnLane, LaneRow, int | None] | None:
+        """The lane and row under the cursor, and the index of the interval there; None for it in a gap."""
+        if not self.places:
+            return None
+        lane, row = self.row(self.places[self.line])
+        return lane, row, row.at(self.time)
+
+    def bring_into_view(self) -> None:
+        """Scrolls so that the line of the cursor is in view and no line at the end stays empty."""
+        room = max(1, self._room - self.pinned)
+        line = self.line - self.pinned
+        if line >= 0:
+            self.top = min(self.top, line) if line < self.top else max(self.top, line - room + 1)
+        self.top = max(0, min(self.top, len(self.places) - self.pinned - room))
+
+    def line_at(self, y: int) -> int | None:
+        """The line that is shown `y` lines below the ruler; None if there is none."""
+        line = y if y < self.pinned else y + self.top
+        return line if line < len(self.places) else None
+
+    def shown_at(self, line: int) -> int | None:
+        """How many lines below the ruler a line is shown; None if it is not in view."""
+        y = line if line < self.pinned else line - self.top
+        return y if y >= min(line, self.pinned) and y < self._room else None
+
+    def row(self, place: TimelineRow) -> tuple[DrawnLane, LaneRow]:
+        """The lane of a line, and its row or summary."""
+        lane = self.lanes.lanes[place.lane]
+        return lane, lane.summary if place.row < 0 else lane.rows[place.row]
+
+    def resize(self, width: int, room: int) -> None:
+        """Takes over a new number of columns and lines."""
+        self._width, self._room = width, room
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Rebuilds the lines from the open, hidden and pinned lanes; the cursor stays on its lane."""
+        lanes = self.lanes.lanes
+        if not self._chosen:
+            self._open = as_many_as_fit(lanes, self._room)
+        before = self.places[self.line] if self.line < len(self.places) else None
+        self.places = [
+            TimelineRow(at, row)
+            for at in (*self._pins, *(at for at in range(len(lanes)) if at not in self._pins))
+            if at not in self._hidden
+            for row in (range(len(lanes[at].rows)) if at in self._open and lanes[at].opens else (-1,))
+        ]
+        # At least one line scrolls, however many are pinned: else the other lanes could not be reached.
+        self.pinned = min(sum(place.lane in self._pins for place in self.places), self._room - 1)
+        if before is not None:
+            same = [n for n, place in enumerate(self.places) if place.lane == before.lane]
+            self.line = same[0] if same else max(0, min(self.line, len(self.places) - 1))
+
+    def go(self, place: TimelineRow, time: int) -> None:
+        """Moves the cursor to a row of a lane, opens the lane if needed, and brings the time into view."""
+        self._hidden.discard(place.lane)
+        if place not in self.places:
+            lane = self.lanes.lanes[place.lane]
+            if place.row == -1 or not lane.opens or (place.row == 0 and lane.summary is lane.rows[0]):
+                place = TimelineRow(place.lane, -1)
+            else:
+                self._open.add(place.lane)
+                self._chosen = True
+            self._arrange()
+        self.line = self.places.index(place) if place in self.places else self.line
+        self.time = time
+        self.window = self.window.showing(time, self.whole)
+
+    # -- the window -------------------------------------------------------------------------------------------
+
+    def zoom(self, factor: float, around: int) -> None:
+        """Shows `factor` times the time; `around` stays in its column."""
+        self.window = self.window.zoomed(factor, around, self.whole, LEAST_NS)
+        if not self.window.start <= self.time < self.window.end:
+            self.time = min(max(self.time, self.window.start), self.window.end - 1)
+
+    def show_whole(self) -> None:
+        """Shows the whole recording."""
+        self.window = self.whole
+
+    def fit(self) -> None:
+        """Zooms to the interval or gap under the cursor, with a little around it."""
+        under = self.under_cursor
+        if under is None:
+            return
+        begin, end = extent(under[1], self.time, self.whole)
+        margin = (end - begin) // 8 + LEAST_NS // 8
+        self.window = TimeWindow(begin - margin, end + margin).within(self.whole)
+        if self.window.span < LEAST_NS:
+            self.window = TimeWindow(begin, begin + LEAST_NS).within(self.whole)
+
+    def begin_at(self, start: int) -> None:
+        """Moves the start of the window to a time; the cursor keeps its time."""
+        self.window = self.window.moved(start - self.window.start, self.whole)
+
+    def pan(self, step: int) -> None:
+        """Pans by a tenth of the window; at either end, moves the cursor."""
+        moved = self.window.moved(round(step * self.window.span * PAN), self.whole)
+        shift = moved.start - self.window.start
+        if shift == 0:
+            self.step(step)
+            return
+        self.window = moved
+        self.time = min(max(self.time + shift, moved.start), moved.end - 1)
+
+    # -- the cursor -------------------------------------------------------------------------------------------
+
+    def step(self, step: int) -> None:
+        """Moves the cursor by a column; the window follows."""
+        time = self.window.time_at(self.window.column_of(self.time, self._width) + step, self._width)
+        self.time = min(max(time, self.whole.start), self.whole.end - 1)
+        if not self.window.start <= self.time < self.window.end:
+            self.window = self.window.moved(round(step * self.window.span * PAN), self.whole)
+
+    def event(self, step: int) -> None:
+        """Goes to the next or the previous interval of the row."""
+        under = self.under_cursor
+        if under is None:
+            return
+        _, row, at = under
+        time = int(row.starts[at]) if at is not None and step < 0 else self.time
+        index = row.near(time, step)
+        if index is not None:
+            self.time = int(row.starts[index])
+            self.window = self.window.showing(self.time, self.whole)
+
+    def edge(self, step: int) -> None:
+        """Goes to the start or the end of the recording."""
+        self.time = self.whole.start if step < 0 else self.whole.end - 1
+        self.window = self.window.showing(self.time, self.whole)
+
+    def move(self, step: int) -> None:
+        """Goes a line up or down."""
+        if self.places:
+            self.line = max(0, min(self.line + step, len(self.places) - 1))
+
+    def open(self) -> None:
+        """Opens or closes the lane under the cursor."""
+        lane = self.places[self.line].lane if self.places else None
+        if lane is not None and self.lanes.lanes[lane].opens:
+            self._open ^= {lane}
+            self._chosen = True
+            self._arrange()
+
+    # -- which lanes are shown --------------------------------------------------------------------------------
+
+    @property
+    def hidden(self) -> int:
+        """How many lanes are hidden."""
+        return len(self._hidden)
+
+    def is_pinned(self, lane: int) -> bool:
+        """Whether a lane stays above the others."""
+        return lane in self._pins
+
+    def hide(self) -> None:
+        """Hides the lane under the cursor; the last one stays."""
+        if self.places and len({place.lane for place in self.places}) > 1:
+            lane = self.places[self.line].lane
+            self._hidden.add(lane)
+            if lane in self._pins:
+                self._pins.remove(lane)
+            self._arrange()
+
+    def show_all(self) -> None:
+        """Shows the hidden lanes again."""
+        self._hidden.clear()
+        self._arrange()
+
+    def pin(self) -> None:
+        """Pins the lane under the cursor above the others, or unpins it."""
+        if not self.places:
+            return
+        lane = self.places[self.line].lane
+        if lane in self._pins:
+            self._pins.remove(lane)
+        else:
+            self._pins.append(lane)
+        self._arrange()
+
+    # -- a range, and the other end of a launch ---------------------------------------------------------------
+
+    @property
+    def range(self) -> tuple[int, int] | None:
+        """Begin and end of the selected range; None without one."""
+        if self.anchor is None:
+            return None
+        low, high = sorted((self.anchor, self.time))
+        return low, max(high, low + 1)
+
+    def mark(self) -> None:
+        """Starts a range at the cursor, or clears the present one."""
+        self.anchor = self.time if self.anchor is None else None
+
+    @property
+    def linked(self) -> End | None:
+        """The kernel of the launch under the cursor, or the launch of the kernel; None without a link."""
+        from jaxprof.tui.profile.timeline.search import End
+
+        under = self.under_cursor
+        if under is None or not len(self.links.correlation):
+            return None
+        lane, row, index = under
+        number = next((n for n, candidate in enumerate(lane.rows) if candidate is row), None)
+        if number is None or index is None:
+            return None
+        return self.links.other_end(self.lanes, End(self.places[self.line].lane, number, index))
+
+    def follow(self) -> None:
+        """Goes to the other end of the link under the cursor."""
+        end = self.linked
+        if end is not None:
+            row = self.lanes.lanes[end.lane].rows[end.row]
+            self.go(TimelineRow(end.lane, end.row), int(row.starts[end.index]))
+
+
+def as_many_as_fit(lanes: Sequence[DrawnLane], room: int) -> set[int]:
+    """The lanes that can be open while every lane is in view; device lanes are opened first."""
+    free, opened = room - len(lanes), set()
+    for at in sorted(range(len(lanes)), key=lambda at: (not lanes[at].on_device, at)):
+        if lanes[at].opens and len(lanes[at].rows) - 1 <= free:
+            free -= len(lanes[at].rows) - 1
+            opened.add(at)
+    return opened
+
+
+def extent(row: LaneRow, time: int, whole: TimeWindow) -> tuple[int, int]:
+    """Begin and end of the interval at a time, or of the gap there."""
+    at = row.at(time)
+    if at is not None:
+        return int(row.starts[at]), int(row.ends[at])
+    before, after = row.near(time, -1), row.near(time, 1)
+    begin = int(row.ends[before]) if before is not None else whole.start
+    return begin, int(row.starts[after]) if after is not None else whole.end
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """The time in view, in nanoseconds; the end is exclusive."""
+
+    start: int
+    end: int
+
+    @property
+    def span(self) -> int:
+        """Length in nanoseconds."""
+        return self.end - self.start
+
+    def time_at(self, column: float, width: int) -> int:
+        """The time in the middle of a column."""
+        return self.start + int((column + 0.5) * self.span / width)
+
+    def column_of(self, time: int, width: int) -> int:
+        """The column of a time, which may be outside of the window."""
+        return (time - self.start) * width // self.span
+
+    def zoomed(self, factor: float, around: int, whole: TimeWindow, least: int) -> TimeWindow:
+        """A window `factor` times as long, with `around` in the same column, at least `least` long, within `whole`."""
+        span = min(whole.span, max(min(least, whole.span), round(self.span * factor)))
+        start = around - round((around - self.start) * span / self.span)
+        return TimeWindow(start, start + span).within(whole)
+
+    def moved(self, by: int, whole: TimeWindow) -> TimeWindow:
+        """A window that is later by `by`, within `whole`."""
+        return TimeWindow(self.start + by, self.end + by).within(whole)
+
+    def within(self, whole: TimeWindow) -> TimeWindow:
+        """A window of the same length, moved into `whole`."""
+        span = min(self.span, whole.span)
+        start = min(max(self.start, whole.start), whole.end - span)
+        return TimeWindow(start, start + span)
+
+    def showing(self, time: int, whole: TimeWindow) -> TimeWindow:
+        """This window, or one around a time that is not in view, within `whole`."""
+        if self.start <= time < self.end:
+            return self
+        return TimeWindow(time - self.span // 2, time - self.span // 2 + self.span).within(whole)

@@ -1,0 +1,251 @@
+"""The lines of the timeline: the ruler, the titles, the cells, and what is drawn over them: range, link, cursor.
+
+Nothing here knows a colour: text comes with names of styles, and an overlay asks for its style by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.segment import Segment
+from textual.strip import Strip
+
+from jaxprof.text import columns, safe, shorten
+from jaxprof.tui.kit.canvas import Scale
+from jaxprof.tui.profile.timeline.kinds import KINDS
+from jaxprof.units import integer
+
+if TYPE_CHECKING:
+    from rich.style import Style
+
+    from jaxprof.tui.profile.timeline.browse import Browse, TimeWindow
+    from jaxprof.tui.profile.timeline.frame import Columns
+    from jaxprof.tui.profile.timeline.lanes import DrawnLane, LaneRow
+
+
+_HEIGHTS = "▁▂▃▄▅▆▇█"
+_UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
+_TICK_COLUMNS = 14
+"""The least distance between two marks of the ruler."""
+_WORDY = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class StyledColumns:
+    """Columns of one style."""
+
+    text: str
+    style: str
+    """The name of a kind, or `hit` or `gap`."""
+    solid: bool = False
+    """Whether the text is drawn on the colour, not in it: a name on its interval."""
+
+
+def ruler(window: TimeWindow, width: int) -> str:
+    """Round times above `width` columns of a window."""
+    text = [" "] * width
+    ticks = Scale(window.start, window.end).ticks(max(2, width // _TICK_COLUMNS))
+    step = ticks[1] - ticks[0] if len(ticks) > 1 else window.span
+    free = 0
+    for tick in ticks:
+        column = window.column_of(round(tick), width)
+        label = f"╷{ruler_time(tick, step)}"
+        if free <= column and column + columns(label) <= width:
+            text[column : column + len(label)] = list(label)
+            free = column + len(label) + 1
+    return "".join(text)
+
+
+def ruler_time(value: float, step: float) -> str:
+    """A round time of a ruler whose marks are `step` nanoseconds apart, in a unit that needs no fraction."""
+    scale, unit = next(((scale, unit) for scale, unit in _UNITS if step >= scale), _UNITS[-1])
+    return f"{integer(round(value / scale))} {unit}"
+
+
+def title(lane: DrawnLane, name: str, number: int, row: LaneRow, room: int, *, pinned: bool = False) -> str:
+    """The title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper level.
+
+    The details show the name of a thread.
+    """
+    room -= 2
+    several = lane.summary.capacity
+    mark, note = " ", ""
+    if number < 0:
+        mark, note = ("▸" if lane.opens else " "), threads_of(lane)
+    elif row.level:
+        name = "  " * min(row.level, 4) + "└"
+    else:
+        mark = "▾" if number == 0 and lane.opens else " "
+        if several > 1:
+            note = f" {sum(above.level == 0 for above in lane.rows[: number + 1])}"
+    if pinned and number <= 0:
+        mark = "•"
+    text = shorten(name, max(1, room - len(note))) + note
+    return f"{mark} {text}" + " " * max(0, room - columns(text))
+
+
+def cells(lane: DrawnLane, row: Columns) -> list[StyledColumns]:
+    """The columns of a row; neighbours of the same style are joined."""
+    kinds, heights = row.kind.tolist(), row.height.tolist()
+    gaps, hits = row.gap.tolist(), row.hit.tolist()
+    glyphs: list[str] = []
+    styles: list[tuple[str, bool]] = []
+    for kind, height, gap, hit in zip(kinds, heights, gaps, hits, strict=True):
+        if kind >= 0:
+            glyphs.append(_HEIGHTS[min(7, int(height * 8))])
+            styles.append(("hit" if hit else KINDS[kind], False))
+        else:
+            glyphs.append("·" if gap and lane.on_device else " ")
+            styles.append(("gap", False))
+    for named in row.named:
+        style = "hit" if hits[named.first] else KINDS[named.kind]
+        text = _label(lane.labels[named.label][0], named.last - named.first, begins=named.begins)
+        glyphs[named.first : named.last] = text
+        styles[named.first : named.last] = [(style, True)] * (named.last - named.first)
+    joined: list[StyledColumns] = []
+    begin = 0
+    for at in range(1, len(glyphs) + 1):
+        if at == len(glyphs) or styles[at] != styles[begin]:
+            name, solid = styles[begin]
+            joined.append(StyledColumns("".join(glyphs[begin:at]), name, solid))
+            begin = at
+    return joined
+
+
+def _label(name: str, room: int, *, begins: bool) -> list[str]:
+    """A name in exactly `room` columns, after a thin line if the interval begins here."""
+    mark = "▏" if begins else " "
+    text = shorten(_plain(name), max(1, room - 1))
+    cells: list[str] = []
+    for character in text:
+        width = columns(character)
+        if width == 1:
+            cells.append(character)
+        elif width == 2:
+            cells += [character, ""]
+        elif cells:
+            cells[-1] += character
+    return [mark, *cells, *[" "] * (room - 1 - len(cells))]
+
+
+def _plain(name: str) -> str:
+    return _WORDY.sub(" ", safe(name))
+
+
+_STREAM = re.compile(r"Stream #(\d+)(?:\((.*)\))?$", re.DOTALL)
+_PREFIX = re.compile(r"^(tf_)?(XLA(?=[A-Z]))?")
+"""The common prefix of the threads of XLA's pools."""
+
+
+def lane_name(lane: DrawnLane) -> str:
+    """The whole name of a lane, its most distinctive part first: `gpu:0 #13 Compute` for a stream."""
+    host, _, device = lane.device.rpartition("/")
+    stream = _STREAM.match(lane.title)
+    title = f"#{stream[1]} {stream[2] or ''}".strip() if stream else _PREFIX.sub("", lane.title) or lane.title
+    if device == "host":
+        return f"{host} {title}" if host else title
+    return f"{lane.device} {title}"
+
+
+def threads_of(lane: DrawnLane) -> str:
+    """The number of threads of a lane, as shown behind its name; empty for one."""
+    return f" ×{lane.summary.capacity}" if lane.summary.capacity > 1 else ""
+
+
+def lane_names(lanes: Sequence[DrawnLane], room: int) -> list[str]:
+    """The names in `room` columns; a lane of several threads leaves columns for their number.
+
+    If shortening makes two names equal, their common part is left out; if they are still equal, they get numbers.
+    """
+    whole = [lane_name(lane) for lane in lanes]
+    rooms = [max(4, room - columns(threads_of(lane))) for lane in lanes]
+    names = [shorten(name, own) for name, own in zip(whole, rooms, strict=True)]
+    for same in _equal(names):
+        common = _in_common([whole[at] for at in same])
+        for at in same:
+            kept = whole[at].split(" ", 1)[0][: max(0, rooms[at] // 2 - 1)] if " " in whole[at][:common] else ""
+            rest = whole[at][common:]
+            names[at] = shorten(f"{kept} …{rest}" if kept else f"…{rest}", rooms[at])
+    for same in _equal(names):
+        for number, at in enumerate(same, 1):
+            mark = f" {number}"
+            names[at] = shorten(names[at], max(1, rooms[at] - columns(mark))) + mark
+    return names
+
+
+def _in_common(names: Sequence[str]) -> int:
+    """The length of the common prefix, which is shorter than the shortest name."""
+    shortest = min(map(len, names))
+    return next((at for at in range(shortest) if len({name[at] for name in names}) > 1), max(0, shortest - 1))
+
+
+def _equal(names: Sequence[str]) -> list[list[int]]:
+    """The indices of lanes with the same name, for each name that several lanes have."""
+    places: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        places.setdefault(name, []).append(at)
+    return [same for same in places.values() if len(same) > 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlays:
+    """The overlays of one drawing of the view."""
+
+    browse: Browse
+    gutter: int
+    """Columns of the names."""
+    width: int
+    """Columns of the lanes, to the right of the gutter and its rule."""
+    room: int
+    """Lines that there are for the lanes."""
+    style: Callable[..., Style]
+
+    def _columns(self, begin: int, end: int) -> tuple[int, int]:
+        """First and last column (exclusive) of a time span in view, counted from the left edge of the gutter."""
+        first = max(0, self.browse.window.column_of(begin, self.width))
+        last = min(self.width, self.browse.window.column_of(end, self.width) + 1)
+        return self.gutter + 1 + first, self.gutter + 1 + max(first, last)
+
+    def in_range(self, strip: Strip) -> Strip:
+        """Draws the columns of the selected range on another background."""
+        if self.browse.range is None:
+            return strip
+        first, last = self._columns(*self.browse.range)
+        strip = strip.adjust_cell_length(max(strip.cell_length, last))
+        if first >= last:
+            return strip
+        before, inside, after = strip.divide([first, last, strip.cell_length])
+        return Strip.join([before, inside.apply_style(self.style("range", solid=False, ground=True)), after])
+
+    def link(self, strip: Strip, y: int) -> Strip:
+        """Draws an arrow to the other end of the link under the cursor, in the column where that end begins."""
+        end = self.browse.linked
+        if end is None:
+            return strip
+        places = enumerate(self.browse.places)
+        line = next((n for n, place in places if place.lane == end.lane and place.row in (-1, end.row)), None)
+        start = int(self.browse.lanes.lanes[end.lane].rows[end.row].starts[end.index])
+        column = self.browse.window.column_of(start, self.width)
+        here, there = self.browse.shown_at(self.browse.line), self.browse.shown_at(line) if line is not None else None
+        if here is None or line is None or not 0 <= column < self.width:
+            return strip
+        down = line > self.browse.line
+        reach = there if there is not None else (self.room if down else -1)
+        if not min(here, reach) <= y <= max(here, reach) or y == here:
+            return strip
+        mark = ("▼" if down else "▲") if y == there else "│"
+        at = self.gutter + 1 + column
+        before, _, after = strip.divide([at, at + 1, strip.cell_length])
+        return Strip.join([before, Strip([Segment(mark, self.style("link"))]), after])
+
+    def cursor(self, strip: Strip, character: str = "") -> Strip:
+        """Draws the column of the cursor, with `character` if one is given."""
+        column = self.browse.window.column_of(self.browse.time, self.width)
+        if not 0 <= column < self.width:
+            return strip
+        at = self.gutter + 1 + column
+        before, under, after = strip.divide([at, at + 1, strip.cell_length])
+        return Strip.join([before, Strip([Segment(character or under.text, self.style("cursor"))]), after])

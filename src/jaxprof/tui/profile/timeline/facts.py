@@ -1,0 +1,259 @@
+"""Texts beside the timeline: the legend of the colours, what is under the cursor, where the time of its step went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from jaxprof.analysis.steps import mean_step
+from jaxprof.events import StepParts, StepTimes
+from jaxprof.text import safe, shorten
+from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.profile.timeline.browse import TimeWindow, extent
+from jaxprof.tui.profile.timeline.kinds import COUNTER, KINDS, WORDS
+from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.events import StepsMeasured
+    from jaxprof.tui.profile.timeline.frame import RangeTotals
+    from jaxprof.tui.profile.timeline.lanes import DrawnLane, LaneRow, Lanes
+    from jaxprof.tui.profile.timeline.search import End
+
+
+NS = 1e-9
+"""A nanosecond, in seconds."""
+
+STYLES: Mapping[str, str] = {
+    "matmul": "$phase-compile", "fusion": "$phase-run", "reduction": "$phase-lower", "move": "$phase-transfer",
+    "collective": "$phase-first", "kernel": "$better", "program": "$baseline", "dispatch": "$phase-trace",
+    "wait": "$text-disabled", "host": "$quiet", "counter": "$accent",
+}  # fmt: skip
+"""The colour of each kind, as in the timeline section of the stylesheet."""
+
+
+def legend(lanes: Lanes, width: int) -> Content:
+    """The colours of the kinds that occur, as many as fit."""
+    line = Content("")
+    for kind in lanes.kinds:
+        item = Content.assemble(("■", STYLES[KINDS[kind]]), f" {WORDS.get(KINDS[kind], KINDS[kind])}  ")
+        if line.cell_length + item.cell_length > width:
+            break
+        line = line.append(item)
+    return line
+
+
+def range_lines(lane: DrawnLane, totals: RangeTotals, begin: int, width: int) -> list[Content]:
+    """How busy a lane was in the selected range, and the names that took most of the time."""
+    head = Content.assemble(
+        ("range", "bold $accent"), f"  {seconds(totals.span_ns * NS)}  at {seconds(begin * NS, 5)}  ",
+        (f"{safe(lane.device if lane.on_device else lane.title)} ", "$text-muted"),
+        (percent(totals.busy_share), "bold"), f" busy, {integer(totals.count)} event{'s' * (totals.count != 1)}",
+    )  # fmt: skip
+    line = Content("")
+    names = totals.names
+    for number, total in enumerate(names):
+        item = Content.assemble(
+            ("■ ", STYLES[KINDS[total.kind]]), f"{shorten(total.name, 32)} ", (seconds(total.self_ns * NS), "bold"),
+            (f" ×{integer(total.count)}   ", "$text-muted"),
+        )  # fmt: skip
+        more = f"and {integer(len(names) - number)} more names"
+        if line.cell_length + item.cell_length + (len(more) if number + 1 < len(names) else 0) > width and number:
+            line = line + Content.styled(more, "$text-muted")
+            break
+        line = line + item
+    return [head.truncate(width, ellipsis=True), line.truncate(width, ellipsis=True)]
+
+
+def link_words(lanes: Lanes, lane: DrawnLane, end: End, begin: int) -> str:
+    """The other end of a launch or a kernel, and how much later or earlier it begins; `l` goes there."""
+    other = lanes.lanes[end.lane]
+    row = other.rows[end.row]
+    name = shorten(other.labels[int(row.label[end.index])][0], 40)
+    apart = int(row.starts[end.index]) - begin
+    when = f"{seconds(abs(apart) * NS)} {'later' if apart >= 0 else 'earlier'}"
+    return f"l: launched by {name}, {when}" if lane.on_device else f"l: launched {name}, {when}"
+
+
+def cursor_lines(
+    lanes: Lanes,
+    window: TimeWindow,
+    time: int,
+    under: tuple[DrawnLane, LaneRow, int | None],
+    width: int,
+    link: End | None = None,
+) -> list[Content]:
+    """The interval, gap or counter value at a time in a row of `window`.
+
+    `link` is the other end of the launch or kernel there.
+    """
+    from jaxprof.tui.profile.timeline.frame import busy_share
+
+    lane, row, at = under
+    if row.values is not None:
+        return _counter_lines(lane, row, time, width)
+    whole = TimeWindow(lanes.begin, lanes.end)
+    begin, end = extent(row, time, whole)
+    # From the profile's zero, as on the ruler; the first interval may begin many seconds later.
+    times = f"{seconds((end - begin) * NS)}  at {seconds(begin * NS, 5)}"
+    where = safe(f"{lane.device} {row.name}" if lane.on_device else row.name)
+    share = f"{percent(busy_share(row, window))} of the view busy"
+    if at is None:
+        before, after = row.near(time, -1), row.near(time, 1)
+        names = [lane.labels[int(row.label[n])][0] if n is not None else "" for n in (before, after)]
+        between = " · ".join(
+            f"{word} {shorten(name, max(8, width // 3))}"
+            for word, name in zip(("after", "before"), names, strict=True)
+            if name
+        )
+        head = Content.assemble(("gap" if lane.on_device else "nothing", "bold $warning"), f"  {times}")
+        around = Content.styled(f"{between} · {where} · {share}", "$text-muted")
+        return [head.truncate(width, ellipsis=True), around.truncate(width, ellipsis=True)]
+    label = int(row.label[at])
+    name, op = lane.labels[label]
+    kind = KINDS[lane.kind_of_label[label]]
+    room = max(12, width - len(times) - len(kind) - 8)
+    details = f"{WORDS.get(kind, kind)}  {times}"
+    head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details)
+    parts = [where, share]
+    if link is not None:
+        parts.insert(0, link_words(lanes, lane, link, begin))
+    if op is not None:
+        of = lanes.ops[op]
+        parts.insert(0, safe(f"op {of.name}" if of.name != name else "op") + safe(f" of {of.module or '-'}"))
+    return [head.truncate(width, ellipsis=True),
+            Content.styled(" · ".join(parts), "$text-muted").truncate(width, ellipsis=True)]  # fmt: skip
+
+
+def _counter_lines(lane: DrawnLane, row: LaneRow, time: int, width: int) -> list[Content]:
+    """The value of a counter, and its highest value."""
+    assert row.values is not None
+    at = row.at(time)
+    value = _quantity(float(row.values[at]), lane.unit) if at is not None else UNKNOWN
+    since = f"  since {seconds(int(row.starts[at]) * NS, 5)}" if at is not None else "  before its first value"
+    head = Content.assemble((safe(lane.title), "bold"), "  ", ("■ ", STYLES[COUNTER]), (value, "bold"), since)
+    most = int(row.values.argmax())
+    rest = (
+        f"most {_quantity(float(row.values[most]), lane.unit)} at {seconds(int(row.starts[most]) * NS, 5)} · "
+        f"{integer(len(row.values))} values · {lane.device}"
+    )
+    return [head.truncate(width, ellipsis=True), Content.styled(safe(rest), "$text-muted").truncate(width)]
+
+
+def _quantity(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return bytes_(round(value))
+    return scaled(value, "W") if unit == "watts" else f"{value:g} {safe(unit)}".strip()
+
+
+PARTS = {
+    "kernels": ("kernels", "█", "$phase-run"),
+    "transfers": ("transfers", "▓", "$phase-transfer"),
+    "collectives_exposed": ("collectives", "▒", "$phase-first"),
+    "launch_gaps": ("launch gaps", "░", "$phase-compile"),
+    "idle": ("idle", "·", "$quiet"),
+}
+"""Name in the events → label, character and colour."""
+FOUND_BY = {
+    "annotation": "found by their annotations",
+    "modules": "found by the executions of the program",
+    "whole": "no steps found: the whole recording",
+}
+
+
+_NOTHING = StepTimes(start_seconds=0.0, seconds=0.0, parts=StepParts())
+"""The step under a cursor that is between two steps."""
+
+
+def steps_of(event: StepsMeasured | None) -> list[StepTimes]:
+    """The steps that took any time, which can be drawn."""
+    return [step for step in event.steps if step.seconds > 0] if event is not None else []
+
+
+def step_at(steps: Sequence[StepTimes], time: float, device: str) -> StepTimes | None:
+    """The step at `time` (seconds), on `device` if that has one, else on another device."""
+    around = [step for step in steps if step.start_seconds <= time < step.start_seconds + step.seconds]
+    return next((step for step in around if step.device == device), around[0] if around else None)
+
+
+def step_lines(event: StepsMeasured | None, time: float, device: str, width: int) -> list[Content]:
+    """The step under the cursor, the mean of all complete steps, and a legend of the parts."""
+    steps = steps_of(event)
+    if event is None or not steps:
+        return [Content.styled("The parts of a step are unknown: no steps and no kernels were found.", "$text-muted")]
+    here = step_at(steps, time, device)
+    whole = [step for step in steps if step.complete] or steps
+    average = mean_step(whole)
+    shown = here if here is not None else average
+    rows = [(f"{_count(whole)}, mean", average)]
+    if here is not None:
+        note = "" if here.complete else " (cut off)"
+        rows.insert(0, (f"{here.name}{note}", here))
+    else:
+        rows.insert(0, ("between the steps", _NOTHING))
+    lines = [_bar_line(name, step, width) for name, step in rows]
+    return [*lines, _legend(shown, width), _found_by(event, shown, width)]
+
+
+def _count(steps: Sequence[StepTimes]) -> str:
+    """`10 steps`, or `10×4 steps` if each of four devices took ten."""
+    devices = len({step.device for step in steps})
+    each = f"{len(steps) // devices}×{devices}" if devices > 1 and len(steps) % devices == 0 else str(len(steps))
+    return f"{each} step{'s' if len(steps) != 1 else ''}"
+
+
+def _bar_line(name: str, step: StepTimes, width: int) -> Content:
+    label = 18 if width < 100 else 30
+    head = Content.assemble(
+        cell(name, label, "$foreground"),
+        " ",
+        cell(seconds(step.seconds) if step.seconds else "", 8, "bold", right=True),
+    )
+    return Content.assemble(head, "  ", stacked_parts(step, max(4, width - label - 11)))
+
+
+def stacked_parts(step: StepTimes, width: int) -> Content:
+    """The parts end to end; each part that took any time has at least one column."""
+    if step.seconds <= 0:
+        return Content(" " * width)
+    borders, reached = [0], 0.0
+    parts = [(name, getattr(step.parts, name)) for name in PARTS]
+    for _, part in parts:
+        reached += part
+        borders.append(round(min(1.0, reached / step.seconds) * width))
+    pieces = []
+    for (name, part), begin, end in zip(parts, borders, borders[1:], strict=False):
+        columns = max(end - begin, 1 if part > 0 and begin < width else 0)
+        pieces.append((PARTS[name][1] * columns, PARTS[name][2]))
+    return Content.assemble(*pieces).truncate(width)
+
+
+def _legend(step: StepTimes, width: int) -> Content:
+    """Each part that took any time, with its share if there is room for all of them."""
+    parts = [(name, getattr(step.parts, name)) for name in PARTS]
+    shown = [(name, part) for name, part in parts if part or name == "kernels"]
+    line = Content("")
+    for gap, shares in (("   ", True), ("  ", True), ("  ", False)):
+        items = []
+        for name, part in shown:
+            words, mark, style = PARTS[name]
+            share = f" {percent(part / step.seconds)}" if shares and step.seconds else ""
+            items.append(
+                Content.assemble((f"{mark} ", style), f"{words} ", (seconds(part), "bold"), (share, "$text-muted"))
+            )
+        line = Content(gap).join(items)
+        if line.cell_length <= width:
+            break
+    return line.truncate(width, ellipsis=True)
+
+
+def _found_by(event: StepsMeasured, step: StepTimes, width: int) -> Content:
+    words = FOUND_BY.get(event.found_by, shorten(event.found_by or "-", 40))
+    parts = [f"steps {words}" if event.found_by != "whole" else words]
+    none = [words for name, (words, _, _) in PARTS.items() if getattr(step.parts, name) == 0]
+    if none:
+        parts.append(f"no {', '.join(none)}")
+    if step.collectives_overlapped_seconds > 0:
+        parts.append(f"collectives overlapped {seconds(step.collectives_overlapped_seconds)}")
+    return Content.styled(" · ".join(parts), "$text-muted").truncate(width, ellipsis=True)

@@ -1,0 +1,297 @@
+"""The timeline with its search line; below it, what is under the cursor and where the time of its step went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.worker import get_current_worker
+
+from jaxprof.errors import JaxprofError
+from jaxprof.text import safe, shorten
+from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.search import compiled
+from jaxprof.tui.profile.timeline.browse import TimelineRow
+from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_lines, step_lines
+from jaxprof.tui.profile.timeline.view import TimelineView
+from jaxprof.units import integer, seconds
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.events import StepsMeasured
+    from jaxprof.session import Session
+    from jaxprof.tui.profile.timeline.lanes import Lanes
+    from jaxprof.tui.profile.timeline.search import Matches
+
+
+class TimelinePane(Vertical):
+    """The timeline of one run."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # With priority, so that the search line has the focus before the next key is handled: drawing the lanes can
+        # take so long that the letters of a fast typist queue behind the slash, and would go to the lanes.
+        Binding("slash", "search", "Search", key_display="/", tooltip="Search the names with a regular expression",
+                id="timeline.search", priority=True),
+        Binding("n", "next(1)", "Next", show=False, tooltip="Go to the next match", id="timeline.next"),
+        Binding("N", "next(-1)", "Previous match", show=False,
+                tooltip="Go to the previous match", id="timeline.previous"),
+        Binding("h", "hlo", "HLO", tooltip="Go to the HLO of the kernel under the cursor", id="timeline.hlo"),
+    ]  # fmt: skip
+
+    class HloRequested(Message):
+        """Requests the HLO of a kernel: its name, its module, and the id of its program if known."""
+
+        def __init__(self, name: str, module: str, program: str | None) -> None:
+            super().__init__()
+            self.name, self.module, self.program = name, module, program
+
+    class Read(Message, bubble=False):
+        """A thread has read a timeline, or failed to."""
+
+        def __init__(self, run: str, lanes: Lanes | None, error: JaxprofError | None = None) -> None:
+            super().__init__()
+            self.run, self.lanes, self.error = run, lanes, error
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._steps: StepsMeasured | None = None
+        self._of = ""
+        self._matches: Matches | None = None
+        self._pattern = ""
+        self._search_state = ""
+        self._kernel = ""
+        """The kernel to go to once the timeline has been read."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="lane-box", classes="box") as box:
+            box.border_title = "Timeline"
+            yield FilterLine()
+            yield TimelineView(id="lanes")
+        with Vertical(id="timeline-facts", classes="box") as box:
+            box.border_title = "Under the cursor"
+            yield Lines(id="cursor-facts")
+            yield Lines(id="step-facts")
+
+    @property
+    def view(self) -> TimelineView:
+        """The lanes."""
+        return self.query_one(TimelineView)
+
+    def show(self, session: Session, run: str, steps: StepsMeasured | None, words: str) -> None:
+        """Reads the timeline of `run` in a thread; without a `run`, shows `words`, which explain why there is none."""
+        self._steps = steps
+        if run == self._of and run:
+            return
+        self._of, self._matches, self._pattern, self._search_state = run, None, "", ""
+        self.workers.cancel_group(self, "timeline")
+        self.view.show(None, "Reading the timeline…" if run else words)
+        if run:
+            self.run_worker(
+                lambda: self._read(session, run), name="timeline", group="timeline", exclusive=True, thread=True
+            )
+
+    def _read(self, session: Session, run: str) -> None:
+        """Runs in a thread: posts the lanes with kinds guessed from names, then with the kinds from the HLO."""
+        from jaxprof.analysis.timeline import TEXT_NAME, read_timeline, readings_within
+        from jaxprof.tui.profile.timeline.lanes import lanes_of
+
+        worker = get_current_worker()
+        try:
+            timeline = read_timeline(session.text(run, TEXT_NAME) or "")
+            readings = readings_within(session, timeline)
+            lanes = lanes_of(timeline, readings=readings)
+        except JaxprofError as error:
+            self.post_message(self.Read(run, None, error))
+            return
+        if worker.is_cancelled:
+            return
+        self.post_message(self.Read(run, lanes))
+        kinds = kernel_kinds(session, run)
+        if kinds and not worker.is_cancelled:
+            self.post_message(self.Read(run, lanes_of(timeline, kinds, readings)))
+
+    def on_timeline_pane_read(self, message: Read) -> None:
+        if message.run != self._of:  # posted before another run came into view
+            return
+        if message.lanes is None:
+            error = message.error
+            self.view.show(None, f"{error.what} {error.hint}".strip() if error is not None else "")
+        elif not message.lanes.lanes:
+            self.view.show(None, "The recording has no events.")
+        elif self.view.lanes is None:
+            self.view.show(message.lanes)
+            self._take_kernel()
+        else:
+            self.view.recolour(message.lanes)
+
+    # -- what is under the cursor -----------------------------------------------------------------------------
+
+    @on(TimelineView.Moved)
+    def _show_facts(self) -> None:
+        browse = self.view.browse
+        box = self.query_one("#lane-box")
+        if browse is None:
+            box.border_subtitle = Content("")
+            for name in ("cursor-facts", "step-facts"):
+                self.query_one(f"#{name}", Lines).show(None, lambda width: ())
+            return
+        from jaxprof.tui.profile.timeline.frame import totals
+
+        lanes, window = browse.lanes, browse.window
+        whole = lanes.end - lanes.begin
+        hidden = f" · {browse.hidden} lanes hidden (X)" if browse.hidden else ""
+        left_out = f" · {integer(lanes.left_out)} shortest left out" if lanes.left_out else ""
+        shown = f"{seconds(window.span * NS)} of {seconds(whole * NS)}" if window.span < whole else seconds(whole * NS)
+        box.border_subtitle = Content(
+            self._search_state or f"{shown} · {integer(lanes.intervals)} events{left_out}{hidden}"
+        )
+        box.border_title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 46))
+        under = browse.under_cursor
+        if under is not None:
+            lane, row, at = under
+            time, chosen, link = browse.time, browse.range, browse.linked
+            key = (self._of, id(lanes), lane.title, row.name, row.level, at, time, window, chosen)
+            facts = self.query_one("#cursor-facts", Lines)
+            if chosen is not None and row.values is None:
+                added = totals(lane, *chosen)
+                facts.show(key, lambda width: range_lines(lane, added, chosen[0], width))
+            else:
+                facts.show(key, lambda width: cursor_lines(lanes, window, time, under, width, link))
+            steps = self._steps
+            facts = self.query_one("#step-facts", Lines)
+            facts.show((*key[:2], time, lane.device, id(steps)),
+                       lambda width: step_lines(steps, time * NS, lane.device, width))  # fmt: skip
+        self.refresh_bindings()
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Enables HLO for an interval of an op, and the next match if there are matches."""
+        if not self.is_mounted:
+            return super().check_action(action, parameters)
+        if action == "hlo":
+            return True if self._op() is not None else None
+        if action == "search":
+            return not isinstance(self.app.focused, FilterLine)
+        if action == "next":
+            return True if self._matches is not None and len(self._matches) else None
+        return super().check_action(action, parameters)
+
+    def _op(self) -> tuple[str, str, str | None] | None:
+        browse = self.view.browse
+        under = browse.under_cursor if browse is not None else None
+        if browse is None or under is None or under[2] is None:
+            return None
+        lane, row, at = under
+        op = lane.labels[int(row.label[at])][1]
+        if op is None:
+            return None
+        of = browse.lanes.ops[op]
+        return of.name, of.module, of.program
+
+    def action_hlo(self) -> None:
+        """Goes to the HLO of the kernel under the cursor."""
+        op = self._op()
+        if op is not None:
+            self.post_message(self.HloRequested(*op))
+
+    def action_search(self) -> None:
+        """Opens the search line."""
+        if self.view.lanes is not None:
+            self.query_one(FilterLine).open(self._pattern)
+
+    @on(FilterLine.Edited)
+    def _search(self, message: FilterLine.Edited) -> None:
+        from jaxprof.tui.profile.timeline.search import search
+
+        self._pattern, lanes = message.text, self.view.lanes
+        self._matches = None
+        if message.text and lanes is not None:
+            try:
+                self._matches = search(lanes, compiled(message.text))
+            except JaxprofError as error:
+                self._show_search_state(safe(error.what))
+                self.view.show_matches(None)
+                return
+        self.view.show_matches(self._matches)
+        count = len(self._matches) if self._matches is not None else 0
+        self._show_search_state((f"{integer(count)} matches" if count else "no matches") if message.text else "")
+        self.refresh_bindings()
+
+    def _show_search_state(self, text: str) -> None:
+        """Shows the state of the search on the frame; without a search, the time in view."""
+        self._search_state = text
+        self._show_facts()
+
+    @on(FilterLine.Left)
+    def _searched(self) -> None:
+        self.view.focus()
+        if self.view.browse is not None and self._matches is not None and len(self._matches):
+            self._go_to(self._matches.following(self.view.browse.time - 1, 1))
+
+    def action_next(self, step: int) -> None:
+        """Goes to the next or the previous match."""
+        if self.view.browse is not None and self._matches is not None:
+            self._go_to(self._matches.following(self.view.browse.time, step))
+
+    def _go_to(self, number: int | None) -> None:
+        matches = self._matches
+        if matches is None or number is None:
+            return
+        self.view.go(TimelineRow(int(matches.lane[number]), int(matches.row[number])), int(matches.starts[number]))
+        self._show_search_state(
+            f"match {integer(number + 1)} of {integer(len(matches))} for {shorten(self._pattern, 20)}"
+        )
+
+    def clear_search(self) -> bool:
+        """Clears the range, else the search; False if there is neither."""
+        if self.view.clear_range():
+            return True
+        if not self._pattern:
+            return False
+        self.query_one(FilterLine).clear()
+        self._pattern, self._matches, self._search_state = "", None, ""
+        self.view.show_matches(None)
+        self._show_facts()
+        return True
+
+    def want_kernel(self, name: str) -> None:
+        """Goes to the first execution of a kernel, once the timeline has been read."""
+        self._kernel = name
+        self._take_kernel()
+
+    def _take_kernel(self) -> None:
+        if self._kernel and self.view.lanes is not None:
+            name, self._kernel = self._kernel, ""
+            if not self._go_to_kernel(name):
+                self.notify(f"{safe(name)} is not in this recording.", markup=False)
+
+    def _go_to_kernel(self, name: str) -> bool:
+        import re
+
+        from jaxprof.tui.profile.timeline.search import search
+
+        lanes = self.view.lanes
+        if lanes is None:
+            return False
+        matches = search(lanes, re.compile(f"^{re.escape(name)}$"))
+        first = next((n for n, lane in enumerate(matches.lane.tolist()) if lanes.lanes[lane].on_device), None)
+        if first is None:
+            return False
+        self.view.go(TimelineRow(int(matches.lane[first]), int(matches.row[first])), int(matches.starts[first]))
+        return True
+
+
+def kernel_kinds(session: Session, run: str) -> dict[str, str]:
+    """The kind of each kernel of a run by name, from the HLO; empty if the run has no HLO of its own."""
+    if "hlo" not in session.runs[run].texts:
+        return {}
+    from jaxprof.analysis.measured import kernels_of
+
+    return {kernel.name: kernel.kind for kernel in kernels_of(session, run) or ()}

@@ -1,0 +1,329 @@
+"""The compile ledger: a row for each function with the cost of its compilations; opened, a row for each compilation.
+
+The most expensive function comes first; `s` changes the order. The filter searches functions, places and reasons.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+
+from jaxprof.analysis.programs.functions import FunctionCompiles, row_seconds
+from jaxprof.events import Compiled, SignatureLeaf, SourceLocation
+from jaxprof.text import columns, safe
+from jaxprof.tui.kit.dialogs import Dialog
+from jaxprof.tui.kit.drawing import bar, cell, hang
+from jaxprof.tui.kit.format import place_in_full, place_text
+from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, in_order
+from jaxprof.tui.kit.table_view import TreeView
+from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+
+REASON_WORDS = {
+    "first": "first time",
+    "shape": "shape",
+    "dtype": "dtype",
+    "weak_type": "weak type",
+    "structure": "structure",
+    "static_argument": "static argument",
+    "new_function": "new function",
+    "sharding": "sharding",
+    "config": "config",
+    "closure": "new closure",
+    "caches_cleared": "caches cleared",
+    "unknown": "unknown reason",
+}
+_PLACE_FROM = 10
+"""Columns that must be left beside a name to show its place there."""
+
+
+LedgerRow = FunctionCompiles | Compiled
+"""A function, or one of its compilations."""
+
+
+def reason_text(row: Compiled) -> str:
+    """Why it was compiled, in words; empty for the first compilation."""
+    if row.reason:
+        return row.reason
+    return "" if row.reason_code == "first" else REASON_WORDS.get(row.reason_code, row.reason_code)
+
+
+def reasons_text(function: FunctionCompiles) -> str:
+    """`argument x: shape varies ×41; first time`: the first compilation, which no reader can avoid, comes last."""
+    ranked = sorted(function.reasons, key=lambda reason: (reason.code == "first", -reason.count))
+    return "; ".join(reason.text + (f" ×{integer(reason.count)}" if reason.count > 1 else "") for reason in ranked)
+
+
+class LedgerList(TreeView[LedgerRow]):
+    """Functions; inside the open ones, their compilations."""
+
+    EMPTY = "No compilations yet."
+    UNSORTED = "first compiled"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "enter", "Open", tooltip="Open or close this function; show all of a compilation",
+                id="ledger.enter"),
+        Binding("e", "open_all", "Open all", show=False, tooltip="Open or close all functions", id="ledger.open_all"),
+        Binding("s", "sort_by_next", "Sort", tooltip="Sort by the next column", id="ledger.sort"),
+        Binding("S", "turn", "Reverse", show=False, tooltip="Reverse the order", id="ledger.turn"),
+    ]  # fmt: skip
+
+    class Entered(Message):
+        """Requests all of a compilation."""
+
+        def __init__(self, row: Compiled) -> None:
+            super().__init__()
+            self.row = row
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("function", self._function, 24, weight=1, most=43, sort=_by_name),
+                TableColumn("times", _times, 5, right=True, sort=lambda row: -row.count),
+                TableColumn("time", _time, 9, right=True, sort=_by_time),
+                TableColumn("of all", self._share, 7, right=True, style="$text-muted", gap=2),
+                TableColumn("", self._bar, 12, priority=2),
+                TableColumn("trace", lambda row: self._stage(row, "trace"), 8, priority=1),
+                TableColumn("lower", lambda row: _stage_seconds(row, "lower"), 8, priority=1),
+                TableColumn("compile", lambda row: _stage_seconds(row, "compile"), 8, priority=1),
+                TableColumn("reason", self._reason, 32, weight=3),
+            ),
+            order="time",
+            id=id,
+        )
+        self._wall = 0.0
+        self._directory = ""
+
+    def show(self, functions: Sequence[FunctionCompiles], wall_seconds: float | None, directory: str = "") -> None:
+        """Shows the functions of a program, and redraws only rows that have changed."""
+        self._wall, self._directory = wall_seconds or 0.0, directory
+        at_top = self.cursor == 0 and not self.opened
+        ordered = in_order(functions, lambda function: function.rows[0].began_seconds if function.rows else 0.0)
+        self.show_rows({(function.function, place_in_full(function.defined_at)): function for function in ordered})
+        if at_top:
+            self.move_to(0)
+
+    def forget(self) -> None:
+        """Closes all functions, because another program will be shown."""
+        self.opened.clear()
+
+    # -- hooks ------------------------------------------------------------------------------------------------
+
+    def inside(self, key: Hashable, row: LedgerRow) -> Mapping[Hashable, LedgerRow]:
+        if isinstance(row, Compiled):
+            return {}
+        return {("row", key, index): compiled for index, compiled in enumerate(row.rows)}
+
+    def can_open(self, key: Hashable | None) -> bool:
+        return isinstance(self.row(key), FunctionCompiles)
+
+    def haystack(self, row: LedgerRow) -> str:
+        return "" if isinstance(row, Compiled) else _haystack(row)
+
+    # -- cells ------------------------------------------------------------------------------------------------
+
+    def _function(self, row: LedgerRow) -> Cell:
+        if isinstance(row, Compiled):
+            return f"    {place_text(row.called_from, self._directory) or _kind(row)}"
+        mark = self.mark_of((row.function, place_in_full(row.defined_at)))
+        at = place_text(row.defined_at or row.called_from, self._directory)
+        style = "$text-muted" if _of_a_library(row) else "bold"
+
+        def draw(width: int) -> Content:
+            room = width - 2
+            name_room = min(room, columns(safe(row.function)) + 2)
+            at_room = room - name_room if room - name_room >= _PLACE_FROM else 0
+            return Content.assemble(f"{mark} ", cell(row.function, room - at_room, style), cell(at, at_room, "$quiet"))
+
+        return draw
+
+    def _share(self, row: LedgerRow) -> Cell:
+        if isinstance(row, Compiled):
+            return _size(row), "$quiet"
+        return percent(row.seconds / self._wall) if self._wall else UNKNOWN
+
+    def _bar(self, row: LedgerRow) -> Cell:
+        if isinstance(row, Compiled):
+            return ""
+        return lambda width: bar(row.seconds / self._wall if self._wall else None, width, "$phase-compile")
+
+    def _stage(self, row: LedgerRow, stage: str) -> Cell:
+        """A stage of a compilation; for a function, its reasons, which start in the column of the stages."""
+        return _stage_seconds(row, stage) if isinstance(row, Compiled) else Span(self._reason(row))
+
+    def _reason(self, row: LedgerRow) -> tuple[str, str]:
+        if not isinstance(row, Compiled):
+            again = any(reason.code != "first" for reason in row.reasons)
+            return reasons_text(row), "$warning" if again and not _of_a_library(row) else "$text-muted"
+        why = reason_text(row) or "the first time"
+        if row.cache == "hit":
+            saved = f", saved {seconds(row.saved_seconds)}" if row.saved_seconds is not None else ""
+            why = f"[from the cache{saved}] {why}"
+        return why, "$text-muted" if row.reason_code == "first" else "$warning"
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def action_enter(self) -> None:
+        """Opens or closes a function, or shows all of a compilation."""
+        row = self.current_row
+        if isinstance(row, Compiled):
+            self.post_message(self.Entered(row))
+        else:
+            self.action_open()
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        """Opens on a double click."""
+        message.stop()
+        self.action_enter()
+
+
+def _by_name(row: LedgerRow) -> object:
+    return row.function.casefold(), _by_time(row)
+
+
+def _by_time(row: LedgerRow) -> object:
+    return -(row_seconds(row) if isinstance(row, Compiled) else row.seconds)
+
+
+def _times(row: LedgerRow) -> str:
+    return integer(row.count) if row.count > 1 or not isinstance(row, Compiled) else ""
+
+
+def _time(row: LedgerRow) -> Cell:
+    return seconds(row_seconds(row)) if isinstance(row, Compiled) else (seconds(row.seconds), "bold")
+
+
+def _of_a_library(function: FunctionCompiles) -> bool:
+    return function.library or function.op_by_op
+
+
+def _stage_seconds(row: LedgerRow, stage: str) -> tuple[str, str]:
+    style = "$text-muted" if isinstance(row, Compiled) and row.reason_code == "first" else "$warning"
+    return seconds(getattr(row, f"{stage}_seconds")) if isinstance(row, Compiled) else "", style
+
+
+def _size(row: Compiled) -> str:
+    """The bytes of its constants, else the number of its operations."""
+    constants = sum(constant.bytes or 0 for constant in row.constants)
+    if constants:
+        return bytes_(constants, 2)
+    return f"{integer(row.operations)} op" if row.operations is not None else ""
+
+
+def _kind(row: Compiled) -> str:
+    return "op by op" if row.op_by_op else "in a library" if row.library else "unknown place"
+
+
+def _haystack(function: FunctionCompiles) -> str:
+    words = [function.function, place_in_full(function.defined_at), reasons_text(function)]
+    words += [f"{place_in_full(row.called_from)} {row.reason}" for row in function.rows[:64]]
+    return " ".join(words).casefold()
+
+
+LABEL = 13
+_CACHE = {"hit": "hit", "miss": "miss: it was compiled", "off": "off"}
+
+
+class CompilationDialog(Dialog[None]):
+    """The facts; Enter leads to the line that it was called from."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss", "Close", tooltip="Back to the ledger", id="compilation.close"),
+        Binding("enter", "source", "Source", tooltip="The line that it was called from", id="compilation.source"),
+        Binding("y", "copy", "Copy", tooltip="Copy all of it as text", id="compilation.copy"),
+    ]
+
+    def __init__(self, row: Compiled) -> None:
+        super().__init__()
+        self._row = row
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog wide-dialog") as box:
+            box.border_title = Content(f"Compilation of {safe(self._row.function)}")
+            box.border_subtitle = "Enter shows the line, y copies, Esc closes"
+            yield Lines(id="compilation-facts")
+
+    def on_mount(self) -> None:
+        self.query_one(Lines).show(None, lambda width: compilation_lines(self._row, width))
+        self.query_one(VerticalScroll).focus()
+
+    @property
+    def _place(self) -> SourceLocation | None:
+        return self._row.called_from or self._row.defined_at or None
+
+    def action_source(self) -> None:
+        """Shows the line that it was called from."""
+        from jaxprof.tui.program.line_profile import SourceLines
+
+        if self._place is not None:
+            self.app.push_screen(SourceLines(self._place))
+
+    def action_copy(self) -> None:
+        """All of it, through the terminal's clipboard."""
+        text = "\n".join(line.plain.rstrip() for line in compilation_lines(self._row, 200))
+        self.app.copy_to_clipboard(text)
+        self.notify(safe(self._row.function), title="Copied", markup=False)
+
+
+def compilation_lines(row: Compiled, width: int) -> list[Content]:
+    """The facts, broken to `width`."""
+    lines: list[Content] = []
+
+    def say(label: str, text: str, style: str = "") -> None:
+        if text:
+            lines.extend(hang(Content.styled(label.ljust(LABEL), "$primary"), text, width, style))
+
+    say("why", reason_text(row) or "the first compilation of this function", "bold")
+    say("called from", place_in_full(row.called_from) or "not known")
+    say("defined at", place_in_full(row.defined_at))
+    say("thread", row.thread)
+    say("together", f"{integer(row.count)} compilations, put together because there were very many" * (row.count > 1))
+    stages = (("trace", row.trace_seconds), ("lower", row.lower_seconds), ("compile", row.compile_seconds))
+    say("stages", ", ".join(f"{name} {seconds(value) if value is not None else 'none'}" for name, value in stages))
+    saved = f", which saved {seconds(row.saved_seconds)}" if row.saved_seconds is not None else ""
+    say("cache", _CACHE.get(row.cache or "", row.cache or "") + saved)
+    say("size", f"{integer(row.operations)} operations" if row.operations is not None else "")
+    kinds = ["one primitive, op by op"] * row.op_by_op + ["defined in a library"] * row.library
+    say("kind", ", ".join(kinds))
+    if row.constants:
+        lines += [Content(""), Content.styled("large constants in it", "bold $primary")]
+        lines += [
+            Content.assemble(cell(bytes_(constant.bytes), 10, right=True), "  ", safe(constant.type))
+            for constant in row.constants
+        ]
+    return [*lines, Content(""), *_signature(row, width)]
+
+
+def _from_numpy(leaf: SignatureLeaf) -> str:
+    if leaf.zero_copy:
+        return "from NumPy, used where it is"
+    if leaf.replaced:
+        return "from NumPy in the first call"
+    return f"from NumPy, {bytes_(leaf.bytes)} a call"
+
+
+def _signature(row: Compiled, width: int) -> list[Content]:
+    """The arguments, a line each."""
+    if not row.signature:
+        return [Content.styled("Its arguments are not known.", "$text-muted")]
+    lines = [Content.styled("arguments", "bold $primary")]
+    names = [safe(leaf.name) for leaf in row.signature]
+    room = min(max(map(columns, names)), max(12, width // 2)) + 2
+    for name, leaf in zip(names, row.signature, strict=True):
+        notes = ["static"] * leaf.static + ["weak type"] * leaf.weak_type
+        notes += [leaf.sharding] if leaf.sharding else []
+        notes += [_from_numpy(leaf)] if leaf.from_numpy else []
+        head = Content.assemble(cell(name, room), (safe(leaf.type), "bold"), "  ")
+        lines += hang(head, ", ".join(notes), width, "$text-muted") if notes else [head]
+    if row.signature_more:
+        lines.append(Content.styled(f"and {integer(row.signature_more)} more", "$text-muted"))
+    return lines

@@ -1,0 +1,201 @@
+"""The lines of a program that took its time: what it did there, and their text if the file can be read here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+
+from jaxprof.text import safe
+from jaxprof.tui.kit.dialogs import Dialog
+from jaxprof.tui.kit.format import place_in_full, place_text
+from jaxprof.tui.kit.phase_bars import plain_bar
+from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.program_bar import state_style, state_title
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import Drawing, TableColumn
+from jaxprof.tui.kit.table_view import TableView
+from jaxprof.units import UNKNOWN, percent, seconds
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.analysis.programs.parts import LineTime
+    from jaxprof.events import SourceLocation
+
+
+@dataclass(frozen=True, slots=True)
+class HotLine:
+    """One line, with the time spent there in each state."""
+
+    where: SourceLocation
+    seconds: float
+    states: tuple[tuple[str, float], ...]
+    """State and seconds, the longest first."""
+    call: str
+    """The call that took most of the time there; empty if none was sampled."""
+
+
+def hottest(lines: Iterable[LineTime], most: int) -> list[HotLine]:
+    """The lines that took the most time, the longest first."""
+    states: dict[SourceLocation, Counter[str]] = {}
+    calls: dict[SourceLocation, Counter[str]] = {}
+    for line in lines:
+        states.setdefault(line.place, Counter())[line.state] += line.seconds  # type: ignore[assignment]
+        if line.call:
+            calls.setdefault(line.place, Counter())[line.call] += line.seconds  # type: ignore[assignment]
+    totals = sorted(((sum(spent.values()), place) for place, spent in states.items()), key=lambda pair: -pair[0])
+    return [
+        HotLine(place, total, tuple(states[place].most_common()), _first(calls.get(place)))
+        for total, place in totals[:most]
+    ]
+
+
+def _first(counted: Counter[str] | None) -> str:
+    return counted.most_common(1)[0][0] if counted else ""
+
+
+MOST = 200
+"""Lines that are listed; the rest took almost no time."""
+
+
+class LineRequested(Message):
+    """Requests the source of a line of the program."""
+
+    def __init__(self, where: SourceLocation) -> None:
+        super().__init__()
+        self.where = where
+
+
+class HotLineList(TableView["HotLine"]):
+    """One row per line, the longest first."""
+
+    EMPTY = "No lines sampled yet."
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "enter", "Source", tooltip="Show this line and the lines around it", id="hot_lines.enter"),
+    ]
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("time", lambda line: seconds(line.seconds), 8, right=True, style="bold"),
+                TableColumn("of all", self._share, 6, right=True, style="$text-muted", gap=2),
+                TableColumn("", self._bar, 11, priority=1),
+                TableColumn("mostly", _mostly, 15, style="$text-muted"),
+                TableColumn("line", lambda line: place_text(line.where, self._directory), 12, weight=3, most=29,
+                       style="$primary"),
+                TableColumn("what is there", lambda line: _text(line) or line.call, 24, weight=4),
+            ),
+            id=id,
+        )  # fmt: skip
+        self._longest = 1.0
+        self._wall = 0.0
+        self._directory = ""
+
+    def show(self, lines: Sequence[HotLine], wall_seconds: float | None, directory: str = "") -> None:
+        """Shows these lines."""
+        self._wall, self._directory = wall_seconds or 0.0, directory
+        self._longest = (lines[0].seconds if lines else 0.0) or 1.0
+        self.show_rows({line.where: line for line in lines})
+
+    def haystack(self, row: HotLine) -> str:
+        states = " ".join(state_title(state) for state, _ in row.states)
+        return f"{place_in_full(row.where)} {row.call} {states}"
+
+    def _share(self, line: HotLine) -> str:
+        return percent(line.seconds / self._wall) if self._wall else UNKNOWN
+
+    def _bar(self, line: HotLine) -> Drawing:
+        def draw(width: int) -> Content:
+            return plain_bar(line.seconds / self._longest, width, state_style(line.states[0][0] if line.states else ""))
+
+        return draw
+
+    def action_enter(self) -> None:
+        """Shows the line's source."""
+        line = self.current_row
+        if line is not None:
+            self.post_message(LineRequested(line.where))
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        """Shows the source on a double click too."""
+        message.stop()
+        self.action_enter()
+
+
+def _mostly(line: HotLine) -> str:
+    """The state that took most of the time there, with its share if there were several."""
+    state, spent = line.states[0] if line.states else ("", 0.0)
+    share = f" {percent(spent / line.seconds)}" if len(line.states) > 1 and line.seconds else ""
+    return state_title(state) + share
+
+
+def _text(line: HotLine) -> str:
+    """The text of the line; empty if its file cannot be read here."""
+    lines = _lines_around(line.where, 0)
+    return lines[0][1].strip() if lines else ""
+
+
+def _lines_around(where: SourceLocation, around: int) -> Sequence[tuple[int, str]]:
+    """The numbered lines of the file at `where`; none if it has no line, or its file cannot be read here."""
+    from jaxprof.hlo.analysis.origin import HloSourceLocation
+    from jaxprof.tui.kit.python_source import excerpt
+
+    return excerpt(HloSourceLocation(where.file, where.line), around).lines if where.line is not None else ()
+
+
+AROUND = 200
+"""Lines above and below that the reader can scroll to."""
+
+
+class SourceLines(Dialog[None]):
+    """The excerpt, with the line in the middle."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter", "dismiss", "Close", tooltip="Go back", id="source.close"),
+        Binding("y", "copy", "Copy", tooltip="Copy the place, file:line", id="source.copy"),
+    ]
+
+    def __init__(self, place: SourceLocation) -> None:
+        super().__init__()
+        self._place = place
+        self._lines = _lines_around(replace(place, line=place.line or 1), AROUND)
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog help source-lines") as box:
+            box.border_title = Content(place_in_full(self._place))
+            box.border_subtitle = "y copies the place, Esc closes"
+            yield Lines(id="source-text")
+
+    def on_mount(self) -> None:
+        self.query_one(Lines).show(None, self._drawn)
+        box = self.query_one(VerticalScroll)
+        box.focus()
+        index = next((at for at, (number, _) in enumerate(self._lines) if number == self._place.line), 0)
+        self.call_after_refresh(lambda: box.scroll_to(y=max(0, index - box.size.height // 2), animate=False))
+
+    def _drawn(self, width: int) -> list[Content]:
+        if not self._lines:
+            words = f"{self._place.text} cannot be read here: the file may be on another machine, or have moved."
+            return [Content.styled(line, "$text-muted") for line in (safe(words),)]
+        from jaxprof.tui.kit.python_source import highlighted
+
+        code = highlighted("\n".join(text for _, text in self._lines) + "\n#").split("\n")
+        digits = len(str(self._lines[-1][0]))
+        drawn = []
+        for (number, _), text in zip(self._lines, code, strict=False):
+            here = number == self._place.line
+            mark = Content.styled(f"{'▶' if here else ' '} {number:>{digits}} ", "bold $accent" if here else "$quiet")
+            drawn.append((mark + text).truncate(max(1, width), ellipsis=True))
+        return drawn
+
+    def action_copy(self) -> None:
+        """Copies the place to the terminal's clipboard."""
+        self.app.copy_to_clipboard(self._place.text)
+        self.notify(safe(self._place.text), title="Copied", markup=False)

@@ -1,0 +1,100 @@
+"""The five views of a program: ledger, findings, lines, time and output. The stylesheet decides which are displayed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual import on
+from textual.containers import Container, Vertical
+from textual.content import Content
+
+from jaxprof.report.recording.words import verdict
+from jaxprof.tui.kit.log_pane import LogPane
+from jaxprof.tui.program.advice_list import AdviceList
+from jaxprof.tui.program.ledger_list import LedgerList
+from jaxprof.tui.program.line_profile import MOST, HotLineList, hottest
+from jaxprof.tui.program.time_pane import DEVICES, TimeAxis, TimePane, Track, array_tracks, device_tracks
+from jaxprof.units import integer, percent, seconds
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.session import Session
+
+VIEWS = {"ledger": "Ledger", "findings": "Findings", "lines": "Lines", "time": "Time", "output": "Output"}
+
+
+class ProgramPanes(Container):
+    """A box for each view."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._result: ProgramResult | None = None
+        self._titles: dict[str, str] = {}
+
+    def compose(self) -> ComposeResult:
+        for name, widget in (
+            ("ledger", LedgerList(id="ledger")),
+            ("findings", AdviceList(id="findings")),
+            ("lines", HotLineList(id="lines")),
+            ("time", TimePane(id="time")),
+            ("output", LogPane(id="output", of_program=True)),
+        ):
+            with Vertical(id=f"{name}-pane", classes="box") as box:
+                box.border_title = VIEWS[name]
+                yield widget
+
+    def forget(self) -> None:
+        """Prepares for another program."""
+        self.query_one(LedgerList).forget()
+
+    def show(self, session: Session, result: ProgramResult) -> None:
+        """Shows the current figures of a program."""
+        self._result = result
+        wall, directory = result.wall_seconds or None, result.directory
+        self.query_one(LedgerList).show(result.functions, wall, directory)
+        self.query_one(AdviceList).show(result.findings, directory, verdict=verdict(result), remarks=result.remarks)
+        self.query_one(HotLineList).show(hottest(result.lines, MOST), wall, directory)
+        self.query_one(LogPane).show(result.run.id, result.run.log)
+        self._show_time(session, result)
+        self._show_sums()
+
+    def set_filter(self, text: str) -> None:
+        """Shows only functions, findings and lines with all these words."""
+        self.query_one(LedgerList).set_filter(text)
+        self.query_one(AdviceList).set_filter(text)
+        self.query_one(HotLineList).set_filter(text)
+        self._show_sums()
+
+    def _show_time(self, session: Session, result: ProgramResult) -> None:
+        program = result.run.program
+        axis = TimeAxis(result.began_seconds, result.began_seconds + result.wall_seconds)
+        tracks: list[Track] = array_tracks(program.arrays if program is not None else ())
+        readings = session.readings
+        for device in sorted(readings, key=lambda name: (name.startswith("cpu"), name))[:DEVICES]:
+            tracks += device_tracks(device, readings[device], axis)
+        counted = len(program.arrays) + len(program.transfers) if program is not None else 0
+        key = (result.run.id, len(result.sample_windows), counted, result.ended, round(result.wall_seconds))
+        self.query_one(TimePane).show(key, result, axis, tracks)
+
+    @on(LedgerList.Sorted)
+    def _show_sums(self) -> None:
+        """Shows the totals of the lists on their frames."""
+        result = self._result
+        if result is None:
+            return
+        rows = self.query_one(LedgerList)
+        share = percent(result.of_wall(result.compile_seconds))
+        words = [f"{integer(result.compile_count)} in {seconds(result.compile_seconds)}, {share} of the wall time"]
+        words += [f"{rows.hidden} hidden"] if rows.hidden else []
+        self._subtitle("ledger", " · ".join([*words, rows.order_in_words]) if result.functions else "")
+        self._subtitle("findings", str(len(result.findings)) if result.findings else "")
+        self._subtitle("lines", f"{integer(result.samples)} samples" if result.samples else "")
+        self._subtitle("time", f"{seconds(result.wall_seconds)} of wall time" if result.wall_seconds else "")
+        self._subtitle("output", f"{integer(len(result.run.log))} lines" if result.run.log else "")
+
+    def _subtitle(self, pane: str, text: str) -> None:
+        if self._titles.get(pane) != text:
+            self._titles[pane] = text
+            self.query_one(f"#{pane}-pane").border_subtitle = Content(text)

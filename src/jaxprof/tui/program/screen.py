@@ -1,0 +1,300 @@
+"""Program: what a user's own program does or did: its time, compile ledger, findings, lines, output.
+
+On a small terminal the five views are tabs of one place; on a larger one several are side by side. Arriving events
+drive everything except the two clocks of the head, which tick while the program runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.timer import Timer
+from textual.widgets import Static
+
+from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result, programs
+from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.program_summary import ProgramHead, head_of
+from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.kit.views import last_window
+from jaxprof.tui.program.ledger_list import LedgerList
+from jaxprof.tui.program.line_profile import LineRequested
+from jaxprof.tui.program.panes import VIEWS, ProgramPanes
+from jaxprof.units import integer
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.session import Run
+
+TICK_SECONDS = 0.1
+CAPTURE_SECONDS = 2.0
+"""Length of a capture that a key starts."""
+CANCELLING = (
+    "Interrupted, as by ctrl+c. Press c again to terminate it.",
+    "Asked to terminate. Press c again to kill it.",
+    "Killing it.",
+)
+MAIN = ("ledger", "findings", "lines")
+"""Views that share the main place of a large terminal, where time and output have places of their own."""
+KEYS = {"ledger": "l", "findings": "f", "lines": "n", "time": "t", "output": "o"}
+EMPTY = """No program was recorded in this session.
+
+x on Home                       runs a program from here
+jaxprof script train.py         runs a program from the shell
+jaxprof.record("run.jaxprof")   records the program in which this line stands"""
+
+
+class ProgramScreen(SessionScreen):
+    """The views of one program."""
+
+    MODE: ClassVar[str] = "program"
+    AUTO_FOCUS = "#ledger"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("l", "tab('ledger')", "Ledger", show=False, tooltip="Show what was compiled, for how long, and why",
+                id="program.ledger"),
+        Binding("f", "tab('findings')", "Findings", show=False, tooltip="Show what is worth changing, and where",
+                id="program.findings"),
+        Binding("n", "tab('lines')", "Lines", show=False, tooltip="Show the lines that took the time",
+                id="program.lines"),
+        Binding("t", "tab('time')", "Time", show=False, tooltip="Show where the time went, in a table and over time",
+                id="program.time"),
+        Binding("o", "tab('output')", "Output", show=False, tooltip="Show what the program printed",
+                id="program.output"),
+        Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only functions, findings and lines with"
+                " these words", id="program.filter"),
+        Binding("w", "capture", "Capture", tooltip="Switch on the profiler in the program for a moment",
+                id="program.capture"),
+        Binding("c", "cancel", "Cancel", tooltip="Interrupt the program; press again to terminate, then to kill it",
+                id="program.cancel"),
+        Binding("r", "again", "Run again", tooltip="Run this program again", id="program.again"),
+        Binding("p", "profile", "Profile", tooltip="Show the timeline of the last capture window",
+                id="program.profile"),
+        Binding("h", "hlo", "HLO", tooltip="Show the kernels and HLO of the last capture window", id="program.hlo"),
+        Binding("z", "zoom", "Zoom", show=False, tooltip="Show one view alone on a large terminal, or several again",
+                id="program.zoom"),
+        Binding("escape", "unfilter", "Back", show=False, tooltip="Clear the filter", id="program.unfilter"),
+    ]  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._timer: Timer | None = None
+        self._run = ""
+        self._view = self._main = "ledger"
+        self._only = ""
+        self._cancelled = ("", 0)
+        """The program that the user cancelled, and how often."""
+
+    def compose_body(self) -> ComposeResult:
+        set_size_classes(self)
+        yield Static(Content(EMPTY), id="program-empty")
+        yield ProgramHead(id="program-head")
+        yield StageTabs(id="program-tabs")
+        yield FilterLine()
+        yield ProgramPanes(id="program-body")
+
+    def on_mount(self) -> None:
+        self.add_class(f"-view-{self._view}", f"-main-{self._main}")
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    @property
+    def run(self) -> Run | None:
+        """The program in view."""
+        return self.profiler.session.runs.get(self._run)
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Shows the program if it has changed."""
+        before = self._run
+        if replaced or self.run is None:
+            self._choose()
+        if replaced or self._run != before:
+            self.query_one(ProgramPanes).forget()
+        if replaced or self._run != before or self._run in runs:
+            self._show()
+
+    def _choose(self) -> None:
+        """Chooses the program that another screen had in view, else the last of the session."""
+        session = self.profiler.session
+        wanted = session.runs.get(self.profiler.run_in_view)
+        recorded = programs(session)
+        self._run = wanted.id if wanted is not None and is_program(wanted) else recorded[-1].id if recorded else ""
+
+    def come_into_view(self) -> None:
+        """Shows what changed meanwhile, and starts the clocks again."""
+        super().come_into_view()
+        if not self.whole:
+            return
+        before = self._run
+        self._choose()
+        if self._run != before:
+            self._show()
+        self._set_clock(self.query_one(ProgramHead).runs)
+
+    def _show(self) -> None:
+        run = self.run
+        self.set_class(run is None, "-empty")
+        self.refresh_bindings()
+        if run is None:
+            self.query_one(ProgramHead).show(None)
+            self._set_clock(False)
+            return
+        session = self.profiler.session
+        result = program_result(session, run.id)
+        head = self.query_one(ProgramHead)
+        head.shift_seconds = self.profiler.clock_shift_seconds
+        head.show(head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.silent_since))
+        self.query_one(ProgramPanes).show(session, result)
+        self._show_tabs(result)
+        self._set_clock(head.runs)
+
+    def _show_tabs(self, result: ProgramResult) -> None:
+        notes = {
+            "ledger": integer(result.compile_count) if result.compile_count else "",
+            "findings": str(len(result.findings)) if result.findings else "",
+        }
+        tabs = [Tab(name, f"{KEYS[name]} {title}", title, notes.get(name, "")) for name, title in VIEWS.items()]
+        self.query_one(StageTabs).show(tabs, self._shown)
+
+    @property
+    def _shown(self) -> frozenset[str]:
+        """The views that the stylesheet displays now."""
+        if self.has_class("-zoom"):
+            return frozenset({self._view})
+        if self.has_class("-tall") and self.has_class("-very-wide"):
+            return frozenset(VIEWS)
+        if self.has_class("-tall") and self.has_class("-wide"):
+            return frozenset({self._main, "time", "output"})
+        return frozenset({self._view})
+
+    # -- the clocks -------------------------------------------------------------------------------------------
+
+    @property
+    def ticking(self) -> bool:
+        """Whether a timer redraws the clocks."""
+        return self._timer is not None
+
+    def _set_clock(self, on: bool) -> None:
+        if on and self._timer is None and self.profiler.current_mode == self.MODE:
+            self._timer = self.set_interval(TICK_SECONDS, self.query_one(ProgramHead).tick)
+        elif not on and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def on_screen_suspend(self) -> None:
+        """Stops the clocks while the screen is out of view."""
+        self._set_clock(False)
+
+    # -- views and filter -------------------------------------------------------------------------------------
+
+    def action_tab(self, name: str) -> None:
+        """Shows a view."""
+        if name not in VIEWS:
+            return
+        self.remove_class(f"-view-{self._view}", f"-main-{self._main}")
+        self._view, self._main = name, name if name in MAIN else self._main
+        self.add_class(f"-view-{name}", f"-main-{self._main}")
+        self.query_one(f"#{name}").focus()
+        if self.run is not None:
+            self._show_tabs(program_result(self.profiler.session, self._run))
+
+    def action_zoom(self) -> None:
+        """Shows one view alone, or as many as fit."""
+        self.toggle_class("-zoom")
+        self.action_tab(self._view)
+
+    def action_filter(self) -> None:
+        """Opens the filter line."""
+        self.query_one(FilterLine).open(self._only)
+
+    def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
+        self._only = message.text
+        self.query_one(ProgramPanes).set_filter(message.text)
+
+    def on_filter_line_left(self) -> None:
+        self.query_one(f"#{self._view}").focus()
+
+    def action_unfilter(self) -> None:
+        """Clears the filter."""
+        self.query_one(FilterLine).clear()
+        self.on_filter_line_left()
+
+    @on(LedgerList.Entered)
+    def _compilation(self, message: LedgerList.Entered) -> None:
+        """Shows all of one compilation."""
+        from jaxprof.tui.program.ledger_list import CompilationDialog
+
+        self.app.push_screen(CompilationDialog(message.row))
+
+    @on(LineRequested)
+    def _source(self, message: LineRequested) -> None:
+        """Shows a line and the lines around it."""
+        from jaxprof.tui.program.line_profile import SourceLines
+
+        self.app.push_screen(SourceLines(message.where))
+
+    # -- commands to the program ------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dims keys that have no effect now. Esc belongs to the app unless there is a filter to clear."""
+        if not self.whole:
+            return super().check_action(action, parameters)
+        run = self.run
+        if action in ("capture", "cancel"):
+            return True if run is not None and not run.over and self._ours else None
+        if action in ("profile", "hlo"):
+            whole, hlo = last_window(self.profiler.session)
+            return True if (whole if action == "profile" else hlo) else None
+        if action == "again":
+            return True if run is not None and (run.over or not self._ours) else None
+        if action in ("filter", "tab"):
+            return True if run is not None else None
+        if action == "unfilter":
+            return bool(self._only)
+        return super().check_action(action, parameters)
+
+    @property
+    def _ours(self) -> bool:
+        """Whether this app started the program in view."""
+        return self.profiler.session is self.profiler.live.session and self.profiler.live.program is not None
+
+    def action_capture(self) -> None:
+        """Switches on the profiler in the program for a moment."""
+        run = self.run
+        windows = run.program.windows if run is not None and run.program is not None else []
+        if windows and windows[-1].state == "began":
+            self.notify("A capture is already in progress.", markup=False)
+            return
+        self.profiler.live.capture(CAPTURE_SECONDS)
+        self.notify(
+            f"The profiler is on for {CAPTURE_SECONDS:g} s; p and h show the window once it has been read.",
+            title="Capturing", markup=False,
+        )  # fmt: skip
+
+    def action_profile(self) -> None:
+        """Shows the timeline of the last window."""
+        self.profiler.show_profile(last_window(self.profiler.session)[0])
+
+    def action_hlo(self) -> None:
+        """Shows the kernels of the last window."""
+        self.profiler.show_hlo(last_window(self.profiler.session)[1])
+
+    def action_cancel(self) -> None:
+        """Ends the program: the first time as ctrl+c does, then by terminating it, then by killing it."""
+        run = self.run
+        if run is None or run.over:
+            return
+        count = self._cancelled[1] + 1 if self._cancelled[0] == run.id else 1
+        self._cancelled = (run.id, count)
+        self.profiler.live.cancel(run.id)
+        self.notify(CANCELLING[min(count, len(CANCELLING)) - 1], title="Ending the program", markup=False)
+
+    def action_again(self) -> None:
+        """Runs the program again. Asks first if it comes from an opened session, because a file names it."""
+        from jaxprof.tui.kit.script_dialog import rerun_program
+
+        if self.run is not None:
+            rerun_program(self.profiler, self.run)

@@ -1,0 +1,313 @@
+"""Where a program's time went: the states over time, what the devices and the arrays did meanwhile, and the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from textual.containers import VerticalScroll
+from textual.content import Content
+
+from jaxprof.analysis.programs.findings.copied import copies_remark
+from jaxprof.analysis.programs.parts import StepFigures, Transfer
+from jaxprof.text import safe
+from jaxprof.tui.kit.canvas import Scale
+from jaxprof.tui.kit.drawing import cell, hang
+from jaxprof.tui.kit.format import place_text
+from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.program_bar import share_table, spark_columns, state_columns
+from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
+from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.events import ArraysCounted, DeviceReading, ProgramSampled
+
+
+@dataclass(frozen=True, slots=True)
+class TimeAxis:
+    """From the start of the program to its end, or to its last event so far. Monotonic seconds.
+
+    Everything that is drawn over time shares this axis, so that a dip of a device is below the compile that caused it.
+    """
+
+    began_seconds: float
+    ended_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Length of the axis."""
+        return max(0.0, self.ended_seconds - self.began_seconds)
+
+    def column(self, at_seconds: float, columns: int) -> float:
+        """The column of a time, with its fraction; not clipped to the axis."""
+        return (at_seconds - self.began_seconds) / self.seconds * columns if self.seconds else 0.0
+
+
+def states_by_column(sampled: Iterable[ProgramSampled], axis: TimeAxis, columns: int) -> list[dict[str, float]]:
+    """For each column, the share (0..1) of each state; the shares add up to less than 1 where nothing was recorded."""
+    shares: list[dict[str, float]] = [{} for _ in range(columns)]
+    width = axis.seconds / columns if columns else 0.0
+    if not width:
+        return shares
+    for window in sampled:
+        length = window.monotonic_seconds - window.began_seconds
+        if length <= 0:
+            continue
+        first, last = axis.column(window.began_seconds, columns), axis.column(window.monotonic_seconds, columns)
+        for column in range(max(0, int(first)), min(columns, int(last) + 1)):
+            inside = min(last, column + 1) - max(first, column)  # of a column; its states divide it in proportion
+            if inside <= 0:
+                continue
+            for state, spent in window.states.items():
+                if spent > 0:
+                    shares[column][state] = shares[column].get(state, 0.0) + inside * spent / length
+    return shares
+
+
+def values_by_column(points: Sequence[tuple[float, float | None]], axis: TimeAxis, columns: int) -> list[float | None]:
+    """For each column, the mean of its values; a column without values repeats the previous column.
+
+    Columns before the first and after the last value are None.
+    """
+    sums, counts = [0.0] * columns, [0] * columns
+    for at, value in points:
+        column = axis.column(at, columns)
+        if value is not None and 0 <= column < columns + 1e-6:
+            index = min(columns - 1, int(column))
+            sums[index] += value
+            counts[index] += 1
+    last = max((index for index in range(columns) if counts[index]), default=-1)
+    means: list[float | None] = []
+    for index in range(columns):
+        if counts[index]:
+            means.append(sums[index] / counts[index])
+        else:
+            means.append(means[-1] if means and index < last else None)
+    return means
+
+
+LABEL, FIGURE = 12, 11
+HIGH, LOW = 6, 3
+"""Lines of the stacked columns on a high and on a low terminal."""
+COARSE_FROM_SECONDS = 128.0
+"""Wall time from which the picture is redrawn less than once a second."""
+DEVICES = 3
+"""Devices whose readings are drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """One sparkline: a quantity over time, with its last value."""
+
+    label: str
+    points: tuple[tuple[float, float | None], ...]
+    high: float
+    figure: str
+    style: str = "$bar"
+
+
+def device_tracks(device: str, readings: Sequence[DeviceReading], axis: TimeAxis) -> list[Track]:
+    """Utilisation, power and memory of a device within the axis, as far as the device reports them."""
+    begin, end = axis.began_seconds - 1, axis.ended_seconds + 1
+    inside = [reading for reading in readings if begin <= reading.monotonic_seconds <= end]
+    if not inside:
+        return []
+
+    def track(label: str, values: Sequence[float | None], high: float | None, figure: str) -> list[Track]:
+        readable = [value for value in values if value is not None]
+        if not readable:
+            return []
+        points = tuple(zip((reading.monotonic_seconds for reading in inside), values, strict=True))
+        return [Track(label, points, high or max(readable) or 1.0, figure)]
+
+    last = inside[-1]
+    short = device.replace("cuda:", "gpu:") if len(device) > 6 else device
+    return [
+        *track(f"{short} util", [reading.utilisation for reading in inside], 1.0, percent(last.utilisation)),
+        *track(f"{short} mem", [reading.memory_used_bytes for reading in inside],
+               last.memory_limit_bytes, bytes_(last.memory_used_bytes)),
+        *track(f"{short} watt", [reading.power_watts for reading in inside], last.power_limit_watts,
+               scaled(last.power_watts, "W")),
+    ]  # fmt: skip
+
+
+def array_tracks(arrays: Sequence[ArraysCounted]) -> list[Track]:
+    """The number of live arrays, and their bytes."""
+    if not arrays:
+        return []
+    times = [counted.monotonic_seconds for counted in arrays]
+    counts, sizes = [float(counted.count) for counted in arrays], [float(counted.bytes) for counted in arrays]
+    return [
+        Track("arrays", tuple(zip(times, counts, strict=True)), max(counts) or 1.0, integer(counts[-1]), "$better"),
+        Track("in bytes", tuple(zip(times, sizes, strict=True)), max(sizes) or 1.0, bytes_(sizes[-1]), "$better"),
+    ]
+
+
+def over_time(
+    sampled: Sequence[ProgramSampled], tracks: Sequence[Track], axis: TimeAxis, width: int, height: int
+) -> list[Content]:
+    """The stacked columns, the ruler below them, and the tracks; all on one axis."""
+    columns = max(1, width - LABEL - FIGURE)
+    if not axis.seconds or columns < 12:
+        return []
+    lines = [
+        Content.assemble(cell("doing" if row == 0 else "", LABEL, "$text-muted"), drawn)
+        for row, drawn in enumerate(state_columns(states_by_column(sampled, axis, columns), height))
+    ]
+    lines.append(Content(" " * LABEL) + _ruler(axis, columns))
+    for track in tracks:
+        values = values_by_column(track.points, axis, columns)
+        lines.append(
+            Content.assemble(
+                cell(track.label, LABEL, "$text-muted"),
+                spark_columns(values, track.high, track.style),
+                cell(f" {track.figure}", FIGURE, "bold"),
+            )
+        )
+    return lines
+
+
+def _ruler(axis: TimeAxis, columns: int) -> Content:
+    """Round times below the columns, each at its own column."""
+    text = [" "] * columns
+    for tick in Scale(0.0, axis.seconds).ticks(max(2, columns // 14)):
+        at = round(tick / axis.seconds * columns)
+        label = "0" if tick == 0 else seconds(tick).replace(".00", "").replace(".0 ", " ")
+        mark = f"╵{label}"
+        if at + len(mark) <= columns:
+            text[at : at + len(mark)] = mark
+    return Content.styled("".join(text), "$quiet")
+
+
+def coarse(wall_seconds: float) -> tuple[int, int]:
+    """A key that changes each second at first, then each time the wall time grows by about a hundredth.
+
+    A picture of hours adds up tens of thousands of sample windows, and looks the same a second later.
+    """
+    step: int = 2 ** max(0, int(math.log2(max(1.0, wall_seconds / COARSE_FROM_SECONDS))))
+    return step, int(wall_seconds / step)
+
+
+class TimePane(VerticalScroll, can_focus=True):
+    """The pictures over time, then the tables."""
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="over-time")
+        yield Lines(id="time-table")
+        yield Lines(id="time-more")
+
+    def show(self, key: Hashable, result: ProgramResult, axis: TimeAxis, tracks: Sequence[Track]) -> None:
+        """Shows the time of a program; nothing is redrawn until `key` changes."""
+        high = self.screen.size.height >= 34
+        shares = [(share.state, share.seconds, share.exact) for share in result.timeline]
+        shown = list(tracks) if high else list(tracks)[:4]
+
+        def pictures(width: int) -> list[Content]:
+            if not result.sample_windows:
+                return []
+            return [*over_time(result.sample_windows, shown, axis, width, HIGH if high else LOW), Content("")]
+
+        drawn = (result.run.id, result.ended, high, coarse(result.wall_seconds))
+        self.query_one("#over-time", Lines).show(drawn, pictures)
+        self.query_one("#time-table", Lines).show(key, lambda width: share_table(shares, result.wall_seconds, width))
+        self.query_one("#time-more", Lines).show(key, lambda width: more_lines(result, width))
+
+
+_DIRECTIONS = {
+    "host_to_device": "host to device",
+    "device_to_host": "device to host",
+    "device_to_device": "device to device",
+}
+_FOUND_BY = {"monitoring": "counted", "tracing": "counted in short spells", "annotation": "by its annotation"}
+MOST = 12
+"""Rows that are shown of each table."""
+
+
+def more_lines(result: ProgramResult, width: int) -> list[Content]:
+    """The tables, each below its title, without the empty ones."""
+    lines: list[Content] = []
+    for title, rows in (
+        ("loops", _loops(result, width)),
+        ("live arrays", _arrays(result, width)),
+        ("implicit copies between host and device", _transfers(result, width)),
+        ("recording", _recording(result)),
+    ):
+        if rows:
+            lines += [Content(""), Content.styled(title, "bold $primary"), *rows]
+    return lines
+
+
+def _loops(result: ProgramResult, width: int) -> list[Content]:
+    layout = placed(
+        (
+            TableColumn[StepFigures]("", lambda loop: f"{scaled(loop.per_second)} steps/s", 16, style="bold", gap=0),
+            TableColumn("", lambda loop: f"± {percent(loop.jitter)}" if loop.jitter is not None else "", 10,
+                        style="$text-muted", gap=0),
+            TableColumn("", lambda loop: f"{integer(loop.count)} steps", 14, gap=0),
+            TableColumn("", lambda loop: f"median {seconds(loop.median_seconds)}", 18, gap=0),
+            TableColumn("", lambda loop: loop.name or place_text(loop.where, result.directory), 8, weight=1,
+                        style="$primary"),
+            TableColumn("", lambda loop: _FOUND_BY.get(loop.found_by, loop.found_by), 17, style="$quiet"),
+        ),
+        width,
+        margin=0,
+    )  # fmt: skip
+    return [row_line(loop, layout, width).truncate(width, ellipsis=True) for loop in result.loops[:MOST]]
+
+
+def _arrays(result: ProgramResult, width: int) -> list[Content]:
+    arrays = result.arrays
+    if arrays is None:
+        return []
+    growth = arrays.growth_a_minute
+    grows = f", {growth:+.3g} a minute" if growth is not None else ""
+    text = (
+        f"{integer(arrays.first[0])} at first, {integer(arrays.last[0])} at last{grows}; "
+        f"at most {integer(arrays.peak_count)} and {bytes_(arrays.peak_bytes)}"
+    )
+    devices = ", ".join(f"{device} {bytes_(used)}" for device, used in sorted(arrays.device_peak_bytes.items()))
+    lines = hang(Content(""), text, width)
+    return [*lines, *hang(Content("peak by device  "), devices, width)] if devices else lines
+
+
+def _transfers(result: ProgramResult, width: int) -> list[Content]:
+    def what(copy: Transfer) -> str:
+        return copy.type or place_text(copy.where, result.directory) or UNKNOWN
+
+    def count(copy: Transfer) -> str:
+        return f"{integer(copy.count)}{'×' if copy.source == 'guard' else ' samples'}"
+
+    layout = placed(
+        (
+            TableColumn[Transfer]("", lambda copy: _DIRECTIONS.get(copy.direction, copy.direction), 17, gap=0),
+            TableColumn("", count, 13, right=True, gap=0),
+            TableColumn("", lambda copy: bytes_(copy.bytes), 11, right=True, style="bold", gap=0),
+            TableColumn("", lambda copy: seconds(copy.seconds), 10, right=True, gap=2),
+            TableColumn("", what, 8, weight=1, style="$primary"),
+        ),
+        width,
+        margin=0,
+    )
+    rows = [row_line(copy, layout, width) for copy in result.transfers[:MOST]]
+    if len(result.transfers) > MOST:
+        rows.append(Content.styled(f"and {integer(len(result.transfers) - MOST)} more", "$quiet"))
+    if rows:
+        rows += Content.styled(copies_remark(result.run, result.transfers), "$quiet").wrap(max(12, width))
+    return rows
+
+
+def _recording(result: ProgramResult) -> list[Content]:
+    lines = []
+    if result.own_seconds is not None:
+        share = percent(result.of_wall(result.own_seconds))
+        lines.append(
+            Content(f"{integer(result.samples)} samples; recording took {seconds(result.own_seconds)} ({share})")
+        )
+    if result.import_seconds is not None:
+        lines.append(Content(f"import jax took {seconds(result.import_seconds)}"))
+    return [*lines, *(Content.styled(safe(note.message), "$warning") for note in result.notes)]

@@ -1,0 +1,1 @@
+"""Results: variants side by side, a run in full, sweeps."""

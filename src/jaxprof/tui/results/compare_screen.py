@@ -1,0 +1,273 @@
+"""Two runs of the session compared: the verdict, what it stands on, how the environments differ, then exact facts.
+
+Results pushes it over itself; Esc goes back there. The facts come from the HLO of both runs, which a thread reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.message import Message
+
+from jaxprof.analysis.programs.derive import is_program
+from jaxprof.analysis.speedup import Speedup
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.text import columns, safe, shorten
+from jaxprof.tui.kit.drawing import hang
+from jaxprof.tui.kit.format import parameters_text, speedup_style, speedup_text
+from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.table_columns import TableColumn, header_line, placed, row_line
+from jaxprof.units import percent, seconds
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.analysis.session_difference import SessionDifference
+    from jaxprof.report.table import Column, Table
+    from jaxprof.session import Run, Session
+
+_NAME_WIDTH = 24
+_NAMES_SHARE = 6
+"""A name in the heading of a table takes at most this part of the width."""
+_PLAIN_MOST = 36
+"""Terminal columns of a text in a table that does not give way."""
+
+
+def unfit(run: Run) -> UsageError | None:
+    """Why this run is not compared here; None if it is."""
+    name = run.label
+    if is_program(run):
+        return UsageError(f"{name} is a recorded program", "jaxprof compare A B compares the sessions of programs.")
+    if run.plan.how == "imported":
+        return UsageError(f"{name} is an opened profile", "jaxprof compare A B compares profiles.")
+    if not run.over:
+        return UsageError(f"{name} has not ended", "It can be compared as soon as it has.")
+    if run.status != "ok":
+        advice = "r on the Run screen (2) runs it again."
+        ended = "was cancelled" if run.status == "cancelled" else run.status
+        return UsageError(f"{name} {ended}: there is nothing to compare", advice)
+    return None
+
+
+def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:
+    """The two marked runs, the baseline first: the planned one, or else the one that was marked first.
+
+    Raises UsageError unless there are two.
+    """
+    advice = "Space marks a run; two of them are compared."
+    if not marked:
+        raise UsageError("no run is marked", advice)
+    if len(marked) == 1:
+        raise UsageError(f"only {session.runs[marked[0]].label} is marked", advice)
+    first, second = marked
+    return (second, first) if session.runs[first].plan.baseline == second else (first, second)
+
+
+def compare(session: Session, first: str, second: str) -> SessionDifference:
+    """The comparison of two runs of a session, the first one the baseline. Reads the HLO of both: for threads only."""
+    from jaxprof.analysis.session_difference import session_difference
+
+    return session_difference(session, session, run_before=first, run_after=second)
+
+
+class CompareScreen(SessionScreen):
+    """What differs between two runs."""
+
+    MODE: ClassVar[str] = "results"
+    AUTO_FOCUS = "#compare-scroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Back", tooltip="Go back to Results", id="compare.close"),
+        Binding("x", "exchange", "Exchange", tooltip="Make the other run the baseline", id="compare.exchange"),
+        Binding("y", "copy", "Copy", tooltip="Copy the whole comparison as text", id="compare.copy"),
+        Binding("j", "scroll(1)", "Down", show=False, tooltip="A line down", id="compare.down"),
+        Binding("k", "scroll(-1)", "Up", show=False, tooltip="A line up", id="compare.up"),
+    ]
+
+    class Compared(Message):
+        """The thread has compared two runs, or could not."""
+
+        def __init__(self, runs: tuple[str, str], found: SessionDifference | None, error: JaxprofError | None) -> None:
+            super().__init__()
+            self.runs = runs
+            self.found = found
+            self.error = error
+
+    def __init__(self, first: str, second: str) -> None:
+        super().__init__()
+        self._runs = first, second
+        self._session: Session | None = None
+        self._found: SessionDifference | None = None
+
+    def on_unmount(self) -> None:
+        """Stops hearing of changes."""
+        if self in self.profiler.session_screens:
+            self.profiler.session_screens.remove(self)
+
+    def compose_body(self) -> ComposeResult:
+        set_size_classes(self)
+        with VerticalScroll(id="compare-scroll"):
+            yield Lines(id="compare-head")
+            yield Lines(id="compare-facts")
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Compares once, for both runs are over; closes when their session is no longer open."""
+        session = self.profiler.session
+        if self._session is None:
+            self._session = session
+            self._start()
+        elif session is not self._session:
+            self.call_later(self.action_close)
+
+    def _start(self) -> None:
+        self._found = None
+        self._say(Content.styled("comparing…", "$text-muted"))
+        self.run_worker(self._compare_in_thread, name="compare", group="compare", exclusive=True, thread=True)
+
+    def _compare_in_thread(self) -> None:
+        runs, session = self._runs, self._session
+        assert session is not None
+        try:
+            found, failed = compare(session, *runs), None
+        except JaxprofError as error:
+            found, failed = None, error
+        self.post_message(self.Compared(runs, found, failed))
+
+    def on_compare_screen_compared(self, message: Compared) -> None:
+        """Shows what the thread found, unless the runs were exchanged since."""
+        if message.runs != self._runs or not self.whole:
+            return
+        if message.found is None:
+            self._say(Content.styled(safe(str(message.error)), "$error"))
+            return
+        found = self._found = message.found
+        self.query_one("#compare-head", Lines).show(message.runs, lambda width: head_lines(found, width))
+        self.query_one("#compare-facts", Lines).show(message.runs, lambda width: fact_lines(found, width))
+        self.query_one("#compare-scroll").scroll_home(animate=False)
+        self.refresh_bindings()
+
+    def _say(self, words: Content) -> None:
+        self.query_one("#compare-head", Lines).show(words.plain, lambda width: [words.truncate(width, ellipsis=True)])
+        self.query_one("#compare-facts", Lines).show(words.plain, lambda width: ())
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dims what needs the result."""
+        if action in ("exchange", "copy"):
+            return True if self._found is not None else None
+        return super().check_action(action, parameters)
+
+    def action_close(self) -> None:
+        """Goes back to the screen below."""
+        if self in self.app.screen_stack:
+            self.dismiss()
+
+    def action_exchange(self) -> None:
+        """Compares the other way round."""
+        self._runs = self._runs[1], self._runs[0]
+        self._start()
+
+    def action_copy(self) -> None:
+        """Copies the comparison, as `jaxprof compare` prints it."""
+        if self._found is None:
+            return
+        from jaxprof.report.comparison_report import comparison_text
+
+        first = head_lines(self._found, 200)[0].plain.strip()
+        self.app.copy_to_clipboard(f"{first}\n\n{comparison_text(self._found)}")
+        self.notify(first, title="Copied", markup=False)
+
+    def action_scroll(self, step: int) -> None:
+        """Scrolls by a line."""
+        self.query_one("#compare-scroll").scroll_relative(y=step, animate=False)
+
+
+# -- drawing --------------------------------------------------------------------------------------------------
+
+
+def names(before: Run, after: Run) -> tuple[str, str]:
+    """What distinguishes two runs of a session, in a few words: the variant, the device, or the id."""
+    plans = before.plan, after.plan
+    if plans[0].workload != plans[1].workload:
+        words = [f"{plan.workload} {plan.variant}" for plan in plans]
+    elif plans[0].variant != plans[1].variant:
+        words = [plan.variant for plan in plans]
+    elif plans[0].device != plans[1].device:
+        words = [f"{plan.variant} {plan.device}" for plan in plans]
+    else:
+        words = [f"{run.plan.variant} ({run.id})" for run in (before, after)]
+    return shorten(words[0], _NAME_WIDTH), shorten(words[1], _NAME_WIDTH)
+
+
+def head_lines(found: SessionDifference, width: int) -> list[Content]:
+    """The verdict, the ratio and what it stands on, what is compared, and the exact facts in one line."""
+    from jaxprof.report.comparison import answer
+
+    (pair,) = found.runs
+    before, after = pair.before, pair.after
+    ours, theirs = names(before, after)
+    phase = next((phase for phase in pair.phases if phase.phase == "run"), None)
+    speedup = Speedup.of(phase.times) if phase is not None else None
+    lines: list[Content] = []
+    if phase is None or speedup is None:
+        lines += hang(Content(" "), f"{theirs} against {ours}: the times are not compared, no call was timed", width)
+    else:
+        words = speedup.words(ours)
+        said = f"{theirs} against {ours}: {words}" if speedup.verdict == "inconclusive" else f"{theirs} is {words}"
+        lines += hang(Content(" "), said, width, f"bold {speedup_style(speedup)}")
+        parts = [f"{speedup_text(speedup)}  {speedup.basis}"]
+        parts.append(f"{seconds(phase.before_seconds)} → {seconds(phase.after_seconds)} a call")
+        if speedup.between_share is not None:
+            parts.append(f"{percent(speedup.between_share)} of the variance is between launches")
+        lines += hang(Content(" "), "  ·  ".join(parts), width)
+    for label, run in (("first", before), ("second", after)):
+        plan = run.plan
+        note = " · ".join(part for part in (plan.device, parameters_text(plan.parameters), plan.precision) if part)
+        lines += hang(Content.styled(f" {label:<7}", "$text-muted"), f"{plan.workload} {plan.variant} · {note}", width)
+    for reason in pair.difference.unlike:
+        lines += hang(Content.styled(" ! ", "$warning"), f"not the same measurement: {reason}", width, "$warning")
+    return [*lines, *hang(Content.styled(" exact  ", "$text-muted"), answer(pair), width), Content("")]
+
+
+def fact_lines(found: SessionDifference, width: int) -> list[Content]:
+    """The tables: how the environments differ, exact facts, kernels and so on, and the phases last."""
+    from jaxprof.report.comparison import PHASES, environment_table, named, tables
+
+    (pair,) = found.runs
+    ours, theirs = (shorten(name, max(9, width // _NAMES_SHARE)) for name in names(pair.before, pair.after))
+    every = list(tables(pair))
+    every.sort(key=lambda table: table.columns is PHASES)
+    lines: list[Content] = []
+    for table in (environment_table(found), *every):
+        block = list(table_lines(named(table, ours, theirs), width))
+        lines += [*block, Content("")] if block else []
+    return lines
+
+
+def table_lines(table: Table[Any], width: int) -> Iterator[Content]:
+    """A table of a report: its heading, its rows, and its notes."""
+    rows = list(table.rows)
+    if rows:
+        made = [_column(column, rows) for column in table.for_people()]
+        layout = placed(made, width, rows)
+        yield header_line(layout).stylize("bold $primary")
+        yield from (row_line(row, layout, width) for row in rows)
+    for note in table.notes:
+        yield from hang(Content(" "), note, width, "$text-muted")
+
+
+def _column(column: Column[Any], rows: Sequence[Any]) -> TableColumn[Any]:
+    """Figures keep their width; texts are as wide as they are, and are cut where there is no room."""
+    title = column.title or ""
+    longest = max(columns(title), *(columns(safe(column.text(row))) for row in rows))
+    if column.is_right:
+        return TableColumn(title, column.text, longest, right=True, gap=2)
+    most = longest if column.gives_way else column.widest or _PLAIN_MOST
+    return TableColumn(title, column.text, 4, most=most, fits=True, gap=2)

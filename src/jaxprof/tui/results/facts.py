@@ -1,0 +1,315 @@
+"""The facts about a run as lines of text: figures, check, memory, environment, warnings and published figures.
+
+Pure functions from values to `Content`. Unknown values are a dash; estimates are named as such.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from jaxprof.analysis.warnings import what_is_wrong, worst_element
+from jaxprof.text import columns, safe, safe_lines
+from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.format import (
+    half_width,
+    interval,
+    parameters_text,
+    pays_off,
+    speedup_style,
+    speedup_text,
+)
+from jaxprof.tui.kit.phase_bars import STYLES, plain_bar, title
+from jaxprof.tui.kit.table_columns import Cell, TableColumn, header_line, placed, row_line
+from jaxprof.units import UNKNOWN, bytes_, percent, scaled, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis import RunResult
+    from jaxprof.events import Scalar
+    from jaxprof.workloads.model import Published
+
+NAME = 15
+_KINDS = {"GPU": ("GPU", "T4", "V100", "A100", "P100", "K80"), "TPU": ("TPU",)}
+"""Words in a source's hardware that mean an accelerator of this kind."""
+_CLOSE = 70
+"""Below this width, published figures use narrow columns."""
+_NOTES_FROM = 74
+"""From this width on, the table of phases has notes."""
+
+
+def fact(name: str, value: str | Content, width: int, note: str = "", style: str = "") -> Content:
+    """One line: a name, a value, and a dimmed note on where it comes from."""
+    shown = value if isinstance(value, Content) else Content.styled(safe(value), style)
+    line = Content.assemble((f"{name:<{NAME}}", "$text-muted"), shown, ("  ", ""), (safe(note), "$quiet"))
+    return line.truncate(width, ellipsis=True)
+
+
+def wrapped(text: str, width: int, style: str = "", indent: str = "") -> list[Content]:
+    """Text from outside, made safe and wrapped to `width`."""
+    lines: list[Content] = []
+    for line in safe_lines(text):
+        lines += [
+            Content.styled(part, style)
+            for part in textwrap.wrap(line, max(10, width), initial_indent=indent, subsequent_indent=indent) or [""]
+        ]
+    return lines
+
+
+def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
+    """The figures of the steady run, each with its interval or its source."""
+    summary, run = result.summary, result.run
+    if summary is None:
+        return []
+    lines = [fact("median", f"{seconds(summary.median)} {half_width(summary)}", width, interval(summary), "bold")]
+    calls = run.series["run"].calls_per_sample
+    spread = f"{seconds(summary.minimum)} to {seconds(summary.maximum)}, MAD {seconds(summary.mad)}"
+    lines.append(fact("samples", f"{summary.count}" + (f" of {calls} calls" if calls > 1 else ""), width, spread))
+    if summary.p95 is not None:
+        lines.append(fact("mean", seconds(summary.mean), width, f"95 % took at most {seconds(summary.p95)}"))
+    if result.modes is not None:
+        note = f"{percent(result.modes.low_share)} of the samples are in the faster one"
+        lines.append(
+            fact("two modes", f"{seconds(result.modes.low)} | {seconds(result.modes.high)}", width, note, "$warning")
+        )
+    if result.moved_nothing:
+        lines.append(fact("speed-up", UNKNOWN, width, "nothing was moved: the result shares its argument's memory"))
+    if result.versus is not None:
+        speedup = result.versus.speedup
+        text = Content.styled(speedup_text(speedup), speedup_style(speedup))
+        basis = f", {speedup.basis}" if speedup.verdict != "inconclusive" else ""
+        lines.append(fact("speed-up", text, width, speedup.words(baseline) + basis))
+        if result.once_seconds is not None:
+            note = f"once-only costs of {seconds(result.once_seconds)}"
+            lines.append(fact("pays off after", pays_off(result), width, note))
+    if run.plan.how != "numpy":
+        note = "until the call returned"
+        lines.append(fact("dispatch", seconds(result.dispatch_median_seconds), width, note))
+        note = "awaiting only the last call"
+        lines.append(fact("pipelined", seconds(result.pipelined_median_seconds), width, note))
+    if result.flops is not None or result.bytes_accessed is not None:
+        note = f"{scaled(result.flops, 'FLOP')} a call, an estimate"
+        lines.append(fact("rate", scaled(result.flops_per_second, "FLOP/s"), width, note))
+        note = f"{scaled(result.bytes_accessed, 'B')} a call, an estimate"
+        lines.append(fact("traffic", scaled(result.bytes_per_second, "B/s"), width, note))
+        if run.cost is not None:
+            lines.append(
+                Content.styled(" " * NAME + f"source: {safe(run.cost.source)}", "$quiet").truncate(width, ellipsis=True)
+            )
+    return [*lines, *check_lines(result, width)]
+
+
+def check_lines(result: RunResult, width: int) -> list[Content]:
+    """Whether the result is right, compared with what, and within which tolerance."""
+    check = result.run.check
+    if check is None:
+        return []
+    values = [f"{name} {value:.2g}" for name, value in (("error", check.max_relative_error),
+             ("tolerance", check.tolerance)) if value is not None]  # fmt: skip
+    note = ", ".join([*values, *(words for words in (check.against, check.note) if words)])
+    if check.passed is None:
+        return [fact("result", UNKNOWN, width, note)]
+    word = Content.styled("✓ right", "$better") if check.passed else Content.styled("✗ wrong", "bold $error")
+    lines = [fact("result", word, width, note)]
+    if not check.passed:
+        lines += wrapped(what_is_wrong(check), width, "$error", indent=" " * NAME)
+    elif worst_element(check):
+        lines.append(fact("", f"furthest off{worst_element(check)}", width, style="$quiet"))
+    return lines
+
+
+def phase_lines(result: RunResult, width: int) -> list[Content]:
+    """All phases, with start-up and copies: time, bar, bytes, rate and a note."""
+    if not result.phase_seconds:
+        return []
+    longest = max((value for value in result.phase_seconds.values() if value), default=0.0)
+    room_for_notes = width >= _NOTES_FROM
+    bar_width = max(5, min(30, width - NAME - 9 - 25 - (28 if room_for_notes else 0)))
+
+    def moved(phase: str) -> int | None:
+        timing = result.run.phases.get(phase)
+        return timing.bytes if timing is not None else None
+
+    def size(phase: str) -> str:
+        count = moved(phase)
+        return bytes_(count) if count is not None else ""
+
+    def rate(phase: str) -> Cell:
+        timing, took, count = result.run.phases.get(phase), result.phase_seconds[phase], moved(phase)
+        if timing is not None and timing.zero_copy:
+            return "zero-copy", "$accent"
+        return scaled(count / took, "B/s") if count and took else ""
+
+    def picture(phase: str) -> Cell:
+        took = result.phase_seconds[phase]
+        return plain_bar(took / longest, bar_width, STYLES.get(phase, "$quiet")) if took and longest else ""
+
+    def time(phase: str) -> Cell:
+        return seconds(result.phase_seconds[phase]), "bold" if phase == "run" else ""
+
+    layout = placed(
+        (
+            TableColumn[str]("phase", lambda phase: (title(phase), STYLES.get(phase, "$quiet")), NAME, gap=0),
+            TableColumn("time", time, 9, right=True, gap=2),
+            TableColumn("", picture, bar_width, gap=2),
+            TableColumn("bytes", size, 9, right=True, style="$text-muted", gap=2),
+            TableColumn("rate", rate, 9, right=True, style="$text-muted", gap=2 if room_for_notes else 0),
+            *([TableColumn[str]("", lambda phase: _phase_note(result, phase), 0, weight=1, style="$quiet")]
+              if room_for_notes else []),
+        ),
+        width,
+        margin=0,
+    )  # fmt: skip
+    lines = [header_line(layout).stylize("bold $text-muted")]
+    lines += [row_line(phase, layout, width) for phase in result.phase_seconds]
+    return [line.truncate(width, ellipsis=True) for line in lines]
+
+
+def _phase_note(result: RunResult, phase: str) -> str:
+    """How the figure was measured, or the engine's note on it."""
+    timing = result.run.phases.get(phase)
+    if timing is not None and timing.note:
+        return timing.note
+    if timing is not None and timing.zero_copy:
+        return "shared: no byte was moved"
+    summary = result.transfers.get(phase) or (result.summary if phase == "run" else None)
+    return f"median of {summary.count} samples" if summary is not None else ""
+
+
+def memory_lines(result: RunResult, width: int) -> list[Content]:
+    """The memory of the compiled program and of the allocator."""
+    memory = result.run.memory
+    if memory is None:
+        return []
+    analysis = "XLA's memory_analysis"
+    rows = (
+        ("arguments", memory.argument_bytes, analysis),
+        ("output", memory.output_bytes, analysis),
+        ("temporary", memory.temporary_bytes, analysis),
+        ("peak", memory.peak_bytes, "XLA's estimate"),
+        ("allocator peak", memory.allocator_peak_bytes, _limit(memory.allocator_limit_bytes)),
+    )
+    return [fact(name, bytes_(value), width, note) for name, value, note in rows if value is not None]
+
+
+def _limit(limit: int | None) -> str:
+    return "measured" if limit is None else f"measured, of {bytes_(limit)}"
+
+
+def environment_lines(result: RunResult, width: int) -> list[Content]:
+    """The environment of the run: versions, device, settings."""
+    environment = result.run.environment
+    if environment is None:
+        return []
+    versions = f"Python {environment.python}, NumPy {environment.numpy}"
+    if environment.jax is not None:
+        versions += f", jax {environment.jax}" + (
+            f" (jaxlib {environment.jaxlib})" if environment.jaxlib != environment.jax else ""
+        )
+    lines = [fact("versions", versions, width)]
+    device = next((entry for entry in environment.devices if entry.get("id") == result.run.plan.device), None)
+    if device is not None:
+        lines.append(fact("device", result.run.plan.device, width, str(device.get("kind", ""))))
+    settings = [
+        f"{name.replace('_', ' ')} {_plain(value)}" for name, value in environment.settings.items() if value is not None
+    ]
+    if settings:
+        first, *rest = textwrap.wrap(safe(" · ".join(settings)), max(20, width - NAME))
+        lines.append(fact("settings", first, width))
+        lines += [Content(" " * NAME + line) for line in rest]
+    lines.append(fact("python", result.run.python or UNKNOWN, width))
+    return lines
+
+
+def _plain(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def warning_lines(result: RunResult, width: int) -> list[Content]:
+    """Each warning with its advice."""
+    lines: list[Content] = []
+    for warning in result.warnings:
+        message = wrapped(warning.message, width - 2, "$warning", "  ")
+        if message:
+            message[0] = Content.assemble(("! ", "bold $warning"), message[0][2:])
+        lines += [*message, *wrapped(warning.advice, width - 2, "$text-muted", "  ")]
+    return lines
+
+
+def failure_lines(result: RunResult, width: int, *, traceback: bool = True) -> list[Content]:
+    """The error, its advice, and its traceback."""
+    run = result.run
+    if not run.error or run.status == "ok":
+        return []
+    lines = [*wrapped(run.error, width, "$error"), *wrapped(run.advice, width, "$text-muted")]
+    trace = run.finished.traceback if run.finished is not None and traceback else ""
+    if trace.strip():
+        lines += [Content(""), *(Content.styled(line, "$quiet") for line in safe_lines(trace.rstrip()))]
+    return lines
+
+
+def compile_lines(result: RunResult, width: int, most: int = 12) -> list[Content]:
+    """The functions that were compiled op by op, longest first."""
+    totals: dict[str, list[float]] = {}
+    for compiled in result.run.compiles:
+        totals.setdefault(compiled.function, []).append(compiled.seconds)
+    if not totals:
+        return []
+    ranked = sorted(totals.items(), key=lambda item: -sum(item[1]))
+    lines = [fact(seconds(sum(spent)), name, width) for name, spent in ranked[:most]]
+    hidden = len(ranked) - most
+    if hidden > 0:
+        lines.append(Content.styled(f"{hidden} more", "$quiet"))
+    return lines
+
+
+def published_lines(
+    figures: Iterable[Published], measured: Sequence[RunResult], parameters: dict[str, Scalar], width: int
+) -> list[Content]:
+    """Published figures beside those measured here, and what makes the two incomparable."""
+    lines: list[Content] = []
+    close = width < _CLOSE
+    variant_width, phase_width = (14, 10) if close else (20, 13)
+    for figure in figures:
+        value = figure.figure or UNKNOWN
+        ours = [
+            result
+            for result in measured
+            if result.run.plan.variant == figure.variant and result.phase_seconds.get(figure.phase) is not None
+        ]
+        here = [f"{seconds(result.phase_seconds[figure.phase])} on {result.run.plan.device}" for result in ours]
+        here_words = ", ".join(here) if here else "not measured here"
+        head = Content.assemble(
+            cell(figure.variant, variant_width - 1),
+            " ",
+            cell(title(figure.phase, phase_width - 1), phase_width, STYLES.get(figure.phase, "")),
+            cell(value, max(10, columns(safe(value)) + 2), "bold"),
+            ("here ", "$text-muted") if here else "",
+            (here_words, "" if here else "$quiet"),
+        )
+        lines.append(head.truncate(width, ellipsis=True))
+        reasons = _unlike(figure, parameters, [result.run.plan.device for result in ours])
+        note = f"{figure.hardware} · {figure.source} · statistic: {figure.statistic}"
+        lines += wrapped(note, width - 2, "$quiet", "  ")
+        if reasons:
+            lines += wrapped(f"≠ not like for like: {'; '.join(reasons)}", width - 2, "$warning", "  ")
+    return lines
+
+
+def _unlike(figure: Published, parameters: dict[str, Scalar], devices: Sequence[str]) -> list[str]:
+    """Why a published figure is not the same measurement: its own caveat, another kind of device, other sizes."""
+    reasons = [figure.caveat] if figure.caveat else []
+    kind = next((kind for kind, names in _KINDS.items() if any(name in figure.hardware for name in names)), "CPU")
+    reasons += [
+        f"a {kind} there, {device} here"
+        for device in dict.fromkeys(devices)
+        if (device[:3] == "cpu") is not (kind == "CPU")
+    ]
+    different = {name: value for name, value in figure.parameters.items() if parameters.get(name, value) != value}
+    if different:
+        reasons.append(f"{parameters_text(different)} there")
+    return reasons

@@ -1,0 +1,247 @@
+"""One run in full: its phases as a table, the distribution and order of its samples, and its break-even.
+
+The app pushes it over Run or Results; Esc goes back there. It hears of changes like any other screen, so a run can be
+watched here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+
+from jaxprof.analysis import RunResult, result
+from jaxprof.analysis.run_result import break_even_curve
+from jaxprof.text import safe, shorten
+from jaxprof.tui.kit.format import parameters_text
+from jaxprof.tui.kit.line_plot import STYLES, Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
+from jaxprof.tui.kit.phase_bars import stacked
+from jaxprof.tui.kit.picture import Lines, Picture
+from jaxprof.tui.kit.sample_plots import distribution, trend
+from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.results.facts import (
+    compile_lines,
+    environment_lines,
+    failure_lines,
+    figure_lines,
+    memory_lines,
+    phase_lines,
+    warning_lines,
+)
+from jaxprof.tui.results.screen import row_text
+from jaxprof.units import integer
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.analysis.run_result import BreakEvenCurve
+    from jaxprof.session import Run
+
+
+class RunDetailScreen(SessionScreen):
+    """All details of one run."""
+
+    AUTO_FOCUS = "#detail-scroll"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "close", "Back", tooltip="Go back to where this was opened", id="run_detail.close"),
+        Binding("h", "hlo", "HLO", tooltip="What XLA made of this run", id="run_detail.hlo"),
+        Binding("y", "copy", "Copy", tooltip="Copy the figures as text", id="run_detail.copy"),
+        Binding("n", "step(1)", "Next run", tooltip="The next run of the session", id="run_detail.next"),
+        Binding("p", "step(-1)", "Previous", tooltip="The previous run of the session", id="run_detail.previous"),
+        Binding("j", "scroll(1)", "Down", show=False, tooltip="A line down", id="run_detail.down"),
+        Binding("k", "scroll(-1)", "Up", show=False, tooltip="A line up", id="run_detail.up"),
+    ]
+
+    def __init__(self, run: str) -> None:
+        super().__init__()
+        self.run = run
+        """The id of the run in view."""
+
+    def on_unmount(self) -> None:
+        """Stops hearing of changes."""
+        if self in self.profiler.session_screens:
+            self.profiler.session_screens.remove(self)
+
+    def compose_body(self) -> ComposeResult:
+        set_size_classes(self)
+        with VerticalScroll(id="detail-scroll"):
+            yield Lines(id="head")
+            yield Lines("What went wrong", id="failure", classes="box")
+            with Vertical(id="detail-columns"):
+                with Vertical(classes="column"):
+                    yield Lines("Phases", id="phases", classes="box")
+                    yield Lines("Figures", id="figures", classes="box")
+                    yield Lines("Warnings", id="warnings", classes="box")
+                    yield Lines("Memory", id="memory", classes="box")
+                with Vertical(classes="column", id="pictures"):
+                    yield Picture("Distribution of the steady run", id="distribution", classes="box")
+                    yield Picture("Samples in order", id="trend", classes="box")
+                    yield Picture("When it pays off", id="break-even", classes="box")
+                    yield Lines("Compiled op by op", id="compiles", classes="box")
+                    yield Lines("Environment", id="environment", classes="box")
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def _run(self) -> Run | None:
+        return self.profiler.session.runs.get(self.run)
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Shows the run as it is now; closes when its session is no longer open."""
+        run = self._run()
+        if run is None:
+            self.call_later(self.action_close)
+            return
+        if replaced or self.run in runs or run.plan.baseline in runs:
+            self._show(run)
+
+    def _show(self, run: Run) -> None:
+        session = self.profiler.session
+        run_result = result(session, run.id)
+        baseline = result(session, run.plan.baseline) if run.plan.baseline in session.runs else None
+        name = baseline.run.plan.variant if baseline is not None else ""
+        theirs = baseline.summary if baseline is not None else None
+        key = (
+            run.id,
+            run.status,
+            tuple(run_result.phase_seconds.items()),
+            run_result.summary,
+            theirs,
+            len(run_result.warnings),
+        )
+        self._lines("head", key, lambda width: _head(run_result, width))
+        self._lines("failure", key, lambda width: failure_lines(run_result, width))
+        self._lines("phases", key, lambda width: _phases(run_result, width))
+        self._lines("figures", (key, run.check is None), lambda width: figure_lines(run_result, name, width))
+        self._lines("warnings", key, lambda width: warning_lines(run_result, width))
+        self._lines("memory", (key, run.memory is None), lambda width: memory_lines(run_result, width))
+        self._lines("compiles", (key, len(run.compiles)), lambda width: compile_lines(run_result, width))
+        self._lines("environment", (key, run.environment is None), lambda width: environment_lines(run_result, width))
+        self._show_pictures(run_result, baseline)
+        self.refresh_bindings()
+
+    def _lines(self, name: str, key: Hashable, draw: Callable[[int], Sequence[Content]]) -> None:
+        self.query_one(f"#{name}", Lines).show(key, draw)
+
+    def _show_pictures(self, run_result: RunResult, baseline: RunResult | None) -> None:
+        samples = run_result.run.samples("run")
+        key = (run_result.run.id, len(samples))
+        spread, in_order = self.query_one("#distribution", Picture), self.query_one("#trend", Picture)
+        spread.display = in_order.display = bool(samples)
+        spread.show(key, lambda w, h: distribution(samples, run_result.summary, w, h))
+        in_order.show(key, lambda w, h: trend(samples, run_result.summary, w, h))
+        curve = break_even_curve(run_result, baseline)
+        picture = self.query_one("#break-even", Picture)
+        picture.display = curve is not None
+        if curve is not None:
+            picture.show(curve, lambda w, h: break_even_plot(curve, w, h))
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dims HLO for runs without it, and the next or previous run if there is none."""
+        if action == "hlo" and self.whole:
+            run = self._run()
+            return True if run is not None and "hlo" in run.texts else None
+        if action == "step" and self.whole and isinstance(parameters[0], int):
+            return True if self._at(parameters[0]) else None
+        return super().check_action(action, parameters)
+
+    def _at(self, step: int) -> str:
+        """The id of the run `step` places further, or an empty text."""
+        ids = list(self.profiler.session.runs)
+        index = ids.index(self.run) + step if self.run in ids else -1
+        return ids[index] if 0 <= index < len(ids) else ""
+
+    def action_step(self, step: int) -> None:
+        """Goes to another run of the session."""
+        run_id = self._at(step)
+        if run_id:
+            self.run = self.profiler.run_in_view = run_id
+            self._show(self.profiler.session.runs[run_id])
+            self.query_one("#detail-scroll").scroll_home(animate=False)
+
+    def action_scroll(self, step: int) -> None:
+        """Scrolls by a line."""
+        self.query_one("#detail-scroll").scroll_relative(y=step, animate=False)
+
+    def action_close(self) -> None:
+        """Goes back to the screen below."""
+        if self in self.app.screen_stack:
+            self.dismiss()
+
+    def action_hlo(self) -> None:
+        """Goes to the HLO of this run."""
+        self.profiler.show_hlo(self.run)
+
+    def action_copy(self) -> None:
+        """Copies the run as one line to the terminal's clipboard."""
+        run = self._run()
+        if run is None:
+            return
+        session = self.profiler.session
+        baseline = session.runs.get(run.plan.baseline)
+        text = row_text(result(session, run.id), baseline.plan.variant if baseline is not None else "")
+        self.app.copy_to_clipboard(text)
+        self.notify(text, title="Copied", markup=False)
+
+
+class RunDetailInResults(RunDetailScreen):
+    """Opened from Results."""
+
+    MODE: ClassVar[str] = "results"
+
+
+class RunDetailInRun(RunDetailScreen):
+    """Opened from Run."""
+
+    MODE: ClassVar[str] = "run"
+
+
+def _head(run_result: RunResult, width: int) -> list[Content]:
+    """The line that names the run."""
+    plan = run_result.run.plan
+    how = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as one program"}.get(plan.how, plan.how)
+    precision = f" · precision {plan.precision}" if plan.precision else ""
+    preset = f" · {plan.preset}" if plan.preset else ""
+    title = Content.assemble(
+        (f" {shorten(plan.workload, 30)} ", "bold $primary"),
+        (shorten(plan.variant, 30), "bold"),
+        (f"  {safe(plan.device)}  ", ""),
+        (safe(parameters_text(plan.parameters)), "$text-muted"),
+        (safe(f"{preset} · {how}{precision} · {run_result.run.status}"), "$text-muted"),
+    )
+    return [title.truncate(width, ellipsis=True)]
+
+
+def _phases(run_result: RunResult, width: int) -> list[Content]:
+    """The table of phases, and below it the cost of a first result, phase by phase."""
+    table = phase_lines(run_result, width)
+    bars = stacked(run_result.phase_seconds, width) if run_result.run.plan.how != "numpy" else []
+    head = Content.styled("time to the first result, on a linear scale", "$quiet")
+    return [*table, Content(""), head, *bars] if bars else table
+
+
+def break_even_plot(curve: BreakEvenCurve, width: int, height: int) -> Content:
+    """Total time over the number of calls, for a run and its baseline, and where the lines cross."""
+    last = curve.calls
+    ours = [(0.0, 0.0)] + [(float(calls), curve.seconds_after(calls)) for calls in (1, last)]
+    theirs = ((0.0, 0.0), (float(last), last * curve.baseline_seconds))
+    marks = []
+    if curve.break_even_calls is not None:
+        calls = curve.break_even_calls
+        word = f"{integer(calls)} call{'s' if calls != 1 else ''}"
+        marks.append(Mark(float(calls), calls * curve.baseline_seconds, word))
+    return line_plot(
+        [
+            PlotLine(curve.baseline_label, theirs, STYLES[0], dotted=True),
+            PlotLine(curve.label, tuple(ours), STYLES[1]),
+        ],
+        Axis("calls", count_tick, zero=True),
+        Axis("total time", seconds_tick, zero=True),
+        width,
+        height,
+        marks,
+    )

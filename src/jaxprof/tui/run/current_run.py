@@ -1,0 +1,187 @@
+"""The current run: its phases side by side with their clocks, and its figures in words while its interval narrows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.geometry import Region
+from textual.widget import Widget
+
+from jaxprof.events import STARTUP_PHASES
+from jaxprof.text import safe_lines, shorten
+from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.format import clock, half_width, interval, pays_off, speedup_style, speedup_text
+from jaxprof.tui.kit.phase_bars import SHOWN, STYLES, title
+from jaxprof.tui.kit.sample_plots import WAITING
+from jaxprof.units import percent, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis import RunResult
+    from jaxprof.analysis.run_result import IntervalWidth
+    from jaxprof.session import Run
+
+
+_START_UP = "start-up"
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseStep:
+    """One phase: `text` is its time, a dash, or empty while it runs (then `began_seconds` is set)."""
+
+    phase: str
+    text: str
+    reached: bool
+    began_seconds: float | None = None
+    """Monotonic."""
+
+
+def steps(result: RunResult, *, growing: bool) -> tuple[PhaseStep, ...]:
+    """The phases of this run, in order. Anything else that the engine does appears only in the list of runs."""
+    run = result.run
+    own = [phase for phase in SHOWN if phase in run.phases or phase == "run"] if run.plan.how == "numpy" else SHOWN
+    shown = [_START_UP, *own]
+    return tuple(_step(result, phase, growing) for phase in shown)
+
+
+def _step(result: RunResult, phase: str, growing: bool) -> PhaseStep:
+    run = result.run
+    names = STARTUP_PHASES if phase == _START_UP else (phase,)
+    if run.current_phase in names and run.status == "running":
+        phases = run.present_phases
+        current = phases.get(run.current_phase)
+        began = next((first.started_seconds for name in names if (first := phases.get(name))), None)
+        if growing and current is not None and began is not None:
+            return PhaseStep(phase, "", True, began)
+        return PhaseStep(phase, "cut off", True)
+    found_phases = [name for name in names if name in result.phase_seconds]
+    if not found_phases:
+        return PhaseStep(phase, "", False)
+    durations = [value for name in found_phases if (value := result.phase_seconds[name]) is not None]
+    if not durations and phase == "run" and run.status == "running" and growing:
+        return PhaseStep(phase, "", False)  # warm, and waiting for its first turn
+    total = sum(durations) if len(durations) == len(found_phases) else None
+    zero_copy = phase in run.phases and run.phases[phase].zero_copy
+    return PhaseStep(phase, "no copy" if zero_copy else seconds(total), True)
+
+
+class PhaseStrip(Widget):
+    """Two lines: the names, and the time of each phase so far."""
+
+    ALLOW_SELECT = False
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.shift_seconds = 0.0
+        """How far the writer's clock is ahead of ours, if another machine writes the session."""
+        self._steps: tuple[PhaseStep, ...] = ()
+        self._clock = ""
+
+    def show(self, phases: tuple[PhaseStep, ...]) -> None:
+        """Shows these steps."""
+        if phases != self._steps:
+            self._steps = phases
+            self.refresh()
+
+    def tick(self) -> None:
+        """Redraws the running clock if its text has changed."""
+        for index, step in enumerate(self._steps):
+            if step.began_seconds is not None and self._elapsed(step) != self._clock:
+                width = self._width()
+                self.refresh(Region(self.gutter.left + index * width, self.gutter.top + 1, width, 1))
+
+    def render(self) -> Content:
+        width = self._width()
+        names: list[Content] = []
+        times: list[Content] = []
+        for step in self._steps:
+            current = step.began_seconds is not None
+            style = STYLES.get(step.phase, "$accent") if step.reached else "$quiet"
+            names.append(cell(title(step.phase, width - 1), width, f"bold {style}" if current else style))
+            if current:
+                self._clock = self._elapsed(step)
+                times.append(cell(f"▶ {self._clock}", width, "bold $warning"))
+            else:
+                times.append(cell(step.text or "·", width, "$foreground" if step.reached else "$quiet"))
+        return Content.assemble(*names, "\n", *times)
+
+    def _width(self) -> int:
+        return max(6, min(16, self.content_size.width // max(1, len(self._steps))))
+
+    def _elapsed(self, step: PhaseStep) -> str:
+        return clock(monotonic() + self.shift_seconds - (step.began_seconds or 0.0))
+
+
+_FAILURE_LINES = 8
+_WIDTHS_SHOWN = 4
+"""Interval widths shown: the first, and the latest."""
+
+
+def why_no_samples(run: Run) -> str:
+    """The text in place of the samples."""
+    if run.plan.how == "compile":
+        return "compiled, and not run" if run.over else "this is compiled, and not run"
+    if run.plan.how == "imported":
+        return "an opened profile: its kernels have times, but no call was timed"
+    return "no samples were taken" if run.over else WAITING
+
+
+def launch_text(run: Run) -> str:
+    """`launch 2 of 3, in turns with 2 more` while it runs; empty where there is only one launch, or in the first."""
+    if run.status != "running":
+        return ""
+    if run.current_phase == "run" and run.note:
+        return shorten(run.note, 48)
+    number = run.launches[-1].number if run.launches else 1
+    return f"launch {number} of {run.plan.launches}" if number > 1 else ""
+
+
+def convergence_text(widths: Sequence[IntervalWidth]) -> str:
+    """`interval so far: ± 8.1 % at 8 samples, …, 2.2 % at 128, 1.1 % at 256`; empty if there is none."""
+    known = [width for width in widths if width.relative_halfwidth is not None]
+    if not known:
+        return ""
+    texts = [f"{percent(width.relative_halfwidth)} at {width.samples}" for width in known]
+    between = ["…"] if len(texts) > _WIDTHS_SHOWN else []
+    return "interval so far: ± " + ", ".join([f"{texts[0]} samples", *between, *texts[1:][1 - _WIDTHS_SHOWN :]])
+
+
+def figures(result: RunResult, baseline: str, so_far: str, width: int) -> list[Content]:
+    """The median with its interval, how the interval narrowed, and the comparison with the baseline."""
+    summary = result.summary
+    if summary is None:
+        return []
+    calls = result.run.series["run"].calls_per_sample
+    each = f" of {calls} calls" if calls > 1 else ""
+    lines = [
+        Content.assemble(
+            ("median ", "$text-muted"),
+            (seconds(summary.median), "bold"),
+            f" {half_width(summary)}  ",
+            (interval(summary), "$text-muted"),
+            (f"   {summary.count} samples{each}" if summary.low is not None else "", "$text-muted"),
+        ).truncate(width, ellipsis=True)
+    ]
+    if result.versus is not None:
+        speedup = result.versus.speedup
+        lines.append(
+            Content.assemble(
+                (speedup_text(speedup), speedup_style(speedup)),
+                (f"  {shorten(speedup.words(baseline), 44)}", "$text-muted"),
+                ("   pays off after ", "$text-muted") if result.versus.break_even_calls else "",
+                pays_off(result) if result.versus.break_even_calls else "",
+            ).truncate(width, ellipsis=True)
+        )
+    if so_far:
+        lines.append(Content.styled(shorten(so_far, width), "$quiet"))
+    return lines
+
+
+def failure(run: Run, width: int) -> list[Content]:
+    """The error of a run, and its advice."""
+    lines = [cell(line, width, "$error") for line in safe_lines(run.error) if line] if run.error else []
+    lines += [cell(line, width, "$text-muted") for line in safe_lines(run.advice) if line]
+    return lines[:_FAILURE_LINES]

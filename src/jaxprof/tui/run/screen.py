@@ -1,0 +1,345 @@
+"""Run: the queue, the phase of each run with its clock, the samples as they come, and the worker's log.
+
+Events drive everything but the clock of the current phase, a cell that is redrawn ten times a second. When nothing runs
+there is no timer, and nothing is sent to the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.timer import Timer
+
+from jaxprof.analysis import result
+from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.analysis.run_result import Convergence
+from jaxprof.errors import JaxprofError
+from jaxprof.text import shorten
+from jaxprof.tui.kit.log_pane import LogPane
+from jaxprof.tui.kit.picture import Lines, Picture
+from jaxprof.tui.kit.program_summary import summary_lines
+from jaxprof.tui.kit.run_list import RunList
+from jaxprof.tui.kit.sample_plots import WAITING, distribution, trend
+from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.views import view_keys, views_of
+from jaxprof.tui.run.current_run import (
+    PhaseStrip,
+    convergence_text,
+    failure,
+    figures,
+    launch_text,
+    steps,
+    why_no_samples,
+)
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.runner import PlannedRun
+    from jaxprof.session import Run, Session
+    from jaxprof.tui.profiler import Profiler
+
+
+TICK_SECONDS = 0.1
+
+
+class RunScreen(SessionScreen):
+    """The current runs, and earlier ones of the session."""
+
+    MODE: ClassVar[str] = "run"
+    AUTO_FOCUS = "#runs"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "Details", tooltip="All details of this run", id="run.open"),
+        Binding("c", "cancel", "Cancel", tooltip="Cancel this run; the others go on", id="run.cancel"),
+        Binding("C", "cancel_all", "Cancel all", tooltip="Cancel this run and all queued runs", id="run.cancel_all"),
+        Binding("r", "again", "Run again", tooltip="Run this again, together with its baseline", id="run.again"),
+        Binding("l", "log", "Log", tooltip="What the worker wrote to its stdout and stderr", id="run.log"),
+        *view_keys("run"),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._timer: Timer | None = None
+        self._followed = ""
+        """The current run, which the cursor follows until the user moves it to another row."""
+        self._titles: dict[str, str] = {}
+        self._convergence = Convergence()
+
+    def compose_body(self) -> ComposeResult:
+        set_size_classes(self)
+        with Vertical(id="runs-box", classes="box") as box:
+            box.border_title = "Runs"
+            yield RunList(id="runs")
+        with Vertical(id="run-now", classes="box"):
+            yield PhaseStrip(id="strip")
+            yield Lines(id="program-summary")
+            with Horizontal(id="samples"):
+                yield Picture(id="distribution")
+                yield Picture(id="trend")
+            yield Lines(id="figures")
+            yield Lines(id="failure")
+        with Vertical(id="log-box", classes="box") as box:
+            box.border_title = "Worker log"
+            yield LogPane(id="log")
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Shows the list and the run under the cursor; the clock ticks while a run is in progress."""
+        session, rows = self.profiler.session, self.query_one(RunList)
+        if replaced:
+            self._convergence, self._followed = Convergence(), ""
+        rows.shift_seconds = self.query_one(PhaseStrip).shift_seconds = self.profiler.clock_shift_seconds
+        rows.show(session, runs, growing=self.profiler.session_grows)
+        running = next((run.id for run in session.runs.values() if run.status == "running"), "")
+        if running and running != self._followed:
+            if self._followed in ("", rows.current) or replaced:
+                rows.move_to_key(running)
+            self._followed = running
+        self._show_summary()
+        if replaced or rows.current in runs or self._baseline() in runs:
+            self._show_run()
+        self._set_clock(bool(running) and self.profiler.session_grows)
+
+    def _baseline(self) -> str:
+        run = self._run()
+        return run.plan.baseline if run is not None else ""
+
+    def _run(self) -> Run | None:
+        key = self.query_one(RunList).current
+        return self.profiler.session.runs.get(key) if isinstance(key, str) else None
+
+    def _show_summary(self) -> None:
+        """Shows on the frame of the list how many runs are done."""
+        runs = self.profiler.session.runs.values()
+        over = sum(run.over for run in runs)
+        waiting = sum(run.status == "queued" for run in runs) if self.profiler.session_grows else 0
+        text = f"{over} of {len(runs)} done" if len(runs) else ""
+        self._set_title("runs-box", "", f"{text} · {waiting} queued" if waiting else text)
+
+    def _set_title(self, box: str, title: str, subtitle: str) -> None:
+        if self._titles.get(box) != title + "\0" + subtitle:
+            self._titles[box] = title + "\0" + subtitle
+            widget = self.query_one(f"#{box}")
+            if title:
+                widget.border_title = Content(title)
+            widget.border_subtitle = Content(subtitle)
+
+    def _show_run(self) -> None:
+        """Shows the run under the cursor."""
+        run = self._run()
+        self.set_class(run is None, "-nothing")
+        self.refresh_bindings()
+        if run is None:
+            self.query_one(LogPane).show("", ())
+            return
+        run_result = result(self.profiler.session, run.id)
+        state = f"{run.status} · pid {run.pid}" if run.status == "running" and run.pid else run.status
+        state = " · ".join(part for part in (launch_text(run), state) if part)
+        self._set_title("run-now", shorten(f"{run.plan.variant} · {run.plan.device}", 48), state)
+        self.query_one(PhaseStrip).show(steps(run_result, growing=self.profiler.session_grows))
+        samples = run.samples("run")
+        broken = run.status in ("failed", "crashed") or bool(run.error and not samples)
+        program = is_program(run)
+        self.query_one(PhaseStrip).display = not program
+        self.query_one("#samples").display = not broken and not program
+        self._show_program(run if program else None)
+        key = (run.id, len(samples))
+        empty = why_no_samples(run)
+        shown = (key, empty)
+        self.query_one("#distribution", Picture).show(
+            shown, lambda w, h: distribution(samples, run_result.summary, w, h, empty)
+        )
+        beside = empty if empty == WAITING else ""
+        self.query_one("#trend", Picture).show(shown, lambda w, h: trend(samples, run_result.summary, w, h, beside))
+        so_far = convergence_text(self._convergence.of(run))
+        baseline = self.profiler.session.runs.get(run.plan.baseline)
+        theirs = len(baseline.samples("run")) if baseline is not None else 0
+        name = baseline.plan.variant if baseline is not None else ""
+        self.query_one("#figures", Lines).show(
+            (key, theirs, run.status, run.check is None), lambda width: figures(run_result, name, so_far, width)
+        )
+        self.query_one("#failure", Lines).show(
+            (run.id, run.status, run.error), lambda width: failure(run, width) if broken else ()
+        )
+        self.query_one(LogPane).show(run.id, run.log)
+
+    def _show_program(self, run: Run | None) -> None:
+        """Shows the most important facts of a user's program, which has a screen of its own."""
+        lines = self.query_one("#program-summary", Lines)
+        if run is None:
+            lines.show(None, lambda width: ())
+            return
+        session, program = self.profiler.session, program_result(self.profiler.session, run.id)
+        key = (run.id, run.status, len(program.sample_windows), len(program.compiles))
+        lines.show(key, lambda width: summary_lines(session, program, width))
+
+    # -- the clock --------------------------------------------------------------------------------------------
+
+    @property
+    def ticking(self) -> bool:
+        """Whether the clock ticks."""
+        return self._timer is not None
+
+    def _set_clock(self, on: bool) -> None:
+        """Starts or stops the only timer of this screen, for while a run is in progress and in view."""
+        if on and self._timer is None and self.is_current:
+            self._timer = self.set_interval(TICK_SECONDS, self._tick)
+        elif not on and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def _tick(self) -> None:
+        self.query_one(RunList).tick()
+        self.query_one(PhaseStrip).tick()
+
+    def on_screen_suspend(self) -> None:
+        """Stops the clock: out of view, nothing ticks."""
+        self._set_clock(False)
+
+    def come_into_view(self) -> None:
+        """Shows what changed out of view, and starts the clock again."""
+        super().come_into_view()
+        if not self.whole:
+            return
+        running = any(run.status == "running" for run in self.profiler.session.runs.values())
+        self._set_clock(running and self.profiler.session_grows)
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def on_row_list_highlighted(self, message: RunList.Highlighted) -> None:
+        """Shows another run; the cursor stops following the queue unless it is on the current run."""
+        if not self.whole:
+            return
+        run = self._run()
+        if run is not None:
+            self.profiler.run_in_view = run.id
+        self._show_run()
+
+    def on_row_list_chosen(self, message: RunList.Chosen) -> None:
+        """Opens a run that was clicked twice."""
+        self.action_open()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dims the keys that can do nothing now."""
+        run = self._run() if self.whole else None
+        if action in ("open", "log"):
+            return None if run is None else True
+        if action == "cancel":
+            return True if run is not None and not run.over and self._ours else None
+        if action == "cancel_all":
+            return True if self._ours and self.profiler.live.busy else None
+        if action == "again":
+            return True if run is not None and run.over else None
+        if action == "hlo":
+            return True if run is not None and "hlo" in run.texts else None
+        if action == "profile":
+            return True if run is not None and parameters[0] in views_of(self.profiler.session, run) else None
+        return super().check_action(action, parameters)
+
+    @property
+    def _ours(self) -> bool:
+        """Whether the session in view is the one that this app writes."""
+        return self.profiler.session is self.profiler.live.session
+
+    def action_open(self) -> None:
+        """Shows all details of this run on a screen of its own."""
+        run = self._run()
+        if run is not None and is_program(run):
+            self.profiler.show_program(run.id)
+        elif run is not None:
+            self.profiler.show_run_detail(run.id)
+
+    def action_cancel(self) -> None:
+        """Cancels the run under the cursor."""
+        run = self._run()
+        if run is not None and not run.over:
+            self.profiler.live.cancel(run.id)
+
+    def action_cancel_all(self) -> None:
+        """Cancels the current run and all queued runs."""
+        self.profiler.live.cancel_all()
+
+    def action_again(self) -> None:
+        """Queues this run and its baseline again."""
+        run = self._run()
+        if run is not None:
+            run_again(self.profiler, run)
+
+    def action_log(self) -> None:
+        """Shows the log in place of the samples, or larger; and back."""
+        self.toggle_class("-log")
+        (self.query_one(LogPane) if self.has_class("-log") else self.query_one(RunList)).focus()
+
+    def action_hlo(self) -> None:
+        """Goes to the HLO of this run."""
+        run = self._run()
+        if run is not None:
+            self.profiler.show_hlo(run.id)
+
+    def action_profile(self, view: str) -> None:
+        """Goes to a view of this run's profile: timeline, compile or memory."""
+        run = self._run()
+        if run is not None:
+            self.profiler.show_profile(run.id, view)
+
+
+_MOST_LINES = 8
+_WIDEST = 150
+
+
+def run_again(app: Profiler, run: Run) -> None:
+    """Queues a run and its baseline again. Shows code that only a session file names before it runs."""
+    if is_program(run):
+        from jaxprof.tui.kit.script_dialog import rerun_program
+
+        rerun_program(app, run)
+        return
+    try:
+        plans = app.live.planned if app.session is app.live.session else {}
+        planned = planned_again(app.session, run.id, plans)
+    except JaxprofError as error:
+        app.tell(error)
+        return
+    shown = "" if run.id in plans else code_to_confirm(planned)
+    if not shown:
+        app.start_runs(planned)
+        return
+    from jaxprof.tui.kit.dialogs import Confirm
+
+    question = f"This comes from the session file. It runs the code of:\n{shown}"
+    app.push_screen(Confirm("Run again", question, "Run"), lambda yes: app.start_runs(planned) if yes else None)
+
+
+def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]) -> list[PlannedRun]:
+    """The plan of the run `run_id` of `session`, its baseline first.
+
+    `plans` holds the plans of this app by run id; for an opened session the plan comes from its file. Raises UsageError
+    if the file does not say enough.
+    """
+    planned = plans.get(run_id)
+    if planned is None:
+        from jaxprof.runner.rerun import plan_again
+
+        return plan_again(session, run_id)
+    if planned.baseline is None:
+        return [replace(planned)]
+    baseline = replace(planned.baseline)
+    return [baseline, replace(planned, baseline=baseline)]
+
+
+def code_to_confirm(planned: list[PlannedRun]) -> str:
+    """What to show before running somebody's code that a session file names; else empty."""
+    from jaxprof.runner.rerun import is_of_a_user
+
+    if not is_of_a_user(planned[-1]):
+        return ""
+    last = planned[-1].spec
+    lines = [f"  {shorten(argument, _WIDEST)}" for argument in last.arguments[:_MOST_LINES]]
+    more = len(last.arguments) - len(lines)
+    return "\n".join([last.target, *lines, *([f"  and {more} more arguments"] if more else [])])

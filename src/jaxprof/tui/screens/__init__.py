@@ -1,1 +1,0 @@
-"""The five screens of the app, one a file, and the help over them."""

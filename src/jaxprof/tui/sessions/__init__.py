@@ -1,0 +1,1 @@
+"""Sessions: opens, copies and deletes saved sessions."""

@@ -1,0 +1,107 @@
+"""Which sessions to delete: how many to keep, up to which age, within how much space. Shows the result first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Button, Input, Label, Static
+
+from jaxprof import units
+from jaxprof.errors import UsageError
+from jaxprof.tui.kit.dialogs import Dialog
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.session.log import Library
+
+MIB = 1 << 20
+_FIELDS = (
+    ("keep", "keep the newest", "number of sessions, of any age; empty: all"),
+    ("days", "not older than", "days; empty: any age"),
+    ("space", "within", "MiB in total; empty: no limit"),
+)
+
+
+class Prune(Dialog[list[Path] | None]):
+    """Returns the files to delete, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Cancel", tooltip="Close without deleting", id="prune.leave"),
+        Binding("down", "app.focus_next", "Next", show=False, id="prune.next"),
+        Binding("up", "app.focus_previous", "Previous", show=False, id="prune.before"),
+    ]
+
+    def __init__(self, library: Library) -> None:
+        super().__init__()
+        self._library = library
+        self._doomed: list[Path] = []
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="dialog wide-dialog") as box:
+            box.border_title = "Prune sessions"
+            box.border_subtitle = "sessions that are being written are never deleted"
+            for name, label, hint in _FIELDS:
+                with Horizontal(classes="field"):
+                    yield Label(label, markup=False, classes="field-name prune-name")
+                    yield Input(id=name, compact=True, placeholder=hint)
+            yield Static("", id="said", markup=False, classes="dialog-said")
+            with Horizontal(classes="dialog-buttons"):
+                yield Button("Cancel", id="leave", compact=True)
+                yield Button("Delete", id="delete", variant="error", compact=True, disabled=True)
+
+    def on_mount(self) -> None:
+        self._count()
+
+    def on_input_changed(self) -> None:
+        self._count()
+
+    def on_input_submitted(self) -> None:
+        self.query_one("#delete", Button).focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(self._doomed if event.button.id == "delete" else None)
+
+    def action_leave(self) -> None:
+        """Deletes nothing."""
+        self.dismiss(None)
+
+    def _count(self) -> None:
+        """Shows how many sessions would be deleted."""
+        message = self.query_one("#said", Static)
+        try:
+            keep, days, space = (self._number(name) for name, _, _ in _FIELDS)
+        except UsageError as error:
+            self._doomed = []
+            message.update(str(error))
+            message.add_class("wrong")
+        else:
+            message.remove_class("wrong")
+            self._doomed = self._library.prunable(
+                keep=None if keep is None else int(keep),
+                older_than_days=days,
+                max_bytes=None if space is None else int(space * MIB),
+            )
+            size = sum(path.stat().st_size for path in self._doomed if path.exists())
+            count = len(self._doomed)
+            message.update(
+                f"{count} session{'s' if count != 1 else ''} would be deleted, {units.bytes_(size)}."
+                if count
+                else "Nothing would be deleted."
+            )
+        self.query_one("#delete", Button).disabled = not self._doomed
+
+    def _number(self, name: str) -> float | None:
+        text = self.query_one(f"#{name}", Input).value.strip()
+        if not text:
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < 1e12:
+            raise UsageError(f"{text!r} is not a number from 0 up")
+        return value

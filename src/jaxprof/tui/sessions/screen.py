@@ -1,0 +1,349 @@
+"""Sessions: browse, open, rename, copy, delete and prune saved sessions. Listing folds no session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.widgets import Static
+
+from jaxprof import units
+from jaxprof.errors import JaxprofError
+from jaxprof.text import safe
+from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.format import moment
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.screen import SessionScreen
+from jaxprof.tui.kit.session_list import SessionList, SessionTable
+from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
+from jaxprof.tui.messages import EntriesRead, LiveChanged
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.events import RunClosed, RunSpec
+    from jaxprof.session.log import Entry, Library
+
+
+class SessionsScreen(SessionScreen):
+    """A table, and below or beside it the summary of the session under the cursor."""
+
+    MODE: ClassVar[str] = "sessions"
+    AUTO_FOCUS = "#sessions"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("o", "open_file", "Open file", tooltip="Open a session by its path", id="sessions.open_file"),
+        Binding("n", "rename", "Rename", tooltip="Give this session another name", id="sessions.rename"),
+        Binding("w", "save_as", "Save as", tooltip="Copy this session to another place", id="sessions.save_as"),
+        Binding("x,delete", "delete", "Delete", tooltip="Delete this session; asks first", id="sessions.delete"),
+        Binding("P", "prune", "Prune", tooltip="Delete old sessions; shows which, asks first", id="sessions.prune"),
+        Binding(
+            "slash",
+            "filter",
+            "Filter",
+            key_display="/",
+            tooltip="Show only sessions that contain these words",
+            id="sessions.filter",
+        ),
+        Binding("y", "copy_path", "Copy path", show=False, tooltip="Copy the path of this session", id="sessions.copy"),
+        Binding("ctrl+l", "read", "Reload", show=False, tooltip="Read the folder again", id="sessions.read"),
+        Binding(
+            "escape", "back", "Back", show=False, tooltip="Clear the filter, or go back to Home", id="sessions.back"
+        ),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._entries: list[Entry] = []
+        self._only = ""
+
+    def compose_body(self) -> ComposeResult:
+        with Vertical(id="sessions-body"):
+            with Vertical(id="sessions-box", classes="box") as box:
+                box.border_title = "Sessions"
+                yield FilterLine()
+                yield SessionTable(id="sessions")
+            with VerticalScroll(id="summary-box", classes="box") as box:
+                box.border_title = "Summary"
+                yield Static(id="summary", markup=False)
+
+    def come_into_view(self) -> None:
+        super().come_into_view()
+        self.action_read()
+
+    def on_live_changed(self, message: LiveChanged) -> None:
+        self.action_read()
+
+    def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
+        """Lists the sessions again when a run has ended."""
+        session_runs = self.profiler.session.runs
+        if any(run in session_runs and session_runs[run].over for run in runs):
+            self.action_read()
+
+    def action_read(self) -> None:
+        """Reads the folder again."""
+        self.run_worker(
+            lambda: self.profiler.list_sessions(self, None),
+            name="entries",
+            group="entries",
+            exclusive=True,
+            thread=True,
+        )
+
+    def on_entries_read(self, message: EntriesRead) -> None:
+        if not self.whole:
+            return
+        self._entries = message.entries
+        count = len(message.entries)
+        box = self.query_one("#sessions-box")
+        box.border_title = f"Sessions · {count} · {units.bytes_(message.size_bytes)}"
+        box.border_subtitle = Content(safe(str(message.folder).replace(str(Path.home()), "~")))
+        self._show_entries()
+
+    def _show_entries(self) -> None:
+        words = self._only.casefold().split()
+        shown = [entry for entry in self._entries if all(word in _haystack(entry) for word in words)]
+        self.query_one(SessionTable).show_entries(shown)
+        self._show_summary()
+
+    @on(RowList.Highlighted)
+    def _session_in_view(self) -> None:
+        self.once_settled(self._show_summary)
+
+    def _show_summary(self) -> None:
+        entry = self.query_one(SessionTable).entry
+        self.query_one("#summary", Static).update(summary(entry, self.profiler.session_path))
+
+    @on(SessionList.Opened)
+    def _open(self) -> None:
+        entry = self.query_one(SessionTable).entry
+        if entry is not None:
+            self.profiler.open_session(entry.path)
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def action_open_file(self) -> None:
+        """Asks for a path, and opens it."""
+        from jaxprof.tui.kit.dialogs import AskText
+
+        def answered(text: str | None) -> None:
+            if text:
+                self.profiler.open_session((Path.cwd() / Path(text).expanduser()).resolve())
+
+        self.app.push_screen(
+            AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens"), answered
+        )
+
+    def action_rename(self) -> None:
+        """Asks for another name."""
+        from jaxprof.tui.kit.dialogs import AskText
+
+        entry = self.query_one(SessionTable).entry
+        if entry is None:
+            return
+
+        def answered(name: str | None) -> None:
+            if name:
+                self._do(lambda library: self._renamed(entry.path, library.rename(entry.path, name)))
+
+        self.app.push_screen(AskText("Rename the session", "New name:", entry.name, "Enter renames"), answered)
+
+    def _renamed(self, before: Path, after: Path) -> None:
+        """Follows the new name of a session, which may be open or still written."""
+        self.profiler.session_moved(before, after)
+        self.query_one(SessionTable).follow(after)
+
+    def action_save_as(self) -> None:
+        """Asks for a place, and copies the session there."""
+        from jaxprof.tui.kit.dialogs import SaveAs
+
+        entry = self.query_one(SessionTable).entry
+        if entry is None:
+            return
+
+        def chosen(path: Path | None) -> None:
+            if path is not None:
+                self._do(lambda library: self._copied(library.copy(entry.path, Path.cwd() / path)))
+
+        dialog = SaveAs("Save as", f"A copy of {entry.name}.", "", Path.cwd() / entry.path.name)
+        self.app.push_screen(dialog, chosen)
+
+    def _copied(self, path: Path) -> None:
+        self.notify(safe(str(path)), title="Copied to", markup=False)
+
+    def action_delete(self) -> None:
+        """Asks, then deletes the session under the cursor."""
+        from jaxprof.tui.kit.dialogs import Confirm
+
+        entry = self.query_one(SessionTable).entry
+        if entry is None:
+            return
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self._do(lambda library: library.delete(entry.path))
+
+        words = ", ".join(entry.workloads) or "no runs"
+        question = f"{entry.name}: {words}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
+        self.app.push_screen(Confirm("Delete this session?", question, "Delete"), answered)
+
+    def action_prune(self) -> None:
+        """Asks what to keep, shows what would be deleted, and deletes it."""
+        from jaxprof.tui.sessions.prune_dialog import Prune
+
+        def answered(doomed: list[Path] | None) -> None:
+            if doomed:
+                self._do(lambda library: _delete_all(library, doomed))
+
+        self.app.push_screen(Prune(self.profiler.library()), answered)
+
+    def _do(self, what: Callable[[Library], object]) -> None:
+        """Does something with the folder, reports an error, and reads the folder again."""
+        try:
+            what(self.profiler.library())
+        except JaxprofError as error:
+            self.profiler.tell(error)
+        self.action_read()
+
+    def action_copy_path(self) -> None:
+        """Copies the path of the session under the cursor."""
+        entry = self.query_one(SessionTable).entry
+        if entry is not None:
+            self.app.copy_to_clipboard(str(entry.path))
+            self.notify(safe(str(entry.path)), title="Copied", markup=False)
+
+    def action_filter(self) -> None:
+        """Opens the filter line."""
+        self.query_one(FilterLine).open(self._only)
+
+    @on(FilterLine.Edited)
+    def _filter_edited(self, message: FilterLine.Edited) -> None:
+        self._only = message.text
+        self._show_entries()
+
+    @on(FilterLine.Left)
+    def _filter_left(self) -> None:
+        self.query_one(SessionTable).focus()
+
+    async def action_back(self) -> None:
+        """Clears the filter; without one, goes back to Home."""
+        if self._only:
+            self.query_one(FilterLine).clear()
+        else:
+            await self.app.run_action("app.back")
+
+
+def _delete_all(library: Library, paths: list[Path]) -> None:
+    for path in paths:
+        library.delete(path)
+
+
+def _haystack(entry: Entry) -> str:
+    host = entry.header.host if entry.header is not None else ""
+    return " ".join([entry.name, host, *entry.workloads, *(plan.spec.device for plan in entry.planned)]).casefold()
+
+
+_MARKS = {
+    "ok": ("✓", "$success"),
+    "failed": ("✗", "$error"),
+    "crashed": ("✗", "$error"),
+    "cancelled": ("–", "$warning"),
+}
+
+
+def summary(entry: Entry | None, open_path: Path | None) -> Content:
+    """The summary of `entry`; without one, what to do."""
+    if entry is None:
+        return Content.styled("No sessions yet. Press 1 for Home, then Enter to run a workload.", "$text-muted")
+    lines = [Content.styled(safe(entry.name), "bold")]
+    if entry.problem:
+        return Content("\n").join(
+            [*lines, Content.styled(safe(entry.problem), "$warning"), _line("file", str(entry.path))]
+        )
+    header = entry.header
+    if header is not None:
+        host = header.host
+        if entry.process_count > 1:
+            host += f", process {entry.process_index} of {entry.process_count}"
+        lines += [
+            _line("recorded", f"{moment(header.wall_seconds)} on {host}, jaxprof {header.jaxprof}"),
+            _line("command", " ".join(header.command)),
+        ]
+    lines.append(_line("file", f"{entry.path} · {units.bytes_(entry.size_bytes)}"))
+    lines.append(_line("state", _state(entry, open_path)))
+    lines.append(Content(""))
+    closed = {event.run: event for event in entry.closed}
+    lines += _runs([SummarisedRun(plan.spec, closed.get(plan.run), entry.live) for plan in entry.planned])
+    if not entry.planned:
+        lines.append(Content.styled("No run was planned in this session.", "$text-muted"))
+    return Content("\n").join(lines)
+
+
+def _line(name: str, text: str) -> Content:
+    return Content.assemble((f"{name:<10}", "$primary"), (safe(text), "$text-muted"))
+
+
+def _state(entry: Entry, open_path: Path | None) -> str:
+    words = []
+    if entry.path == open_path:
+        words.append("open now")
+    if entry.live:
+        words.append("being written")
+    elif entry.complete:
+        words.append("complete")
+    else:
+        words.append("torn: its writer did not close it; what was written can be read")
+    return ", ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class SummarisedRun:
+    """A run of a saved session: what was planned, and how it ended."""
+
+    plan: RunSpec
+    closed: RunClosed | None
+    live: bool
+    """Whether a process still writes the session."""
+
+    def mark(self) -> tuple[str, str]:
+        """The mark of its status."""
+        status = self.closed.status if self.closed is not None else ""
+        return _MARKS.get(status, ("…", "$primary") if self.live else ("?", "$warning"))
+
+    def median(self) -> str:
+        """The median of a call."""
+        return units.seconds(self.closed.median_seconds if self.closed is not None else None)
+
+    def sizes(self) -> str:
+        """`n=1000, k=32`."""
+        return ", ".join(f"{name}={value}" for name, value in self.plan.parameters.items())
+
+    def error_line(self) -> list[Content]:
+        """The error below the run; nothing without one."""
+        if self.closed is None or not self.closed.error:
+            return []
+        style = "$error" if self.closed.status != "cancelled" else "$warning"
+        return [Content.styled(f"   {safe(self.closed.error)}", style)]
+
+
+_RUN_COLUMNS: Sequence[TableColumn[SummarisedRun]] = (
+    TableColumn("", SummarisedRun.mark, 1),
+    TableColumn("workload", lambda run: run.plan.workload, 20),
+    TableColumn("variant", lambda run: run.plan.variant, 16),
+    TableColumn("device", lambda run: run.plan.device, 8, gap=0, style="$text-muted"),
+    TableColumn("median", SummarisedRun.median, 9, gap=2, right=True, style="bold"),
+    TableColumn("parameters", SummarisedRun.sizes, 0, fits=True, style="$text-muted"),
+)
+
+
+def _runs(runs: Sequence[SummarisedRun]) -> Iterator[Content]:
+    """A line per run; the widget wraps a long one, so no column shrinks."""
+    layout = placed(_RUN_COLUMNS, 1 << 16, runs)
+    for run in runs:
+        yield row_line(run, layout, 1 << 16).rstrip()
+        yield from run.error_line()

@@ -1,0 +1,251 @@
+"""`@jaxprof.workload`: declare a function of your own as a workload, next to the function.
+
+The decorator only notes the options and returns the function unchanged. It imports nothing except the standard library,
+so that a decorated program starts as fast as before.
+
+    @jaxprof.workload(inputs=["f32[n,n]", "f32[n]"], parameters={"n": 1024})
+    def solve(a, b):
+        \"\"\"One dense solve.\"\"\"
+        return jnp.linalg.solve(a, b)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar, get_overloads, overload
+
+from jaxprof.errors import UsageError, unknown_name
+from jaxprof.events import Scalar
+from jaxprof.workloads.callables import arguments_by_name, layers
+from jaxprof.workloads.model import Estimate, Parameter, Published, Variant
+from jaxprof.workloads.specs import Spec, parse
+
+FULL_PRECISION = "compiled, with full float32 products (no TF32, no bfloat16 passes)"
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        Variant(name="jax", how="eager", description="op by op, device-resident"),
+        Variant(name="jit", how="jit", description="one compiled program"),
+        Variant(name="jit-highest", how="jit", precision="highest", description=FULL_PRECISION),
+    )
+}
+"""The variants that `variants=` takes by name."""
+_DEFAULT = ("jax", "jit")
+
+Default = int | float | tuple[str, ...] | Parameter
+"""A parameter's default: a number; words to choose from, the default first; or a `Parameter`, whose value the preset
+`quick` gives."""
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declaration:
+    """The options of `workload`, which documents each."""
+
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    specs: tuple[Spec, ...] | None = None
+    inputs: Callable[..., Any] | None = None
+    parameters: Mapping[str, Default] = field(default_factory=dict)
+    presets: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
+    numpy: Callable[..., Any] | None = None
+    expected: Any = None
+    tolerance: float | Mapping[str, float] | None = None
+    variants: tuple[Variant, ...] = tuple(VARIANTS[name] for name in _DEFAULT)
+    baseline: str = ""
+    factory: bool = False
+    against: str = ""
+    noisy_answer: bool = False
+    estimate: Callable[..., Estimate] | None = None
+    published: tuple[Published, ...] = ()
+    matrix_products: bool = True
+    shardings: tuple[str | None, ...] | Callable[..., Any] | None = None
+
+
+_DECLARED: dict[int, tuple[object, Declaration]] = {}
+"""By identity, because a compiled function takes no attributes. The function is kept so that its id is not reused."""
+
+
+@overload
+def workload(function: Function, /) -> Function: ...
+@overload
+def workload(
+    function: None = None,
+    /,
+    *,
+    name: str = "",
+    title: str = "",
+    description: str = "",
+    inputs: Sequence[str] | Callable[..., Any] | None = None,
+    parameters: Mapping[str, Default] | None = None,
+    presets: Mapping[str, Mapping[str, Scalar]] | None = None,
+    numpy: Callable[..., Any] | None = None,
+    expected: Any = None,
+    tolerance: float | Mapping[str, float] | None = None,
+    variants: Sequence[str | Variant] = _DEFAULT,
+    baseline: str = "",
+    factory: bool = False,
+    against: str = "",
+    noisy_answer: bool = False,
+    estimate: Callable[..., Estimate] | None = None,
+    published: Sequence[Published] = (),
+    matrix_products: bool = True,
+    shardings: Sequence[str | None] | Callable[..., Any] | None = None,
+) -> Callable[[Function], Function]: ...
+def workload(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """Declare a function as a workload, with or without options. The function itself is returned unchanged.
+
+    An option that is a function is called with the parameters that it names.
+
+    title, description: default to the docstring.
+    inputs: a spec for each argument (`["f32[n,n]", "key"]`), or a function that makes the arguments; it may also name
+        `random`, a seeded NumPy generator, and a tuple that it returns is all arguments. Default: `<function>_inputs`
+        in the same file.
+    parameters: name and default of each parameter, or a `Parameter` with bounds, whose value is that of the preset
+        `quick`. Defaults of an inputs function are parameters too. Keyword-only arguments of the workload receive the
+        parameter of their name.
+    presets: further named sets of values.
+    numpy: a NumPy twin, called with NumPy arrays; it becomes the baseline.
+    expected: the right result, or a function of the arguments (NumPy arrays) that computes it. `against` describes it
+        in words; `noisy_answer`: it is not quite 0 where 0 is right, as with finite differences.
+    tolerance: the largest accepted relative error, for all precisions or by precision (docs/workloads.md).
+    variants: names among `jax` (op by op), `jit` and `jit-highest` (full float32 products), or a `Variant` of your own.
+    baseline: the variant that the others are compared with. Default: the first.
+    factory: the function makes the function to be timed. It is called once.
+    estimate: a function that returns an `Estimate` of what one call needs.
+    published: figures to show beside the measured ones.
+    matrix_products: False if there are none: results are then held to float32's tolerance even where products are
+        computed in TF32 or bfloat16.
+    shardings: for `jaxprof hlo --for`, how the arguments are split over a mesh: a spec for each (`[None, "data"]`), or
+        a function that returns them. Default: `<function>_shardings` in the same file.
+
+    Raises UsageError for an option that cannot be read.
+    """
+    _SIGNATURE.bind(None, **options)  # raises TypeError for an unknown option
+    declaration = _declaration(**options)
+
+    def declare(function: Function) -> Function:
+        _DECLARED[id(function)] = (function, declaration)
+        return function
+
+    return declare if function is None else declare(function)
+
+
+def _declaration(
+    *,
+    inputs: Sequence[str] | Callable[..., Any] | None = None,
+    parameters: Mapping[str, Default] | None = None,
+    presets: Mapping[str, Mapping[str, Scalar]] | None = None,
+    variants: Sequence[str | Variant] = _DEFAULT,
+    published: Sequence[Published] = (),
+    shardings: Sequence[str | None] | Callable[..., Any] | None = None,
+    **others: Any,
+) -> Declaration:
+    """The options of `workload` in the form in which they are kept."""
+    if isinstance(inputs, str):
+        inputs = [inputs]
+    return Declaration(
+        specs=None if inputs is None or callable(inputs) else tuple(parse(text) for text in inputs),
+        inputs=inputs if callable(inputs) else None,
+        parameters=dict(parameters or {}),
+        presets={preset: dict(values) for preset, values in (presets or {}).items()},
+        variants=_variants(variants),
+        published=tuple(published),
+        shardings=shardings if shardings is None or callable(shardings) else tuple(shardings),
+        **others,
+    )
+
+
+def _variants(variants: Sequence[str | Variant]) -> tuple[Variant, ...]:
+    if not variants:
+        raise UsageError("a workload needs a variant", f"variants= takes some of {', '.join(VARIANTS)}.")
+    for variant in variants:
+        if isinstance(variant, str) and variant not in VARIANTS:
+            raise unknown_name("variant", variant, VARIANTS)
+    return tuple(VARIANTS[variant] if isinstance(variant, str) else variant for variant in variants)
+
+
+def declared_parameters(
+    declared: Declaration, origin: str
+) -> tuple[tuple[Parameter, ...], dict[str, dict[str, Scalar]]]:
+    """The parameters, and their values by preset: at least `quick` and `published`. Raises UsageError."""
+    defaults = {**_defaults(declared.inputs), **_checked(declared.parameters, origin)}
+    presets = declared.presets
+    base = {key: _value(key, default, presets.get("quick", {}), origin) for key, default in defaults.items()}
+    for preset, values in presets.items():
+        for key, value in values.items():
+            if key not in base:
+                raise UsageError(
+                    f"{origin}: preset {preset!r} sets {key!r}, which is not a parameter", "Name it in parameters=."
+                )
+            default = defaults[key]
+            if isinstance(default, Parameter):
+                default.read(str(value))
+    parameters = tuple(_parameter(key, default) for key, default in defaults.items())
+    return parameters, {
+        preset: {**base, **presets.get(preset, {})} for preset in dict.fromkeys(("quick", "published", *presets))
+    }
+
+
+def _value(key: str, default: Default, quick: Mapping[str, Scalar], origin: str) -> Scalar:
+    """The value of the parameter where no preset gives another."""
+    if not isinstance(default, Parameter):
+        return default[0] if isinstance(default, tuple) else default
+    if key not in quick:
+        raise UsageError(
+            f"{origin}: parameter {key!r} has no value", f"Give it one: presets={{'quick': {{{key!r}: ...}}}}."
+        )
+    return quick[key]
+
+
+def _parameter(name: str, default: Default) -> Parameter:
+    if isinstance(default, Parameter):
+        return default
+    if isinstance(default, tuple):
+        return Parameter(name=name, description="one of the words", kind="choice", choices=default)
+    kind = "int" if isinstance(default, int) else "float"
+    return Parameter(name=name, description=f"{default} unless set", kind=kind)  # type: ignore[arg-type]
+
+
+def _defaults(inputs: Callable[..., Any] | None) -> dict[str, Default]:
+    """The parameters that an inputs function declares by its own defaults: numbers, and words."""
+    arguments = arguments_by_name(inputs) if inputs is not None else {}
+    return {
+        key: (default,) if isinstance(default, str) else default
+        for key, default in arguments.items()
+        if isinstance(default, (int, float, str)) and not isinstance(default, bool)
+    }
+
+
+def _checked(parameters: Mapping[str, Any], origin: str) -> dict[str, Default]:
+    """The declared parameters. Raises UsageError for a default that is neither a number nor words to choose from."""
+    checked: dict[str, Default] = {}
+    for key, default in parameters.items():
+        if isinstance(default, Parameter):
+            checked[key] = replace(default, name=key)
+            continue
+        words = (default,) if isinstance(default, str) else default
+        is_words = isinstance(words, tuple) and words and all(isinstance(word, str) for word in words)
+        if not is_words and (isinstance(default, bool) or not isinstance(default, (int, float))):
+            raise UsageError(
+                f"{origin}: parameter {key!r} cannot be {default!r}",
+                "A parameter's default is a number, a tuple of words to choose from, or a Parameter.",
+            )
+        checked[key] = words
+    return checked
+
+
+def declaration_of(function: object) -> Declaration | None:
+    """The declaration of `function`, or of a function that it wraps (a jit, a partial, another decorator)."""
+    for layer in layers(function):
+        if id(layer) in _DECLARED:
+            return _DECLARED[id(layer)][1]
+    return None
+
+
+_SIGNATURE = signature(get_overloads(workload)[1])
+if not TYPE_CHECKING:  # a type checker has the overloads
+    workload.__signature__ = _SIGNATURE  # for `help`, which shows no overloads

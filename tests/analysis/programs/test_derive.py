@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import program_events as made
+from folding import fold
+from jaxprof import events as e
+from jaxprof.analysis.programs.derive import NOT_SEEN, is_program, program_result, programs
+
+DURATIONS = st.floats(0, 1e4, allow_nan=False)
+STRETCHES = st.lists(st.dictionaries(st.sampled_from(e.PROGRAM_STATES), DURATIONS, max_size=9), max_size=12)
+
+
+class TestTimeLine:
+    @given(STRETCHES, DURATIONS)
+    def test_it_adds_up_whatever_was_seen(self, stretches: list[dict[str, float]], wall: float) -> None:
+        events: list[e.Event] = []
+        at = 0.0
+        for states in stretches:
+            events.append(made.sampled(at, took := sum(states.values()), states))
+            at += took
+        found = made.result(*events, wall=wall)
+        assert sum(share.seconds for share in found.timeline) == pytest.approx(found.wall_seconds, abs=1e-6)
+        assert sum(took for _, took in found.segments()) == pytest.approx(found.wall_seconds, abs=1e-5)
+        assert all(share.seconds >= 0 for share in found.timeline)
+        assert found.wall_seconds >= wall
+
+    def test_what_was_not_seen_comes_last_and_is_no_estimate_of_anything(self) -> None:
+        found = made.result(made.sampled(2, 3.0, {"compile": 1.0, "device_busy": 2.0}), wall=10.0)
+        assert found.timeline[-1].state == NOT_SEEN
+        assert found.timeline[-1].seconds == pytest.approx(7.0)
+        assert list(found.segments()) == [
+            (NOT_SEEN, pytest.approx(2.0)),
+            ("compile", 1.0),
+            ("device_busy", 2.0),
+            (NOT_SEEN, pytest.approx(5.0)),
+        ]
+
+    def test_only_the_stages_that_jax_announces_are_exact(self) -> None:
+        exact = [share.state for share in made.result().timeline if share.exact]
+        assert exact == ["trace", "lower", "compile"]
+
+    def test_a_program_that_runs_lasts_until_its_last_event(self) -> None:
+        session = made.session(*made.steady(4, {"device_busy": 1.0}), wall=None)
+        found = program_result(session, made.RUN)
+        assert (found.wall_seconds, found.ended, found.exit_code) == (4.0, False, None)
+        session.apply(made.sampled(4, 1.0, {"waiting": 1.0}))
+        again = program_result(session, made.RUN)
+        assert again.wall_seconds == 5.0
+        assert again.share("waiting").seconds == 1.0
+        assert again.share("device_busy").seconds == 4.0
+
+    def test_lines_of_all_stretches_are_added_up(self) -> None:
+        line = made.line(91, 0.25, "device_busy", "float()")
+        found = made.result(*made.steady(4, {"device_busy": 1.0}, [line]))
+        assert [(line.place.line, line.seconds, line.windows) for line in found.lines] == [(91, 1.0, 4)]
+
+
+class TestFunctions:
+    def test_the_dearest_comes_first_with_its_reasons_summed_up(self) -> None:
+        found = made.result(made.compiled("init", line=70), *made.shaped(412))
+        step, init = found.functions
+        assert (step.function, step.count, init.count) == ("step", 412, 1)
+        assert step.seconds == pytest.approx(41.2)
+        assert [(one.code, one.count, one.text) for one in step.reasons] == [
+            ("shape", 411, "argument x: shape varies (f32[1..412,128])"),
+            ("first", 1, "first time"),
+        ]
+        assert found.compile_count == 413
+        assert found.compile_seconds == pytest.approx(41.3)
+
+    def test_a_single_reason_keeps_its_own_words(self) -> None:
+        step = made.result(*made.shaped(2)).functions[0]
+        assert step.reasons[-1].text == "argument x: f32[1,128] → f32[2,128]"
+
+    def test_the_stages_of_several_compilations_have_a_spread(self) -> None:
+        rows = [made.compiled(compile_seconds=took, lower_seconds=None) for took in (0.2, 0.1, 0.9)]
+        (step,) = made.result(*rows, made.compiled(count=40, compile_seconds=4.0)).functions
+        spreads = step.spreads()
+        assert list(spreads) == ["trace", "compile"], "nothing is known of lowering"
+        found = spreads["compile"]
+        assert (found.count, found.minimum, found.median, found.maximum) == (3, 0.1, 0.2, 0.9)
+        assert made.result(made.compiled()).functions[0].spreads() == {}
+
+    def test_functions_of_one_name_are_kept_apart_by_where_they_are_defined(self) -> None:
+        rows = [made.compiled("<lambda>", defined_at=made.at(line, "")) for line in (4, 9, 4)]
+        assert [one.count for one in made.result(*rows).functions] == [2, 1]
+
+    def test_rows_that_were_put_together_count_as_many(self) -> None:
+        step = made.result(
+            made.compiled(), made.compiled(reason_code="shape", count=99, compile_seconds=9.9)
+        ).functions[0]
+        assert step.count == 100
+        reason = step.reason("shape")
+        assert reason is not None
+        assert reason.count == 99
+
+    def test_a_row_more_changes_its_function_and_no_other(self) -> None:
+        session = made.session(*made.shaped(3), made.compiled("init"), wall=None)
+        before = {one.function: one for one in program_result(session, made.RUN).functions}
+        session.apply(made.compiled("step", "dtype", reason="argument x: f32[1,128] → bf16[1,128]"))
+        after = {one.function: one for one in program_result(session, made.RUN).functions}
+        assert after["init"] is before["init"]
+        assert after["step"].count == before["step"].count + 1
+
+
+class TestParts:
+    def test_a_loop_has_its_rate_and_its_jitter(self) -> None:
+        steps = made.result(made.steps(500, 0.01), made.steps(500, 0.01)).steps
+        assert steps is not None
+        assert (steps.count, steps.per_second) == (1000, pytest.approx(100.0))
+        assert steps.median_seconds == pytest.approx(0.01)
+        assert steps.jitter == pytest.approx(0.02)
+
+    def test_too_few_steps_have_no_jitter(self) -> None:
+        steps = made.result(made.steps(3, 0.01)).steps
+        assert steps is not None
+        assert steps.jitter is None
+
+    def test_the_hottest_loop_is_the_one_that_took_most(self) -> None:
+        steps = made.result(made.steps(10_000, 1e-5, 12), made.steps(100, 0.05, 88)).steps
+        assert steps is not None
+        assert steps.where is not None
+        assert steps.where.line == 88
+
+    def test_copies_are_added_up_by_direction_source_and_type(self) -> None:
+        found = made.result(
+            made.copies("host_to_device", 3, bytes=96, type="f32[8]"), made.copies("host_to_device", 2, type=""),
+            made.copies("host_to_device", 2, bytes=64, type="f32[8]"), made.copies("host_to_device", 9, type=""),
+            made.copies("host_to_device", 7, "samples", seconds=0.1, **asdict(made.at(88))),
+            made.copies("host_to_device", 1, "samples", seconds=0.1, bytes=4, **asdict(made.at(88))),
+        )  # fmt: skip
+        assert [(one.source, one.type, one.count, one.bytes) for one in found.transfers] == [
+            ("guard", "", 11, None),
+            ("guard", "f32[8]", 5, 160),
+            ("samples", "", 8, 4),
+        ]
+        assert found.transfers[-1].seconds == pytest.approx(0.2)
+
+    def test_arrays_have_their_first_last_and_most(self) -> None:
+        arrays = made.result(*made.arrays([10, 50, 30])).arrays
+        assert arrays is not None
+        assert (arrays.first, arrays.last, arrays.peak_count) == ((10, 10_240), (30, 30_720), 50)
+        assert arrays.growth_a_minute == pytest.approx(600.0)
+
+
+class TestOddInput:
+    def test_a_run_that_was_only_planned_is_a_program_in_which_nothing_was_seen(self) -> None:
+        session = fold(made.HEADER, made.program(wall=None)[:1])
+        found = program_result(session, made.RUN)
+        assert programs(session) == [session.runs[made.RUN]]
+        assert is_program(session.runs[made.RUN])
+        assert (found.wall_seconds, found.argv, found.functions, found.findings) == (0.0, ("train.py",), (), ())
+
+    def test_rows_without_anything_in_them_are_taken_for_nothing(self) -> None:
+        found = made.result(
+            made.compiled(called_from=e.NOWHERE, signature=[e.SignatureLeaf()]),
+            made.sampled(0, 1.0, {"nonsense": 1.0, "compile": 0.5}, [{}]),
+            e.TransfersSeen(run=made.RUN, rows=[e.CopiesSeen()]),
+            made.copies("sideways", 1),
+        )  # fmt: skip
+        assert found.functions[0].called_from is None
+        assert found.lines == ()
+        assert found.share("compile").seconds == 0.5
+
+    def test_notes_of_the_end_and_windows_that_failed_are_told(self) -> None:
+        found = made.result(
+            e.CaptureWindow(run=made.RUN, state="failed", note="the program's own profiler is on"),
+            notes=[e.Note("forked", "a child was not seen")],
+        )
+        assert [(note.code, note.message) for note in found.notes] == [
+            ("forked", "a child was not seen"),
+            ("window", "the program's own profiler is on"),
+        ]

@@ -1,0 +1,139 @@
+"""What varies in the arguments of a function, from its signatures and from the reasons of the ledger."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import program_events as made
+from jaxprof.analysis.programs.signatures import Padding, Signatures, array_type, changed_arguments, changed_names
+from jaxprof.events import SignatureLeaf
+
+
+def taken(*rows: list[SignatureLeaf]) -> Signatures:
+    found = Signatures()
+    for row in rows:
+        found.take(made.compiled(signature=row))
+    return found
+
+
+def summaries(*types: str, static: bool = False) -> list[str]:
+    return [one.summary for one in taken(*([made.leaf("x", type_, static=static)] for type_ in types)).variations()]
+
+
+@pytest.mark.parametrize(
+    ("types", "summary"),
+    [
+        (("f32[4]", "f32[3]"), "f32[4], f32[3]"),
+        (("f32[4,128]", "f32[3,128]", "f32[9,128]"), "f32[3..9,128]"),
+        (("f32[4]", "bf16[4]", "f16[4]"), "f32|bf16|f16[4]"),
+        (("f32[4]", "f32[4,1]", "f32[4,1,1]"), "f32 of 1 to 3 dimensions"),
+        (("f32[]", "f32[1]", "what is this"), "f32[], f32[1], what is this"),
+        (("key<fry>[1]", "key<fry>[2]", "key<fry>[3]"), "key<fry>[1..3]"),
+    ],
+)
+def test_what_varies_in_one_phrase(types: tuple[str, ...], summary: str) -> None:
+    assert summaries(*types) == [summary]
+
+
+def test_many_values_of_a_static_argument_are_counted() -> None:
+    assert summaries(*map(str, range(12)), static=True) == ["0, 1, 2, … (12 values)"]
+
+
+def test_what_does_not_vary_is_not_named() -> None:
+    assert summaries("f32[4]", "f32[4]") == []
+
+
+def test_padding_counts_the_powers_of_two_that_are_left() -> None:
+    rows = [[made.leaf("x", f"f32[{size},128]"), made.leaf("y", f"i32[{size}]")] for size in range(1, 413)]
+    assert taken(*rows).padding() == Padding(shapes=412, buckets=10, smallest=1, largest=412)
+
+
+@pytest.mark.parametrize("types", [("f32[4]", "f32[4,1]"), ("f32[4]", "f16[4]"), ("f32[4]",), ("3", "4")])
+def test_what_padding_cannot_mend_has_none(types: tuple[str, ...]) -> None:
+    assert taken(*([made.leaf("x", type_)] for type_ in types)).padding() is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 5000)), min_size=1, max_size=40))
+def test_buckets_are_never_more_than_shapes(sizes: list[tuple[int, int]]) -> None:
+    found = taken(*([made.leaf("x", f"f32[{first},{second}]")] for first, second in sizes)).padding()
+    if len(set(sizes)) == 1:
+        assert found is None
+    else:
+        assert found is not None
+        assert 1 <= found.buckets <= found.shapes == len(set(sizes))
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_an_array_or_none(text: str) -> None:
+    found = array_type(text)
+    assert found is None or found.dtype in text
+
+
+def test_a_size_of_too_many_digits_is_none() -> None:
+    assert array_type(f"f32[{'9' * 5000}]") is None
+
+
+def test_an_argument_whose_dtype_changed_is_not_one_whose_shape_did() -> None:
+    said = ["argument x: f32[4] → f32[3]; argument w: f32[2] → bf16[2]", "argument x: f32[3] → f32[9]"]
+    assert [(one.name, one.summary) for one in changed_arguments("shape", said)] == [("x", "f32[3..9]")]
+    assert [(one.name, one.summary) for one in changed_arguments("dtype", said)] == [("w", "f32[2], bf16[2]")]
+
+
+@pytest.mark.parametrize("words", ["", "argument x: new", "static argument n: 3 → 4", "argument x: a → b", "; ; →"])
+def test_other_words_change_no_array(words: str) -> None:
+    assert changed_arguments("shape", [words]) == changed_arguments("dtype", [words]) == ()
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "text"),
+    [
+        (
+            "shape",
+            ["argument p['w']: f32[4] → f32[3]; argument q: f32[1] → bf16[1]", "argument p['w']: f32[3] → f32[2]"],
+            "argument p['w']: shape varies (f32[2..4])",
+        ),
+        (
+            "dtype",
+            ["argument a: f32[1] → bf16[1]; argument b: f32[1] → bf16[1]; and 110 more differences"] * 2,
+            "argument a: dtype varies (f32[1], bf16[1]); argument b: dtype varies (f32[1], bf16[1]) and more",
+        ),
+        (
+            "sharding",
+            ["argument x: other sharding: not committed → one device cpu:1", "argument x: other sharding: A → B"],
+            "argument x: sharding varies",
+        ),
+        (
+            "weak_type",
+            ["argument s: weak type f32[] → f32[]", "argument s: f32[] → weak type f32[]"],
+            "argument s: weak type comes and goes",
+        ),
+        (
+            "config",
+            ["config jax_enable_x64: False → True", "config jax_default_matmul_precision: None → highest"],
+            "config jax_enable_x64, config jax_default_matmul_precision changed",
+        ),
+        (
+            "static_argument",
+            ["static argument self: Model → another Model"] * 2,
+            "static argument self: Model → another Model",
+        ),
+    ],
+)
+def test_several_reasons_of_one_kind_name_what_changed(code: str, said: list[str], text: str) -> None:
+    """The signature of a large tree is cut, so that what changed need not stand in it."""
+    rows = [made.compiled(reason_code=code, reason=words, signature=signature()) for words in said]
+    (function,) = made.result(made.compiled(signature=signature()), *rows).functions
+    assert [one.text for one in function.reasons if one.code == code] == [text]
+
+
+def signature() -> list[dict[str, Any]]:
+    return [made.leaf("first", "f32[7]")]
+
+
+def test_config_names_need_a_setting() -> None:
+    assert changed_names("config", ["argument config x: f32[1] → f32[2]"]) == ()
+    assert changed_names("structure", ["argument x: new"]) == ()

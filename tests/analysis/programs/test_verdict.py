@@ -1,0 +1,234 @@
+"""What bounds the hot loop of a program, and when that cannot be said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import program_events as made
+from jaxprof import events as e
+from jaxprof.analysis.programs.spots import line_times
+from jaxprof.analysis.programs.verdict import Verdict, interval
+
+
+def verdict(*inside: e.Event, wall: float = 10.0) -> Verdict:
+    return made.result(*inside, wall=wall).verdict
+
+
+def loop(*lines: dict[str, Any], count: int = 10) -> list[e.Event]:
+    taken = sum(line["seconds"] for line in lines)
+    states = {"device_busy": 1 - taken} | {line["state"]: line["seconds"] for line in lines}
+    return made.steady(count, states, [*lines, made.line(88, 1 - taken, "device_busy", "step")])
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (made.line(30, 0.8, "data", "prepare", under=86), "data-bound"),
+        (made.line(95, 0.8, "host_busy", "plt.draw()"), "host-bound"),
+        (made.line(95, 0.8, "waiting", "stream.write()"), "host-bound"),
+        (made.line(40, 0.8, "host_busy", "jnp.sin()", kind="dispatch", under=89), "dispatch-bound"),
+        (made.line(88, 0.8, "host_busy", "step", kind="call"), "dispatch-bound"),
+        (made.line(91, 0.8, "transfer", "jax.device_get()", kind="transfer"), "copy-bound"),
+        (made.line(88, 0.8, "transfer", "step", kind="fed"), "copy-bound"),
+        (made.line(91, 0.8, "device_busy", "float()", kind="sync"), "device-bound"),
+        (made.line(91, 0.8, "device_busy", "np.asarray()", kind="read"), "device-bound"),
+        (made.line(91, 0.8, "host_busy", "np.asarray()", kind="read"), "host-bound"),
+    ],
+)
+def test_what_most_of_the_loop_goes_to(line: dict[str, Any], kind: str) -> None:
+    found = verdict(*loop(line))
+    assert found.kind == kind
+    share = 1.0 if kind == "device-bound" else 0.8  # the step itself is the device's
+    assert found.share == pytest.approx(share)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < share <= found.high
+    assert found.where is not None
+    assert (found.where.line, found.last_line) == (85, 99)
+
+
+def test_a_single_operation_that_waits_behind_a_compiled_function_is_the_devices_time() -> None:
+    queued = made.line(88, 0.8, "device_busy", "xs[i]", kind="dispatch")
+    assert verdict(*loop(queued)).kind == "device-bound"
+    alone = made.steady(10, {"device_busy": 1.0}, [made.line(88, 1.0, "device_busy", "xs[i]", kind="dispatch")])
+    assert verdict(*alone).kind == "dispatch-bound"
+
+
+def test_passes_timed_in_spells_that_miss_a_line_give_no_rate() -> None:
+    def rate(lines: dict[int, float], found_by: str = "tracing") -> float | None:
+        timed = replace(made.steps(50, 1e-3, lines=lines), found_by=found_by)
+        waits = made.line(91, 0.5, "device_busy", "print()", kind="sync")
+        found = made.result(*loop(waits), timed, wall=10.0)
+        assert found.steps is not None
+        return found.steps.per_second
+
+    assert rate({88: 1.0}) is None
+    assert rate({88: 0.5, 91: 0.5}) == pytest.approx(1000)
+    assert rate({88: 1.0}, "monitoring") == pytest.approx(1000)
+
+
+def test_passes_that_compile_are_not_in_a_spell() -> None:
+    again = [made.compiled(reason_code="shape", line=88, compile_seconds=1.0) for _ in range(5)]
+    compiling = made.line(88, 0.8, "compile", "step", kind="compile")
+    timed = replace(made.steps(50, 1e-3, lines={88: 1.0}), found_by="tracing")
+    steady = made.steady(
+        10, {"compile": 0.8, "device_busy": 0.2}, [compiling, made.line(88, 0.2, "device_busy", "step")]
+    )
+    found = made.result(*steady, *again, timed, wall=10.0)
+    assert found.verdict.kind == "compile-bound"
+    assert found.steps is not None
+    assert found.steps.per_second is None
+
+
+def test_a_loop_whose_calls_were_never_seen_is_known_by_what_was_compiled_in_it() -> None:
+    waits = made.line(30, 0.9, "data", "time.sleep()", "readings", under=86)
+    compiling = made.line(88, 0.1, "compile", "step", kind="compile")
+    found = verdict(*made.steady(10, {"data": 0.9, "compile": 0.1}, [waits, compiling]), made.compiled(line=88))
+    assert found.kind == "data-bound"
+    assert found.where is not None
+    assert verdict(*made.steady(10, {"data": 0.9}, [waits])).kind is None
+
+
+def test_calls_of_microseconds_are_spent_on_calling() -> None:
+    def of(each: float) -> str | None:
+        return verdict(*loop(), made.steps(1000, each, lines={88: 1.0})).kind
+
+    assert of(14e-6) == "dispatch-bound"
+    assert of(1e-3) == "device-bound"
+
+
+def test_passes_that_waited_for_a_processor_do_not_make_a_call_long() -> None:
+    timed = made.steps(1000, 200e-6, lines={88: 1.0})
+    assert verdict(*loop(), timed).kind == "device-bound"
+    busy = [20e-6] * 90 + [1.8e-3] * 10
+    assert verdict(*loop(), replace(timed, intervals_seconds=busy)).kind == "dispatch-bound"
+
+
+def test_a_first_compilation_is_no_steady_state() -> None:
+    line = made.line(88, 0.9, "compile", "step")
+    events = [made.sampled(0, 5.0, {"compile": 5.0}, [{**line, "seconds": 5.0}]), *loop(count=5)]
+    assert verdict(made.compiled(compile_seconds=5.0), *events).kind == "device-bound"
+    again = [made.compiled(reason_code="shape", compile_seconds=1.0) for _ in range(5)]
+    assert verdict(*again, *events[:1], *events[1:3]).kind == "compile-bound"
+
+
+def test_a_set_up_that_calls_jaxs_own_functions_with_a_few_shapes_is_not_compile_bound() -> None:
+    events = [made.sampled(0, 5.0, {"compile": 5.0}, [made.line(88, 5.0, "compile", "jnp.ones()")]), *loop(count=5)]
+    rows = [made.compiled("ones", reason_code="shape", library=True, compile_seconds=1.2) for _ in range(4)]
+    assert verdict(*rows, *events).kind == "device-bound"
+    rows = [made.compiled("ones", reason_code="shape", library=True, compile_seconds=0.5) for _ in range(10)]
+    assert verdict(*rows, *events[:3]).kind == "compile-bound"
+
+
+def test_few_samples_say_how_long_would_do() -> None:
+    lines = [made.line(88, 0.05, "device_busy", "step")]
+    found = verdict(made.sampled(0, 0.05, {"device_busy": 0.05}, lines), wall=0.05)
+    assert found.kind is None
+    assert "too short: 5 samples" in found.reason
+    assert found.needs_seconds == pytest.approx(0.3)
+
+
+def test_timed_iterations_count_where_each_line_goes_to_one_thing() -> None:
+    lines = [made.line(88, 0.03, "device_busy", "step"), made.line(95, 0.02, "host_busy", "plt.draw()")]
+    timed = made.steps(100, 0.0005, lines={88: 0.6, 95: 0.4})
+    short = made.sampled(0, 0.05, {"device_busy": 0.03, "host_busy": 0.02}, lines)
+    assert verdict(short, wall=0.05).kind is None
+    assert verdict(short, timed, wall=0.05).kind == "device-bound"
+    mixed = [made.line(88, 0.03, "device_busy", "step"), made.line(88, 0.02, "host_busy", "plt.draw()")]
+    assert (
+        verdict(made.sampled(0, 0.05, {"device_busy": 0.03, "host_busy": 0.02}, mixed), timed, wall=0.05).kind is None
+    )
+
+
+def test_two_parts_that_cannot_be_told_apart_are_not() -> None:
+    lines = [made.line(88, 0.26, "device_busy", "step"), made.line(30, 0.24, "data", "prepare", under=86)]
+    found = verdict(made.sampled(0, 0.5, {"device_busy": 0.26, "data": 0.24}, lines), wall=0.5)
+    assert found.kind is None
+    assert "cannot be told apart" in found.reason
+    assert found.needs_seconds is not None
+    assert found.needs_seconds > 0.5
+
+
+def test_without_a_loop_it_is_of_the_whole_program() -> None:
+    line = made.line(12, 1.0, "device_busy", "simulate", loop=None)
+    found = verdict(*made.steady(10, {"device_busy": 1.0}, [line]))
+    assert (found.kind, found.where) == ("device-bound", None)
+
+
+def test_where_jax_does_nothing_there_is_none() -> None:
+    found = verdict(*made.steady(10, {"host_busy": 1.0}, [made.line(12, 1.0, "host_busy", "np.sort()")]))
+    assert (found.kind, found.reason) == (None, "JAX was not seen at work")
+    assert verdict().kind is None
+
+
+@pytest.mark.parametrize(("share", "samples"), [(0.6, 20), (0.0, 5), (1.0, 5), (0.5, 0)])
+def test_an_interval_holds_its_share(share: float, samples: float) -> None:
+    low, high = interval(share, samples)
+    assert 0 <= low <= share <= high <= 1
+    wide, narrow = interval(share, samples), interval(share, 100 * samples + 100)
+    assert narrow[1] - narrow[0] < wide[1] - wide[0]
+
+
+def test_twenty_samples_of_sixty_per_cent_are_more_than_a_third() -> None:
+    assert interval(0.6, 20)[0] > 0.38
+
+
+@pytest.mark.parametrize(
+    ("single", "each"),
+    [
+        ([10e-6] * 18 + [900e-6] * 2, 10e-6),  # a busy machine: some wait for a processor
+        ([40e-6] * 18 + [50e-3] * 2, (18 * 40e-6 + 2 * 50e-3) / 20),  # most only queue their step, some wait for all
+    ],
+)
+def test_how_long_a_call_is_in_most_passes_is_of_brief_passes_alone(single: list[float], each: float) -> None:
+    counted = e.StepsCounted(
+        where=e.SourceLocation("/t.py", 3, "f"),
+        found_by="tracing",
+        count=len(single),
+        seconds=sum(single),
+        intervals_seconds=single,
+        lines=[e.TimedLine(line=4, seconds=sum(single), hits=len(single))],
+    )
+    assert line_times([counted], ("/t.py", "f", 3)).each(4) == pytest.approx(each)
+
+
+BRIEF = made.steps(20, 19e-6, lines={88: 1.0})
+"""All that was timed of a loop: twenty passes that queued their work."""
+SPELL = made.steps(166, 19e-6, lines={88: 0.7, 86: 0.3})
+"""The same passes, as many as a spell of timing holds."""
+
+
+@pytest.mark.parametrize(("timed", "kind"), [(SPELL, "dispatch-bound"), (BRIEF, "device-bound")])
+def test_calls_that_return_at_once_are_dispatch_only_if_there_were_enough_of_them(
+    timed: e.StepsCounted, kind: str
+) -> None:
+    assert verdict(*loop(count=1), timed).kind == kind
+
+
+def test_python_around_calls_that_were_too_few_for_the_samples_gives_no_verdict() -> None:
+    around = made.line(88, 0.8, "host_busy", "step", kind="call")
+    assert verdict(*loop(around, count=1), SPELL).kind == "dispatch-bound"
+    found = verdict(*loop(around, count=1), BRIEF)
+    assert found.kind is None
+    assert found.reason == "its 20 timed passes are too few, and too brief, for what samples saw of it"
+    assert found.needs_seconds is not None
+    assert found.needs_seconds > 1.0
+
+
+@pytest.mark.parametrize(
+    ("count", "each", "sampled", "accounted"),
+    [
+        (20, 19e-6, 0.129, False),
+        (20, 19e-6, 0.0007, True),  # the timed passes are most of it
+        (20, 10e-3, 10.0, True),  # a spell holds three passes as long as these
+        (2, 1e-3, 0.5, False),
+        (166, 19e-6, 3.0, True),
+        (0, 0.0, 3.0, True),  # nothing was timed
+    ],
+)
+def test_timed_passes_are_held_against_samples(count: int, each: float, sampled: float, accounted: bool) -> None:
+    counted = [made.steps(count, each, lines={88: 1.0})] if count else []
+    assert line_times(counted, (made.at(85).file, "main", 85)).accounts_for(88, sampled) is accounted

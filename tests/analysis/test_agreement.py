@@ -1,0 +1,118 @@
+"""Results beside each other: written as an engine writes them, read as the client reads them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from jaxprof.analysis.agreement import Agreement, agreement
+from jaxprof.engine.measure import kept_arrays
+
+
+def compared(folder: Path, baseline: Any, other: Any) -> Agreement:
+    kept_arrays.keep(str(folder / "a.npz"), baseline)
+    kept_arrays.keep(str(folder / "b.npz"), other)
+    found = agreement(folder / "a.npz", folder / "b.npz")
+    assert found is not None
+    return found
+
+
+def test_equal_results_are_equal_bit_for_bit(tmp_path: Path) -> None:
+    tree = {"w": np.arange(6.0, dtype=np.float32).reshape(2, 3), "n": np.array([1, 2]), "x": np.array([np.nan, np.inf])}
+    found = compared(tmp_path, tree, tree)
+    assert found.equal
+    assert found.agree
+    assert found.ulps == 0
+
+
+def test_one_ulp_is_one_ulp(tmp_path: Path) -> None:
+    right = np.array([0.25, 1.0], dtype=np.float32)
+    found = compared(tmp_path, right, np.nextafter(right, np.float32(2)))
+    assert found.agree
+    assert not found.equal
+    assert found.ulps == 1
+    assert found.relative == pytest.approx(2.0**-23)
+
+
+def test_a_cancelled_sum_is_no_thousand_ulps_off(tmp_path: Path) -> None:
+    found = compared(tmp_path, np.array([1e-9, 1.0], np.float32), np.array([-1e-9, 1.0], np.float32))
+    assert found.agree
+    assert found.ulps == 1
+
+
+def test_results_that_differ_say_by_how_much_and_where(tmp_path: Path) -> None:
+    right = {"b": np.ones(3, np.float32), "w": np.full(4, 2.0, np.float32)}
+    found = compared(tmp_path, right, {"b": np.ones(3, np.float32), "w": np.full(4, 2.06, np.float32)})
+    assert found.alike
+    assert not found.agree
+    assert found.relative == pytest.approx(0.03, rel=1e-3)
+    assert found.where == "['w']"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "ulp"), [(ml_dtypes.bfloat16, 2.0**-7), (np.float16, 2.0**-10), (ml_dtypes.float8_e4m3fn, 2.0**-3)]
+)
+def test_narrow_dtypes_have_their_own_ulp(tmp_path: Path, dtype: Any, ulp: float) -> None:
+    found = compared(tmp_path, np.ones(3, dtype), np.full(3, 1 + 2 * ulp, dtype))
+    assert found.ulps == 2
+    assert found.relative == pytest.approx(2 * ulp)
+
+
+def test_integers_are_equal_or_not(tmp_path: Path) -> None:
+    big = 2**60
+    found = compared(tmp_path, np.array([big, 1]), np.array([big + 1, 1]))
+    assert not found.agree, "also where a float64 does not tell them apart"
+    assert not found.equal
+    assert found.ulps is None
+    assert compared(tmp_path, np.array([True, False]), np.array([True, True])).agree is False
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_not_finite_on_one_side_does_not_agree(tmp_path: Path, bad: float) -> None:
+    found = compared(tmp_path, np.array([1.0, 2.0]), np.array([1.0, bad]))
+    assert not found.agree
+    assert found.relative == math.inf
+    assert found.ulps is None
+
+
+@pytest.mark.parametrize(
+    ("other", "note"),
+    [
+        (np.ones((2, 3), np.float16), "float32[2,3] and float16[2,3]"),
+        (np.ones((3, 2), np.float32), "float32[2,3] and float32[3,2]"),
+        ((np.ones((2, 3), np.float32), 1.0), "1 array and 2 arrays"),
+        ((), "1 array and 0 arrays"),
+    ],
+)
+def test_other_shapes_and_dtypes_are_not_alike(tmp_path: Path, other: Any, note: str) -> None:
+    found = compared(tmp_path, np.ones((2, 3), np.float32), other)
+    assert not found.alike
+    assert not found.agree
+    assert found.note == note
+
+
+def test_empty_arrays_and_complex_numbers(tmp_path: Path) -> None:
+    assert compared(tmp_path, np.ones((0, 3)), np.ones((0, 3))).equal
+    found = compared(tmp_path, np.array([1 + 1j], np.complex64), np.array([1 + 1.5j], np.complex64))
+    assert found.relative == pytest.approx(0.5)
+
+
+def test_what_was_not_written_is_not_compared(tmp_path: Path) -> None:
+    kept_arrays.keep(str(tmp_path / "a.npz"), np.ones(3))
+    (tmp_path / "cut.npz").write_bytes((tmp_path / "a.npz").read_bytes()[:200])
+    (tmp_path / "pickled.npz").write_bytes(b"\x80\x04N.")
+    for name in ("missing.npz", "cut.npz", "pickled.npz"):
+        assert agreement(tmp_path / "a.npz", tmp_path / name) is None
+
+
+def test_objects_are_refused_and_so_is_what_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TypeError):
+        kept_arrays.keep(str(tmp_path / "a.npz"), [np.array([object()])])
+    monkeypatch.setattr(kept_arrays, "MOST_BYTES", 100)
+    with pytest.raises(ValueError, match="more than"):
+        kept_arrays.keep(str(tmp_path / "a.npz"), np.ones(100))

@@ -1,0 +1,289 @@
+"""The kernels of a program as rows: weights and shares, order, filters and groups; and what they are on paper."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import pytest
+
+from hlo.analysis.programs import written
+from jaxprof.analysis.arrangement import GROUPINGS, TEXTS, everything, filtered, grouped, needs_origins, ordered
+from jaxprof.analysis.ranking import FIGURES, BarrierIndex, Ranking, ranking_on
+from jaxprof.cli.commands.hlo import SORTS
+from jaxprof.devices.targets import exchanges, machine_of, step_time
+from jaxprof.hlo.analysis.barriers import Barrier, barriers
+from jaxprof.hlo.analysis.cost.peaks import device
+from jaxprof.hlo.analysis.kernel import Kernel
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.read.parse import module
+from jaxprof.hlo.shape import parse_shape
+from jaxprof.report.kernel_list import KernelOptions, rows_of
+from jaxprof.report.kernels import COLUMNS, DATA, SORTABLE, kernels_table, row_json
+from jaxprof.report.renderers import to_csv_text
+from tui.hlo_texts import FILE, HLO
+
+KERNELS = kernels(module(HLO))
+H100 = machine_of(device("h100"))
+
+
+def names(ranking: Ranking, numbers: Sequence[int]) -> list[str]:
+    return [ranking.kernels[number].name for number in numbers]
+
+
+def sorted_names(ranking: Ranking, column: str, *, turned: bool = False) -> list[str]:
+    return names(ranking, ordered(ranking, everything(ranking), column, turned=turned))
+
+
+def test_without_a_device_shares_are_of_bytes() -> None:
+    ranking = Ranking(KERNELS)
+    assert ranking.basis == "bytes"
+    assert math.fsum(row.share or 0 for row in ranking.rows(everything(ranking))) == pytest.approx(1)
+    assert sorted_names(ranking, "share")[0] == "dot.1"
+
+
+def test_with_a_device_shares_are_of_least_time_and_measured_time_comes_first() -> None:
+    assert Ranking(KERNELS, H100).basis == "least"
+    measured = Ranking(KERNELS, H100, {"reduce.1": 3e-6, "dot.1": 1e-6})
+    assert measured.basis == "measured"
+    order = ordered(measured, everything(measured), "share")
+    assert names(measured, order) == ["reduce.1", "dot.1", "tanh_fusion", "grad_fusion"]
+    assert [row.share for row in measured.rows(order)][2:] == [None, None], "unknown is not 0"
+    assert measured.share(order) == 1.0
+    assert measured.share(order[2:]) is None
+    assert sorted_names(measured, "share", turned=True)[:2] == ["dot.1", "reduce.1"], "unknown stays last"
+
+
+def test_measured_names_of_another_program_are_no_measure() -> None:
+    assert Ranking(KERNELS, None, {"other": 1.0}).basis == "bytes"
+
+
+def test_a_collective_is_bound_by_its_links_and_a_run_has_a_bound_and_an_estimate() -> None:
+    exchange = module(
+        "HloModule m, is_scheduled=true, num_partitions=8\n\n"
+        "%add (a: f32[], b: f32[]) -> f32[] {\n  %a = f32[] parameter(0)\n  %b = f32[] parameter(1)\n"
+        "  ROOT %s = f32[] add(%a, %b)\n}\n\n"
+        "ENTRY %e (x: f32[4194304]) -> f32[4194304] {\n  %x = f32[4194304]{0} parameter(0)\n"
+        "  ROOT %r = f32[4194304]{0} all-reduce(%x), channel_id=1, replica_groups=[1,8]<=[8], to_apply=%add\n}\n"
+    )
+    over, step = exchanges(exchange, H100), step_time(exchange, H100)
+    ranking = ranking_on(H100, exchange, kernels(exchange), None)
+    row = ranking[0]
+    assert row.bound == "links"
+    assert row.over == over["e", "r"]
+    assert row.least_seconds == step.bound_seconds == pytest.approx(16 * 2**20 / 450e9)
+    assert ranking.step == step
+    assert ranking_on(H100, exchange, kernels(exchange), {"r": 1.0}).step is None  # what was measured says more
+    assert ranking_on(None, exchange, kernels(exchange), None)[0].bound == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("kind:gemm", ["dot.1"]),
+        ("scope:transpose", ["grad_fusion"]),
+        ("file:model.py:20", ["reduce.1"]),
+        ("name:fusion scope:attn", ["tanh_fusion", "grad_fusion"]),
+        ("loop tanh", ["tanh_fusion"]),
+        ("kind:", ["dot.1", "tanh_fusion", "grad_fusion", "reduce.1"]),
+        ("nothing", []),
+    ],
+)
+def test_a_filter_looks_everywhere_or_where_it_is_told(text: str, found: list[str]) -> None:
+    ranking = Ranking(KERNELS)
+    assert sorted(names(ranking, filtered(ranking, text))) == sorted(found)
+
+
+def test_scopes_are_a_tree_with_sums() -> None:
+    ranking = Ranking(KERNELS)
+    groups = grouped(ranking, everything(ranking), "scope")
+    assert [group.path for group in groups] == [("attn",), ("(no named scope)",)]
+    assert names(ranking, groups[0].all) == ["dot.1", "tanh_fusion", "grad_fusion"]
+    assert groups[0].total("bytes") == sum(kernel.bytes for kernel in KERNELS if kernel.name != "reduce.1")
+    assert (groups[0].share or 0) + (groups[1].share or 0) == pytest.approx(1)
+    assert groups[0].total("least") is None, "no device"
+
+
+def test_forward_and_backward_are_told_apart() -> None:
+    ranking = Ranking(KERNELS)
+    groups = {group.path[0]: names(ranking, group.all) for group in grouped(ranking, everything(ranking), "direction")}
+    assert groups == {"forward": ["dot.1", "tanh_fusion", "reduce.1"], "backward": ["grad_fusion"]}
+
+
+_LOOP = """
+    body {
+      p = (s32[], f32[64,64]) parameter(0)
+      n = s32[] get-tuple-element(p), index=0
+      x = f32[64,64]{1,0} get-tuple-element(p), index=1
+      one = s32[] constant(1)
+      m = s32[] add(n, one)
+      inside = f32[64,64]{1,0} tanh(x)
+      ROOT t = (s32[], f32[64,64]) tuple(m, inside)
+    }
+
+    condition {
+      p = (s32[], f32[64,64]) parameter(0)
+      n = s32[] get-tuple-element(p), index=0
+      most = s32[] constant(10)
+      ROOT c = pred[] compare(n, most), direction=LT
+    }
+
+    ENTRY main {
+      x = f32[64,64]{1,0} parameter(0)
+      zero = s32[] constant(0)
+      s = (s32[], f32[64,64]) tuple(zero, x)
+      w = (s32[], f32[64,64]) while(s), condition=condition, body=body, backend_config={"known_trip_count":{"n":"10"}}
+      y = f32[64,64]{1,0} get-tuple-element(w), index=1
+      ROOT after = f32[64,64]{1,0} negate(y)
+    }
+"""
+
+
+def test_the_text_has_the_figures_of_the_screen_and_data_those_of_one_execution() -> None:
+    one = written(_LOOP)
+    row = next(row for row in rows_of(one, H100) if row.kernel.name == "inside")
+    assert COLUMNS["bytes"].text(row) == "320 KiB"
+    assert COLUMNS["times"].text(row) == "10"
+    assert row.least_once is not None
+    assert row.least_seconds == 10 * row.least_once
+    data = row_json(row, has_ceilings=True)
+    assert (data["bytes"], data["count"], data["least_seconds"]) == (2 * 64 * 64 * 4, 10, row.least_once)
+    first, *_ = rows_of(one, H100, KernelOptions(top=1))
+    assert first.kernel.name == "inside", "of the first few those that take most"
+
+
+@pytest.mark.parametrize("column", SORTABLE)
+def test_every_column_sorts_and_its_opposite_keeps_what_is_unknown_last(column: str) -> None:
+    ranking = Ranking(KERNELS, H100, {"dot.1": 1e-6, "reduce.1": 2e-6})
+    forth = sorted_names(ranking, column)
+    back = sorted_names(ranking, column, turned=True)
+    assert sorted(forth) == sorted(back) == sorted(kernel.name for kernel in KERNELS)
+    if column == "measured":
+        assert (forth[:2], back[:2]) == (["reduce.1", "dot.1"], ["dot.1", "reduce.1"])
+        assert set(forth[2:]) == set(back[2:])
+    elif column in ("name", "order"):
+        assert forth == back[::-1]
+    assert column in COLUMNS
+    assert column in FIGURES or column in TEXTS or column in ("share", "order")
+
+
+def test_the_command_sorts_by_what_can_be_known_of_a_file() -> None:
+    assert set(SORTS) == set(SORTABLE) - {"measured"}
+
+
+def test_a_row_is_made_when_it_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    honest = Ranking.__getitem__
+
+    def counted(ranking: Ranking, number: int) -> object:
+        made.append(number)
+        return honest(ranking, number)
+
+    monkeypatch.setattr(Ranking, "__getitem__", counted)
+    ranking = Ranking(KERNELS, H100)
+    for column in ("share", "least", "bytes", "name", "times"):
+        ordered(ranking, filtered(ranking, "loop"), column)
+    grouped(ranking, everything(ranking), "kind")
+    assert made == []
+    assert next(iter(ranking.rows([2]))).number == 2
+    assert made == [2]
+
+
+# -- CSV ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_as_csv() -> None:
+    ranking = Ranking(KERNELS)
+    made = to_csv_text(kernels_table([("loss", ranking.rows(everything(ranking)))]))
+    rows = list(csv.DictReader(io.StringIO(made)))
+    assert list(rows[0]) == ["program", *(column.key for column in DATA)]
+    assert (rows[0]["program"], rows[0]["name"], rows[0]["computation"]) == ("loss", "dot.1", "main.9")
+    assert float(rows[0]["flops"]) == 2 * 256 * 512 * 512
+    assert (rows[0]["file"], rows[0]["line"], rows[0]["least_seconds"]) == (FILE, "10", "")
+    assert math.fsum(float(row["share"]) for row in rows) == pytest.approx(1)
+
+
+def test_a_cell_is_no_formula() -> None:
+    one = written(
+        """
+        ENTRY main {
+          x = f32[8]{0} parameter(0)
+          ROOT y = f32[8]{0} tanh(x), metadata={op_name="=HYPERLINK(1)" source_file="=a.py" source_line=3}
+        }
+        """
+    )
+    (row,) = csv.DictReader(io.StringIO(to_csv_text(kernels_table([("+program", rows_of(one, None))]))))
+    assert (row["program"], row["file"], row["op_name"]) == ("'+program", "'=a.py", "'=HYPERLINK(1)")
+    assert row["sources"].startswith("'=")
+
+
+def test_programs_of_one_name_keep_their_rows() -> None:
+    ranking = Ranking(KERNELS)
+    made = to_csv_text(kernels_table([("same", ranking.rows([0])), ("same", ranking.rows([1]))]))
+    assert [row["name"] for row in csv.DictReader(io.StringIO(made))] == ["dot.1", "tanh_fusion"]
+
+
+def test_nothing_is_kept_that_was_read_to_arrange_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No kernel of many is asked for its own origins: half a million of those would be more than all else."""
+
+    def asked(kernel: Kernel) -> object:
+        raise AssertionError(kernel)
+
+    monkeypatch.setattr(Kernel, "origins", property(asked))
+    ranking = Ranking(kernels(module(HLO)))
+    assert names(ranking, filtered(ranking, "scope:transpose")) == ["grad_fusion"]
+    assert names(ranking, ordered(ranking, everything(ranking), "source"))[0] == "dot.1"
+    for way in GROUPINGS.keys() - {"none"}:
+        assert sum(group.count for group in grouped(ranking, everything(ranking), way)) == 4
+
+
+def test_without_origins_a_filter_leaves_what_names_and_kinds_tell() -> None:
+    ranking = Ranking(KERNELS)
+
+    def cheap(text: str) -> list[str]:
+        assert needs_origins(text)
+        found = filtered(ranking, text, by_origins=False)
+        assert set(found) <= set(filtered(ranking, text)), "no row that would go away again"
+        return sorted(names(ranking, found))
+
+    assert cheap("tanh") == ["tanh_fusion"]
+    assert cheap("scope:attn") == cheap("file:model.py") == cheap("attn") == []
+    assert not needs_origins("name:tanh kind:loop")
+    assert not needs_origins("")
+
+
+def test_origins_that_were_read_elsewhere_are_those_of_the_same_kernels() -> None:
+    first, again, others = Ranking(KERNELS), Ranking(KERNELS, H100), Ranking(KERNELS[:2])
+    read = first.origins
+    again.know_from(first)
+    others.know_from(first)
+    assert again.origins is read
+    assert len(others.origins) == 2
+
+
+def walked(found: tuple[Barrier, ...], computation: str, name: str) -> tuple[Barrier, ...]:
+    return tuple(one for one in found if name in (one.producer, one.consumer) and one.computation == computation)
+
+
+def test_they_are_those_that_a_walk_over_all_finds_in_its_order() -> None:
+    shape, names = parse_shape("f32[8]{0}"), [f"k.{number}" for number in range(30)]
+    made = tuple(
+        Barrier(producer, consumer, "layout", number, shape, f"c.{number % 3}")
+        for number, (producer, consumer) in enumerate(product(names, names))
+    )
+    index = BarrierIndex(made)
+    for computation, name in product(("c.0", "c.1", "c.2", "no such"), [*names, "no such"]):
+        assert index.of(computation, name) == walked(made, computation, name)
+    assert BarrierIndex().of("c.0", "k.0") == ()
+
+
+def test_of_a_program_every_kernel_has_its_own() -> None:
+    one = module(HLO)
+    found = barriers(one)
+    assert found
+    for kernel in kernels(one):
+        near = BarrierIndex(found).of(kernel.computation, kernel.name)
+        assert near == walked(found, kernel.computation, kernel.name)

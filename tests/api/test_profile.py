@@ -1,0 +1,100 @@
+"""`jaxprof.profile`: a call written as it would be written without it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxprof
+
+X = np.ones((4, 4), np.float32)
+
+
+def power(x: Any, n: int, *, scale: Any, mode: str = "plain", bias: Any = None) -> Any:
+    y = x * scale
+    for _ in range(n):
+        y = y @ x
+    if mode == "sine":
+        y = jnp.sin(y)
+    return y if bias is None else y + bias
+
+
+def power_numpy(x: Any, n: int, *, scale: Any, mode: str = "plain", bias: Any = None) -> Any:
+    y = x * scale
+    for _ in range(n):
+        y = y @ x
+    return (np.sin(y) if mode == "sine" else y) + (0 if bias is None else bias)
+
+
+COMPILED = functools.partial(jax.jit, static_argnames=("n", "mode"))(power)
+
+
+def runs_of(function: Callable[..., Any], *args: Any, **options: Any) -> list[dict[str, Any]]:
+    runs = jaxprof.profile(function, *args, budget_seconds=0.02, **options).to_dict()["runs"]
+    assert all(run["status"] == "ok" for run in runs), [run["error"] for run in runs]
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("args", "options"),
+    [
+        ((X, 2), {"scale": 2.0, "static_argnames": "n"}),
+        ((X,), {"n": 2, "scale": 2.0, "mode": "sine", "static_argnames": ("n", "mode")}),
+        ((), {"x": X, "n": 2, "scale": jnp.float32(2), "bias": X, "static_argnames": ["n"]}),
+        ((X, 2), {"scale": 2.0, "static_argnums": [1], "bias": X}),
+    ],
+)
+@pytest.mark.parametrize("function", [power, COMPILED], ids=["a function", "compiled"])
+def test_arguments_by_name_and_static_ones_by_name(function: Any, args: Any, options: dict[str, Any]) -> None:
+    if function is COMPILED:  # it knows its static arguments
+        options = {key: value for key, value in options.items() if not key.startswith("static")}
+    runs = runs_of(function, *args, **options, baseline=power_numpy, op_by_op=True)
+    assert [run["variant"] for run in runs] == ["numpy", "jax", "jit"]
+    assert [run["check"]["passed"] for run in runs[1:]] == [True, True]
+
+
+def test_what_is_given_by_name_is_no_constant_of_the_program() -> None:
+    session = jaxprof.profile(lambda x, *, y: x + y, X, y=X, budget_seconds=0.02)
+    (run,) = session.to_dict()["runs"]
+    assert run["memory"]["argument_bytes"] == 2 * X.nbytes
+    assert "jit" in run["variant"]
+
+
+def test_a_function_that_takes_any_name() -> None:
+    assert runs_of(lambda x, **others: x + others["z"], X, z=X)
+
+
+def test_a_static_argument_that_is_not_there_is_refused() -> None:
+    with pytest.raises(jaxprof.UsageError, match="unknown static argument 'nn'") as raised:
+        jaxprof.profile(power, X, 2, scale=1.0, static_argnames="nn")
+    assert "n" in raised.value.hint
+
+
+def test_a_missing_argument_is_a_failed_run() -> None:
+    (run,) = jaxprof.profile(power, X, 2, static_argnums=1, budget_seconds=0.02).to_dict()["runs"]
+    assert run["status"] == "failed"
+    assert "scale" in run["error"]
+
+
+def test_the_name_is_the_function_s() -> None:
+    (run,) = runs_of(COMPILED, X, n=1, scale=1.0)
+    assert run["workload"] == "power"
+    assert runs_of(power, X, 1, scale=1.0, static_argnums=1, name="mine")[0]["workload"] == "mine"
+
+
+def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given() -> None:
+    """And compiled, whatever `jaxprof run` is to make of it."""
+
+    @jaxprof.workload(inputs=["f32[n]"], parameters={"n": 3}, variants=["jax"], numpy=lambda x: x, expected=0.0)
+    def doubled(x: Any) -> Any:
+        return x + x
+
+    (run,) = runs_of(doubled, X)
+    assert run["variant"] == "jit"
+    assert run["memory"]["argument_bytes"] == X.nbytes

@@ -1,0 +1,227 @@
+"""`jaxprof ab` as a user runs it: words that do not fit, revisions, a few real sides on a small budget, interrupts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.calling import Caller, Said, start
+from jaxprof.cli.git_revision import checked_out
+from jaxprof.errors import UsageError
+from jaxprof.session import Session
+from jaxprof.session.log import load
+
+SIDES = """
+import time
+import jax, jax.numpy as jnp, numpy as np
+
+def step(x):
+    return {"y": jnp.tanh(x @ x), "s": x.sum()}
+def same(x):
+    return {"y": jnp.tanh(x @ x), "s": x.sum()}
+def half(x):
+    return {"y": jnp.tanh(x @ x).astype(jnp.bfloat16), "s": x.sum()}
+def off(x):
+    return {"y": jnp.tanh(x @ x) * 1.03, "s": x.sum()}
+def broken(x):
+    raise RuntimeError("not today")
+def wide(x):
+    return x
+def endless(x):
+    jax.debug.callback(lambda: time.sleep(3600))
+    return x
+def step_inputs():
+    return (np.full((64, 64), 0.01, np.float32),)
+same_inputs = half_inputs = off_inputs = broken_inputs = endless_inputs = step_inputs
+def wide_inputs():
+    return (np.zeros((8, 8), np.float32),)
+def shifted(x):
+    return {"y": jnp.tanh(x @ x), "s": x.sum()}
+def shifted_inputs():
+    return (np.full((64, 64), 0.02, np.float32),)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "sides.py").write_text(SIDES)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str]) -> Caller:
+    return Caller(capsys)
+
+
+def git(folder: Path, *words: str) -> None:
+    named = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, env={**os.environ, **named})
+
+
+@pytest.fixture
+def repository(folder: Path) -> Path:
+    git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "one")
+    (folder / "sides.py").write_text(SIDES.replace("jnp.tanh(x @ x)", "jnp.tanh(x @ x) * 2", 1))
+    git(folder, "commit", "-qam", "two")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "hint"),
+    [
+        ((), "ab needs the sides", "jaxprof ab old.py:step new.py:step"),
+        (("sides.py:step",), "ab needs two sides", "--git REV"),
+        (("sides.py:step", "sides.py:stap"), "no function 'stap'", "step"),
+        (("sides.py:step", "nowhere.py:step"), "nowhere.py", ""),
+        (("sides.py:step", "--env-b", "7"), "cannot read the variable '7'", "--env-b XLA_FLAGS"),
+        (("sides.py:step", "--git", "HEAD"), "not in a git repository", "--git"),
+        (("sides.py:step", "sides.py:same", "--git", "HEAD"), "--git compares one target", "Name the target once"),
+        (("sides.py:step", "--python-b", "/nowhere"), "no interpreter", "--python"),
+        (("selu", "selu", "--variant", "nope"), "A, selu, has no variant nope", "jit"),
+        (("selu", "--set-b", "m=3"), "unknown parameter of selu 'm'", "n"),
+        (("sides.py:step", "sides.py:wide"), "float32[64,64] and float32[8,8]", "--arg"),
+    ],
+)
+def test_sides_that_do_not_fit_are_a_usage_error(
+    folder: Path, call: Caller, words: tuple[str, ...], what: str, hint: str
+) -> None:
+    said = call("ab", *words)
+    assert said.code == 2
+    assert what in said.err
+    assert hint in said.err
+    assert said.out == ""
+
+
+@pytest.mark.parametrize(("text", "wrong"), [("2", True), ("0", True), ("x%", True), ("nan", True), ("5%", False)])
+def test_a_margin_is_a_share(folder: Path, call: Caller, text: str, wrong: bool) -> None:
+    said = call("ab", "sides.py:nope", "sides.py:step", "--margin", text)
+    assert said.code == 2
+    assert ("--margin" in said.err) is wrong
+
+
+def test_an_environment_without_jax_is_named(folder: Path, call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = folder / "bare" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    facts = json.dumps({"python": [3, 12, 0], "jax": None, "numpy": None})
+    python.write_text(f"#!/bin/sh\necho '{facts}'\n")
+    python.chmod(0o755)
+    said = call("ab", "sides.py:step", "--python-b", str(folder / "bare"))
+    assert said.code == 2
+    assert "B: " in said.err
+    assert "has no jax" in said.err
+
+
+def test_a_revision_is_checked_out_beside_the_tree_and_removed(repository: Path) -> None:
+    (repository / "sides.py").write_text("changed = 1\n")
+    with checked_out("sides.py:step", "HEAD~1") as revision:
+        assert revision.dirty
+        place = Path(revision.target("sides.py:step").rpartition(":")[0])
+        assert place.read_text() == SIDES
+        assert revision.variables()["PYTHONPATH"].startswith(str(place.parent))
+    assert not place.exists()
+    assert (repository / "sides.py").read_text() == "changed = 1\n"
+    listed = subprocess.run(["git", "worktree", "list"], capture_output=True, text=True, check=True).stdout
+    assert len(listed.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["nope", "--help", "HEAD~9", "HEAD:sides.py"])
+def test_a_revision_that_is_none_is_refused(repository: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="has no revision"), checked_out("sides.py:step", name):
+        pass
+
+
+def test_a_file_that_the_revision_does_not_have_is_refused(repository: Path) -> None:
+    (repository / "new.py").write_text(SIDES)
+    with checked_out("new.py:step", "HEAD") as revision, pytest.raises(UsageError, match=r"has no file new\.py"):
+        revision.target("new.py:step")
+    assert not revision.tree.exists()
+
+
+def measured(call: Caller, *words: str) -> tuple[Said, Any]:
+    said = call("ab", *words, "--launches", "1", "--no-check", "--out", "s.jaxprof", "--force", "--format", "json")
+    return said, json.loads(said.out)
+
+
+def test_two_real_functions_are_compared_and_kept(folder: Path, call: Caller) -> None:
+    said, found = measured(call, "sides.py:step", "sides.py:half", "sides.py:off")
+    assert said.code == 0
+    assert [side["side"] for side in found["sides"]] == ["A", "A'", "B", "C"]
+    half, off = found["versus"]
+    assert half["verdict"] == "inconclusive"
+    assert "bfloat16" in half["reason"]
+    assert not half["results"]["alike"]
+    assert off["results"]["alike"]
+    assert not off["results"]["agree"]
+    assert off["results"]["relative"] == pytest.approx(0.03, rel=1e-3)
+    assert found["control"]["results"]["equal"]
+    assert found["inputs"] == {"arrays": ["float32[64,64]"], "same_numbers": True, "seed": 0}
+    assert {fact["fact"] for fact in off["facts"]} >= {"kernels", "flops", "bytes"}
+    session = load(folder / "s.jaxprof", Session)
+    assert [run.plan.side for run in session.runs.values()] == ["A", "A'", "B", "C"]
+    assert "A' jit" in call("show", "s.jaxprof").out
+
+
+def test_a_side_that_fails_is_exit_code_1_and_no_win(folder: Path, call: Caller) -> None:
+    said = call("ab", "sides.py:step", "sides.py:broken", "--launches", "1", "--no-check", "--out", "s.jaxprof")
+    assert said.code == 1
+    assert said.out.startswith("B against A: inconclusive, its run failed")
+    assert "not today" in said.out
+
+
+def test_one_target_with_another_environment_and_other_inputs(folder: Path, call: Caller) -> None:
+    said, found = measured(call, "sides.py:step", "--env-b", "XLA_FLAGS=--xla_cpu_enable_fast_math=true")
+    assert said.code == 0
+    flags = next(row for row in found["versus"][0]["environment"] if row["name"] == "XLA_FLAGS")
+    assert flags["after"] == "--xla_cpu_enable_fast_math=true"
+    assert flags["differs"]
+    said, found = measured(call, "sides.py:step", "sides.py:shifted")
+    assert not found["inputs"]["same_numbers"]
+    assert found["versus"][0]["results"] is None, "of other inputs, results say nothing"
+
+
+def test_an_interrupt_keeps_what_was_measured_and_removes_the_worktree(repository: Path) -> None:
+    before = set(Path(tempfile.gettempdir()).glob("jaxprof-git-*"))
+    process = start("ab", "sides.py:step", "--git", "HEAD~1", "--launches", "50", "--out", "s.jaxprof", cwd=repository)
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline and not re.search(r'"block":\d', _text(repository / "s.jaxprof")):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "B against A: inconclusive" in out
+    session = load(repository / "s.jaxprof", Session)
+    assert session.runs["r1"].samples("run")
+    listed = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True, check=True)
+    assert len(listed.stdout.splitlines()) == 1
+    assert set(Path(tempfile.gettempdir()).glob("jaxprof-git-*")) <= before
+
+
+def test_an_endless_side_is_ended_by_the_budget(folder: Path, call: Caller) -> None:
+    began = time.monotonic()
+    said = call("ab", "sides.py:step", "sides.py:endless", "--budget", "3", "--no-check", "--out", "s.jaxprof")
+    assert time.monotonic() - began < 90
+    assert said.code == 1
+    assert "hard cap" in said.out
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def test_help_names_every_option_of_a_side(call: Caller) -> None:
+    said = call("ab", "--help")
+    assert said.code == 0
+    for option in ("--env-a", "--env-b", "--python-a", "--python-b", "--set-a", "--precision-b", "--git", "--margin"):
+        assert option in said.out

@@ -1,0 +1,255 @@
+"""`jaxprof compare`: pairs whose truth is known, as text, JSON, Markdown and CSV; and what cannot be compared."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import program_events as made
+from cli.calling import Caller
+from folding import fold
+from jaxprof import events as e
+from jaxprof.analysis.opener import modules_of
+from jaxprof.cli import hlo_target
+from jaxprof.cli.hlo_target import TargetModule
+from jaxprof.session.log import LogWriter
+from report import sessions
+
+pytestmark = pytest.mark.usefixtures("state_home")
+
+FUSED_AGAIN = sessions.HLO.replace("fused_computation", "fused_computation.7").replace("%fusion", "%fusion.3")
+
+
+def _write(path: Path, events: Iterable[e.Event], **header: Any) -> Path:
+    writer = LogWriter(replace(sessions.HEADER, session=path.stem, **header), path)
+    for event in events:
+        writer.append(event)
+    writer.close()
+    return path
+
+
+def _hlo(events: Iterable[e.Event], text: str) -> list[e.Event]:
+    return [replace(one, text=text) if isinstance(one, e.TextRecorded) and one.name == "hlo" else one for one in events]
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    return _write(tmp_path / "first.jaxprof", sessions.events())
+
+
+def test_two_sessions_of_the_same_program(call: Caller, first: Path, tmp_path: Path) -> None:
+    second = _write(tmp_path / "second.jaxprof", _hlo(sessions.events(), FUSED_AGAIN))
+    said = call("compare", first, second)
+    assert said.code == 0
+    assert "kernels: 1 the same" in said.out
+    assert "the environments are the same" in said.out
+    assert "inconclusive: not measured together" in said.out
+    assert " faster" not in said.out
+    assert " slower" not in said.out
+
+
+def test_a_changed_kernel_and_environment(call: Caller, first: Path, tmp_path: Path) -> None:
+    events = [
+        replace(one, jax="0.12.0") if isinstance(one, e.EnvironmentRead) and one.jax else one
+        for one in _hlo(sessions.events(), sessions.HLO.replace("f32", "f16"))
+    ]
+    second = _write(tmp_path / "second.jaxprof", events)
+    said = call("compare", first, second)
+    lines = said.out.splitlines()
+    environment = next(number for number, line in enumerate(lines) if "0.12.0" in line)
+    assert "0.10.2" in lines[environment]
+    assert environment < next(number for number, line in enumerate(lines) if "speed-up" in line)
+    assert "kernels: 1 changed" in said.out
+    (jit,) = [
+        run
+        for run in json.loads(call("compare", first, second, "--format", "json").out)["comparisons"][0]["runs"]
+        if run["after"]["variant"] == "jit"
+    ]
+    (kernel,) = jit["kernels"]
+    assert kernel["status"] == "changed"
+    assert {"what": "dtype", "before": "f32", "after": "f16"} in kernel["changes"]
+    assert [phase["verdict"] for phase in jit["phases"]] == ["inconclusive"] * len(jit["phases"])
+    assert all(phase["reason"] for phase in jit["phases"])
+
+
+def test_all_forms_have_the_same_facts(call: Caller, first: Path, tmp_path: Path) -> None:
+    second = _write(tmp_path / "second.jaxprof", sessions.events())
+    data = json.loads(call("compare", first, second, "--format", "json").out)["comparisons"][0]
+    facts = {
+        (run["after"]["run"], fact["fact"]): (fact["before"], fact["after"])
+        for run in data["runs"]
+        for fact in run["facts"]
+    }
+    rows = list(csv.DictReader(call("compare", first, second, "--format", "csv").out.splitlines()))
+    written = {
+        (row["run_after"], row["name"]): (float(row["before"]), float(row["after"]))
+        for row in rows
+        if row["about"] == "fact"
+    }
+    assert written == {key: (float(one), float(other)) for key, (one, other) in facts.items()}
+    assert facts
+    assert "| exact fact |" in call("compare", first, second, "--format", "markdown").out
+
+
+def test_more_than_two_are_each_compared_with_the_first(call: Caller, first: Path, tmp_path: Path) -> None:
+    others = [_write(tmp_path / f"{name}.jaxprof", sessions.events()) for name in ("b", "c")]
+    data = json.loads(call("compare", first, *others, "--format", "json").out)["comparisons"]
+    assert [(one["before"]["session"], one["after"]["session"]) for one in data] == [("first", "b"), ("first", "c")]
+    rows = call("compare", first, *others, "--format", "csv").out.splitlines()
+    assert sum(row.startswith("run_before") for row in rows) == 1
+
+
+def test_another_size_is_listed_and_not_compared(call: Caller, first: Path, tmp_path: Path) -> None:
+    second = _write(tmp_path / "second.jaxprof", [*sessions.numpy_run("r1", n=7), e.SessionClosed()])
+    said = call("compare", first, second)
+    assert said.code == 0
+    assert "only in the first session: r1 selu numpy cpu:0 (n = 1" in said.out
+    assert "only in the second session: r1 selu numpy cpu:0 (n = 7)" in said.out
+    named = call("compare", f"{first}:r1", f"{second}:r1")
+    assert "not the same measurement: another n (1000000, 7)" in named.out
+    assert "inconclusive: another n" in named.out
+
+
+def test_two_runs_of_one_session_took_turns(call: Caller, first: Path) -> None:
+    said = call("compare", f"{first}:r1", f"{first}:r2", "--format", "json")
+    (run,) = json.loads(said.out)["comparisons"][0]["runs"]
+    verdicts = {phase["phase"]: phase["verdict"] for phase in run["phases"]}
+    assert verdicts["run"] == "faster"
+    assert verdicts["import"] == "inconclusive"
+
+
+def test_a_failed_run_is_no_measurement(call: Caller, first: Path, tmp_path: Path) -> None:
+    events = [
+        replace(one, passed=False) if isinstance(one, e.CheckReported) and one.run == "r2" else one
+        for one in sessions.events()
+    ]
+    second = _write(tmp_path / "second.jaxprof", events)
+    assert "inconclusive: the second result is wrong" in call("compare", first, second).out
+
+
+def test_programs_are_compared_by_their_ledgers(call: Caller, tmp_path: Path) -> None:
+    def program(*inside: e.Event) -> list[e.Event]:
+        return [
+            e.RunPlanned(run="r1", spec=e.RunSpec(workload="train.py", variant="program", how="program", device="cpu")),
+            *made.program(*inside),
+            e.SessionClosed(),
+        ]
+
+    one = _write(tmp_path / "one.jaxprof", program(made.compiled("step"), made.compiled("once")))
+    two = _write(tmp_path / "two.jaxprof", program(*made.shaped(3, "step"), made.compiled("fresh")))
+    data = json.loads(call("compare", one, two, "--format", "json").out)["comparisons"][0]["runs"][0]["program"]
+    assert {(row["function"], row["status"]) for row in data["functions"]} == {
+        ("step", "changed"),
+        ("once", "gone"),
+        ("fresh", "new"),
+    }
+    text = call("compare", one, two).out
+    assert "compiled functions: 1 new, 1 gone, 1 changed" in text
+    assert "steps a second" in text or data["steps_per_second"] == {"before": None, "after": None}
+
+
+def test_the_same_file_twice_is_said(call: Caller, first: Path) -> None:
+    said = call("compare", first, first)
+    assert said.code == 2
+    assert "are the same session" in said.err
+    assert call("compare", f"{first}:r1", f"{first}:r1").code == 2
+
+
+def test_one_session_alone_and_a_run_beside_a_session(call: Caller, first: Path, tmp_path: Path) -> None:
+    assert "two sessions" in call("compare", first).err
+    second = _write(tmp_path / "second.jaxprof", sessions.events())
+    said = call("compare", f"{first}:r1", second)
+    assert (said.code, "whole session" in said.err) == (2, True)
+    unknown = call("compare", f"{first}:r9", f"{second}:r1")
+    assert (unknown.code, "r9" in unknown.err) == (2, True)
+
+
+def test_unfinished_empty_and_single_sample_sessions(call: Caller, first: Path, tmp_path: Path) -> None:
+    cut = _write(tmp_path / "cut.jaxprof", [*sessions.numpy_run("r1")[:3]])
+    text = cut.read_bytes()
+    cut.write_bytes(text[: text.rindex(b"\n", 0, len(text) - 1) + 1])  # without what closes it
+    said = call("compare", first, cut)
+    assert said.code == 0
+    assert "cut off" in said.out
+    assert "inconclusive" in said.out
+    empty = _write(tmp_path / "empty.jaxprof", [e.SessionClosed()])
+    said = call("compare", first, empty)
+    assert (said.code, "the second has no runs" in said.out) == (0, True)
+    single = [
+        replace(one, seconds=one.seconds[:1]) if isinstance(one, e.SamplesTaken) else one for one in sessions.events()
+    ]
+    said = call("compare", first, _write(tmp_path / "single.jaxprof", single))
+    assert (said.code, "inconclusive: not measured together" in said.out) == (0, True)
+
+
+def test_a_session_of_an_older_and_of_a_newer_schema(call: Caller, first: Path, tmp_path: Path) -> None:
+    older = _write(tmp_path / "older.jaxprof", sessions.events(), schema_minor=0)
+    assert call("compare", first, older).code == 0
+    newer = _write(tmp_path / "newer.jaxprof", sessions.events(), schema_minor=99)
+    assert "newer schema" in call("compare", first, newer).out
+    refused = _write(tmp_path / "refused.jaxprof", sessions.events(), schema_major=9)
+    said = call("compare", first, refused)
+    assert (said.code, "schema 9" in said.err) == (2, True)
+
+
+def test_no_control_character_reaches_the_terminal(call: Caller, first: Path, tmp_path: Path) -> None:
+    events = [
+        replace(one, settings={"x64\x1b[31m": "\x1b]0;boo\x07"}) if isinstance(one, e.EnvironmentRead) else one
+        for one in _hlo(sessions.events(), sessions.HLO.replace("fusion(", "fus\x1bion("))
+    ]
+    second = _write(tmp_path / "second.jaxprof", events)
+    for form in ("text", "markdown", "csv"):
+        assert not {"\x1b", "\x07"} & set(call("compare", first, second, "--format", form).out)
+
+
+def _compiled_for(*devices: str, hlo: str = sessions.HLO) -> list[TargetModule]:
+    events: list[e.Event] = []
+    for number, device in enumerate(devices, 1):
+        spec = e.RunSpec(workload="step", variant="jit", how="compile", device=device)
+        events += [e.RunPlanned(run=f"r{number}", spec=spec), e.TextRecorded(run=f"r{number}", name="hlo", text=hlo)]
+        events.append(e.RunFinished(run=f"r{number}", status="ok"))
+    session = fold(sessions.HEADER, events)
+    return [TargetModule(stages, session) for stages in modules_of(session)]
+
+
+def test_programs_for_devices_that_are_not_here(call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = {
+        "old.py:step": _compiled_for("h100", "tpu-v5e"),
+        "new.py:step": _compiled_for("h100", "tpu-v5e", hlo=sessions.HLO.replace("f32", "bf16")),
+        "other.py:step": _compiled_for("a100"),
+    }
+    monkeypatch.setattr(hlo_target, "find_modules", lambda name, *_, **__: known[name])
+    words = ("compare", "--for", "h100,tpu-v5e", "old.py:step", "new.py:step")
+    data = json.loads(call(*words, "--format", "json").out)["comparisons"]
+    assert [one["runs"][0]["after"]["device"] for one in data] == ["h100", "tpu-v5e"]
+    assert [one["runs"][0]["differs"] for one in data] == [True, True]
+    assert call(*words).out.count("kernels: 1 changed") == 2
+    said = call("compare", "--for", "h100", "old.py:step", "other.py:step")
+    assert (said.code, "no device in common" in said.err) == (2, True)
+
+
+def test_options_of_compiling_need_a_device(call: Caller, first: Path, tmp_path: Path) -> None:
+    second = _write(tmp_path / "second.jaxprof", sessions.events())
+    said = call("compare", first, second, "--arg", "f32[8]")
+    assert (said.code, "--for" in said.err) == (2, True)
+
+
+def test_the_only_function_of_each_session_is_the_same_function(call: Caller, tmp_path: Path) -> None:
+    def session(name: str, *functions: str) -> Path:
+        events: list[e.Event] = []
+        for number, function in enumerate(functions, 1):
+            spec = e.RunSpec(
+                workload=function, variant="jit", how="jit", device="cpu:0", target=f"/somewhere/{function}"
+            )
+            events += [e.RunPlanned(run=f"r{number}", spec=spec), e.RunFinished(run=f"r{number}", status="ok")]
+        return _write(tmp_path / f"{name}.jaxprof", events)
+
+    old, new, both = session("a", "old.py:step"), session("b", "new.py:step"), session("c", "new.py:step", "new.py:f")
+    assert "old.py:step jit cpu:0 → new.py:step jit cpu:0" in call("compare", old, new).out
+    assert "only in the first session: r1 old.py:step" in call("compare", old, both).out

@@ -1,0 +1,60 @@
+"""What the shell offers behind what was typed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.shell_completion import ShellComplete
+
+from jaxprof.cli.main import cli
+
+
+def offered(*words: str) -> list[str]:
+    """What is offered for the last of `words`."""
+    *typed, incomplete = words
+    completion = ShellComplete(cli, {}, "jaxprof", "_JAXPROF_COMPLETE")
+    return [item.value for item in completion.get_completions(typed, incomplete)]
+
+
+def test_variants_are_those_of_the_workload_that_was_typed() -> None:
+    assert offered("run", "selu", "--variant", "") == ["jax", "jit", "numpy"]
+    assert offered("run", "transfer", "--variant", "host") == ["host-to-device", "host-to-device-unaligned"]
+    assert offered("run", "selu", "scan-rnn", "--variant", "s") == ["scan", "scan-highest"]
+    assert "vmap-highest" in offered("run", "--variant", "v")
+    assert offered("hlo", "vmap", "--variant", "n") == ["naive-loop", "numpy"]
+    assert offered("hlo", "vmap:batched", "--variant", "b") == ["batched"]
+
+
+def test_presets_and_parameters_too() -> None:
+    assert offered("run", "matmul", "--preset", "published-") == ["published-10000", "published-5000"]
+    assert offered("run", "selu", "--preset", "") == ["published", "quick"]
+    assert offered("run", "vmap", "--set", "") == ["columns=", "rows=", "vectors="]
+    assert offered("run", "vmap", "--sweep", "r") == ["rows="]
+    assert offered("run", "reduce", "--set", "over=r") == ["over=rows"]
+    assert offered("hlo", "selu", "--set", "") == ["n="]
+    assert offered("hlo", "matmul", "--preset", "q") == ["quick"]
+
+
+def test_devices_here_and_elsewhere() -> None:
+    assert "cpu:0" in offered("run", "selu", "--device", "")
+    assert offered("run", "selu", "--device", "x") == []
+    assert "h100" in offered("hlo", "selu", "--for", "h")
+    assert "h100,a100" in offered("hlo", "selu", "--for", "h100,a")
+
+
+def test_targets_of_hlo() -> None:
+    assert "selu" in offered("hlo", "se")
+    assert offered("hlo", "selu:j")[:2] == ["selu:jax", "selu:jit"]
+
+
+def test_runs_of_the_session_that_was_typed(kept: Path) -> None:
+    assert offered("show", str(kept), "--run", "") == ["r1", "r2", "r3"]
+    assert offered("hlo", str(kept), "--run", "r2") == ["r2"]
+    assert offered("export", str(kept), "--run", "") == ["r1", "r2", "r3"]
+    assert offered("show", "nowhere", "--run", "") == []
+
+
+@pytest.mark.parametrize("command", ["show", "open", "hlo", "export"])
+def test_sessions(kept: Path, command: str) -> None:
+    assert kept.name.removesuffix(".jaxprof") in offered(command, "2026")

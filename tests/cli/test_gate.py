@@ -1,0 +1,179 @@
+"""`jaxprof gate`: programs whose truth is known, each limit, each form, each exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from cli.calling import Caller
+from folding import fold
+from jaxprof import events as e
+from jaxprof.analysis.gate import GateLimit, judged, read_limit
+from jaxprof.analysis.opener import modules_of
+from jaxprof.analysis.run_difference import run_difference
+from jaxprof.cli import hlo_target
+from jaxprof.cli.hlo_target import TargetModule
+from jaxprof.errors import UsageError
+from jaxprof.session import Session
+from report import sessions
+
+pytestmark = pytest.mark.usefixtures("state_home")
+
+COLLECTIVE = """HloModule jit_f, is_scheduled=true, num_partitions=4
+
+%sum (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %add = f32[] add(%a, %b)
+}
+
+ENTRY %main (x: f32[1000]) -> f32[1000] {
+  %x = f32[1000]{0} parameter(0)
+  ROOT %all-reduce = f32[1000]{0} all-reduce(%x), replica_groups={{0,1,2,3}}, to_apply=%sum
+}
+"""
+
+
+def _session(
+    hlo: str | None = sessions.HLO, *events: e.Event, devices: tuple[str, ...] = ("cpu:0",), **plan: Any
+) -> Session:
+    made: list[e.Event] = []
+    for number, device in enumerate(devices, 1):
+        spec = e.RunSpec(**{"workload": "f.py:step", "variant": "jit", "how": "compile", "device": device, **plan})
+        made.append(e.RunPlanned(run=f"r{number}", spec=spec))
+        if hlo is not None:
+            made.append(e.TextRecorded(run=f"r{number}", name="hlo", text=hlo))
+    return fold(sessions.HEADER, [*made, *events])
+
+
+def _state(before: Session, after: Session, limit: str) -> str:
+    (row,) = judged("x", run_difference(before, before.runs["r1"], after, after.runs["r1"]), [read_limit(limit)])
+    return row.state
+
+
+def _cost(flops: float | None) -> e.CostReported:
+    return e.CostReported(run="r1", flops=flops, bytes_accessed=100.0)
+
+
+@pytest.mark.parametrize(
+    ("limit", "after", "state"),
+    [
+        ("flops", 100.0, "within"),
+        ("flops", 99.0, "within"),
+        ("flops", 101.0, "passed"),
+        ("flops:1%", 101.0, "within"),
+        ("flops:1%", 101.1, "passed"),
+        ("flops:0.5 %", 101.0, "passed"),
+        ("flops", None, "undecided"),
+    ],
+)
+def test_a_fact_may_grow_by_its_share(limit: str, after: float | None, state: str) -> None:
+    assert _state(_session(None, _cost(100.0)), _session(None, _cost(after)), limit) == state
+
+
+def test_what_was_nothing_has_grown() -> None:
+    assert _state(_session(None, _cost(0.0)), _session(None, _cost(1.0)), "flops:50%") == "passed"
+
+
+def test_less_donated_memory_is_worse() -> None:
+    def donating(size: int) -> Session:
+        return _session(None, e.MemoryReported(run="r1", alias_bytes=size))
+
+    assert _state(donating(4096), donating(0), "donated") == "passed"
+    assert _state(donating(0), donating(4096), "donated") == "within"
+
+
+def test_another_kind_of_collective_is_more_of_it() -> None:
+    halves = COLLECTIVE.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")
+    assert _state(_session(COLLECTIVE), _session(COLLECTIVE), "collectives") == "within"
+    before, after = _session(COLLECTIVE), _session(halves)
+    (row,) = judged("x", run_difference(before, before.runs["r1"], after, after.runs["r1"]), [GateLimit("collectives")])
+    assert (row.state, row.reason) == ("passed", "all-reduce over 2 devices: 0 → 1")
+    assert _state(_session(sessions.HLO), _session(COLLECTIVE), "collectives") == "passed"
+
+
+def test_another_size_decides_nothing() -> None:
+    assert _state(_session(parameters={"n": 1}), _session(parameters={"n": 2}), "kernels") == "undecided"
+
+
+@pytest.mark.parametrize("text", ["", "flops:", "flops:-1%", "flops:1", "run:5%", "kernel", "flops:1%x"])
+def test_a_limit_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(UsageError):
+        read_limit(text)
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Session]:
+    """Programs by name, as if they had been compiled."""
+    found: dict[str, Session] = {}
+
+    def find(name: str, *_: Any, **__: Any) -> list[TargetModule]:
+        return [TargetModule(stages, found[name]) for stages in modules_of(found[name])]
+
+    monkeypatch.setattr(hlo_target, "find_modules", find)
+    return found
+
+
+def test_exit_codes_and_forms(call: Caller, known: dict[str, Session]) -> None:
+    known |= {"old": _session(), "new": _session(sessions.HLO.replace("f32", "f64"))}
+    words = ("gate", "new", "--base", "old", "--fail-on", "kernels", "--fail-on", "bytes:1%")
+    said = call(*words)
+    assert (said.code, said.out.splitlines()[0]) == (3, "a limit was passed")
+    states = {row["limit"]: row["state"] for row in json.loads(call(*words, "--format", "json").out)["limits"]}
+    assert states == {"kernels": "within", "bytes:1%": "passed"}
+    assert "| passed |" in call(*words, "--format", "markdown").out
+    xml = ElementTree.fromstring(call(*words, "--format", "junit").out)
+    assert (xml.attrib["tests"], xml.attrib["failures"], xml.attrib["skipped"]) == ("2", "1", "0")
+    assert [case.attrib["name"] for case in xml.iter("testcase") if case.find("failure") is not None] == ["bytes:1%"]
+    assert call("gate", "old", "--base", "old", "--fail-on", "bytes").code == 0
+
+
+def test_an_unknown_fact_is_undecided(call: Caller, known: dict[str, Session]) -> None:
+    known |= {"old": _session(), "new": _session()}
+    words = ("gate", "new", "--base", "old", "--fail-on", "donated", "--fail-on", "kernels")
+    said = call(*words)
+    assert (said.code, "not known of either side" in said.out) == (0, True)
+    assert call(*words, "--strict").code == 4
+    for strict, failures, skipped in (((), "0", "1"), (("--strict",), "1", "0")):
+        xml = ElementTree.fromstring(call(*words, *strict, "--format", "junit").out)
+        assert (xml.attrib["failures"], xml.attrib["skipped"]) == (failures, skipped)
+
+
+def test_a_passed_limit_comes_before_an_undecided_one(call: Caller, known: dict[str, Session]) -> None:
+    known |= {"old": _session(), "new": _session(sessions.HLO.replace("f32", "f64"))}
+    said = call("gate", "new", "--base", "old", "--fail-on", "donated", "--fail-on", "bytes", "--strict")
+    assert said.code == 3
+
+
+def test_each_device_is_held_against_its_own(call: Caller, known: dict[str, Session]) -> None:
+    known |= {"old": _session(devices=("h100", "tpu-v5e")), "new": _session(devices=("tpu-v5e", "h100"))}
+    known["other"] = _session(devices=("a100",))
+    words = ("--fail-on", "kernels", "--format", "json")
+    rows = json.loads(call("gate", "new", "--base", "old", *words).out)["limits"]
+    assert [row["label"].split()[-1] for row in rows] == ["tpu-v5e", "h100"]
+    said = call("gate", "new", "--base", "other", *words)
+    assert (said.code, "a100" in said.err) == (2, True)
+
+
+def test_names_cannot_break_the_xml_or_the_terminal(call: Caller, known: dict[str, Session]) -> None:
+    known |= {name: _session(workload='a"<&\x1b[31m') for name in ("old", "new")}
+    words = ("gate", "new", "--base", "old", "--fail-on", "kernels")
+    assert "\x1b" not in call(*words).out
+    xml = ElementTree.fromstring(call(*words, "--format", "junit").out)
+    (case,) = xml.iter("testcase")
+    assert case.attrib["classname"].startswith('a"<&')
+
+
+def test_a_program_compiled_now_against_a_kept_one(call: Caller, tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text("import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x)\n")
+    target, base = f"{own}:step", tmp_path / "base.jaxprof"
+    assert call("hlo", target, "--arg", "f32[64]", "--out", base).code == 0
+    words = ("--base", base, "--arg", "f32[64]", "--fail-on", "kernels", "--fail-on", "flops", "--fail-on", "peak:1%")
+    assert call("gate", target, *words, "--strict").code == 0
+    own.write_text("import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x) + jnp.sort(x)\n")
+    assert call("gate", target, *words).code == 3

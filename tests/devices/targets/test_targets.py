@@ -1,0 +1,163 @@
+"""What `--for` says, what XLA is told of a chip, and what is installed where."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from jaxprof.devices.targets import CHIPS, chip, parse_mesh, parse_target, parse_targets, wheels
+from jaxprof.devices.targets.chips import Chip, target_config
+from jaxprof.errors import JaxprofError, UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "topology", "devices"),
+    [
+        ("h100", "h100", "1x1x1", 1),
+        ("H100:8", "h100:8", "1x1x8", 8),
+        ("4xh100:8", "4xh100:8", "4x1x8", 32),
+        ("2xa100", "2xa100:1", "2x1x1", 2),
+        ("rtx4090", "rtx4090", "1x1x1", 1),
+        ("tpu-v6e:16x16", "tpu-v6e:16x16", "v6e:16x16", 256),
+        ("v5p:4x4x4", "tpu-v5p:4x4x4", "v5p:4x4x4", 64),
+        ("tpu-v5e", "tpu-v5e", "v5e:2x2", 1),
+        ("tpu-v7:2x2x1", "tpu-v7:2x2x1", "tpu7x:2x2x1", 8),
+        ("tpu-v7", "tpu-v7", "tpu7x:2x2x1", 1),
+        ("tpu-v4:2x2x1", "tpu-v4:2x2x1", "v4:2x2x1", 4),
+        ("tpu-v3:2x2", "tpu-v3:2x2", "v3:2x2", 8),
+    ],
+)
+def test_targets_are_read(text: str, label: str, topology: str, devices: int) -> None:
+    target = parse_target(text)
+    assert (target.label, target.topology, target.devices) == (label, topology, devices)
+    assert parse_target(target.label).devices == devices
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "h1000x", "h100:", "h100:0", "h100:2x2", "tpu-v5e:4", "tpu-v5p:2x2", "2xtpu-v5e:2x2", "h100:99999", "-"],
+)
+def test_what_cannot_be_read_says_how_it_is_written(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_target(text)
+    assert caught.value.hint
+
+
+def test_several_targets_each_once() -> None:
+    assert [target.label for target in parse_targets("h100, a100,h100")] == ["h100", "a100"]
+    with pytest.raises(UsageError):
+        parse_targets(" , ")
+
+
+def test_a_mesh_is_read_in_the_order_of_its_axes() -> None:
+    assert list(parse_mesh(" data=4, model=2").items()) == [("data", 4), ("model", 2)]
+
+
+@pytest.mark.parametrize("text", ["", "data", "data=", "data=0", "data=-1", "4=data", "data=4,data=2", "data=9999999"])
+def test_what_is_no_mesh_says_how_one_is_written(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_mesh(text)
+    assert caught.value.hint
+
+
+def test_near_names_are_offered() -> None:
+    with pytest.raises(UsageError) as caught:
+        chip("h10")
+    assert "h100" in caught.value.hint
+
+
+@pytest.mark.parametrize("row", [row for row in CHIPS if row.vendor == "nvidia"], ids=lambda row: row.name)
+def test_every_gpu_row_is_whole(row: Chip) -> None:
+    config = target_config(row)
+    assert ": 0 " not in config.partition("cuda_compute_capability")[0]  # a forgotten figure
+    assert config.count("{") == config.count("}")
+    assert row.shared_per_block <= row.shared_per_core
+
+
+def test_a_tpu_has_no_gpu_configuration() -> None:
+    with pytest.raises(ValueError):
+        target_config(chip("v5e"))
+
+
+@pytest.fixture(autouse=True)
+def no_kits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(wheels.FOLDER_VARIABLE, raising=False)
+
+
+FACTS = {
+    "jax": "0.9.0",
+    "jaxlib": "0.9.0.1",
+    "tag": "cp312",
+    "requires": ['libtpu==0.0.40.*; extra == "tpu"', "numpy>=2"],
+    "has": {},
+}
+
+
+def test_the_wheels_belong_to_the_users_jaxlib() -> None:
+    assert wheels.requirements("nvidia", FACTS)[:2] == ["jax-cuda12-plugin==0.9.0.1", "jax-cuda12-pjrt==0.9.0.1"]
+    assert wheels.requirements("tpu", FACTS) == ["libtpu==0.0.40.*"]
+    assert wheels.folder("nvidia", FACTS).name == "nvidia-jaxlib0.9.0.1-cp312"
+
+
+def fake_python(folder: Path, pip: str) -> str:
+    """An interpreter that answers the probe, and whose pip does `pip` (shell)."""
+    script = folder / "python"
+    script.write_text(
+        "#!/bin/sh\n"
+        'if [ "$1" = "-m" ]; then\n'
+        '  if [ "$3" = "--version" ]; then exit 0; fi\n'
+        f"  {pip}\n"
+        "fi\n"
+        'echo \'{"jax": "0.9.0", "jaxlib": "0.9.0", "tag": "cp312", "requires": [], "has": {"x": null}}\'\n'
+    )
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return str(script)
+
+
+def test_installing_goes_into_a_folder_of_our_own_and_only_the_child_sees_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_home: Path
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/theirs")
+    python = fake_python(tmp_path, 'while [ "$1" != "--target" ]; do shift; done; mkdir -p "$2"; exit 0')
+    with pytest.raises(JaxprofError, match="not here") as caught:
+        wheels.environment("nvidia", python)
+    assert "jaxprof target install nvidia" in caught.value.hint
+    assert wheels.installed("nvidia", python) is None
+    said: list[str] = []
+    place = wheels.install("nvidia", python, said.append)
+    assert place.is_relative_to(state_home)
+    assert "jax-cuda12-plugin==0.9.0" in said[0]
+    assert wheels.installed("nvidia", python) == place
+    assert wheels.environment("nvidia", python)["PYTHONPATH"] == f"{place}:/theirs"
+    assert wheels.install("nvidia", python, said.append) == place
+    assert len(said) == 1  # nothing was done twice
+    assert wheels.remove("nvidia") == [place]
+    assert wheels.remove("nvidia") == []
+    assert wheels.installed("nvidia", python) is None
+
+
+def test_a_failed_install_leaves_nothing_and_tells_pips_words(tmp_path: Path, state_home: Path) -> None:
+    python = fake_python(
+        tmp_path, 'while [ "$1" != "--target" ]; do shift; done; mkdir -p "$2"; echo "no route to host" >&2; exit 1'
+    )
+    with pytest.raises(JaxprofError, match="no route to host"):
+        wheels.install("tpu", python, lambda line: None)
+    assert not list((state_home / "targets").glob("*/*"))
+
+
+def test_an_interpreter_without_jax_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "python"
+    script.write_text('#!/bin/sh\necho \'{"jax": null, "jaxlib": null, "tag": "cp312", "requires": [], "has": {}}\'\n')
+    script.chmod(0o755)
+    with pytest.raises(UsageError, match="has no jax"):
+        wheels.environment("tpu", str(script))
+    with pytest.raises(UsageError):
+        wheels.environment("tpu", "/bin/false")
+
+
+def test_vendors() -> None:
+    assert wheels.kit_for("tpu").licences
+    with pytest.raises(UsageError):
+        wheels.kit_for("amd")

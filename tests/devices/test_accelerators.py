@@ -1,0 +1,217 @@
+"""Why JAX does not use an accelerator, and the command that mends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from devices.making import PYTHON, facts, gpu, on_bus, split, target
+from jaxprof.devices.inventory.accelerators import (
+    Accelerator,
+    Obstacle,
+    bus_accelerators,
+    cuda_obstacle,
+    gpu_obstacle,
+    install_command,
+)
+from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware, TargetInterpreter
+from jaxprof.devices.live.nvidia import NvidiaListing
+
+PIP = f"{PYTHON} -m pip install"
+H200 = gpu(0)
+WITH_DRIVER_580 = NvidiaListing(gpus=(H200,), driver="580.65.06")
+
+
+def found(
+    machine: MachineHardware, installed: TargetInterpreter, environment: dict[str, str] | None = None
+) -> tuple[Accelerator, ...]:
+    return bus_accelerators(machine, NvidiaListing(problem="NVML: Driver Not Loaded"), installed, environment or {})
+
+
+def why(accelerator: Accelerator) -> Obstacle:
+    assert accelerator.obstacle is not None
+    return accelerator.obstacle
+
+
+def test_a_fitting_plugin_is_no_obstacle() -> None:
+    assert cuda_obstacle(WITH_DRIVER_580, target(cuda13="0.10.2"), {}) is None
+    assert cuda_obstacle(WITH_DRIVER_580, target(cuda12="0.10.2.post1"), {}) is None
+
+
+def test_a_plugin_without_a_version_of_its_own_fits() -> None:
+    assert cuda_obstacle(WITH_DRIVER_580, target(cuda12=""), {}) is None
+
+
+@pytest.mark.parametrize(
+    ("driver", "capability", "extras", "extra"),
+    [
+        ("580.65.06", "9.0", ("cuda12", "cuda13"), "cuda13"),
+        ("570.86.15", "9.0", ("cuda12", "cuda13"), "cuda12"),
+        ("580.65.06", "7.0", ("cuda12", "cuda13"), "cuda12"),
+        ("580.65.06", "9.0", ("cuda12",), "cuda12"),
+        (None, "9.0", ("cuda12", "cuda13"), "cuda12"),
+    ],
+)
+def test_a_missing_plugin_is_installed_for_the_cuda_that_the_driver_runs(
+    driver: str | None, capability: str, extras: tuple[str, ...], extra: str
+) -> None:
+    listing = NvidiaListing(gpus=(gpu(0, capability=capability),), driver=driver)
+    obstacle = cuda_obstacle(listing, target(extras=extras), {})
+    assert obstacle is not None
+    assert obstacle.hint == f'{PIP} "jax[{extra}]==0.10.2"'
+    assert f"jax-{extra}-plugin is not installed" in obstacle.reason
+
+
+def test_without_jax_the_newest_is_installed() -> None:
+    obstacle = cuda_obstacle(WITH_DRIVER_580, TargetInterpreter(python="/opt/my env/python", packages={}), {})
+    assert obstacle is not None
+    assert "nor is jax" in obstacle.reason
+    assert obstacle.hint == "'/opt/my env/python' -m pip install -U \"jax[cuda13]\""
+
+
+@pytest.mark.parametrize(
+    ("environment", "word", "hint"),
+    [
+        ({"JAX_PLATFORMS": "cpu"}, "JAX_PLATFORMS=cpu", "unset JAX_PLATFORMS"),
+        ({"JAX_PLATFORMS": "tpu, cpu"}, "JAX_PLATFORMS=tpu, cpu", "unset JAX_PLATFORMS"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, "CUDA_VISIBLE_DEVICES=''", "unset CUDA_VISIBLE_DEVICES"),
+        ({"CUDA_VISIBLE_DEVICES": "-1"}, "CUDA_VISIBLE_DEVICES='-1'", "unset CUDA_VISIBLE_DEVICES"),
+    ],
+)
+def test_a_variable_that_hides_gpus_is_named(environment: dict[str, str], word: str, hint: str) -> None:
+    obstacle = cuda_obstacle(WITH_DRIVER_580, target(cuda13="0.10.2"), environment)
+    assert obstacle is not None
+    assert word in obstacle.reason
+    assert obstacle.hint == hint
+
+
+@pytest.mark.parametrize("value", ["cuda", "gpu", "cpu,cuda", "CUDA", ""])
+def test_platforms_that_include_it_do_not_hide_it(value: str) -> None:
+    assert cuda_obstacle(WITH_DRIVER_580, target(cuda13="0.10.2"), {"JAX_PLATFORMS": value}) is None
+
+
+def test_a_driver_that_is_too_old_wants_an_update_and_no_pip() -> None:
+    listing = NvidiaListing(gpus=(H200,), driver="470.256.02")
+    obstacle = cuda_obstacle(listing, target(), {})
+    assert obstacle is not None
+    assert "470.256.02 is too old" in obstacle.reason
+    assert "pip" not in obstacle.hint
+
+
+def test_cuda_13_on_an_older_driver_wants_cuda_12() -> None:
+    listing = NvidiaListing(gpus=(H200,), driver="550.54.15")
+    obstacle = cuda_obstacle(listing, target(cuda13="0.10.2"), {})
+    assert obstacle is not None
+    assert "needs driver 580" in obstacle.reason
+    assert obstacle.hint == f'{PIP} "jax[cuda12]==0.10.2"'
+
+
+def test_a_plugin_of_another_version_than_jaxlib_is_named() -> None:
+    obstacle = cuda_obstacle(WITH_DRIVER_580, target(cuda13="0.9.0"), {})
+    assert obstacle is not None
+    assert "jax-cuda13-plugin 0.9.0 does not fit jaxlib 0.10.2" in obstacle.reason
+
+
+def test_an_interpreter_that_cannot_be_read_is_not_judged() -> None:
+    assert cuda_obstacle(WITH_DRIVER_580, TargetInterpreter(packages=None), {}) is None
+
+
+def test_one_gpu_of_several_is_hidden_by_the_list() -> None:
+    listing = facts(gpu(0), gpu(1)).nvidia
+    environment = {"CUDA_VISIBLE_DEVICES": "1"}
+    hidden = gpu_obstacle(listing.gpus[0], listing, environment)
+    assert hidden is not None
+    assert hidden.hint == "export CUDA_VISIBLE_DEVICES=GPU-aaaa"
+    assert gpu_obstacle(listing.gpus[1], listing, environment) is None
+
+
+def test_a_split_gpu_points_to_its_instances_or_says_how_to_make_one() -> None:
+    whole = split(0, 2)
+    listing = NvidiaListing(gpus=(whole,))
+    told = [gpu_obstacle(part, listing, {}) for part in (whole, *whole.mig)]
+    assert told[0] is not None
+    assert "listed separately" in told[0].reason
+    empty = replace(whole, mig=())
+    obstacle = gpu_obstacle(empty, NvidiaListing(gpus=(empty,)), {})
+    assert obstacle is not None
+    assert "nvidia-smi mig" in obstacle.hint
+
+
+def test_a_gpu_without_a_driver_is_found_on_the_bus() -> None:
+    (one,) = found(MachineHardware(pci=(on_bus(NVIDIA), on_bus(NVIDIA, 0x22A3, 0x068000, bus=2))), target())
+    assert (one.platform, one.pci_bus_id) == ("cuda", "0000:01:00.0")
+    assert "driver is not loaded" in why(one).reason
+    assert f'{PIP} "jax[cuda12]==0.10.2"' in why(one).hint
+
+
+def test_a_driver_that_nvml_cannot_reach_is_told_with_its_reason() -> None:
+    machine = MachineHardware(nvidia_driver="580.65.06", nvidia_proc_gpus=2)
+    told = found(machine, target())
+    assert len(told) == 2
+    assert "driver 580.65.06 is loaded, but NVML: Driver Not Loaded" in why(told[0]).reason
+
+
+def test_gpus_that_nvml_lists_are_not_found_again() -> None:
+    machine = MachineHardware(pci=(on_bus(NVIDIA, bus=1), on_bus(NVIDIA, bus=2)), nvidia_driver="580.65.06")
+    assert bus_accelerators(machine, facts(gpu(0), gpu(1)).nvidia, target(), {}) == ()
+    nameless = NvidiaListing(gpus=(gpu(0), replace(gpu(1), pci_bus_id=None)))
+    assert bus_accelerators(machine, nameless, target(), {}) == ()
+
+
+def test_a_gpu_that_the_container_was_not_given_is_told_as_that() -> None:
+    machine = MachineHardware(pci=(on_bus(NVIDIA, bus=1), on_bus(NVIDIA, bus=2)), nvidia_driver="580.65.06")
+    (other,) = bus_accelerators(machine, facts(gpu(0)).nvidia, target(), {})
+    assert other.pci_bus_id == "0000:02:00.0"
+    assert "has no access to it" in why(other).reason
+
+
+@pytest.mark.parametrize("class_code", [0x030000, 0x120000])
+def test_an_amd_gpu_wants_the_rocm_plugin_that_this_jax_offers(class_code: int) -> None:
+    machine = MachineHardware(pci=(on_bus(AMD, class_code=class_code),))
+    (one,) = found(machine, target())
+    assert (one.platform, one.kind) == ("rocm", "AMD GPU")
+    assert why(one).hint == f'{PIP} "jax[rocm7-local]==0.10.2"'
+    (older,) = found(machine, target(extras=("rocm",)))
+    assert '"jax[rocm]==' in why(older).hint
+    (usable,) = found(machine, target(rocm7="0.10.2"))
+    assert usable.obstacle is None
+
+
+@pytest.mark.parametrize(
+    ("device", "kind"), [(0x0063, "TPU v5e"), (0x006F, "TPU v6e"), (0x0062, "TPU v5p"), (0x005E, "TPU v4")]
+)
+def test_a_tpu_wants_libtpu(device: int, kind: str) -> None:
+    machine = MachineHardware(pci=(on_bus(GOOGLE, device, 0x088000),), tpu_nodes=("/dev/accel0",))
+    (one,) = found(machine, target())
+    assert (one.platform, one.kind) == ("tpu", kind)
+    assert why(one).hint == f'{PIP} "jax[tpu]==0.10.2"'
+    assert found(machine, target(libtpu="0.0.42"))[0].obstacle is None
+    (hidden,) = found(machine, target(libtpu="0.0.42"), {"JAX_PLATFORMS": "cpu"})
+    assert hidden.obstacle is not None
+    assert "JAX_PLATFORMS=cpu" in hidden.obstacle.reason
+
+
+def test_googles_network_card_is_no_tpu() -> None:
+    assert found(MachineHardware(pci=(on_bus(GOOGLE, 0x0042, 0x020000),)), target()) == ()
+
+
+def test_a_device_node_tells_of_a_tpu_where_the_bus_cannot_be_seen() -> None:
+    (one,) = found(MachineHardware(tpu_nodes=("/dev/accel0",)), target())
+    assert one.kind == "TPU at /dev/accel0"
+    habana = MachineHardware(tpu_nodes=("/dev/accel0",), pci=(on_bus(0x1DA3, 0x1020, 0x120000),))
+    assert found(habana, target()) == ()
+
+
+def test_apples_gpu_is_named_with_what_its_plugin_lacks() -> None:
+    (one,) = found(MachineHardware(system="Darwin", processor="arm64"), target())
+    assert one.platform == "metal"
+    assert "experimental" in why(one).reason
+    assert found(MachineHardware(system="Darwin", processor="x86_64"), target()) == ()
+
+
+def test_a_command_for_an_unreadable_interpreter_still_names_it() -> None:
+    assert (
+        install_command("tpu", TargetInterpreter(python="/p/python", packages=None))
+        == '/p/python -m pip install -U "jax[tpu]"'
+    )

@@ -1,0 +1,224 @@
+"""The list of devices: without JAX, with its answer joined, and the ids that people type."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from devices.making import GIB, facts, gpu, on_bus, split, target
+from jaxprof.devices.inventory.hardware import AMD, GOOGLE, NVIDIA, MachineHardware
+from jaxprof.devices.inventory.join import merge
+from jaxprof.devices.inventory.machine import Device, local_devices, parse_device
+from jaxprof.errors import UsageError
+
+
+def ids(devices: tuple[Device, ...]) -> list[str]:
+    return [device.id for device in devices]
+
+
+def by_id(devices: tuple[Device, ...]) -> dict[str, Device]:
+    return {device.id: device for device in devices}
+
+
+def jax_gpu(number: int, **told: Any) -> dict[str, Any]:
+    return {
+        "id": f"cuda:{number}",
+        "platform": "cuda",
+        "kind": "NVIDIA H200",
+        "process": 0,
+        "local_hardware_id": number,
+        "memory_limit_bytes": 105 * GIB,
+        "core_count": 132,
+        "compute_capability": "9.0",
+        **told,
+    }
+
+
+JAX_CPU = {"id": "cpu:0", "platform": "cpu", "kind": "cpu", "process": 0}
+
+
+def test_without_jax_the_cpu_and_the_gpus_are_there() -> None:
+    devices = local_devices(facts(gpu(0), gpu(1)))
+    assert ids(devices) == ["cuda:0", "cuda:1", "cpu:0"]
+    first, cpu = devices[0], devices[2]
+    assert (first.kind, first.uuid, first.memory_limit_bytes) == ("NVIDIA H200", "GPU-aaaa", 140 * GIB)
+    assert (cpu.kind, cpu.core_count, cpu.memory_limit_bytes) == ("AMD EPYC 9654", 16.0, 128 * GIB)
+    assert {device.used_by_jax for device in devices} == {None}
+
+
+def test_numbers_are_those_that_the_users_variable_gives() -> None:
+    devices = by_id(local_devices(facts(gpu(0), gpu(1), gpu(2), environment={"CUDA_VISIBLE_DEVICES": "2,0"})))
+    assert (devices["cuda:0"].uuid, devices["cuda:1"].uuid) == ("GPU-cccc", "GPU-aaaa")
+    hidden = devices["nvidia:1"]
+    assert (hidden.uuid, hidden.used_by_jax) == ("GPU-bbbb", False)
+    assert "CUDA_VISIBLE_DEVICES=2,0 hides it" in hidden.reason
+
+
+def test_gpus_that_nothing_can_use_come_last_with_what_mends_them() -> None:
+    devices = local_devices(facts(gpu(0), installed=target()))
+    assert ids(devices) == ["cpu:0", "cuda:0"]
+    assert "jax-cuda13-plugin is not installed" in devices[1].reason
+    assert "pip install" in devices[1].hint
+
+
+def test_what_is_on_the_bus_only_gets_a_free_number() -> None:
+    machine = MachineHardware(
+        pci=(on_bus(NVIDIA, bus=9), on_bus(AMD, bus=10), on_bus(AMD, bus=11), on_bus(GOOGLE, 0x63, 0x088000, 12))
+    )
+    devices = local_devices(facts(machine=machine, installed=target()))
+    assert ids(devices) == ["cpu:0", "nvidia:0", "rocm:0", "rocm:1", "tpu:0"]
+
+
+def test_a_split_gpu_shows_its_instances() -> None:
+    devices = local_devices(facts(split(0, 2), environment={"CUDA_VISIBLE_DEVICES": "MIG-1"}))
+    assert ids(devices) == ["cuda:0", "cpu:0", "nvidia:0", "nvidia:1"]
+    assert [device.uuid for device in devices if device.platform == "cuda"] == ["MIG-1", "GPU-aaaa", "MIG-0"]
+
+
+def test_jax_and_nvml_are_joined_by_ordinal_through_the_variable() -> None:
+    local = local_devices(facts(gpu(0), gpu(1), gpu(2), environment={"CUDA_VISIBLE_DEVICES": "2,0"}))
+    devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1), JAX_CPU]})
+    assert ids(devices) == ["cuda:0", "cuda:1", "cpu:0", "nvidia:1"]
+    assert [device.uuid for device in devices] == ["GPU-cccc", "GPU-aaaa", None, "GPU-bbbb"]
+    first = devices[0]
+    assert (first.core_count, first.allocator_limit_bytes, first.memory_limit_bytes) == (132.0, 105 * GIB, 140 * GIB)
+    assert [device.used_by_jax for device in devices] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("key", [{"pci_bus_id": "0000:02:00.0"}, {"uuid": "GPU-bbbb"}, {"uuid": "bbbb"}])
+def test_an_address_of_jaxs_own_counts_more_than_any_number(key: dict[str, str]) -> None:
+    local = local_devices(facts(gpu(0), gpu(1)))
+    devices = by_id(merge(local, {"devices": [jax_gpu(0, **key)]}))
+    assert devices["cuda:0"].uuid == "GPU-bbbb"
+    assert devices["nvidia:0"].uuid == "GPU-aaaa"
+    assert devices["nvidia:0"].used_by_jax is False
+
+
+def test_an_address_that_nothing_has_joins_nothing() -> None:
+    devices = merge(local_devices(facts(gpu(0))), {"devices": [jax_gpu(0, pci_bus_id="0000:99:00.0")]})
+    assert devices[0].uuid is None
+    assert devices[0].used_by_jax
+
+
+def test_different_gpus_in_an_unknown_order_are_joined_by_their_names() -> None:
+    environment = {"CUDA_VISIBLE_DEVICES": "0,1"}
+    local = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), environment=environment))
+    devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1, kind="Tesla T4")]})
+    assert [(device.id, device.uuid) for device in devices[:2]] == [("cuda:0", "GPU-bbbb"), ("cuda:1", "GPU-aaaa")]
+
+
+def test_what_cannot_be_told_apart_is_not_joined() -> None:
+    environment = {"CUDA_VISIBLE_DEVICES": "0,1,2"}
+    local = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), gpu(2), environment=environment))
+    devices = merge(local, {"devices": [jax_gpu(0), jax_gpu(1), jax_gpu(2, kind="Tesla T4")]})
+    joined = {device.id: device.uuid for device in devices if device.used_by_jax}
+    assert joined == {"cuda:0": None, "cuda:1": None, "cuda:2": "GPU-aaaa"}
+    apart = [device for device in devices if device.platform == "cuda" and not device.used_by_jax]
+    assert {device.uuid for device in apart} == {"GPU-bbbb", "GPU-cccc"}
+    assert "too little" in apart[0].reason
+    assert len({device.id for device in devices}) == len(devices)
+
+
+def test_a_gpu_that_jax_does_not_list_has_jaxs_own_reason() -> None:
+    answer = {"devices": [JAX_CPU], "errors": {"cuda": "CUDA_ERROR_NO_DEVICE"}}
+    devices = by_id(merge(local_devices(facts(gpu(0))), answer))
+    assert devices["cuda:0"].used_by_jax is False
+    assert "CUDA_ERROR_NO_DEVICE" in devices["cuda:0"].reason
+
+
+def test_a_reason_that_is_known_already_stays() -> None:
+    devices = by_id(merge(local_devices(facts(gpu(0), installed=target())), {"devices": [JAX_CPU]}))
+    assert "not installed" in devices["cuda:0"].reason
+
+
+def test_jax_is_believed_where_the_forecast_was_wrong() -> None:
+    devices = merge(local_devices(facts(gpu(0), installed=target())), {"devices": [jax_gpu(0)]})
+    assert (devices[0].used_by_jax, devices[0].reason, devices[0].hint) == (True, "", "")
+
+
+def test_several_cpu_devices_are_the_same_cores() -> None:
+    answer = {"devices": [{**JAX_CPU, "id": f"cpu:{number}"} for number in range(3)]}
+    devices = merge(local_devices(facts()), answer)
+    assert ids(devices) == ["cpu:0", "cpu:1", "cpu:2"]
+    assert {device.kind for device in devices} == {"AMD EPYC 9654"}
+
+
+def test_devices_of_other_processes_have_no_readings_of_ours() -> None:
+    answer = {"devices": [jax_gpu(0), jax_gpu(1, process=1, local_hardware_id=0)], "process_index": 0}
+    devices = by_id(merge(local_devices(facts(gpu(0))), answer))
+    assert devices["cuda:0"].nvml_key == (0, None)
+    assert (devices["cuda:1"].nvml_key, devices["cuda:1"].process) == (None, 1)
+
+
+def test_a_tpu_is_listed_as_jax_tells_it() -> None:
+    told = {"id": "tpu:0", "platform": "tpu", "kind": "TPU v5e", "memory_in_use_bytes": 0, "memory_limit_bytes": 16}
+    (tpu, _) = merge(local_devices(facts()), {"devices": [told, JAX_CPU]})
+    assert (tpu.kind, tpu.memory_used_bytes, tpu.memory_limit_bytes, tpu.used_by_jax) == ("TPU v5e", 0, 16, True)
+
+
+def tpus(number: int) -> MachineHardware:
+    return MachineHardware(pci=tuple(on_bus(GOOGLE, 0x63, 0x088000, bus) for bus in range(number)))
+
+
+def test_tpus_that_jax_lists_are_counted_and_not_listed_twice() -> None:
+    local = local_devices(facts(machine=tpus(2), installed=target(libtpu="0.0.42")))
+    assert [(device.id, device.used_by_jax) for device in local[:2]] == [("tpu:0", None), ("tpu:1", None)]
+    told = [{"id": f"tpu:{number}", "platform": "tpu", "kind": "TPU v5e"} for number in range(2)]
+    assert ids(merge(local, {"devices": [*told, JAX_CPU]})) == ["tpu:0", "tpu:1", "cpu:0"]
+    fewer = merge(local, {"devices": [told[0], JAX_CPU]})
+    assert ids(fewer) == ["tpu:0", "cpu:0", "tpu:1"]
+    assert (fewer[2].used_by_jax, fewer[2].pci_bus_id) == (False, None)
+    assert "JAX lists 1 of the 2" in fewer[2].reason
+
+
+def test_a_tpu_that_does_not_start_has_jaxs_reason() -> None:
+    local = local_devices(facts(machine=tpus(1), installed=target(libtpu="0.0.42")))
+    devices = by_id(merge(local, {"devices": [JAX_CPU], "errors": {"tpu": "The TPU is already in use"}}))
+    assert devices["tpu:0"].used_by_jax is False
+    assert "already in use" in devices["tpu:0"].reason
+
+
+def test_an_answer_of_an_older_or_odd_engine_is_survived() -> None:
+    told = {"id": "cuda:0", "core_count": "many", "process": None, "memory_limit_bytes": "x"}
+    (device, *_) = merge(local_devices(facts(gpu(0))), {"devices": [told]})
+    assert (device.core_count, device.process, device.uuid) == (None, None, "GPU-aaaa")
+    assert merge(local_devices(facts()), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "known", "canonical"),
+    [
+        ("gpu:0", None, "cuda:0"),
+        ("cpu", None, "cpu:0"),
+        (" CUDA:1 ", None, "cuda:1"),
+        ("gpu:1", ["cpu:0", "cuda:0", "cuda:1"], "cuda:1"),
+        ("gpu", ["cpu:0", "rocm:0"], "rocm:0"),
+        ("tpu:3", ["tpu:3"], "tpu:3"),
+    ],
+)
+def test_devices_as_people_write_them(text: str, known: list[str] | None, canonical: str) -> None:
+    assert parse_device(text, known) == canonical
+
+
+@pytest.mark.parametrize("text", ["cuda:7", "gpu:9", "cud:0"])
+def test_an_unknown_device_names_the_near_ones(text: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_device(text, ["cpu:0", "cuda:0"])
+    assert text in raised.value.what
+    assert "cuda:0" in raised.value.hint
+
+
+@pytest.mark.parametrize("text", ["", "cuda:", "cuda:x", "cuda:-1", ":0", "cuda:0:1", "[red]"])
+def test_what_is_no_device_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a device"):
+        parse_device(text)
+
+
+def test_a_list_of_gpus_with_nothing_known_still_has_its_devices() -> None:
+    blank = replace(
+        gpu(0), name=None, uuid=None, pci_bus_id=None, memory_bytes=None, memory_used_bytes=None, mig_enabled=None
+    )
+    devices = merge(local_devices(facts(blank)), {"devices": [jax_gpu(0)]})
+    assert (devices[0].nvml_key, devices[0].kind) == ((0, None), "NVIDIA H200")

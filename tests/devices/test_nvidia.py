@@ -1,0 +1,255 @@
+"""The NVML adapter: every answer that some machine does not give is None, and nothing is ever raised."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from devices.fake_nvml import (
+    FUNCTION_NOT_FOUND,
+    GIB,
+    GPU_IS_LOST,
+    NO_PERMISSION,
+    NOT_SUPPORTED,
+    UUID_A,
+    UUID_B,
+    Chip,
+    FakeNvml,
+    NVMLError,
+)
+from jaxprof.devices.live import nvidia
+from jaxprof.devices.live.nvidia import Nvml, normal_pci_bus_id, throttle_words
+from jaxprof.events import DeviceReading
+
+LISTING_QUESTIONS = {
+    "nvmlDeviceGetName": "name",
+    "nvmlDeviceGetUUID": "uuid",
+    "nvmlDeviceGetPciInfo": "pci_bus_id",
+    "nvmlDeviceGetMemoryInfo": "memory_bytes",
+    "nvmlDeviceGetCudaComputeCapability": "compute_capability",
+    "nvmlDeviceGetMigMode": "mig_enabled",
+}
+READING_QUESTIONS = {
+    "nvmlDeviceGetMemoryInfo": "memory_used_bytes",
+    "nvmlDeviceGetUtilizationRates": "utilisation",
+    "nvmlDeviceGetPowerUsage": "power_watts",
+    "nvmlDeviceGetEnforcedPowerLimit": "power_limit_watts",
+    "nvmlDeviceGetTemperature": "temperature_celsius",
+    "nvmlDeviceGetClockInfo": "clock_hertz",
+    "nvmlDeviceGetMaxClockInfo": "clock_limit_hertz",
+}
+
+
+def values(reading: DeviceReading) -> dict[str, object]:
+    return {name: getattr(reading, name) for name in READING_QUESTIONS.values()}
+
+
+def test_a_gpu_is_listed_with_all_that_it_tells() -> None:
+    listing = Nvml(FakeNvml(Chip(), Chip(uuid=UUID_B, bus="00000000:3B:00.0"))).listing()
+    first, second = listing.gpus
+    assert (listing.driver, listing.cuda, listing.problem) == ("570.86.15", "12.8", "")
+    assert (first.index, first.name, first.uuid, first.pci_bus_id) == (0, "NVIDIA H200", UUID_A, "0000:1b:00.0")
+    assert (first.memory_bytes, first.memory_used_bytes, first.memory_free_bytes) == (140 * GIB, 10 * GIB, 130 * GIB)
+    assert (first.compute_capability, first.mig_enabled, first.mig) == ("9.0", False, ())
+    assert (second.index, second.pci_bus_id) == (1, "0000:3b:00.0")
+
+
+def test_a_reading_is_in_the_units_of_its_names() -> None:
+    reading = Nvml(FakeNvml(Chip())).read((0, None), "cuda:0")
+    assert reading.device == "cuda:0"
+    assert values(reading) == {
+        "memory_used_bytes": 10 * GIB,
+        "utilisation": pytest.approx(0.87),
+        "power_watts": pytest.approx(612.5),
+        "power_limit_watts": pytest.approx(700.0),
+        "temperature_celsius": 64.0,
+        "clock_hertz": 1.98e9,
+        "clock_limit_hertz": 1.98e9,
+    }
+    assert reading.memory_limit_bytes == 140 * GIB
+    assert reading.throttle_reasons == ["software power cap", "hardware thermal slowdown"]
+    assert reading.processes == []
+
+
+@pytest.mark.parametrize("text", [b"NVIDIA H200", "NVIDIA H200", b"NVIDIA H200\x00\x00"])
+def test_texts_come_as_bytes_or_str(text: object) -> None:
+    assert Nvml(FakeNvml(Chip(name=text))).listing().gpus[0].name == "NVIDIA H200"
+
+
+@pytest.mark.parametrize("error", [NOT_SUPPORTED, NO_PERMISSION, GPU_IS_LOST, FUNCTION_NOT_FOUND])
+@pytest.mark.parametrize(("question", "field"), LISTING_QUESTIONS.items())
+def test_what_is_refused_is_unknown_and_the_rest_is_known(question: str, field: str, error: Exception) -> None:
+    gpu = Nvml(FakeNvml(Chip(), broken={question: error})).listing().gpus[0]
+    unknown = {name for name in LISTING_QUESTIONS.values() if getattr(gpu, name) is None}
+    assert unknown == {field}
+
+
+@pytest.mark.parametrize("error", [NOT_SUPPORTED, NO_PERMISSION, GPU_IS_LOST, FUNCTION_NOT_FOUND])
+@pytest.mark.parametrize(("question", "field"), READING_QUESTIONS.items())
+def test_a_reading_lacks_only_what_is_refused(question: str, field: str, error: Exception) -> None:
+    broken = {question: error, "nvmlDeviceGetTemperatureV": error}
+    reading = Nvml(FakeNvml(Chip(), broken=broken)).read((0, None), "cuda:0")
+    assert {name for name, value in values(reading).items() if value is None} == {field}
+
+
+def test_processes_and_throttling_that_are_refused_are_none_at_all() -> None:
+    names = ("ComputeRunningProcesses", "GraphicsRunningProcesses", "CurrentClocksEventReasons")
+    broken: dict[str, Exception] = {
+        f"nvmlDeviceGet{name}": NO_PERMISSION for name in (*names, "CurrentClocksThrottleReasons")
+    }
+    reading = Nvml(FakeNvml(Chip(), broken=broken)).read((0, None), "cuda:0")
+    assert (reading.processes, reading.throttle_reasons) == ([], [])
+
+
+def test_a_gpu_that_is_lost_is_listed_and_tells_nothing() -> None:
+    nvml = Nvml(FakeNvml(Chip(), broken={"nvmlDeviceGetHandleByIndex": GPU_IS_LOST}))
+    (gpu,) = nvml.listing().gpus
+    assert gpu.index == 0
+    assert {getattr(gpu, name) for name in LISTING_QUESTIONS.values()} == {None}
+    assert set(values(nvml.read((0, None), "cuda:0")).values()) == {None}
+
+
+def test_a_gpu_that_is_lost_later_tells_nothing_from_then_on() -> None:
+    module = FakeNvml(Chip())
+    nvml = Nvml(module)
+    assert nvml.read((0, None), "cuda:0").utilisation is not None
+    module.broken = dict.fromkeys([*READING_QUESTIONS, "nvmlDeviceGetTemperatureV"], GPU_IS_LOST)
+    assert set(values(nvml.read((0, None), "cuda:0")).values()) == {None}
+
+
+@pytest.mark.parametrize(
+    "error", [NVMLError("NVML Shared Library Not Found"), NVMLError("Driver Not Loaded"), OSError("libnvidia-ml.so.1")]
+)
+def test_without_a_driver_or_its_library_there_are_no_gpus_and_a_reason(error: Exception) -> None:
+    nvml = Nvml(FakeNvml(Chip(), broken={"nvmlInit": error}))
+    listing = nvml.listing()
+    assert listing.gpus == ()
+    assert str(error) in listing.problem
+    assert nvml.read((0, None), "cuda:0").utilisation is None
+    nvml.close()
+
+
+def test_without_nvidia_ml_py_there_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvidia, "library_is_there", lambda: True)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert "nvidia-ml-py" in Nvml().listing().problem
+
+
+def test_without_the_drivers_library_nvidia_ml_py_is_not_even_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nvidia, "library_is_there", lambda: False)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    listing = Nvml().listing()
+    assert listing.gpus == ()
+    assert "libnvidia-ml.so.1" in listing.problem
+    assert "nvidia-ml-py" not in listing.problem
+
+
+def test_an_older_driver_has_the_throttle_reasons_under_their_older_name() -> None:
+    chip = Chip(answers={"nvmlDeviceGetCurrentClocksThrottleReasons": 0x20})
+    module = FakeNvml(chip, broken={"nvmlDeviceGetCurrentClocksEventReasons": FUNCTION_NOT_FOUND})
+    assert Nvml(module).read((0, None), "cuda:0").throttle_reasons == ["software thermal slowdown"]
+
+
+def test_an_older_library_lacks_functions() -> None:
+    module = FakeNvml(Chip(), absent=("nvmlDeviceGetMigMode", "nvmlDeviceGetCurrentClocksEventReasons"))
+    module.broken["nvmlDeviceGetCurrentClocksThrottleReasons"] = NOT_SUPPORTED
+    nvml = Nvml(module)
+    assert nvml.listing().gpus[0].mig_enabled is None
+    assert nvml.read((0, None), "cuda:0").throttle_reasons == []
+
+
+def test_a_newer_library_has_the_temperature_under_its_newer_name() -> None:
+    chip = Chip(answers={"nvmlDeviceGetTemperatureV": 51})
+    module = FakeNvml(chip, absent=("nvmlDeviceGetTemperature",))
+    assert Nvml(module).read((0, None), "cuda:0").temperature_celsius == 51.0
+
+
+def test_integers_that_mean_not_available_are_unknown() -> None:
+    chip = Chip(answers={"nvmlDeviceGetPowerUsage": 0xFFFFFFFF, "nvmlDeviceGetClockInfo": 0xFFFFFFFF})
+    reading = Nvml(FakeNvml(chip)).read((0, None), "cuda:0")
+    assert (reading.power_watts, reading.clock_hertz) == (None, None)
+
+
+def test_a_text_that_is_not_utf8_does_not_stop_the_list() -> None:
+    error = UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+    gpu = Nvml(FakeNvml(Chip(answers={"nvmlDeviceGetName": error}))).listing().gpus[0]
+    assert (gpu.name, gpu.uuid) == (None, UUID_A)
+
+
+def split_gpu() -> Chip:
+    instance = Chip(name="NVIDIA H200 MIG 1g.18gb", uuid="MIG-1", used=2 * GIB, total=16 * GIB)
+    instance.answers["nvmlDeviceGetUtilizationRates"] = NOT_SUPPORTED
+    instance.answers["nvmlDeviceGetPciInfo"] = NOT_SUPPORTED
+    chip = Chip(mig=[instance])
+    chip.answers["nvmlDeviceGetUtilizationRates"] = NOT_SUPPORTED
+    return chip
+
+
+def test_a_split_gpu_lists_its_instances() -> None:
+    (gpu,) = Nvml(FakeNvml(split_gpu())).listing().gpus
+    (instance,) = gpu.mig
+    assert gpu.mig_enabled
+    assert (instance.uuid, instance.memory_bytes, instance.mig_index) == ("MIG-1", 16 * GIB, 0)
+    assert (instance.pci_bus_id, instance.compute_capability) == (gpu.pci_bus_id, "9.0")
+
+
+def test_an_instance_has_its_own_memory_and_the_temperature_of_its_chip() -> None:
+    reading = Nvml(FakeNvml(split_gpu())).read((0, 0), "cuda:0")
+    assert (reading.memory_used_bytes, reading.memory_limit_bytes) == (2 * GIB, 16 * GIB)
+    assert (reading.temperature_celsius, reading.clock_hertz) == (64.0, 1.98e9)
+    assert (reading.utilisation, reading.power_watts, reading.power_limit_watts) == (None, None, None)
+
+
+def test_processes_are_told_with_name_and_user_once_each() -> None:
+    own = os.getpid()
+    chip = Chip(
+        answers={
+            "nvmlDeviceGetComputeRunningProcesses": [
+                SimpleNamespace(pid=own, usedGpuMemory=3 * GIB),
+                SimpleNamespace(pid=2**22 + 7, usedGpuMemory=None),
+            ],
+            "nvmlDeviceGetGraphicsRunningProcesses": [SimpleNamespace(pid=own, usedGpuMemory=3 * GIB)],
+        }
+    )
+    processes = Nvml(FakeNvml(chip)).read((0, None), "cuda:0").processes
+    me = psutil.Process()
+    assert processes == [
+        {"pid": own, "name": me.name(), "user": me.username(), "memory_bytes": 3 * GIB},
+        {"pid": 2**22 + 7, "name": None, "user": None, "memory_bytes": None},
+    ]
+
+
+def test_a_process_that_hides_its_user_still_has_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(self: psutil.Process) -> str:
+        raise psutil.AccessDenied(self.pid)
+
+    monkeypatch.setattr(psutil.Process, "username", denied)
+    chip = Chip(answers={"nvmlDeviceGetComputeRunningProcesses": [SimpleNamespace(pid=os.getpid(), usedGpuMemory=1)]})
+    (process,) = Nvml(FakeNvml(chip)).read((0, None), "cuda:0").processes
+    assert process["name"]
+    assert process["user"] is None
+
+
+def test_idle_is_no_throttling_and_an_unnamed_bit_is_told() -> None:
+    assert throttle_words(0x1) == []
+    assert throttle_words(0x1 | 0x8 | 0x4000) == ["hardware slowdown", "reason 0x4000"]
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("00000000:1B:00.0", "0000:1b:00.0"),
+        ("0000:1b:00.0", "0000:1b:00.0"),
+        ("1B:00.0", "0000:1b:00.0"),
+        ("00010000:1B:00.0", "10000:1b:00.0"),
+        ("", None),
+        ("nonsense", None),
+        (None, None),
+    ],
+)
+def test_pci_addresses_are_written_one_way(text: str | None, normal: str | None) -> None:
+    assert normal_pci_bus_id(text) == normal

@@ -1,0 +1,120 @@
+"""What a worker's environment is, so that it uses its one device and no more memory than there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from devices.making import GIB, facts, gpu, split, target
+from jaxprof.devices.inventory.join import merge
+from jaxprof.devices.inventory.machine import Device, local_devices
+from jaxprof.devices.inventory.placement import probe_environment, worker_environment
+from jaxprof.errors import UsageError
+from jaxprof.events import DeviceReading
+
+OFF = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+DEVICES = local_devices(facts(gpu(0), gpu(1, free=20 * GIB)))
+
+
+def test_a_cpu_worker_sees_the_cpu_only() -> None:
+    worker = worker_environment("cpu:0", DEVICES, {})
+    assert (worker.environment, worker.device, worker.notes) == ({"JAX_PLATFORMS": "cpu"}, "cpu:0", ())
+
+
+def test_a_gpu_worker_sees_its_gpu_by_uuid_as_number_0() -> None:
+    worker = worker_environment("cuda:0", DEVICES, {"CUDA_VISIBLE_DEVICES": "1,0", "JAX_PLATFORMS": "cuda"})
+    assert worker.environment == {"JAX_PLATFORMS": "cuda,cpu", "CUDA_VISIBLE_DEVICES": "GPU-aaaa"}
+    assert (worker.device, worker.notes) == ("cuda:0", ())
+
+
+def test_a_worker_on_an_instance_sees_the_instance() -> None:
+    devices = local_devices(facts(split(0, 2), environment={"CUDA_VISIBLE_DEVICES": "MIG-1"}))
+    assert worker_environment("cuda:0", devices, {}).environment["CUDA_VISIBLE_DEVICES"] == "MIG-1"
+
+
+def test_a_gpu_that_hides_its_uuid_is_given_by_its_place_on_the_bus() -> None:
+    devices = local_devices(facts(gpu(0), replace(gpu(1), uuid=None)))
+    environment = worker_environment("cuda:1", devices, {}).environment
+    assert (environment["CUDA_VISIBLE_DEVICES"], environment["CUDA_DEVICE_ORDER"]) == ("1", "PCI_BUS_ID")
+
+
+@pytest.mark.parametrize(("environment", "entry"), [({}, "1"), ({"CUDA_VISIBLE_DEVICES": "5, GPU-dd"}, "GPU-dd")])
+def test_a_gpu_that_only_jax_knows_is_given_as_the_user_did(environment: dict[str, str], entry: str) -> None:
+    told = [{"id": f"cuda:{number}", "platform": "cuda", "kind": "GPU", "process": 0} for number in range(2)]
+    worker = worker_environment("cuda:1", merge(local_devices(facts()), {"devices": told}), environment)
+    assert (worker.environment["CUDA_VISIBLE_DEVICES"], worker.device) == (entry, "cuda:0")
+
+
+def test_where_only_cuda_knows_the_order_the_users_entry_stands() -> None:
+    environment = {"CUDA_VISIBLE_DEVICES": "1,0"}
+    forecast = local_devices(facts(gpu(0, name="Tesla T4"), gpu(1), environment=environment))
+    assert worker_environment("cuda:0", forecast, environment).environment["CUDA_VISIBLE_DEVICES"] == "1"
+    told = {"id": "cuda:0", "platform": "cuda", "kind": "Tesla T4"}
+    known = merge(forecast, {"devices": [told]})
+    assert worker_environment("cuda:0", known, environment).environment["CUDA_VISIBLE_DEVICES"] == "GPU-aaaa"
+
+
+def test_a_tpu_worker_keeps_the_cpu_beside_it() -> None:
+    tpu = Device(id="tpu:2", platform="tpu", used_by_jax=True)
+    worker = worker_environment("tpu:2", [tpu], {})
+    assert (worker.environment, worker.device) == ({"JAX_PLATFORMS": "tpu,cpu"}, "tpu:2")
+
+
+def test_preallocation_is_off_where_less_is_free_and_that_is_said() -> None:
+    worker = worker_environment("cuda:1", DEVICES, {})
+    assert worker.environment["XLA_PYTHON_CLIENT_PREALLOCATE"] == "false"
+    (note,) = worker.notes
+    assert "cuda:1 has 20.0 GiB free of 140 GiB" in note
+    assert "105 GiB (75 %)" in note
+
+
+@pytest.mark.parametrize(
+    ("environment", "off"),
+    [
+        ({"XLA_CLIENT_MEM_FRACTION": "0.1"}, False),
+        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".14"}, False),
+        ({"XLA_PYTHON_CLIENT_MEM_FRACTION": ".15"}, True),
+        ({"XLA_CLIENT_MEM_FRACTION": "0.1", "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.9"}, False),
+        ({"XLA_CLIENT_MEM_FRACTION": "much"}, True),
+        ({"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}, False),
+        ({"XLA_PYTHON_CLIENT_PREALLOCATE": "true"}, True),
+        ({"XLA_PYTHON_CLIENT_ALLOCATOR": "platform"}, False),
+    ],
+)
+def test_the_users_own_settings_of_memory_count(environment: dict[str, str], off: bool) -> None:
+    worker = worker_environment("cuda:1", DEVICES, environment)
+    assert bool(worker.notes) is off
+    assert (worker.environment.items() >= OFF.items()) is off
+
+
+def test_a_newer_reading_counts_more_than_the_list() -> None:
+    full = DeviceReading(device="cuda:0", memory_used_bytes=100 * GIB, memory_limit_bytes=140 * GIB)
+    assert worker_environment("cuda:0", DEVICES, {}, full).notes
+    free = DeviceReading(device="cuda:1", memory_used_bytes=0, memory_limit_bytes=140 * GIB)
+    assert not worker_environment("cuda:1", DEVICES, {}, free).notes
+
+
+def test_unknown_memory_changes_nothing() -> None:
+    blank = replace(gpu(0), memory_bytes=None, memory_free_bytes=None)
+    worker = worker_environment("cuda:0", local_devices(facts(blank)), {})
+    assert "XLA_PYTHON_CLIENT_PREALLOCATE" not in worker.environment
+
+
+def test_a_device_that_jax_does_not_use_is_refused_with_what_mends_it() -> None:
+    devices = local_devices(facts(gpu(0), installed=target()))
+    with pytest.raises(UsageError) as raised:
+        worker_environment("cuda:0", devices, {})
+    assert "not installed" in raised.value.what
+    assert "pip install" in raised.value.hint
+
+
+def test_a_device_that_is_not_there_is_refused_with_the_near_ones() -> None:
+    with pytest.raises(UsageError, match="cuda:5") as raised:
+        worker_environment("cuda:5", DEVICES, {})
+    assert "cuda:0" in raised.value.hint
+
+
+def test_the_probe_takes_no_memory_and_numbers_as_we_do() -> None:
+    assert probe_environment({}) == {**OFF, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    assert probe_environment({"CUDA_VISIBLE_DEVICES": "1"}) == OFF

@@ -1,0 +1,147 @@
+"""A traced program as one of its own: what its `jit` said, what it takes, and that it does the same."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from jaxprof.engine.measure.portable import Devices, in_its_own_words, lower_there, program_of, trace
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.read.parse import module
+
+MESH = Mesh(np.array(jax.devices()[:1]), ("data",))
+OVER = NamedSharding(MESH, P("data"))
+X = np.arange(6, dtype=np.float32)
+HELD = jnp.full(6, 2.0)
+
+
+@functools.partial(jax.jit, in_shardings=(OVER, None), out_shardings=OVER, donate_argnums=0)
+def step(x, scale):
+    return jax.lax.with_sharding_constraint(x * scale + HELD, OVER)
+
+
+def again(function: Any, *arguments: Any) -> Any:
+    """What the program gives that was traced, exported, and compiled for this host's devices."""
+    traced = trace(function, arguments)
+    program = program_of(traced, traced.in_shardings, annotated=True)
+    lowered = lower_there(program, MESH, Devices(tuple(jax.devices())), "cpu")
+    leaves = jax.tree.leaves(arguments)
+    return lowered.compile()(*(leaves[slot] for slot in traced.slots if slot is not None))
+
+
+def test_what_the_jit_said_is_kept() -> None:
+    traced = trace(step, (X, X))
+    assert traced.name == "step"
+    assert traced.donated[:2] == (True, False)
+    assert traced.in_shardings[0] == OVER
+    assert traced.in_shardings[1] is None
+    assert traced.out_shardings == (OVER,)
+    assert MESH in list(traced.meshes())
+    assert program_of(traced, traced.in_shardings, annotated=True).donated == (0,)
+
+
+def test_a_function_that_says_nothing_of_devices_names_none() -> None:
+    assert list(trace(lambda x: x + 1, (X,)).meshes()) == []
+
+
+@pytest.mark.filterwarnings("ignore:Some donated buffers")
+def test_the_program_does_the_same() -> None:
+    (found,) = again(step, X, X)
+    np.testing.assert_allclose(found, X * X + 2)
+
+
+def test_nested_programs_name_their_meshes_too() -> None:
+    def body(carry: Any, _: Any) -> Any:
+        return jax.lax.with_sharding_constraint(carry * 2, OVER), None
+
+    assert MESH in list(trace(lambda x: jax.lax.scan(body, x, None, length=2), (X,)).meshes())
+
+
+def test_numbers_are_inputs_unless_the_function_wants_them_as_they_are() -> None:
+    plain = trace(lambda x, n: x * n, (X, 3))
+    assert len([slot for slot in plain.slots if slot is not None]) == 2
+    static = trace(
+        jax.jit(lambda x, n, word: x.reshape(n, -1) if word == "a" else x, static_argnums=(1, 2)), (X, 3, "a")
+    )
+    assert [slot for slot in static.slots if slot is not None] == [0]
+    assert static.jaxpr.out_avals[0].shape == (3, 2)
+
+
+def test_a_wrapper_that_calls_several_compiled_functions_is_one_program() -> None:
+    class Compiled:
+        """Not a function of `jax.jit`, and compiled nevertheless, as equinox's and flax's are."""
+
+        def __init__(self) -> None:
+            self.lower = None
+
+        def __call__(self, x: Any) -> Any:
+            return jax.jit(jnp.sin)(x) + jax.jit(jnp.cos)(x)
+
+    traced = trace(Compiled(), (X,))
+    assert (traced.name, traced.slots, traced.constants) == ("Compiled", (0,), (None,))
+    assert (traced.in_shardings, traced.donated, len(traced.out_shardings)) == ((None,), (False,), 1)
+    program = program_of(traced, traced.in_shardings, annotated=False)
+    np.testing.assert_allclose(program.jitted(X)[0], np.sin(X) + np.cos(X), rtol=1e-6)
+
+
+def test_what_a_function_raises_is_raised() -> None:
+    def fails(x: Any, n: int) -> Any:
+        raise ValueError(f"not with {n}")
+
+    with pytest.raises(ValueError, match="not with"):
+        trace(fails, (X, 3))
+
+
+def test_an_objects_new_state_leaves_the_program() -> None:
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Counter(nnx.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            self.count = nnx.Param(jnp.zeros(6))
+
+    @nnx.jit
+    def count(counter: Any, x: Any) -> Any:
+        counter.count[...] = counter.count[...] + x
+        return x.sum()
+
+    traced = trace(count, (Counter(), X))
+    assert sorted(aval.shape for aval in traced.jaxpr.out_avals) == [(), (6,)]
+
+
+def test_what_is_no_array_stays_in_the_function() -> None:
+    eqx = pytest.importorskip("equinox")
+    model = eqx.nn.MLP(6, 2, 4, 1, key=jax.random.key(0))
+    traced = trace(eqx.filter_jit(lambda model, x: model(x)), (model, X))
+    arrays = [leaf for leaf in jax.tree.leaves((model, X)) if hasattr(leaf, "shape")]
+    assert len([slot for slot in traced.slots if slot is not None]) == len(arrays)
+
+
+def test_the_lines_are_the_users_and_the_names_the_programs() -> None:
+    traced = trace(step, (X, X))
+    program = program_of(traced, traced.in_shardings, annotated=True)
+    text = lower_there(program, MESH, Devices(tuple(jax.devices())), "cpu").compile().as_text()
+    assert "call_exported" in text
+    cleaned = in_its_own_words(text, program, ["x", "scale['a']"])
+    assert 'op_name="jit(step)/' in cleaned
+    assert 'op_name="x"' in cleaned
+    assert r'op_name="scale[\'a\']"' in cleaned
+    assert "call_exported" not in cleaned.replace("@call_exported", "")
+    sources = {kernel.source.file for kernel in kernels(module(text)) if kernel.source is not None}
+    assert sources == {__file__}
+
+
+@pytest.mark.parametrize("name", ["<lambda>", "f.g"])
+def test_a_program_has_a_name_that_a_module_can_have(name: str) -> None:
+    def function(x: Any) -> Any:
+        return x
+
+    function.__name__ = name
+    program = program_of(trace(function, (X,)), (None,), annotated=False)
+    assert program.function.__name__.isidentifier()

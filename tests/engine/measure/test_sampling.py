@@ -1,0 +1,254 @@
+"""The sampler on a clock of its own: every decision about how many samples, of how many calls, for how long."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import threading
+from collections.abc import Iterator
+from statistics import median
+
+import pytest
+
+from jaxprof.engine.measure.control import Cancelled, CapReached, RunControl
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial, calls_per_sample, precise
+from jaxprof.engine.protocol.request import TurnRequest
+from jaxprof.events import Event, ProgressMade, SamplesTaken, TurnAwaited
+
+
+class World:
+    """A clock that costs `tick` to read, and calls that take the seconds given, one after the other."""
+
+    def __init__(self, call_seconds: Iterator[float], tick: float = 5e-8) -> None:
+        self.now = 0.0
+        self.tick = tick
+        self.calls = 0
+        self._call_seconds = call_seconds
+        self.collecting: set[bool] = set()
+
+    def clock(self) -> float:
+        self.now += self.tick
+        return self.now
+
+    def make(self, calls: int) -> None:
+        self.collecting.add(gc.isenabled())
+        for _ in range(calls):
+            self.now += next(self._call_seconds)
+            self.calls += 1
+
+    def trial(self) -> Trial:
+        return Trial(prepare=lambda calls: calls, make=self.make)
+
+
+def sample(world: World, call_seconds: float, **options: float) -> tuple[list[float], list[Event]]:
+    events: list[Event] = []
+    sampler = CallSampler(Reporter(events.append, RunControl()), world.clock)
+    values = {"series": "run", "budget_seconds": 2.0, "most_samples": MOST_SAMPLES, "show_progress": True, **options}
+    return sampler.sample(world.trial(), Plan(**values), call_seconds), events  # type: ignore[arg-type]
+
+
+def sent(events: list[Event]) -> list[float]:
+    return [value for event in events if isinstance(event, SamplesTaken) for value in event.seconds]
+
+
+@pytest.mark.parametrize(
+    ("call", "cost", "calls"), [(1e-3, 1e-7, 1), (5e-6, 5e-8, 1), (4e-6, 5e-8, 2), (1e-6, 5e-8, 5), (1e-7, 5e-8, 50)]
+)
+def test_the_clock_costs_at_most_one_percent_of_a_sample(call: float, cost: float, calls: int) -> None:
+    assert calls_per_sample(call, cost) == calls
+    assert cost <= 0.01 * call * calls * 1.0000001
+
+
+def test_a_steady_call_is_sampled_for_the_least_time_and_no_longer() -> None:
+    world = World(itertools.repeat(1e-3))
+    samples, events = sample(world, 1e-3)
+    assert median(samples) == pytest.approx(1e-3, rel=1e-3)
+    assert sum(samples) == pytest.approx(0.5, rel=0.3), "a quarter of the budget"
+    assert sent(events) == pytest.approx(samples, abs=1e-11)
+
+
+def test_a_noisy_call_is_sampled_until_the_budget_is_spent() -> None:
+    world = World(itertools.cycle([1e-3, 9e-3, 3e-3, 40e-3, 2e-3, 17e-3]))
+    samples, events = sample(world, 1e-3)
+    assert 1.9 < sum(samples) < 2.4
+    assert not precise(samples)
+    progress = [event.fraction for event in events if isinstance(event, ProgressMade)]
+    assert progress == sorted(progress)  # type: ignore[type-var]
+    assert progress[-1] == 1.0
+
+
+def test_a_very_short_call_is_spread_over_time_without_flooding_the_log() -> None:
+    world = World(itertools.repeat(1e-6))
+    samples, events = sample(world, 1e-6)
+    assert len(samples) <= MOST_SAMPLES
+    assert world.calls > 5 * len(samples) * 5, "calls that are not timed lie between"
+    assert {event.calls_per_sample for event in events if isinstance(event, SamplesTaken)} != {1}
+
+
+def test_a_call_that_exceeds_the_budget_is_timed_three_times() -> None:
+    world = World(itertools.repeat(5.0))
+    samples, events = sample(world, 5.0)
+    assert samples == pytest.approx([5.0] * 3)
+    assert world.calls == 3, "the call before it was the warm-up"
+    assert len([event for event in events if isinstance(event, SamplesTaken)]) == 3, "each is sent as it comes"
+    notes = [event.note for event in events if isinstance(event, ProgressMade)]
+    assert notes[0].startswith("one call takes longer than the budget")
+
+
+def test_a_call_under_the_budget_has_three_samples_at_least() -> None:
+    samples, _ = sample(World(itertools.repeat(1.9)), 1.9)
+    assert len(samples) == 3
+
+
+def test_the_first_slow_calls_are_warm_up_and_not_samples() -> None:
+    world = World(itertools.chain((1e-3 + 8e-3 * 0.8**step for step in range(40)), itertools.repeat(1e-3)))
+    samples, _ = sample(world, 8e-3)
+    assert max(samples) < 1.1e-3
+
+
+def test_warming_up_ends_also_where_halves_never_agree() -> None:
+    def growing() -> Iterator[float]:
+        value = 1e-4
+        while True:
+            yield value
+            value *= 1.0005
+
+    world = World(growing())
+    samples, _ = sample(world, 1e-4, budget_seconds=1.0)
+    assert samples
+    assert world.now < 3
+
+
+def test_batches_are_sent_a_tenth_of_a_second_apart() -> None:
+    world = World(itertools.repeat(1e-3))
+    moments: list[float] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, SamplesTaken):
+            moments.append(world.now)
+
+    sampler = CallSampler(Reporter(listen, RunControl()), world.clock)
+    sampler.sample(world.trial(), Plan(series="run", budget_seconds=2.0), 1e-3)
+    assert min(after - before for before, after in itertools.pairwise(moments)) >= 0.09
+
+
+def test_the_garbage_collector_is_off_while_timing_and_on_again_afterwards() -> None:
+    world = World(itertools.repeat(1e-3))
+    assert gc.isenabled()
+    sample(world, 1e-3)
+    assert world.collecting == {False}
+    assert gc.isenabled()
+
+
+def test_a_collector_that_was_off_stays_off() -> None:
+    gc.disable()
+    try:
+        sample(World(itertools.repeat(1e-3)), 1e-3)
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_cancelled_run_stops_between_batches_and_has_sent_what_it_had() -> None:
+    control, events = RunControl(), []  # type: ignore[var-annotated]
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        if len(sent(events)) > 200:
+            control.cancel()
+
+    world = World(itertools.repeat(1e-3))
+    sampler = CallSampler(Reporter(listen, control), world.clock)
+    with pytest.raises(Cancelled):
+        sampler.sample(world.trial(), Plan(series="run", budget_seconds=600.0), 1e-3)
+    assert 200 < len(sent(events)) < 400
+
+
+def test_the_hard_cap_ends_a_run_that_is_not_cancelled() -> None:
+    control = RunControl()
+    control.start_clock(-1.0)
+    with pytest.raises(CapReached):
+        control.check()
+    control.stop_clock()
+    control.check()
+
+
+def in_turns(
+    world: World, call_seconds: float, turns: list[TurnRequest | None], control: RunControl | None = None
+) -> tuple[list[float], list[Event]]:
+    """A series that is given these turns, one after the other."""
+    events: list[Event] = []
+    control = control or RunControl()
+    for turn in turns:
+        control.give_turn(turn)
+    sampler = CallSampler(Reporter(events.append, control), world.clock)
+    plan = Plan(series="run", budget_seconds=2.0, most_samples=MOST_SAMPLES, in_turns=True)
+    return sampler.sample(world.trial(), plan, call_seconds), events
+
+
+def turn(block: int, seconds: float = 0.01, most: int = 1000) -> TurnRequest:
+    return TurnRequest(block=block, seconds=seconds, most_samples=most)
+
+
+def test_each_turn_gives_one_block_with_its_number() -> None:
+    world = World(itertools.repeat(1e-3))
+    samples, events = in_turns(world, 1e-3, [turn(7), turn(9), None])
+    awaited = [event for event in events if isinstance(event, TurnAwaited)]
+    blocks = [event for event in events if isinstance(event, SamplesTaken)]
+    assert [event.call_seconds for event in awaited] == [pytest.approx(1e-3, rel=0.01)]
+    assert [block.block for block in blocks] == [7, 9]
+    assert all(9 <= len(block.seconds) <= 11 for block in blocks), "ten milliseconds of one"
+    assert samples == pytest.approx([second for block in blocks for second in block.seconds], abs=1e-11)
+
+
+def test_a_block_begins_with_calls_that_are_not_timed_where_a_call_is_short() -> None:
+    def extra(call: float) -> float:
+        """Untimed seconds of one more turn."""
+        one, two = World(itertools.repeat(call)), World(itertools.repeat(call))
+        in_turns(one, call, [turn(1), None])
+        samples, _ = in_turns(two, call, [turn(1), turn(2), None])
+        return (two.calls - one.calls - len(samples) / 2) * call
+
+    assert extra(1e-4) == pytest.approx(1e-3, rel=0.2)
+    assert extra(0.2) == 0.0, "a long call outweighs what it finds in the caches"
+
+
+def test_a_call_longer_than_its_block_is_one_block() -> None:
+    _, events = in_turns(World(itertools.repeat(3.0)), 3.0, [turn(1), turn(2), None])
+    assert [len(event.seconds) for event in events if isinstance(event, SamplesTaken)] == [1, 1]
+
+
+def test_the_samples_of_a_very_short_call_span_their_block() -> None:
+    world = World(itertools.repeat(1e-6))
+    _, events = in_turns(world, 1e-6, [turn(1, most=20), None])
+    (block,) = [event for event in events if isinstance(event, SamplesTaken)]
+    assert len(block.seconds) == 20
+    with_one_turn = world.now
+    in_turns(world, 1e-6, [None])
+    without = world.now - with_one_turn
+    assert with_one_turn - without == pytest.approx(0.011, rel=0.3), "a millisecond of settling, then the block"
+
+
+def test_waiting_for_a_turn_does_not_count_towards_the_cap() -> None:
+    control = RunControl()
+    control.start_clock(30.0)
+    waits: list[bool] = []
+
+    def wait(*, begins: bool) -> None:
+        waits.append(begins)
+        assert control.remaining_seconds() is None, "the clock stands still"
+
+    control.on_wait = wait
+    in_turns(World(itertools.repeat(1e-3)), 1e-3, [turn(1), None], control)
+    assert waits == [True, False, True, False]
+    remaining = control.remaining_seconds()
+    assert remaining is not None
+    assert 29.0 < remaining <= 30.0
+
+
+def test_a_run_that_is_cancelled_while_it_waits_stops_at_once() -> None:
+    control = RunControl()
+    threading.Timer(0.05, control.cancel).start()
+    with pytest.raises(Cancelled):
+        in_turns(World(itertools.repeat(1e-3)), 1e-3, [turn(1)], control)

@@ -1,0 +1,83 @@
+"""Every call is waited for, whatever its result is, and waiting costs as little for a tree as for an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxprof.engine.measure.waiting import blocked_loop
+
+X = jnp.ones(8)
+LARGE = jnp.asarray(jax.random.normal(jax.random.key(0), (400_000,)))
+
+
+def slow(x: jax.Array) -> jax.Array:
+    return jnp.sort(jnp.sort(x)[::-1] * 2)
+
+
+def walks(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *, one_program: bool) -> int:
+    """How often the loop over ten calls walks over a tree of results."""
+    output = jax.block_until_ready(function(X))
+    loop_for = blocked_loop(function, output, (X,), one_program=one_program, may_call=True)
+    walked = []
+    whole = jax.block_until_ready
+    monkeypatch.setattr(jax, "block_until_ready", lambda tree: walked.append(1) or whole(tree))
+    again = blocked_loop(function, output, (X,), one_program=one_program, may_call=True)
+    walked.clear()
+    again([(X,)] * 10)
+    loop_for([(X,)] * 10)
+    monkeypatch.undo()
+    return len(walked)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + 1,
+        lambda x: (x + 1,),
+        lambda x: [x + i for i in range(60)],
+        lambda x: {"loss": x.sum(), "state": [x + 1, (x + 2, None)]},
+        lambda x: (x + 1, x),
+    ],
+    ids=["an array", "a tuple", "sixty", "nested", "the argument itself"],
+)
+def test_results_of_one_program_are_awaited_by_one_of_them(
+    monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any]
+) -> None:
+    assert walks(monkeypatch, jax.jit(function), one_program=True) == 0
+
+
+def test_results_of_several_programs_are_all_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert walks(monkeypatch, lambda x: [x + i for i in range(60)], one_program=False) == 10
+    assert walks(monkeypatch, lambda x: (x + 1,), one_program=False) == 0, "the method of each costs less"
+
+
+@pytest.mark.parametrize("one_program", [False, True], ids=["op by op", "said to be one program"])
+@pytest.mark.parametrize("may_call", [False, True])
+def test_nothing_is_under_way_when_a_call_is_over(one_program: bool, may_call: bool) -> None:
+    """The last result is there long before the first."""
+    made: list[Any] = []
+    first, last = jax.jit(slow), jax.jit(lambda x: x + 1)
+
+    def function(x: jax.Array) -> Any:
+        made.append({"first": [first(x)], "last": last(X)})
+        return made[-1]
+
+    output = jax.block_until_ready(function(LARGE))
+    made.clear()
+    blocked_loop(function, output, (LARGE,), one_program=one_program, may_call=may_call)([(LARGE,)] * 3)
+    assert len(made) >= 3
+    assert all(leaf.is_ready() for leaf in jax.tree.leaves(made))
+
+
+def test_a_call_that_consumes_its_argument_is_not_made_for_a_check() -> None:
+    donating = jax.jit(lambda x: (x * 2, x[:3]), donate_argnums=0)
+    given = jnp.ones(1000)
+    output = donating(given)
+    fresh = jnp.ones(1000)
+    blocked_loop(donating, output, (fresh,), one_program=True, may_call=False)([(fresh,)])
+    assert fresh.is_deleted()

@@ -1,0 +1,48 @@
+"""Positions that a window visits, against counting them one by one."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxprof.hlo.analysis.cost.linear import ConvolutionWindow, matmul_flops, positions
+from jaxprof.hlo.shape import parse_shape
+
+
+def _counted(window: ConvolutionWindow, input_size: int, output_size: int) -> int:
+    found = 0
+    for output in range(output_size):
+        for at in range(window.size):
+            place = output * window.stride + at * window.window_dilation - window.pad_low
+            inside = 0 <= place <= (input_size - 1) * window.base_dilation
+            found += inside and place % window.base_dilation == 0
+    return found
+
+
+@given(
+    size=st.integers(1, 6),
+    stride=st.integers(1, 5),
+    low=st.integers(-3, 6),
+    base=st.integers(1, 5),
+    dilation=st.integers(1, 4),
+    input_size=st.integers(1, 14),
+    output_size=st.integers(0, 16),
+)
+@settings(max_examples=400, deadline=None)
+def test_positions_are_those_that_counting_finds(
+    size: int, stride: int, low: int, base: int, dilation: int, input_size: int, output_size: int
+) -> None:
+    window = ConvolutionWindow(size, stride, low, base, dilation)
+    assert positions(window, input_size, output_size) == _counted(window, input_size, output_size)
+
+
+def test_a_product_without_dimension_numbers_gets_its_depth_from_the_sizes() -> None:
+    shapes = [parse_shape(text) for text in ("bf16[4,8,128,64]", "bf16[4,8,64,256]", "bf16[4,8,128,256]")]
+    assert matmul_flops(*shapes) == 2 * 4 * 8 * 128 * 64 * 256
+    plain = [parse_shape(text) for text in ("f32[100,30]", "f32[50,30]", "f32[100,50]")]
+    assert matmul_flops(*plain) == 2 * 100 * 50 * 30
+
+
+def test_empty_arrays_cost_nothing() -> None:
+    empty = parse_shape("f32[0,4]")
+    assert matmul_flops(empty, parse_shape("f32[4,5]"), parse_shape("f32[0,5]")) == 0

@@ -1,0 +1,131 @@
+"""Devices and rooflines, against calculations by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlo.analysis.programs import written
+from jaxprof.errors import UsageError
+from jaxprof.hlo.analysis.cost.peaks import DEVICES, device, device_of_kind
+from jaxprof.hlo.analysis.cost.roofline import measured_device, roofline, with_measured
+from jaxprof.hlo.analysis.kernel import Kernel
+from jaxprof.hlo.analysis.kernels import kernels
+
+
+def _dot(dtype: str, size: int, more: str = "") -> Kernel:
+    shape = f"{dtype}[{size},{size}]{{1,0}}"
+    (kernel,) = kernels(
+        written(f"""
+        ENTRY main {{
+          x = {shape} parameter(0)
+          y = {shape} parameter(1)
+          ROOT d = {shape} dot(x, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}{more}
+        }}
+    """)
+    )
+    return kernel
+
+
+def _sum(size: int) -> Kernel:
+    (kernel,) = kernels(
+        written(f"""
+        ENTRY main {{
+          x = f32[{size}] parameter(0)
+          y = f32[{size}] parameter(1)
+          ROOT s = f32[{size}] add(x, y)
+        }}
+    """)
+    )
+    return kernel
+
+
+def test_a_large_product_is_bound_by_compute() -> None:
+    placed = roofline(_dot("bf16", 8192), DEVICES["h100"])
+    assert placed.bound == "compute"
+    assert placed.least_seconds == pytest.approx(2 * 8192**3 / 989.4e12)
+    assert placed.ridge == pytest.approx(989.4e12 / 3352e9)
+    assert placed.attainable == placed.peak == pytest.approx(989.4e12)
+
+
+def test_a_sum_is_bound_by_memory() -> None:
+    placed = roofline(_sum(1_000_000), DEVICES["h100"])
+    assert placed.bound == "memory"
+    assert placed.least_seconds == pytest.approx(12e6 / 3352e9)
+    assert placed.intensity == pytest.approx(1 / 12)
+    assert placed.attainable == pytest.approx(3352e9 / 12)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "more", "peak"),
+    [
+        ("h100", "f32", "", 494.7e12),  # TF32 is the default of float32 products there
+        ("h100", "f32", ", operand_precision={highest,highest}", 66.9e12),
+        ("v100", "f32", "", 15.7e12),
+        ("a100", "f64", "", 19.5e12),
+        ("h100", "f8e4m3fn", "", 1978.9e12),
+        ("a100", "f8e4m3fn", "", 312e12),  # no such unit: as bfloat16
+        ("a100", "s8", "", 624e12),
+        ("tpu-v5e", "f32", "", 197e12),  # one pass of bfloat16
+        ("tpu-v5e", "f32", ", operand_precision={highest,highest}", 197e12 / 6),
+        ("mi300x", "f32", ", operand_precision={highest,highest}", 163.4e12),
+        ("b200", "bf16", "", 2250e12),
+    ],
+)
+def test_the_ceiling_follows_dtype_and_precision(name: str, dtype: str, more: str, peak: float) -> None:
+    assert roofline(_dot(dtype, 512, more), DEVICES[name]).peak == pytest.approx(peak)
+
+
+def test_an_unknown_ceiling_leaves_the_bound_open() -> None:
+    """Nobody publishes the rate of a TPU's vector unit: only the time of the traffic is known."""
+    placed = roofline(_sum(1_000_000), DEVICES["tpu-v5e"])
+    assert (placed.bound, placed.peak) == ("", None)
+    assert placed.least_seconds == pytest.approx(12e6 / 819e9)
+
+
+def test_unknown_flops_leave_the_bound_open() -> None:
+    (kernel,) = kernels(
+        written('ENTRY e {\n x = f32[256] parameter(0)\n ROOT y = f32[256] custom-call(x), custom_call_target="z"\n}')
+    )
+    placed = roofline(kernel, DEVICES["h100"])
+    assert (placed.bound, placed.intensity) == ("", None)
+    assert placed.least_seconds == pytest.approx(2048 / 3352e9)
+
+
+def test_measured_ceilings_take_the_place_of_the_vendors() -> None:
+    mine = with_measured(DEVICES["h100"], bandwidth=3.0e12, matrix={"bf16": 700e12})
+    assert roofline(_dot("bf16", 8192), mine).least_seconds == pytest.approx(2 * 8192**3 / 700e12)
+    assert roofline(_sum(1_000_000), mine).least_seconds == pytest.approx(12e6 / 3.0e12)
+    assert "measured" in mine.source
+    cpu = measured_device("cpu", 16 << 30, 20e9, {"f32": 100e9})
+    assert roofline(_dot("f32", 512), cpu).bound == "compute"
+    assert roofline(_sum(1000), cpu).bound == "memory"
+
+
+def test_every_device_is_whole_and_found_by_name() -> None:
+    for name, row in DEVICES.items():
+        assert device(name.upper()) is row
+        assert row.memory_bytes > 1 << 30
+        assert 1e11 < row.bandwidth < 2e13
+        assert row.matrix
+        assert all(1e11 < rate < 2e16 for rate in (*row.matrix.values(), *row.vector.values()))
+        assert len(row.source) > 10
+    wanted = {"v100", "a100", "h100", "h200", "b200", "rtx4090", "mi100", "mi250x", "mi300x", "mi355x"}
+    wanted |= {"tpu-v2", "tpu-v3", "tpu-v4", "tpu-v5e", "tpu-v5p", "tpu-v6e", "tpu-v7x"}
+    assert wanted <= set(DEVICES)
+    assert device("v5e") is DEVICES["tpu-v5e"]
+    with pytest.raises(UsageError, match="h100"):
+        device("h10")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100"), ("NVIDIA H200", "h200"), ("NVIDIA A100-SXM4-40GB", "a100-40gb"),
+        ("NVIDIA A100-SXM4-80GB", "a100"), ("NVIDIA H100 PCIe", "h100-pcie"), ("Tesla T4", "t4"), ("TPU v4", "tpu-v4"),
+        ("Tesla V100-SXM2-16GB", "v100"), ("NVIDIA GeForce RTX 4090", "rtx4090"), ("TPU v5 lite", "tpu-v5e"),
+        ("TPU v5", "tpu-v5p"), ("TPU v6 lite", "tpu-v6e"), ("TPU7x", "tpu-v7x"), ("AMD Instinct MI300X", "mi300x"),
+        ("NVIDIA GB200", "gb200"), ("cpu", None), ("NVIDIA GeForce GTX 1080", None),
+    ],
+)  # fmt: skip
+def test_what_jax_calls_a_device_finds_its_row(kind: str, name: str | None) -> None:
+    assert device_of_kind(kind) is (DEVICES[name] if name else None)

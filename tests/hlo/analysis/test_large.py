@@ -1,0 +1,141 @@
+"""What a large module costs, and that what is counted once for many kernels is what each would have counted itself."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from itertools import islice, pairwise
+from pathlib import Path
+
+import pytest
+
+from hlo.analysis.programs import written
+from hlo.corpus import REAL_FILES
+from jaxprof.errors import HloError
+from jaxprof.hlo.analysis.barriers import barriers
+from jaxprof.hlo.analysis.kernels import KernelAnalysis, alike, kernels
+from jaxprof.hlo.collecting import not_collecting
+from jaxprof.hlo.read import files
+from jaxprof.hlo.read.parse import module
+
+
+def _figures(table: KernelAnalysis) -> list[tuple[object, ...]]:
+    return [
+        (k.name, k.kind, k.flops, k.transcendentals, k.bytes_read, k.bytes_written, k.instructions, k.dtype, k.target,
+         k.precision, k.estimated, k.operand_bytes)
+        for k in table.kernels
+    ]  # fmt: skip
+
+
+_REAL = sorted(REAL_FILES.glob("*")) if REAL_FILES.is_dir() else []
+
+
+@pytest.mark.parametrize("path", [one for one in _REAL if one.stat().st_size < 3_500_000], ids=lambda path: path.name)
+def test_kernels_that_are_alike_have_the_figures_that_each_has(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        found = files.load(path)
+    except HloError:
+        return
+    shared = [_figures(KernelAnalysis(one)) for one in found]
+    monkeypatch.setattr(sys.modules[KernelAnalysis.__module__], "alike", lambda instruction: None)
+    assert shared == [_figures(KernelAnalysis(one)) for one in found]
+
+
+_TWO = """
+    first {{
+      %p = f32[8,16]{{1,0}} parameter(0)
+      %q = f32[8,16]{{1,0}} parameter(1)
+      ROOT %r = f32[8,16]{{1,0}} add(%p, %q), metadata={{op_name="a/add"}}
+    }}
+
+    second {{
+      %s = f32[8,16]{{1,0}} parameter(0)
+      %t = f32[8,16]{{1,0}} parameter(1)
+      ROOT %u = f32[8,16]{{1,0}} {inside}, metadata={{op_name="b/{{add}}"}}
+    }}
+
+    ENTRY main {{
+      %x = f32[8,16]{{1,0}} parameter(0)
+      %y = f32[8,16]{{1,0}} parameter(1)
+      %one = f32[8,16]{{1,0}} fusion(%x, %y), kind=kLoop, calls=first
+      ROOT %two = f32[8,16]{{1,0}} fusion({operands}), kind={kind}, calls=second
+    }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("inside", "operands", "kind", "same"),
+    [
+        ("add(%s, %t)", "%one, %y", "kLoop", True),
+        ("add(%t, %s)", "%one, %y", "kLoop", False),
+        ("add(%s, %s)", "%one, %y", "kLoop", False),
+        ("tanh(%s)", "%one, %y", "kLoop", False),
+        ("add(%s, %t)", "%one, %one", "kLoop", False),
+        ("add(%s, %t)", "%one, %y", "kInput", False),
+        ("add(%s, %t)", "%one, %missing", "kLoop", False),
+    ],
+)
+def test_only_names_and_origins_may_differ(inside: str, operands: str, kind: str, same: bool) -> None:
+    entry = written(_TWO.format(inside=inside, operands=operands, kind=kind))["main"]
+    assert (alike(entry["one"]) == alike(entry["two"])) is same
+
+
+def _module_of(count: int) -> str:
+    """Fusions and single operations in a chain, as the bench makes them."""
+    held = [
+        f"%held.{number} (p.{number}: f32[128,256]) -> f32[128,256] {{\n"
+        f"  %p.{number} = f32[128,256]{{1,0}} parameter(0)\n"
+        f"  ROOT %t.{number} = f32[128,256]{{1,0}} tanh(%p.{number})\n}}\n\n"
+        for number in range(count // 4)
+    ]
+    values = ["x", *(f"v.{number}" for number in range(count))]
+    lines = []
+    for number, (taken, made) in enumerate(pairwise(values)):
+        fusion = f"fusion(%{taken}), kind=kLoop, calls=%held.{number // 4}"
+        what = f"add(%{taken}, %{taken})" if number % 4 else fusion
+        lines.append(f"  {'ROOT ' * (number == count - 1)}%{made} = f32[128,256]{{1,0}} {what}\n")
+    entry = "ENTRY %main (x: f32[128,256]) -> f32[128,256] {\n  %x = f32[128,256]{1,0} parameter(0)\n"
+    return "".join(["HloModule large, is_scheduled=true\n\n", *held, entry, *lines, "}\n"])
+
+
+def test_the_first_kernels_are_there_long_before_the_last() -> None:
+    """Times of the same test, the best of three: a page of kernels against all of them."""
+    text = _module_of(40_000)
+
+    def share() -> float:
+        start = time.process_time()
+        table = KernelAnalysis(module(text))
+        page = list(islice(table.stream(), 200))
+        first = time.process_time() - start
+        everything = table.kernels
+        assert everything[:200] == tuple(page)
+        assert len(everything) == 40_000
+        return first / (time.process_time() - start)
+
+    assert min(share() for _ in range(3)) < 0.5
+
+
+def test_time_grows_with_the_module_and_not_faster() -> None:
+    def seconds(count: int) -> float:
+        found = module(_module_of(count))
+        start = time.process_time()
+        assert len(kernels(found)) == count
+        assert len(barriers(found)) == count - 1
+        return time.process_time() - start
+
+    assert seconds(40_000) < 12 * max(seconds(8_000), 0.05)
+
+
+def test_the_collector_is_held_off_and_comes_back() -> None:
+    assert gc.isenabled()
+    with not_collecting(), not_collecting():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with not_collecting():
+            pass
+        assert not gc.isenabled(), "whoever had it off keeps it off"
+    finally:
+        gc.enable()

@@ -1,0 +1,270 @@
+"""What was not seen of a module is said, and nothing is said to be missing of a module that is whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlo.analysis.programs import compiled, f32, lowered, written
+from hlo.corpus import REAL_FILES
+from jaxprof.errors import HloError
+from jaxprof.hlo.analysis.execution import Execution
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.notices import Notice, notices
+from jaxprof.hlo.model import Module
+from jaxprof.hlo.problems import problems_in
+from jaxprof.hlo.read import files, parse
+from jaxprof.hlo.read.parse import module, modules
+from jaxprof.hlo.read.plain import is_sound
+
+_ADD = """
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+"""
+_WHOLE = f"""HloModule m, is_scheduled=true, entry_computation_layout={{(f32[8,16]{{1,0}})->f32[8]{{0}}}}
+{_ADD}
+ENTRY main {{
+  x = f32[8,16]{{1,0}} parameter(0)
+  z = f32[] constant(0)
+  ROOT r = f32[8]{{0}} reduce(x, z), dimensions={{1}}, to_apply=add
+}}
+"""
+
+
+def codes(found: Module, *, serious: bool = True) -> set[str]:
+    return {notice.code for notice in notices(found) if notice.serious or not serious}
+
+
+def test_a_whole_module_has_no_notice() -> None:
+    assert notices(module(_WHOLE)) == ()
+
+
+def test_a_program_that_jax_compiled_has_none_and_before_the_passes_only_that() -> None:
+    def program(x: object) -> object:
+        return (x @ x).sum()  # type: ignore[operator]
+
+    assert notices(compiled(program, f32(64, 64))) == ()
+    assert codes(lowered(program, f32(64, 64)), serious=False) == {"not-optimised"}
+
+
+@pytest.mark.parametrize("end", range(len("HloModule m"), len(_WHOLE.rstrip()), 3))
+def test_a_text_that_ends_anywhere_before_its_end_is_cut_off(end: int) -> None:
+    found = module(_WHOLE[:end])
+    assert codes(found) & {"cut-off", "no-entry"}
+
+
+def test_the_last_computation_before_a_cut_is_not_taken_for_the_entry() -> None:
+    found = module(_WHOLE[: _WHOLE.index("ENTRY")])
+    assert codes(found) == {"no-entry"}
+    assert kernels(found) == ()
+
+
+def test_a_text_without_an_entry_is_read_as_xla_does_and_that_is_said() -> None:
+    by_hand = _WHOLE.replace("ENTRY ", "")
+    assert codes(module(by_hand), serious=False) == {"entry-assumed"}
+    assert [kernel.name for kernel in kernels(module(by_hand))] == ["r"]
+    without_layout = "HloModule m, is_scheduled=true\n" + _ADD + _ADD.replace("add {", "other {")
+    assert codes(module(without_layout)) == {"no-entry"}
+
+
+def test_lines_that_cannot_be_read_are_told_with_their_number() -> None:
+    (notice,) = notices(module(_WHOLE.replace("z = f32[] constant(0)", "what is this\n  z = f32[] constant(0)")))
+    assert (notice.code, notice.serious) == ("unreadable", True)
+    assert "line 11" in notice.message
+    assert "what is this" in notice.message
+
+
+@pytest.mark.parametrize(
+    "sizes", ["999999999999,999999999999,999999999", "99999999999999999999", ",".join(["999999999999999"] * 40)]
+)
+def test_an_array_that_cannot_exist_is_a_notice_and_no_figure(sizes: str) -> None:
+    found = written(
+        f"""
+        ENTRY e {{
+          p = f32[{sizes}]{{0}} parameter(0)
+          ROOT r = f32[{sizes}]{{0}} add(p, p)
+        }}
+        """
+    )
+    assert codes(found) == {"unreadable"}
+    assert [(kernel.flops, kernel.bytes) for kernel in kernels(found)] == [(None, 0)]
+
+
+def test_the_largest_array_that_xla_counts_is_read() -> None:
+    found = written("ENTRY e {\n  ROOT p = s8[4611686018427387904,1]{1,0} parameter(0)\n}")
+    assert notices(found) == ()
+    assert found["e"]["p"].shape.bytes == 1 << 62
+
+
+@pytest.mark.parametrize("missing", ["  z = f32[] constant(0)\n", _ADD])
+def test_what_is_used_and_not_in_the_text_is_missing(missing: str) -> None:
+    assert missing in _WHOLE
+    assert codes(module(_WHOLE.replace(missing, ""))) == {"missing"}
+
+
+def test_a_missing_branch_is_missing() -> None:
+    (notice,) = notices(module(_PRINTED.replace("{%one, %one}", "{%one, %two}")))
+    assert notice.message == "'two' is used, but not in the text"
+
+
+def test_a_value_of_unknown_size_is_told() -> None:
+    for shape in ("f99[8]{0}", "f32[?]{0}"):
+        found = written(f"ENTRY e {{\n  p = {shape} parameter(0)\n  ROOT r = {shape} add(p, p)\n}}")
+        assert codes(found) == {"unknown-size"}
+
+
+_FILES = sorted(REAL_FILES.glob("*")) if REAL_FILES.is_dir() else []
+
+
+@pytest.mark.skipif(not _FILES, reason="no real files beside the repository")
+@pytest.mark.parametrize(
+    "path", [path for path in _FILES if path.stat().st_size < 1_000_000], ids=lambda path: path.name
+)
+def test_real_files_cut_at_every_tenth(path: Path) -> None:
+    data = path.read_bytes()
+    try:
+        whole = files.from_bytes(data)
+    except HloError:
+        return
+    if not any(
+        word in path.name for word in ("Compact", "LateBinding")
+    ):  # XLA's shortest form, which is refused by name
+        assert not {code for found in whole for code in codes(found)} - {"not-optimised"}
+    for tenth in range(10):
+        cut = data[: len(data) * tenth // 10]
+        try:
+            found = files.from_bytes(cut)
+        except HloError:
+            continue
+        said = {code for one in found for code in codes(one, serious=False)} - {"not-optimised"}
+        lost = data[len(cut) :].decode(errors="replace")
+        # Tests of XLA go on behind the module, with comments, or with a module more.
+        if any(line.strip() and not line.lstrip().startswith("//") for line in lost.splitlines()[1:]):
+            assert said or len(found) < len(whole)
+
+
+def test_a_second_module_that_is_cut_off_is_told_of_that_one_only() -> None:
+    one, other = modules(_WHOLE + _WHOLE.replace("HloModule m", "HloModule n")[:-20])
+    assert codes(one) == set()
+    assert "cut-off" in codes(other)
+
+
+def test_factors_that_no_float_holds_make_the_cost_unknown() -> None:
+    window = "x".join(["999999999999999999"] * 20)
+    ones = ",".join(["2"] * 20)
+    found = written(
+        f"""
+        {_ADD}
+        ENTRY e {{
+          p = f32[{ones}] parameter(0)
+          z = f32[] constant(0)
+          ROOT r = f32[{ones}] reduce-window(p, z), window={{size={window}}}, to_apply=add
+        }}
+        """
+    )
+    assert [kernel.flops for kernel in kernels(found)] == [None]
+
+
+def test_one_place_and_several_places_that_cannot_be_read() -> None:
+    line = "z = f32[] constant(0)"
+    (one,) = notices(module(_WHOLE.replace(line, f"what is this\n  {line}")))
+    assert one.message.startswith("1 place cannot be read (line 11)")
+    (several,) = notices(module(_WHOLE.replace(line, f"what is this\n  and that\n  {line}")))
+    assert several.message.startswith("2 places cannot be read (line 11, 12)")
+    (many,) = notices(module(_WHOLE.replace(line, "junk here\n  " * 5 + line)))
+    assert "(line 11, 12, 13 and 2 more)" in many.message
+
+
+def test_a_computation_that_xla_printed_is_sound_without_being_cut_up() -> None:
+    found = compiled(lambda x: (x @ x).sum(), f32(64, 64))
+    for computation in found.computations.values():
+        assert is_sound(computation.source.text, *computation.span[1:])
+        assert problems_in(computation) == ()
+    broken = module(_WHOLE.replace("constant(0)", "constant"))["main"]
+    assert not is_sound(broken.source.text, *broken.span[1:])
+    assert problems_in(broken)
+
+
+_PRINTED = """HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[8,16]{1,0})->f32[8]{0}}
+
+%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %s = f32[] add(%a, %b), metadata={op_name="jit(f)/calls=%nobody"}
+}
+
+%inner (p: f32[8,16]) -> f32[8] {
+  %p = f32[8,16]{1,0} parameter(0)
+  %z = f32[] constant(0)
+  ROOT %r = f32[8]{0} reduce(%p, %z), dimensions={1}, to_apply=%add
+}
+
+%one (t: (s32[], f32[8])) -> (s32[], f32[8]) {
+  %t = (s32[], f32[8]{0}) parameter(0)
+  ROOT %again = (s32[], f32[8]{0}) copy(%t)
+}
+
+ENTRY %main (x: f32[8,16], c: s32[]) -> f32[8] {
+  %x = f32[8,16]{1,0} parameter(0)
+  %c = s32[] parameter(1)
+  %f = f32[8]{0} fusion(%x), kind=kInput, calls=%inner
+  %pair = (s32[], f32[8]{0}) tuple(%c, %f)
+  %chosen = (s32[], f32[8]{0}) conditional(%c, %pair, %pair), branch_computations={%one, %one}
+  ROOT %g = f32[8]{0} get-tuple-element(%chosen), index=1
+}
+"""
+
+
+def of_a_scan_and_of_reading(text: str) -> tuple[list[Notice], list[Notice]]:
+    """The notices where a scan of the text may do, and where every kernel was read before."""
+    try:
+        scanned, read = parse.modules(text), parse.modules(text)
+    except HloError:
+        return [], []
+    _ = [kernels(one) for one in read]
+    return [notice for one in scanned for notice in notices(one)], [notice for one in read for notice in notices(one)]
+
+
+def test_a_whole_module_is_not_read_for_its_notices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Execution, "launches", lambda execution: pytest.fail("the kernels were read"))
+    # The string that looks like a call is no call: nobody knows that without reading.
+    assert notices(module(_PRINTED.replace("%nobody", "%add"))) == ()
+
+
+@pytest.mark.parametrize("number", range(len(_PRINTED.splitlines())))
+def test_a_scan_overlooks_nothing_that_reading_finds_where_a_line_is_missing(number: int) -> None:
+    lines = _PRINTED.splitlines(keepends=True)
+    scanned, read = of_a_scan_and_of_reading("".join(lines[:number] + lines[number + 1 :]))
+    assert scanned == read
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ("f32[8]{0} fusion", "f99[8]{0} fusion", "unknown-size"),
+        ("copy(%t)", "copy(%other)", "missing"),
+        ("calls=%inner", "calls=%outer", "missing"),
+        ("{%one, %one}", "{%one, %two}", "missing"),
+        ("{%one, %one}", "{%one, /*index=1*/%two}", "missing"),
+        ("add(%a, %b)", "add(%a, %b", "unreadable"),
+        ("fusion(%x)", "fusion(f32[8,16]{1,0} %y)", "missing"),
+    ],
+)
+def test_a_scan_overlooks_nothing_that_reading_finds_where_a_word_is_wrong(old: str, new: str, code: str) -> None:
+    assert old in _PRINTED
+    scanned, read = of_a_scan_and_of_reading(_PRINTED.replace(old, new))
+    assert scanned == read
+    assert {notice.code for notice in scanned} == {code}
+
+
+@pytest.mark.skipif(not _FILES, reason="no real files beside the repository")
+def test_a_scan_overlooks_nothing_in_real_files() -> None:
+    for path in _FILES:
+        data = path.read_bytes()
+        if len(data) < 100_000 and b"HloModule" in data:
+            scanned, read = of_a_scan_and_of_reading(data.decode(errors="replace"))
+            assert scanned == read, path.name

@@ -1,0 +1,124 @@
+# ruff: noqa: E501 - an instruction of HLO is one line
+"""A diff of HLO that says what was changed, and not what was renumbered, moved or reordered."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jaxprof.hlo.analysis.text_difference import TextDifference, text_difference
+from jaxprof.hlo.read import parse
+
+TEXT = """HloModule jit_f, is_scheduled=true, input_output_alias={ {}: (0, {}, may-alias) }
+
+%inner (p: f32[8], q: f32[8]) -> f32[8] {
+  %p = f32[8]{0} parameter(0)
+  %q = f32[8]{0} parameter(1)
+  %s.1 = f32[8]{0} subtract(%p, %q)
+  ROOT %t = f32[8]{0} tanh(%s.1)
+}
+
+%outer (p: f32[8]) -> f32[8] {
+  %p.1 = f32[8]{0} parameter(0)
+  ROOT %n = f32[8]{0} negate(%p.1)
+}
+
+ENTRY %main (x: f32[8], y: f32[8]) -> f32[8] {
+  %x = f32[8]{0} parameter(0)
+  %y = f32[8]{0} parameter(1)
+  %fusion.1 = f32[8]{0} fusion(%x, %y), kind=kLoop, calls=%inner, metadata={op_name="jit(f)/tanh"}
+  %fusion.2 = f32[8]{0} fusion(%y), kind=kLoop, calls=%outer
+  %a = f32[8]{0} add(%fusion.1, %fusion.2)
+  %b = f32[8]{0} exponential(%a)
+  ROOT %c = f32[8]{0} sine(%b)
+}
+"""
+
+
+def _diff(after: str, before: str = TEXT) -> TextDifference:
+    return text_difference(parse.modules(before)[0], parse.modules(after)[0])
+
+
+def _said(found: TextDifference) -> list[tuple[str, str, str]]:
+    return [
+        (line.status, line.before.name if line.before else "", line.after.name if line.after else "")
+        for computation in found.computations
+        for line in computation.lines
+        if line.status != "same"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement"),
+    [
+        (r"%fusion\.1", "%fusion.70"),
+        (r"%inner", "%inner.clone.3"),
+        (r'op_name="jit\(f\)/tanh"', 'op_name="jit(g)/tanh"'),
+        (r"%(a|b)\b", r"%\1.9"),
+        (r"is_scheduled=true, ", ""),
+        (r"(  %x = .*\n)(  %y = .*\n)", r"\2\1"),
+        (r"(  %fusion\.1 = .*\n)(  %fusion\.2 = .*\n)", r"\2\1"),
+    ],
+)
+def test_names_numbers_places_and_order_are_no_difference(pattern: str, replacement: str) -> None:
+    other = re.sub(pattern, replacement, TEXT)
+    assert other != TEXT
+    assert not _diff(other).differs
+
+
+def test_a_change_shows_where_it_is_and_not_in_what_depends_on_it() -> None:
+    found = _diff(TEXT.replace("exponential(", "log(").replace("%a = ", "%a.4 = ").replace("(%a)", "(%a.4)"))
+    assert _said(found) == [("gone", "b", ""), ("new", "", "b")]
+    (computation,) = found.computations
+    assert computation.computation.after == "main"
+
+
+def test_a_change_in_a_fusion_is_not_one_of_the_line_that_calls_it() -> None:
+    found = _diff(TEXT.replace("subtract(%p, %q)", "subtract(%q, %p)"))
+    assert [one.computation.after for one in found.computations] == ["inner"]
+    assert _said(found) == [("changed", "s.1", "s.1")]
+
+
+def test_the_fusions_of_two_calls_exchanged_is_a_difference() -> None:
+    other = TEXT.replace("add(%fusion.1, %fusion.2)", "add(%fusion.2, %fusion.1)")
+    assert _said(_diff(other)) == [("changed", "a", "a")]
+
+
+def test_another_shape_another_constant_and_another_setting_are_differences() -> None:
+    assert _diff(TEXT.replace("f32[8]", "f32[9]")).differs
+    assert _diff(TEXT.replace("kind=kLoop, calls=%outer", "kind=kInput, calls=%outer")).differs
+    found = _said(_diff(TEXT.replace("sine(", "cosine(")))
+    assert found == [("gone", "c", ""), ("new", "", "c")]
+
+
+def test_a_lost_donation_is_in_the_header() -> None:
+    found = _diff(TEXT.replace(", input_output_alias={ {}: (0, {}, may-alias) }", ""))
+    assert [(one.name, bool(one.before), one.after) for one in found.header] == [("input_output_alias", True, "")]
+    assert found.computations == ()
+
+
+def test_a_new_and_a_gone_computation_are_listed_whole() -> None:
+    without = re.sub(r"%outer .*?\n}\n\n", "", TEXT, flags=re.DOTALL)
+    without = without.replace("fusion(%y), kind=kLoop, calls=%outer", "negate(%y)")
+    found = {one.computation.after: one for one in _diff(TEXT, without).computations}
+    assert found["outer"].computation.status == "new"
+    assert [line.after.name for line in found["outer"].lines if line.after] == ["p.1", "n"]
+    gone = {one.computation.before: one for one in _diff(without, TEXT).computations}
+    assert gone["outer"].computation.status == "gone"
+    assert [(line.status, line.before.name) for line in gone["outer"].lines if line.before] == [
+        ("gone", "p.1"),
+        ("gone", "n"),
+    ]
+
+
+def test_layers_that_are_alike_stay_with_their_own() -> None:
+    layers = "".join(
+        f'  %e.{n} = f32[8]{{0}} exponential(%{f"e.{n - 1}" if n else "x"}), metadata={{op_name="jit(f)/layer_{n}/exp"}}\n'
+        for n in range(6)
+    )
+    text = f"HloModule m\n\nENTRY %main (x: f32[8]) -> f32[8] {{\n  %x = f32[8]{{0}} parameter(0)\n{layers}  ROOT %r = f32[8]{{0}} negate(%e.5)\n}}\n"
+    without = re.sub(r"  %e\.2 = .*\n", "", text).replace("exponential(%e.2)", "exponential(%e.1)")
+    found = _diff(without, text)
+    assert sum(status != "same" for status, _, _ in _said(found)) <= 3
+    assert found.differs

@@ -1,0 +1,107 @@
+"""Files and folders of HLO: what they are known by, and the modules and stages in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlo_sources import BEFORE, BOTH_STAGES, DUMPED, FILES, FOLDERS, PROTO, TEXT
+from jaxprof.errors import FileRefusedError, HloError
+from jaxprof.hlo.open.paths import holds_hlo, modules_at
+
+
+@pytest.mark.parametrize("kind", FILES | FOLDERS)
+def test_every_file_and_folder_has_its_module_in_its_stages(kind: str, tmp_path: Path) -> None:
+    path = (FILES | FOLDERS)[kind](tmp_path)
+    assert holds_hlo(path)
+    (found,) = modules_at(path)
+    assert found.module().name == "jit_g"
+    assert "%exp = " in found.text("hlo")
+    assert set(found.stages) == ({"hlo_before", "hlo"} if kind in BOTH_STAGES else {"hlo"})
+    if kind in BOTH_STAGES:
+        assert (found.text("hlo_before"), found.label) == (BEFORE, DUMPED)
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("notes.txt", b"what I tried\n"),
+        ("trace.json", b'[{"args": {"name": "HloModule jit_g"}}]'),
+        ("host.xplane.pb", PROTO),
+        ("host.bin", b"\x0a\x09\x12\x07/device\x08\x01"),
+        ("m.txt.gz", b"\x1f\x8b\x08broken"),
+        ("empty.txt", b""),
+    ],
+)
+def test_what_does_not_look_like_hlo(name: str, data: bytes, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert not holds_hlo(tmp_path / name)
+    assert not holds_hlo(tmp_path)
+    with pytest.raises(FileRefusedError, match="no HLO in the folder"):
+        modules_at(tmp_path)
+
+
+def test_what_cannot_be_looked_at_is_no_hlo(tmp_path: Path) -> None:
+    assert not holds_hlo(tmp_path / "nothing")
+    assert not holds_hlo(Path("/dev/null"))
+    with pytest.raises(FileRefusedError, match="there is no file"):
+        modules_at(tmp_path / "nothing")
+
+
+def test_of_a_module_in_several_forms_the_text_serves(tmp_path: Path) -> None:
+    (tmp_path / f"{DUMPED}.cpu_after_optimizations.hlo.pb").write_bytes(b"broken")
+    (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT)
+    (found,) = modules_at(tmp_path)
+    assert found.text("hlo") == TEXT
+
+
+def test_a_module_that_was_dumped_before_the_passes_alone_is_what_there_is_of_it(tmp_path: Path) -> None:
+    (tmp_path / f"{DUMPED}.before_optimizations.txt").write_text(BEFORE)
+    (found,) = modules_at(tmp_path)
+    assert found.text("hlo") == found.text("hlo_before") == BEFORE
+
+
+def test_beside_a_dump_only_a_file_that_xla_does_not_write_counts(tmp_path: Path) -> None:
+    (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT)
+    (tmp_path / f"{DUMPED}.0006.simplification.after_dce.before_cse.txt").write_text(TEXT)
+    (tmp_path / f"{DUMPED}.0006.simplification.after_dce.before_cse.hlo.pb").write_bytes(PROTO)
+    (tmp_path / "mine.hlo").write_text(TEXT)
+    assert [found.label for found in modules_at(tmp_path)] == ["mine", DUMPED]
+
+
+@pytest.mark.parametrize("name", ["module_0012.jit_a.b", "gemma3_1b.jit___call__", "module_0003.jit_f.1"])
+@pytest.mark.parametrize("after", ["cpu_after_optimizations", "sm_9.0a_gpu_after_optimizations", "after_optimizations"])
+def test_both_forms_of_a_module_are_one_whatever_its_name(name: str, after: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.before_optimizations.txt").write_text(BEFORE)
+    (tmp_path / f"{name}.{after}.txt").write_text(TEXT)
+    (found,) = modules_at(tmp_path)
+    assert (found.label, found.text("hlo"), found.text("hlo_before")) == (name, TEXT, BEFORE)
+
+
+def test_each_module_of_a_file_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "two.hlo"
+    path.write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
+    first, second = modules_at(path)
+    assert (first.title, second.title) == ("jit_g · two.hlo", "jit_h · two.hlo")
+    assert second.module().name == "jit_h"
+    assert second.text("hlo").startswith("HloModule jit_h")
+    assert "jit_g" not in second.text("hlo")
+    assert first.modules()[1] is second.module()
+
+
+def test_a_file_of_a_folder_is_read_when_it_is_looked_at_and_its_modules_told_then(tmp_path: Path) -> None:
+    path = tmp_path / "two.hlo"
+    path.write_text("not yet")
+    (found,) = modules_at(tmp_path)
+    with pytest.raises(HloError, match=str(path)):
+        found.modules()
+    path.write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
+    assert [one.label for one in found.each()] == ["jit_g", "jit_h"]
+    assert [one.module().name for one in found.each()] == ["jit_g", "jit_h"]
+
+
+def test_a_file_that_has_fewer_modules_by_now_gives_its_last(tmp_path: Path) -> None:
+    (tmp_path / "two.hlo").write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
+    first, second = modules_at(tmp_path / "two.hlo")
+    assert second.own(first.modules()[:1]).name == "jit_g"

@@ -1,0 +1,368 @@
+"""Texts that XLA prints, and texts that people write; all made for these tests."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from jaxprof.errors import HloError
+from jaxprof.hlo.model import Module
+from jaxprof.hlo.problems import problems
+from jaxprof.hlo.read.parse import module, modules
+
+PRINTED = (Path(__file__).parents[1] / "printed.hlo").read_text()
+
+
+def read(text: str) -> Module:
+    found = module(textwrap.dedent(text))
+    assert problems(found) == ()
+    return found
+
+
+@pytest.fixture(scope="module")
+def printed() -> Module:
+    return read(PRINTED)
+
+
+def test_header(printed: Module) -> None:
+    assert printed.name == "jit_f"
+    assert printed.is_scheduled
+    assert printed.aliases == ("{0}: (1, {}, may-alias)", "{1}: (0, {}, must-alias)")
+    assert printed.entry_layout == "(f32[8]{0}, /*index=1*/f32[8]{0})->(f32[8]{0}, f32[8]{0})"
+    assert printed.attributes["frontend_attributes"] == '{fingerprint="a,b"}'
+
+
+def test_computations(printed: Module) -> None:
+    assert list(printed.computations) == ["fused_computation", "host_work", "main"]
+    entry = printed.entry
+    assert entry is printed["main"]
+    assert entry.is_entry
+    assert [one.name for one in entry.parameters] == ["x", "y"]
+    assert entry.root is entry["tuple"]
+    assert entry["tuple"].is_root
+    assert printed["host_work"].execution_thread == "host"
+    assert entry.execution_thread == ""
+    assert entry.header == "ENTRY %main (x: f32[8], y: f32[8]) -> (f32[8], f32[8])"
+    assert entry.text.startswith("ENTRY %main (")
+    assert entry.text.endswith("\n}")
+    assert PRINTED.splitlines()[entry.line - 1] == entry.header + " {"
+
+
+def test_instructions(printed: Module) -> None:
+    fusion = printed["main"]["loop_fusion"]
+    assert fusion.opcode == "fusion"
+    assert fusion.operands == ("x", "y")
+    assert fusion.operand(1) is printed["main"]["y"]
+    assert fusion.operand(2) is None
+    assert [one.name for one in fusion.operand_instructions()] == ["x", "y"]
+    assert fusion.called == ("fused_computation",)
+    assert fusion.called_computations() == (printed["fused_computation"],)
+    assert [user.name for user in fusion.users] == ["call-start", "tuple"]
+    assert fusion.shape.layout is not None
+    assert fusion.shape.layout.memory_space == 1
+    assert list(fusion.attributes) == ["kind", "calls", "metadata", "backend_config"]
+    assert fusion.string("kind") == "kLoop"
+    assert fusion.backend_config == {"fusion_backend_config": {"kind": "__triton", "n": ["1"]}}
+    assert PRINTED.splitlines()[fusion.line - 1].strip() == fusion.text
+    assert fusion.position == 2
+    assert printed.callers["fused_computation"] == (fusion,)
+
+
+def test_constants_and_parameters(printed: Module) -> None:
+    assert printed["main"]["constant.5"].literal == "{ { 1, 2 }, { 3, 4 } }"
+    assert printed["main"]["constant.5"].operands == ()
+    assert printed["main"]["y"].parameter_number == 1
+    assert printed["main"]["tuple"].parameter_number is None
+
+
+def test_stack(printed: Module) -> None:
+    frames = printed["fused_computation"]["multiply.1"].stack
+    assert [(frame.file, frame.function, frame.line) for frame in frames] == [
+        ("/home/me/träin.py", "step.<locals>.loss", 7),
+        ("<embedded module '_launcher'>", "main", 30),
+    ]
+    assert printed["main"]["x"].stack == ()
+
+
+def test_async_pair(printed: Module) -> None:
+    start, done = printed["main"]["call-start"], printed["main"]["call-done"]
+    assert (start.opcode, start.called) == ("async-start", ("host_work",))
+    assert (done.opcode, done.wrapped_opcode) == ("async-done", "parameter")
+
+
+def test_short_form_of_async() -> None:
+    found = read("""
+        HloModule m
+        ENTRY e {
+          p = f32[128] parameter(0)
+          s = ((f32[128]), f32[128], u32[]) custom-call-start(p), async_execution_thread="t", custom_call_target="foo"
+          u = ((f32[128]), f32[128], u32[]) custom-call-update(s)
+          ar = f32[128] all-reduce-start(p), replica_groups={}, to_apply=add
+          ROOT d = f32[128] custom-call-done(u)
+        }
+        """)
+    entry = found["e"]
+    assert [one.opcode for one in entry] == [
+        "parameter", "async-start", "async-update", "all-reduce-start", "async-done",
+    ]  # fmt: skip
+    assert {entry[name].wrapped_opcode for name in "sud"} == {"custom-call"}
+    assert entry["s"].called == ("async_wrapped",)
+    wrapped = found["async_wrapped"]
+    assert wrapped.is_synthetic
+    assert found.entry is entry
+    assert list(found.computations) == ["async_wrapped", "e"]
+    assert wrapped.root is not None
+    assert wrapped.root.opcode == "custom-call"
+    assert wrapped.root.string("custom_call_target") == "foo"
+    assert wrapped.root.operands == ("async_param",)
+    assert str(wrapped.root.shape) == "f32[128]"
+    assert "async_execution_thread" not in wrapped.root.attributes
+
+
+def test_computations_written_in_place() -> None:
+    found = read("""
+        HloModule m
+
+        ENTRY e {
+          p = f32[4] parameter(0)
+          z = f32[] constant(0)
+          r = f32[] reduce(p, z), dimensions={0}, to_apply={
+            a = f32[] parameter(0)
+            b = f32[] parameter(1)
+            ROOT c = f32[] add(a, b)
+          }
+          q = f32[] reduce(p, z), to_apply={ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] max(a, b) }
+          ROOT s = f32[] add(r, q)
+        }
+        """)
+    assert list(found.computations) == ["_", "_.1", "e"]
+    assert [one.name for one in found["e"]] == ["p", "z", "r", "q", "s"]
+    assert found["e"]["r"].called == ("_",)
+    assert found["e"]["q"].called == ("_.1",)
+    roots = [found[name].root for name in ("_", "_.1")]
+    assert [root.opcode for root in roots if root] == ["add", "max"]
+    assert [one.name for one in found["_.1"]] == ["a", "b", "c"]
+
+
+def test_oldest_style_without_percent_and_with_shapes() -> None:
+    found = read("""
+        HloModule old
+
+        body.3 {
+          t.4 = (s32[], f32[2,3]{1,0}) parameter(0)
+          i.5 = s32[] get-tuple-element((s32[], f32[2,3]{1,0}) t.4), index=0
+          ROOT n.6 = (s32[], f32[2,3]{1,0}) tuple(s32[] i.5, f32[2,3]{1,0} x.9)
+        }
+
+        ENTRY main.7 {
+          t.8 = (s32[], f32[2,3]{1,0}) parameter(0)
+          ROOT w.9 = (s32[], f32[2,3]{1,0}) while((s32[], f32[2,3]{1,0}) t.8), condition=cond.1, body=body.3,
+            metadata={op_type="While" op_name="w" source_file="a \\"b\\".py" source_line=12}
+        }
+        """)
+    assert found["body.3"]["n.6"].operands == ("i.5", "x.9")
+    assert found["body.3"]["i.5"].integers("index") == (0,)
+    loop = found["main.7"]["w.9"]
+    assert loop.called == ("body.3", "cond.1")
+    assert loop.metadata.op_type == "While"
+    assert [(frame.file, frame.line) for frame in loop.stack] == [('a "b".py', 12)]
+
+
+def test_computation_and_instruction_of_one_name() -> None:
+    found = read(
+        "HloModule m\nadd {\n  a = f32[] parameter(0)\n  ROOT add = f32[] add(a, a)\n}\n"
+        "ENTRY e {\n  ROOT add = f32[] parameter(0)\n}\n"
+    )
+    assert found["add"]["add"].opcode == "add"
+    assert found["e"]["add"].opcode == "parameter"
+
+
+def test_conditional() -> None:
+    found = read("""
+        HloModule m
+        ENTRY e {
+          p = pred[] parameter(0)
+          a = f32[] conditional(p, q, r), true_computation=%yes, false_computation=%no
+          ROOT b = f32[] conditional(i, q, r, s), branch_computations={%one, /*index=1*/%two, %three}
+        }
+        """)
+    assert found["e"]["a"].called == ("yes", "no")
+    assert found["e"]["b"].called == ("one", "two", "three")
+
+
+def test_several_lines_strings_and_comments() -> None:
+    found = module((Path(__file__).parents[1] / "written.hlo").read_text())
+    assert problems(found) == ()
+    assert found.is_scheduled
+    assert [one.name for one in found["e"]] == ["p", "c", "k", "g"]
+    call = found["e"]["k"]
+    assert call.operands == ("p", "p")
+    assert call.string("api_version") == "API_VERSION_TYPED_FFI"
+    assert call.backend_config == {"deep": {"er": [{"x": "}"}]}}
+    assert found["e"]["c"].literal.split() == ["{", "{", "1,", "2", "},", "{", "3,", "4", "}", "}"]
+    assert found["e"]["g"].is_root
+    assert found["e"]["g"].line == 22
+
+
+def test_one_line() -> None:
+    found = read(
+        "HloModule m\n"
+        "a { p = f32[2]{0} parameter(0) ROOT r = f32[2] add(p,p) } ENTRY b { ROOT p = f32[2] parameter(0) }\n"
+    )
+    assert {name: [one.opcode for one in computation] for name, computation in found.computations.items()} == {
+        "a": ["parameter", "add"],
+        "b": ["parameter"],
+    }
+
+
+def test_signature_over_several_lines() -> None:
+    found = read(
+        "HloModule m\n\nENTRY %e (\n    a: f32[2],\n    b: (f32[2], s32[])\n) -> f32[2]{0} {\n"
+        "  ROOT %a = f32[2] parameter(0)\n}\n"
+    )
+    assert [one.name for one in found["e"]] == ["a"]
+
+
+def test_indented_and_windows_line_ends() -> None:
+    text = PRINTED.replace("\n", "\r\n")
+    assert [one.name for one in module(text)["main"]] == [one.name for one in module(PRINTED)["main"]]
+    indented = module(textwrap.indent(PRINTED, "    "))
+    assert list(indented.computations) == ["fused_computation", "host_work", "main"]
+    assert indented["main"]["loop_fusion"].called == ("fused_computation",)
+
+
+def test_several_modules() -> None:
+    found = modules(
+        "// -----\nHloModule a\nENTRY e {\n  ROOT p = f32[] parameter(0)\n}\n// -----\nHloModule b\n"
+        + PRINTED.partition("\n")[2]
+    )
+    assert [one.name for one in found] == ["a", "b"]
+    assert [len(one.computations) for one in found] == [1, 3]
+    assert found[0].text.startswith("HloModule a")
+    assert "HloModule b" not in found[0].text
+    assert found[1]["fused_computation"]["multiply.1"].stack
+    assert not found[0].tables.frames
+
+
+def test_without_a_header() -> None:
+    (found,) = modules("// RUN: x\nfusion {\n  p0 = c64[128,256] parameter(0)\n  ROOT abs = f32[128,256] abs(p0)\n}\n")
+    assert found.name == ""
+    assert found.entry is found["fusion"]
+
+
+def test_mesh_groups() -> None:
+    found = read(
+        "HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n"
+        "  ROOT a = f32[2] all-reduce(p), replica_groups=mesh['x'=4,'y'=2] {'x'}, to_apply=%add\n}\n"
+    )
+    assert found["e"]["a"].attributes["replica_groups"] == "mesh['x'=4,'y'=2] {'x'}"
+    assert found["e"]["a"].called == ("add",)
+
+
+def test_names_that_look_like_attributes_inside_strings() -> None:
+    found = read('HloModule m\nENTRY e {\n  ROOT a = f32[2] add(p, p), metadata={op_name="calls=%x, to_apply=%y"}\n}\n')
+    assert found["e"]["a"].called == ()
+    assert found["e"]["a"].metadata.op_name == "calls=%x, to_apply=%y"
+
+
+def test_frames_in_a_circle_end() -> None:
+    text = PRINTED.replace("2 {file_location_id=2 parent_frame_id=2}", "2 {file_location_id=2 parent_frame_id=3}")
+    assert len(module(text)["fused_computation"]["multiply.1"].stack) == 1
+
+
+def test_frames_with_a_zero_are_taken_as_they_are() -> None:
+    text = PRINTED.replace("parent_frame_id=1}", "parent_frame_id=0}").replace(
+        "parent_frame_id=2}", "parent_frame_id=1}"
+    )
+    assert [frame.line for frame in module(text)["fused_computation"]["multiply.1"].stack] == [7, 30]
+
+
+def test_unreadable_lines_are_kept_and_told() -> None:
+    found = module(
+        "HloModule m\nENTRY e {\n  p = f32[2] parameter(0)\n  what is this\n  q = f32[2 add(p\n"
+        "  ROOT r = f32[2] negate(p)\n}\n"
+    )
+    assert [(one.name, one.opcode) for one in found["e"]] == [("p", "parameter"), ("", ""), ("q", ""), ("r", "negate")]
+    assert [(problem.line, problem.text) for problem in problems(found)] == [
+        (4, "what is this"),
+        (5, "q = f32[2 add(p"),
+    ]
+    assert not found["e"]["q"].readable
+    assert found["e"]["q"].text == "q = f32[2 add(p"
+    assert found["e"]["q"].called == found["e"]["q"].operands == ()
+    assert found["e"]["r"].is_root
+
+
+COMPACT = """HloModule m
+
+ENTRY e {
+  p = (f32[10], f16[10]) parameter(0)
+  %a = f32[10]{0} negate(f32[10]{0} %p#0)
+  c = f32[] constant(1), metadata={op_name="step#1"}
+  ROOT %b = f32[10]{0} add(%a, /*index=1 of #2*/%a)
+}
+"""
+
+
+def test_an_element_in_short_form_is_told_and_a_number_sign_elsewhere_is_not() -> None:
+    found = module(COMPACT)
+    assert [(problem.line, problem.text) for problem in problems(found)] == [
+        (5, "%a = f32[10]{0} negate(f32[10]{0} %p#0)")
+    ]
+    assert "--xla_dump_compact_gte" in problems(found)[0].message
+    assert problems(module(COMPACT.replace("%p#0", "%p"))) == ()
+
+
+def test_operands_that_come_after_the_start_are_told() -> None:
+    text = """HloModule m
+
+ENTRY e {
+  x = f32[8] parameter(0)
+  s = ((), (), s32[]) negate-start()
+  u = ((f32[8]), f32[8], s32[]) negate-update(s, x)
+  ROOT d = f32[8] negate-done(u)
+}
+"""
+    assert [problem.line for problem in problems(module(text))] == [6]
+    assert problems(module(text.replace("negate-update(s, x)", "negate-update(s)"))) == ()
+
+
+def test_a_text_that_ends_too_soon_is_partial() -> None:
+    found = module(PRINTED[: PRINTED.index("%call-done")])
+    assert [one.name for one in found["main"]] == ["y", "x", "loop_fusion", "call-start"]
+    assert [problem.message for problem in problems(found)] == ["the text ends inside the computation 'main'"]
+
+
+def test_a_missing_brace_ends_at_the_next_header() -> None:
+    found = module(PRINTED.replace("stack_frame_id=2}\n}\n", "stack_frame_id=2}\n", 1))
+    assert list(found.computations) == ["fused_computation", "host_work", "main"]
+    assert problems(found)[0].message == "another computation begins inside the computation 'fused_computation'"
+
+
+def test_two_computations_of_one_name() -> None:
+    found = module("HloModule m\na {\n  ROOT p = f32[] parameter(0)\n}\na {\n  ROOT p = s32[] parameter(0)\n}\n")
+    assert str(found["a"]["p"].shape) == "f32[]"
+    assert problems(found)[0].line == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("", "empty"),
+        (" \n\t\n", "empty"),
+        ("module @jit_f attributes {x = 1 : i32} {\n  func.func public @main() {\n  }\n}\n", "StableHLO"),
+        ("module {\n  %0 = stablehlo.add %a, %b : tensor<2xf32>\n}\n", "StableHLO"),
+        ("{ lambda ; a:f32[3]. let b:f32[3] = mul a 2.0 in (b,) }", "jaxpr"),
+        ("; ModuleID = 'x'\ndefine void @f() {\n}\n", "LLVM"),
+        ('{"a": 1}', "JSON"),
+        ("<!DOCTYPE html><html>", "HTML"),
+        ("def f(x):\n    return {\n        1: 2\n    }\n", "no HloModule line"),
+        ("int main() {\n  return 0;\n}\n", "no HloModule line"),
+        ("hello", "hello"),
+    ],
+)
+def test_what_is_not_hlo_is_named(text: str, what: str) -> None:
+    with pytest.raises(HloError, match=what):
+        modules(text)

@@ -1,0 +1,258 @@
+"""One real call of a function, kept and measured afterwards; and written down, so that it can be run again."""
+
+from __future__ import annotations
+
+import functools
+import re
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxprof.engine.measure import inprocess
+from jaxprof.events import (
+    Event,
+    LogLine,
+    PhaseEnded,
+    RunClosed,
+    RunFinished,
+    RunPlanned,
+    SamplesTaken,
+    TextRecorded,
+    WarningRaised,
+)
+from jaxprof.recorder.calls.call_capture import CallCapture
+from jaxprof.recorder.calls.kept_call import KeptArguments, jitted_of, write_call
+from jaxprof.workloads.find import find
+
+calls: list[Any] = []
+
+
+class State(NamedTuple):
+    count: Any
+    mean: Any
+
+
+@functools.partial(jax.jit, static_argnames=("power",), donate_argnums=0)
+def step(state: State, batch: dict[str, Any], power: int = 2) -> State:
+    """One step."""
+    calls.append(jax.tree.map(jnp.shape, (state, batch)))
+    print("tracing step")  # noqa: T201 - what a program prints while it is traced
+    return State(state.count + 1, state.mean + jnp.mean(batch["x"]) ** power)
+
+
+def arguments() -> tuple[State, dict[str, Any]]:
+    return State(jnp.zeros((), jnp.int32), jnp.zeros(3)), {"x": jnp.full((8, 4), 2.0), "y": np.arange(8)}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inprocess, "RunSpec", functools.partial(inprocess.RunSpec, capture=False))
+    monkeypatch.setattr(inprocess, "DEFAULT_BUDGET_SECONDS", 0.05)
+
+
+def tapped(name: str, function: Any, *args: Any, jax_name: str = "step", **options: Any) -> list[Event]:
+    said: list[Event] = []
+    tap = CallCapture(name, said.append, values=options.pop("values", False))
+    tap.offer(function, jax_name, args, options)
+    tap.measure()
+    return said
+
+
+def of(said: list[Event], kind: type[Any]) -> list[Any]:
+    return [event for event in said if isinstance(event, kind)]
+
+
+def test_a_call_is_measured_as_a_workload_is_with_a_cold_compile(capsys: pytest.CaptureFixture[str]) -> None:
+    state, batch = arguments()
+    step(state, batch, power=3)
+    state, batch = arguments()
+    capsys.readouterr()
+    said = tapped("step", step.__wrapped__, state, batch, power=3)
+    assert of(said, RunFinished)[0].status == "ok", of(said, RunFinished)
+    assert {event.run for event in said} == {"function:step"}
+    phases = {event.phase: event for event in of(said, PhaseEnded)}
+    assert phases["compile"].note == ""
+    assert phases["trace"].seconds > 1e-4
+    assert phases["transfer_in"].bytes == 4 + 12 + 128 + 8 * batch["y"].itemsize // 2  # int64 becomes 32 bits wide
+    assert [event.name for event in of(said, TextRecorded)][-1] == "hlo"
+    assert of(said, SamplesTaken)
+    assert of(said, RunClosed)[0].median_seconds > 0
+    assert capsys.readouterr() == ("", "")  # tracing it again prints again, into the run's log
+    assert of(said, LogLine)[0].text == "tracing step"
+    assert "values_made_up" in {event.code for event in of(said, WarningRaised)}
+    np.testing.assert_array_equal(state.mean, np.zeros(3))  # the program's own arrays were not donated
+
+
+def test_what_it_says_of_the_call_finds_and_makes_it_again() -> None:
+    state, batch = arguments()
+    (plan,) = of(tapped("step", step.__wrapped__, state, batch, power=3), RunPlanned)
+    assert plan.spec.target == f"{__file__}:step"
+    assert plan.spec.workload == "test_call_capture.py:step"
+    assert list(plan.spec.arguments) == [
+        f"{__name__}:State(count=i32[], mean=f32[3])",
+        "{'x': f32[8,4], 'y': i64[8]}",
+        "3",
+    ]
+    workload = find(plan.spec.target, plan.spec.arguments)
+    assert workload.name == plan.spec.workload
+    made = workload.inputs({}, np.random.default_rng(0))
+    assert jax.tree.map(np.shape, made[:2]) == jax.tree.map(np.shape, (state, batch))
+    assert made[2] == 3
+
+
+def test_values_are_kept_when_asked_although_the_call_donates_them() -> None:
+    state, batch = arguments()
+    kept = KeptArguments.of((state, batch), {}, values=True)
+    step(state, batch)
+    assert state.mean.is_deleted()
+    (again, data), _ = kept.made()
+    assert not kept.made_up
+    np.testing.assert_array_equal(again.mean, np.zeros(3))
+    np.testing.assert_array_equal(data["x"], np.full((8, 4), 2.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "like"),
+    [
+        (jnp.ones((2, 3), jnp.bfloat16), "bfloat16"),
+        (jnp.ones(4, jnp.int4), "int4"),
+        (jnp.ones(4, jnp.uint8), "uint8"),
+        (jnp.ones(4, jnp.complex64), "complex64"),
+        (jnp.ones(4, bool), "bool"),
+        (np.ones(4, np.float16), "float16"),
+    ],
+)
+def test_made_up_arrays_have_their_dtype_and_shape(value: Any, like: str) -> None:
+    ((made,), _) = KeptArguments.of((value,), {}, values=False).made()
+    assert (made.dtype.name, made.shape) == (like, value.shape)
+
+
+def test_keys_and_weak_scalars_stay_what_they_are() -> None:
+    keys, weak = jax.random.split(jax.random.key(3, impl="rbg"), 4), jnp.asarray(2.0)
+    (made, scalar), _ = KeptArguments.of((keys, weak), {}, values=False).made()
+    assert (made.dtype, made.shape) == (keys.dtype, (4,))
+    assert scalar.weak_type
+    (kept, _), _ = KeptArguments.of((keys, weak), {}, values=True).made()
+    np.testing.assert_array_equal(jax.random.key_data(kept), jax.random.key_data(keys))
+
+
+def test_a_call_inside_a_transformation_has_no_values_to_keep() -> None:
+    found: list[KeptArguments] = []
+
+    def look(x: Any) -> Any:
+        found.append(KeptArguments.of((x,), {}, values=True))
+        return x.sum()
+
+    jax.grad(look)(jnp.ones(3))
+    assert found[0].made_up
+    assert found[0].made()[0][0].shape == (3,)
+
+
+def test_objects_and_names_that_no_array_has_stay_inside_the_call() -> None:
+    def scaled(x: Any, *, by: Any, kind: str) -> Any:
+        return x * by if kind == "times" else x + by
+
+    said = tapped("scaled", scaled, jnp.ones(5), jax_name="scaled", by=jnp.ones(5), kind="times")
+    assert of(said, RunFinished)[0].status == "ok", of(said, RunFinished)
+    assert "cannot_repeat" in {event.code for event in of(said, WarningRaised)}
+
+
+@pytest.mark.parametrize("name", ["step", f"{__name__}.step", f"{__name__}:step"])
+def test_it_can_be_named_with_its_module(name: str) -> None:
+    tap = CallCapture(name, lambda event: None)
+    tap.offer(step.__wrapped__, "step", arguments(), {})
+    assert tap._kept is not None
+
+
+def test_only_the_first_call_is_kept() -> None:
+    said: list[Event] = []
+    tap = CallCapture("step", said.append)
+    tap.offer(step.__wrapped__, "step", arguments(), {})
+    tap.offer(step.__wrapped__, "step", (State(0, 0), {"x": jnp.ones(1)}), {})
+    tap.measure()
+    assert "f32[8,4]" in of(said, RunPlanned)[0].spec.arguments[1]
+
+
+def test_a_function_that_was_never_called_is_told_with_what_was() -> None:
+    said: list[Event] = []
+    tap = CallCapture("train_stp", said.append)
+    tap.offer(step.__wrapped__, "train_step", (), {})
+    tap.measure()
+    assert [(event.code, event.advice) for event in of(said, WarningRaised)] == [
+        ("function_not_called", "Compiled functions include: train_step.")
+    ]
+
+
+def test_arguments_that_cannot_be_made_any_more_are_a_failed_run() -> None:
+    class Broken:
+        pass
+
+    children = [jnp.ones(3)]
+    jax.tree_util.register_pytree_node(Broken, lambda one: (children, None), lambda aux, found: 1 / 0)
+    said = tapped("step", step.__wrapped__, Broken())
+    assert of(said, RunFinished)[0].status == "failed"
+    assert "division by zero" in of(said, RunFinished)[0].error
+
+
+def test_what_was_compiled_is_found_wherever_it_lives() -> None:
+    def inner(x: Any) -> Any:
+        return x
+
+    assert jitted_of(inner) is None
+    holder = {"deep": [jax.jit(inner, donate_argnums=0)]}
+    assert jitted_of(inner) is holder["deep"][0]
+    assert jitted_of(step.__wrapped__) is step
+
+
+class Model:
+    def apply(self, x: Any) -> Any:
+        return x
+
+
+@pytest.mark.parametrize(
+    ("function", "args", "problem"),
+    [
+        (lambda x: x, (1,), "no name leads to it"),
+        (eval("lambda x: x"), (1,), "not written in a file"),
+        (step.__wrapped__, (Model(), {}), "argument 1 is a"),
+        (step.__wrapped__, ({"a": {1.5: 2}}, {}), r"argument 1\['a'\] is a builtins.dict"),
+        (step.__wrapped__, (jnp.ones(3, jnp.int4), {}), "an array of int4"),
+    ],
+)
+def test_what_cannot_be_written_down_says_why(function: Any, args: tuple[Any, ...], problem: str) -> None:
+    written = write_call(function, None, "f", args, {})
+    assert (written.target, written.specs) == ("", ())
+    assert re.search(problem, written.problem), written.problem
+
+
+def test_a_step_of_nnx_is_measured_with_the_update_of_its_model() -> None:
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Model(nnx.Module):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            self.scale = nnx.Param(jnp.ones(3))
+
+    @nnx.jit
+    def train_step(model: Any, x: Any) -> Any:
+        model.scale[...] = jnp.cumsum(model.scale[...] * x)
+        return x.sum()
+
+    said = tapped("train_step", train_step, Model(), jnp.ones(3), jax_name="train_step")
+    assert of(said, RunFinished)[0].status == "ok", of(said, RunFinished)
+    (hlo,) = [event.text for event in of(said, TextRecorded) if event.name == "hlo"]
+    assert "f32[3]" in hlo.partition("->")[2].partition("\n")[0], hlo[:500]  # of its entry: the new scale
+    assert "cumsum" in hlo
+
+
+def test_a_step_of_equinox_may_give_back_what_is_no_array() -> None:
+    equinox = pytest.importorskip("equinox")
+
+    @equinox.filter_jit
+    def train_step(model: Any, x: Any) -> Any:
+        return {**model, "w": model["w"] * x}, "words"
+
+    said = tapped("train_step", train_step, {"w": jnp.ones(3), "f": jnp.tanh}, jnp.ones(3), jax_name="train_step")
+    assert of(said, RunFinished)[0].status == "ok", of(said, RunFinished)

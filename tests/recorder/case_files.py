@@ -1,0 +1,245 @@
+"""Small programs with one thing planted in each, or nothing: how a case is written down, run, and judged.
+
+A case is a file of `cases/`, written as its author would have written it. Its first lines are comments that only the
+harness reads, one `key: value` each:
+
+    about        what is planted, for the table; no name in the program says it
+    verdict      the steady-state verdict that it must get: alternatives with `|`; `-` where none may be given
+    expect       codes that must be among the findings, the first one in the first place; alternatives with `|`
+    forbid       codes that must not be among them; `*`: no code besides those expected and allowed
+    allow        codes that may be there although `*` forbids the rest
+    lines        `code@marker`: the finding's line is one that carries the comment `# <- marker`
+    advice-not   a regular expression that no finding's message or advice may match; may be given several times
+    mended       the twin that has not the first expected finding; its own header forbids it
+    needs        packages without which it cannot run
+    path         a folder beside the case that stands on its PYTHONPATH
+    suite        `no`: only bench/findings.py runs it, because another case in the suite has the same planted
+
+Its one argument is a factor on the number of steps: 1 for the short form (one or two seconds of work), `LONG` for the
+long one.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import jaxprof
+from recorder.running import client, environment
+
+CASES: Final = Path(__file__).with_name("cases")
+SHORT, LONG = 1.0, 6.0
+VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound")
+NONE: Final = "-"
+_ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended", "needs", "path", "suite")
+_SEVERAL: Final = ("advice-not",)
+_TIMEOUT_SECONDS: Final = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One program, and what must and must not be said of it."""
+
+    name: str
+    path: Path
+    about: str
+    verdicts: tuple[str, ...]
+    """Empty: any."""
+    expected: tuple[tuple[str, ...], ...]
+    """Each the alternatives of one; the first must be the first finding."""
+    forbidden: frozenset[str]
+    allowed: frozenset[str]
+    """Neither expected nor forbidden by `*`."""
+    lines: tuple[tuple[str, frozenset[int]], ...]
+    """The code of a finding, and the numbers of the lines that may be its line."""
+    advice_not: tuple[re.Pattern[str], ...] = ()
+    mended: str = ""
+    needs: tuple[str, ...] = ()
+    python_path: str = ""
+    in_suite: bool = True
+    """Whether the tests run it, and not the bench alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One finding, as the JSON form of a session has it."""
+
+    code: str
+    message: str
+    advice: str
+    line: int | None
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was said of a program."""
+
+    findings: tuple[Found, ...]
+    """The best first."""
+    verdict: str
+    """`NONE` where none was given."""
+    exit_code: int
+    stderr: str
+    wall_seconds: float
+    session: dict[str, Any] = field(default_factory=dict)
+    """All that the session says (docs/json.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong with what was said."""
+
+    kind: str
+    """`run`, `verdict`, `missing` (an expected one is not there), `first` (there, and not in the first place),
+    `forbidden`, `line` or `advice`."""
+    text: str
+
+
+def cases() -> list[Case]:
+    """Every case, by name. Raises ValueError for a header that is not right."""
+    return [read_case(path) for path in sorted(CASES.glob("*.py"))]
+
+
+def read_case(path: Path) -> Case:
+    """The case in a file. Raises ValueError for a header that is not right."""
+    text = path.read_text()
+    one, several = _header(path.name, text)
+    for key in ("about", "verdict"):
+        if not one.get(key):
+            raise ValueError(f"{path.name}: it has no `{key}`")
+    verdicts = _words(one["verdict"], "|")
+    if unknown := [word for word in verdicts if word not in (*VERDICTS, NONE)]:
+        raise ValueError(f"{path.name}: no verdict is called {unknown[0]}")
+    return Case(
+        name=path.stem,
+        path=path,
+        about=one["about"],
+        verdicts=verdicts,
+        expected=tuple(_words(word, "|") for word in _words(one.get("expect", ""))),
+        forbidden=frozenset(_words(one.get("forbid", ""))),
+        allowed=frozenset(_words(one.get("allow", ""))),
+        lines=tuple(_lines(path.name, text, word) for word in _words(one.get("lines", ""))),
+        advice_not=tuple(re.compile(pattern) for pattern in several.get("advice-not", [])),
+        mended=one.get("mended", ""),
+        needs=_words(one.get("needs", "")),
+        python_path=one.get("path", ""),
+        in_suite=one.get("suite") != "no",
+    )
+
+
+def _header(name: str, text: str) -> tuple[dict[str, str], dict[str, list[str]]]:
+    one: dict[str, str] = {}
+    several: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if not line.startswith("# "):
+            break
+        key, colon, value = line[2:].partition(":")
+        if colon and key in _ONE and key not in one:
+            one[key] = value.strip()
+        elif colon and key in _SEVERAL:
+            several.setdefault(key, []).append(value.strip())
+        else:
+            raise ValueError(f"{name}: its header has a line that nobody reads: {line}")
+    return one, several
+
+
+def _words(text: str, by: str = ",") -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(by) if word.strip())
+
+
+def _lines(name: str, text: str, word: str) -> tuple[str, frozenset[int]]:
+    code, at, marker = word.partition("@")
+    numbers = frozenset(
+        number for number, line in enumerate(text.splitlines(), 1) if line.rstrip().endswith(f"# <- {marker}")
+    )
+    if not at or not numbers:
+        raise ValueError(f"{name}: no line carries the marker of {word}")
+    return code, numbers
+
+
+def run_case(case: Case, folder: Path, python: str = sys.executable, factor: float = SHORT) -> Outcome:
+    """Runs the case once, in a process of its own, under `jaxprof script --plain --out`, and reads the session back."""
+    out = folder / "s.jaxprof"
+    out.unlink(missing_ok=True)
+    variables = {"PYTHONPATH": str(case.path.parent / case.python_path)} if case.python_path else {}
+    command = client("--python", python, str(case.path), f"{factor:g}")
+    began = time.monotonic()
+    try:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env=environment(JAX_PLATFORMS="cpu", **variables),
+            timeout=_TIMEOUT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome((), NONE, 124, f"did not end in {_TIMEOUT_SECONDS} s", time.monotonic() - began)
+    took = time.monotonic() - began
+    if not out.exists():
+        return Outcome((), NONE, done.returncode or 1, done.stderr, took)
+    said = jaxprof.load(out).to_dict()
+    found = tuple(_found(one) for one in said["findings"])
+    verdict = (said["program"].get("verdict") or {}).get("kind") or NONE
+    return Outcome(found, verdict, done.returncode, done.stderr, took, said)
+
+
+def _found(data: dict[str, Any]) -> Found:
+    file, _, line = (data["where"] or "").rpartition(":")
+    return Found(data["code"], data["message"], data["advice"], int(line) if line.isdigit() else None, file)
+
+
+def judge(case: Case, outcome: Outcome) -> list[Fault]:
+    """What is wrong with what was said; empty where all is as it must be."""
+    if outcome.exit_code != 0:
+        return [Fault("run", f"it ended with {outcome.exit_code}: {outcome.stderr[-2000:]}")]
+    return [*_verdict_faults(case, outcome), *_finding_faults(case, outcome), *_place_faults(case, outcome)]
+
+
+def _verdict_faults(case: Case, outcome: Outcome) -> Iterator[Fault]:
+    if case.verdicts and outcome.verdict not in case.verdicts:
+        yield Fault("verdict", f"{outcome.verdict}, not {' or '.join(case.verdicts)}")
+
+
+def _finding_faults(case: Case, outcome: Outcome) -> Iterator[Fault]:
+    codes = [one.code for one in outcome.findings]
+    for place, alternatives in enumerate(case.expected):
+        ranks = [codes.index(code) for code in alternatives if code in codes]
+        if not ranks:
+            yield Fault("missing", f"no {' or '.join(alternatives)} among {', '.join(codes) or 'nothing'}")
+        elif place == 0 and min(ranks) != 0:
+            yield Fault(
+                "first", f"{codes[min(ranks)]} is number {min(ranks) + 1}, after {', '.join(codes[: min(ranks)])}"
+            )
+    allowed = case.allowed.union(*case.expected)
+    for one in outcome.findings:
+        if one.code in case.forbidden or ("*" in case.forbidden and one.code not in allowed):
+            yield Fault("forbidden", f"{one.code} at line {one.line}: {one.message}")
+
+
+def _place_faults(case: Case, outcome: Outcome) -> Iterator[Fault]:
+    for code, allowed in case.lines:
+        found = [one for one in outcome.findings if one.code == code]
+        if found and not any(one.line in allowed and one.file.endswith(case.path.name) for one in found):
+            lines = ", ".join(str(one.line) for one in found)
+            yield Fault("line", f"{code} is at line {lines}, not {' or '.join(map(str, sorted(allowed)))}")
+    for pattern in case.advice_not:
+        for one in outcome.findings:
+            if pattern.search(f"{one.message}\n{one.advice}"):
+                yield Fault("advice", f"{one.code} says `{pattern.pattern}`: {one.message} {one.advice}")
+
+
+def rank(case: Case, outcome: Outcome) -> int | None:
+    """The place of the first expected finding among all, from 1; None where it is not there, or none is expected."""
+    if not case.expected:
+        return None
+    places = [at for at, one in enumerate(outcome.findings, 1) if one.code in case.expected[0]]
+    return min(places, default=None)

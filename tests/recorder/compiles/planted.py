@@ -1,0 +1,534 @@
+"""Compilations of every kind, planted; run as a program of its own, in any interpreter that has jax and NumPy.
+
+`python planted.py [CASE...]` prints one JSON object: for each case the rows of the ledger and what else it told.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import gc
+import json
+import os
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxprof.recorder.compiles.ledger import Ledger
+
+CASES: dict[str, Callable[[], None]] = {}
+FOUR, THREE = np.ones(4, np.float32), np.ones(3, np.float32)
+
+
+def case(function: Callable[[], None]) -> Callable[[], None]:
+    CASES[function.__name__] = function
+    return function
+
+
+@case
+def shape() -> None:
+    step = jax.jit(lambda x: x * 2)
+    step(FOUR)
+    step(THREE)  # line: shape
+
+
+@case
+def dtype() -> None:
+    step = jax.jit(lambda x: x * 2)
+    step(FOUR)
+    step(FOUR.astype(np.int32))
+
+
+@case
+def weak_type() -> None:
+    step = jax.jit(lambda x, y: x * y)
+    step(FOUR, 2.0)
+    step(FOUR, np.float32(2.0))
+
+
+@case
+def structure() -> None:
+    step = jax.jit(lambda params: params["w"] * 2)
+    step({"w": FOUR})
+    step({"w": FOUR, "b": FOUR})
+    step({"w": THREE})
+
+
+@case
+def several() -> None:
+    step = jax.jit(lambda x, y: x[0] * y[0])
+    step(FOUR, FOUR)
+    step(THREE, FOUR.astype(np.int32))
+
+
+@case
+def nearest_earlier() -> None:
+    step = jax.jit(lambda x, y: x[0] * y[0])
+    step(FOUR, FOUR)
+    step(np.ones((2, 2), np.float32), THREE)
+    step(FOUR, THREE)
+
+
+@case
+def static_argument() -> None:
+    @functools.partial(jax.jit, static_argnames=("n",))
+    def repeat(x: Any, n: int) -> Any:
+        return x * n
+
+    repeat(FOUR, n=3)
+    repeat(FOUR, n=4)
+    repeat(FOUR, 4)
+
+
+@case
+def static_positions() -> None:
+    jitted = jax.jit(lambda x, mode: x, static_argnums=(1,))
+    jitted(FOUR, "train")
+    jitted(FOUR, "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    width: int
+    name: str = "mlp"
+
+
+@case
+def static_dataclass() -> None:
+    jitted = jax.jit(lambda x, options: x * options.width, static_argnums=1)
+    jitted(FOUR, Options(3))
+    jitted(FOUR, Options(4))
+
+
+@case
+def unhashable_static() -> None:
+    jitted = jax.jit(lambda x, n: x, static_argnums=1)
+    try:
+        jitted(FOUR, [3])
+    except ValueError:
+        return
+    raise AssertionError("an unhashable static argument was taken")
+
+
+@case
+def new_function() -> None:
+    for _ in range(3):
+        jitted = jax.jit(lambda x: x + 1)  # line: new_function defined
+        jitted(FOUR)  # line: new_function called
+
+
+@case
+def new_partial() -> None:
+    def scaled(x: Any, k: int) -> Any:
+        return x * k
+
+    for k in range(2):
+        jax.jit(functools.partial(scaled, k=k))(FOUR)
+
+
+@case
+def same_function_jitted_again() -> None:
+    def once(x: Any) -> Any:
+        return x - 1
+
+    for _ in range(3):
+        jax.jit(once)(FOUR)
+
+
+@case
+def config() -> None:
+    step = jax.jit(lambda x: x @ x)
+    step(FOUR)
+    with jax.default_matmul_precision("float32"):
+        step(FOUR)
+    jax.config.update("jax_enable_x64", True)
+    step(FOUR)
+    jax.config.update("jax_enable_x64", False)
+
+
+@case
+def sharding() -> None:
+    step = jax.jit(lambda x: x * 2)
+    step(np.ones(8, np.float32))
+    step(jax.device_put(np.ones(8, np.float32), jax.devices()[1]))
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("data",))
+    spread = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    step(jax.device_put(np.ones(8, np.float32), spread))
+
+
+@case
+def sharding_axis() -> None:
+    step = jax.jit(lambda x: x * 2)
+    mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "model"))
+    for spec in (("data", None), ("data", "model"), (None, ("data", "model"))):
+        sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
+        step(jax.device_put(np.ones((8, 8), np.float32), sharding))
+
+
+@case
+def donated() -> None:
+    def step(x: Any) -> Any:
+        return x * 3
+
+    jax.jit(step)(FOUR)
+    jax.jit(step, donate_argnums=0)(FOUR)
+
+
+@case
+def cleared() -> None:
+    step = jax.jit(lambda x: x * 2)
+    step(FOUR)
+    jax.clear_caches()  # line: cleared
+    step(FOUR)
+    step.clear_cache()
+    step(FOUR)
+
+
+def make_step(rate: float) -> Any:
+    @jax.jit
+    def step(x: Any) -> Any:  # line: factory's function
+        return x * rate
+
+    return step
+
+
+@case
+def factory() -> None:
+    for number in range(3):
+        step = make_step(0.5 / (number + 1))  # line: factory called
+        step(FOUR)
+
+
+@case
+def factory_of_a_caller() -> None:
+    def evaluate(function: Any) -> None:
+        function(FOUR)
+
+    for _ in range(2):
+        evaluate(make_step(0.25))  # line: factory called outside
+
+
+@case
+def unused_donation() -> None:
+    def step(params: Any, x: Any) -> Any:
+        return params["w"] * 2, x.sum() + params["n"].sum()
+
+    jax.jit(step, donate_argnums=(0, 1))({"w": jnp.asarray(FOUR), "n": jnp.ones(7)}, jnp.ones((8, 2)))
+    jax.jit(step, donate_argnames="params")({"w": jnp.asarray(FOUR), "n": jnp.ones(4)}, jnp.ones((8, 3)))
+    jax.jit(step)({"w": jnp.asarray(FOUR), "n": jnp.ones(7)}, jnp.ones((8, 4)))
+
+
+@case
+def keys_come_and_go() -> None:
+    step = jax.jit(lambda params: sum(jax.tree.leaves(params)))
+    head = {"w": FOUR, "b": FOUR}
+    step({"body": FOUR, "head": head})
+    step({"body": FOUR, "tail": {"w": FOUR, "b": FOUR, "c": FOUR}})
+    step({"body": FOUR, "mask": head})
+
+
+@case
+def traced_within() -> None:
+    inner = jax.jit(lambda a: a * 5)
+    outer = jax.jit(lambda a: inner(a) + 1)
+    outer(FOUR)
+    inner(FOUR)
+
+
+@case
+def transformed() -> None:
+    loss = jax.jit(lambda x: (x**2).sum())
+    jax.vmap(loss)(np.ones((5, 4), np.float32))
+    jax.jit(jax.grad(lambda x: (x**3).sum()))(FOUR)
+
+
+@case
+def derived() -> None:
+    def loss(x: Any) -> Any:
+        return (x**2).sum()
+
+    jitted = jax.jit(loss)
+    jax.grad(jitted)(FOUR)
+    jitted(FOUR)
+
+
+@case
+def within_a_trace() -> None:
+    def outer(x: Any) -> Any:
+        with jax.ensure_compile_time_eval():
+            scale = inner(THREE)
+        return x * scale[0]
+
+    inner = jax.jit(lambda q: q * 7)
+    jax.jit(outer)(FOUR)
+
+
+@case
+def from_numpy() -> None:
+    step = jax.jit(lambda pair, k, mode: pair[0] * k, static_argnames="mode")
+    on_device = jax.device_put(np.ones((8, 4), np.float32))
+    step((np.ones((8, 4)), on_device), np.float32(2), mode="x")
+    step((on_device, on_device), 2.0, mode="x")
+
+
+def placed(offset: int, dtype: str = "float32") -> Any:
+    """200 × 200 numbers that begin `offset` bytes behind an address that XLA can use."""
+    raw = np.zeros(400_000, np.uint8)
+    first = -raw.ctypes.data % 64 + offset
+    return raw[first : first + 40_000 * np.dtype(dtype).itemsize].view(dtype).reshape(200, 200)
+
+
+ALIGNED, MISALIGNED, WIDE = placed(0), placed(4), placed(0, "float64")
+TRANSPOSED = ALIGNED.T
+
+
+@case
+def zero_copy() -> None:
+    jax.jit(lambda x: x * 2)(ALIGNED)
+    jax.jit(lambda x: x * 3)(MISALIGNED)
+    jax.jit(lambda x: x * 4)(WIDE)
+    jax.jit(lambda x: x * 5)(TRANSPOSED)
+    local = placed(0)
+    jax.jit(lambda x: x * 6)(local)
+
+
+@case
+def zero_copy_in_a_loop() -> None:
+    kept = {"x": placed(0)}
+    same, fresh, made, part = (jax.jit(lambda x, n=n: x * n) for n in range(4))
+    for batch in (placed(0), placed(0)):
+        same(kept["x"])
+        fresh(batch)
+        made(np.ascontiguousarray(batch))
+        whole = kept
+        part(x=whole["x"])
+
+
+@case
+def replaced_by_the_result() -> None:
+    class State:
+        params: Any = placed(4)
+
+    state, batch = State(), placed(4)
+    tree = {"w": placed(4)}
+    step = jax.jit(lambda params, batch, *, rate=1.0: (params * batch * rate, params.sum()))
+    other = jax.jit(lambda batch, params: {"w": params["w"] + batch})
+    third = jax.jit(lambda params, batch: params - batch)
+    fourth = jax.jit(lambda params, batch: params + batch)
+    kept = placed(4)
+    for _ in range(2):
+        state.params, _ = step(
+            state.params,
+            batch,
+        )
+        tree = other(batch, params=tree)
+        new = third(kept, batch)
+        kept = new
+        fourth(batch, batch)
+
+
+@case
+def nothing_for_an_argument() -> None:
+    step = jax.jit(lambda x, mask: x)
+    step(FOUR, None)
+    step(FOUR, FOUR)
+
+
+@case
+def method_of_each_instance() -> None:
+    class Network:
+        def __init__(self) -> None:
+            self.step = jax.jit(self.forward)
+
+        def forward(self, x: Any) -> Any:
+            return x * 2
+
+    for _ in range(2):
+        Network().step(FOUR)
+
+
+@case
+def forked() -> None:
+    child = os.fork()
+    if child == 0:
+        # JAX itself is not to be used in a forked child: only its listener is
+        LEDGERS[0].stage_began("trace", "forked", sys._getframe())
+        os._exit(len(LEDGERS[0].running()))
+    _, status = os.waitpid(child, 0)
+    assert status == 0
+
+
+@case
+def control_flow() -> None:
+    def body(carry: Any, x: Any) -> Any:
+        return jax.lax.cond(x > 0, lambda c: c + 1, lambda c: c, carry), x
+
+    jax.jit(lambda x: jax.lax.scan(body, jnp.float32(0), x))(FOUR)
+    jax.jit(lambda x: jax.lax.while_loop(lambda v: v.sum() < 9, lambda v: v + 1, x))(FOUR)
+
+
+@case
+def scan_outside_jit() -> None:
+    for _ in range(2):
+        jax.lax.scan(lambda carry, x: (carry + x, x), np.float32(0), FOUR)
+
+
+@case
+def parallel() -> None:
+    jax.pmap(lambda x: x + 1)(np.ones((4, 2), np.float32))
+    mesh = jax.sharding.Mesh(np.array(jax.devices()), ("d",))
+    spec = jax.sharding.PartitionSpec("d")
+    jax.jit(jax.shard_map(lambda x: x + 1, mesh=mesh, in_specs=spec, out_specs=spec))(np.ones(8, np.float32))
+
+
+@case
+def custom_rule() -> None:
+    @jax.custom_vjp
+    def double(x: Any) -> Any:
+        return x * 2
+
+    double.defvjp(lambda x: (x * 2, None), lambda _, g: (g * 2,))
+    jax.jit(jax.grad(lambda x: double(x).sum()))(FOUR)
+
+
+class Layer:
+    def __call__(self, x: Any) -> Any:  # line: layer
+        return x * 2
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def apply(self, x: Any) -> Any:
+        return x * 3
+
+
+@case
+def objects() -> None:
+    jax.jit(Layer())(FOUR)
+    kept = [Layer(), Layer()]
+    for layer in kept:
+        layer.apply(FOUR)
+
+
+@case
+def by_hand() -> None:
+    traced = jax.jit(lambda x: x + 1).trace(FOUR)  # line: by_hand
+    lowered = traced.lower()
+    lowered.compile()
+
+
+@case
+def lowered_only() -> None:
+    jax.jit(lambda x: x + 1).lower(jax.ShapeDtypeStruct((7,), "float32"))
+
+
+@case
+def traced_only() -> None:
+    def never(x: Any) -> Any:
+        return x * 2
+
+    jax.eval_shape(never, FOUR)
+    jax.make_jaxpr(never)(FOUR)
+
+
+@case
+def raises() -> None:
+    try:
+        jax.jit(lambda x: 1 // 0)(FOUR)
+    except ZeroDivisionError:
+        return
+    raise AssertionError("the exception of the program was lost")
+
+
+@case
+def op_by_op() -> None:
+    x = jnp.asarray(FOUR)
+    _ = x * 2
+
+
+@case
+def constant() -> None:
+    table = np.random.default_rng(0).random((300, 300), np.float32)
+    jax.jit(lambda x: table @ x)(np.ones(300, np.float32))
+
+
+@case
+def thread() -> None:
+    worker = threading.Thread(target=lambda: jax.jit(lambda x: x - 3)(FOUR), name="loader")
+    worker.start()
+    worker.join()
+
+
+@case
+def persistent_cache() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        from jax.experimental.compilation_cache import compilation_cache
+
+        compilation_cache.reset_cache()
+        step = jax.jit(lambda x: jnp.tanh(x) @ x)
+        step(FOUR)
+        jax.clear_caches()
+        step(FOUR)
+        jax.config.update("jax_compilation_cache_dir", None)
+        compilation_cache.reset_cache()
+
+
+LEDGERS: list[Ledger] = []
+KEPT: list[weakref.ref[Any]] = []
+
+
+@case
+def nothing_kept() -> None:
+    class Big:
+        pass
+
+    big = Big()
+    array = jnp.asarray(np.ones(11, np.float32))
+
+    def uses(x: Any) -> Any:
+        return x if big else x + 1
+
+    KEPT.extend([weakref.ref(big), weakref.ref(uses)])
+    jax.jit(uses)(array)
+    KEPT.append(weakref.ref(array))
+    jax.clear_caches()
+
+
+def main() -> None:
+    events: list[Any] = []
+    ledger = Ledger(events.append)
+    ledger.attach()
+    calls: list[str] = []
+    LEDGERS.append(ledger)
+    ledger.on_call = lambda function, name, args, kwargs: calls.append(name)
+    told: dict[str, Any] = {}
+    for name in sys.argv[1:] or CASES:
+        events.clear()
+        calls.clear()
+        CASES[name]()
+        ledger.finish()
+        rows = [{"event": event.type, **dataclasses.asdict(event)} for event in events]
+        told[name] = {"rows": rows, "calls": list(calls)}
+    gc.collect()
+    running = [stage.function for stage in ledger.running()]
+    alive = [reference() is not None for reference in KEPT]
+    told["end"] = {
+        "problems": ledger.problems, "running": running, "alive": alive, "seconds": ledger.stage_seconds(),
+        "threads": threading.active_count(),
+    }  # fmt: skip
+    sys.stdout.write(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,342 @@
+"""Recompilations of every kind, planted in a real program: what the ledger says of each, on every jax that is here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pythons import EVERY
+
+PLANTED = Path(__file__).with_name("planted.py")
+SOURCE = Path(__file__).parents[3] / "src"
+
+Told = dict[str, dict[str, Any]]
+NOWHERE = {"file": "", "line": None, "function": ""}
+
+
+@pytest.fixture(scope="module", params=EVERY)
+def told(request: pytest.FixtureRequest) -> Told:
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    done = subprocess.run(
+        [request.param, str(PLANTED)], env=environment, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    result: Told = json.loads(done.stdout)
+    return result
+
+
+def rows(told: Told, case: str, function: str | None = None) -> list[dict[str, Any]]:
+    found = told[case]["rows"]
+    assert all(row["event"] == "compiled" for row in found), found
+    return [without_defaults(row) for row in found if not row["op_by_op"] and function in (None, row["function"])]
+
+
+def without_defaults(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the ledger whose own rows say only what applies to them."""
+    tables = {name: row[name] for name in ("signature", "constants", "unused_donations")}
+    return row | {
+        name: [{key: value for key, value in one.items() if value not in ("", False, None)} for one in table]
+        for name, table in tables.items()
+    }
+
+
+def line_of(mark: str) -> int:
+    lines = PLANTED.read_text(encoding="utf-8").splitlines()
+    (number,) = [number for number, line in enumerate(lines, 1) if line.endswith(f"# line: {mark}")]
+    return number
+
+
+REASONS = {
+    "shape": [("first", ""), ("shape", "argument x: f32[4] → f32[3]")],
+    "dtype": [("first", ""), ("dtype", "argument x: f32[4] → i32[4]")],
+    "weak_type": [("first", ""), ("weak_type", "argument y: weak type f32[] → f32[]")],
+    "structure": [
+        ("first", ""),
+        ("structure", "argument params['b']: new"),
+        ("shape", "argument params['w']: f32[4] → f32[3]"),
+    ],
+    "several": [("first", ""), ("shape", "argument x: f32[4] → f32[3]; argument y: f32[4] → i32[4]")],
+    "nearest_earlier": [
+        ("first", ""),
+        ("shape", "argument x: f32[4] → f32[2,2]; argument y: f32[4] → f32[3]"),
+        ("shape", "argument x: f32[2,2] → f32[4]"),
+    ],
+    "static_argument": [
+        ("first", ""),
+        ("static_argument", "static argument n: 3 → 4"),
+        ("structure", "argument n: by name → by position"),
+    ],
+    "static_positions": [("first", ""), ("static_argument", "static argument mode: 'train' → 'test'")],
+    "static_dataclass": [
+        ("first", ""),
+        (
+            "static_argument",
+            "static argument options: Options(width=3, name='mlp') → Options(width=4, name='mlp')",
+        ),
+    ],
+    "unhashable_static": [],
+    "same_function_jitted_again": [("first", "")],
+    "config": [
+        ("first", ""),
+        ("config", "config jax_default_matmul_precision: None → float32"),
+        ("config", "config jax_enable_x64: False → True"),
+    ],
+    "sharding": [
+        ("first", ""),
+        ("sharding", "argument x: other sharding: not committed → one device cpu:1"),
+        ("sharding", "argument x: other sharding: one device cpu:1 → P('data') over 4 devices"),
+    ],
+    "sharding_axis": [
+        ("first", ""),
+        (
+            "sharding",
+            "argument x: other sharding: P('data', None) over 4 devices → P('data', 'model') over 4 devices "
+            "(axis 1: not split → 'model')",
+        ),
+        (
+            "sharding",
+            "argument x: other sharding: P('data', 'model') over 4 devices → P(None, ('data', 'model')) over 4 devices "
+            "(axis 0: 'data' → not split, axis 1: 'model' → ('data', 'model'))",
+        ),
+    ],
+    "donated": [("first", ""), ("config", "jit option donate_argnames: not set → ('x',)")],
+    "keys_come_and_go": [
+        ("first", ""),
+        ("structure", "argument params['tail'] (3 leaves): new; argument params['head'] (2 leaves): gone"),
+        ("structure", "argument params['mask'] (2 leaves): new; argument params['head'] (2 leaves): gone"),
+    ],
+    "traced_within": [("first", ""), ("first", "the first as a program of its own: it was traced in another before")],
+    "transformed": [("first", "the first time under vmap"), ("first", "")],
+    "nothing_for_an_argument": [("first", ""), ("structure", "argument mask: new")],
+    "forked": [],
+    "control_flow": [("first", ""), ("first", "")],
+    "custom_rule": [("first", "")],
+    "by_hand": [("first", "")],
+    "lowered_only": [("first", "")],
+    "traced_only": [],
+    "raises": [],
+    "thread": [("first", "")],
+}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_the_reason_is_told_in_words(told: Told, case: str) -> None:
+    assert [(row["reason_code"], row["reason"]) for row in rows(told, case)] == REASONS[case]
+
+
+def test_nothing_went_wrong_and_nothing_is_kept(told: Told) -> None:
+    end = told["end"]
+    assert end["problems"] == 0
+    assert end["running"] == []
+    assert end["alive"] == [False, False, False]
+    assert end["threads"] == 1
+
+
+def test_a_new_function_is_told_with_both_lines(told: Told) -> None:
+    called, defined = line_of("new_function called"), line_of("new_function defined")
+    found = rows(told, "new_function")
+    assert [row["reason_code"] for row in found] == ["first", "new_function", "new_function"]
+    assert found[2]["reason"] == (
+        f"new function object each time: jit at planted.py:{called} (defined at planted.py:{defined})"
+    )
+    assert [row["reason_code"] for row in rows(told, "new_partial")] == ["first", "new_function"]
+
+
+def test_a_row_says_where_it_was_called_and_what_it_took(told: Told) -> None:
+    row = rows(told, "shape")[1]
+    assert row["called_from"] == {"file": str(PLANTED), "line": line_of("shape"), "function": "shape"}
+    assert row["defined_at"] == {"file": str(PLANTED), "line": line_of("shape") - 2, "function": ""}
+    assert not row["library"]
+    assert all(row[f"{stage}_seconds"] > 0 for stage in ("trace", "lower", "compile"))
+    assert row["operations"] >= 1
+    assert row["cache"] == "off"
+    assert row["signature"] == [{"name": "x", "type": "f32[3]", "bytes": 12}]
+
+
+def test_static_arguments_and_shardings_are_in_the_signature(told: Told) -> None:
+    (options,) = [leaf for leaf in rows(told, "static_dataclass")[0]["signature"] if leaf.get("static")]
+    assert options == {"name": "options", "type": "Options(width=3, name='mlp')", "static": True}
+    assert rows(told, "sharding")[2]["signature"] == [
+        {"name": "x", "type": "f32[8]", "sharding": "P('data') over 4 devices"}
+    ]
+
+
+def test_an_argument_from_numpy_is_told_with_what_is_copied_at_each_call(told: Told) -> None:
+    host, device = rows(told, "from_numpy")
+    assert host["signature"][0] == {"name": "pair[0]", "type": "f32[8,4]", "bytes": 128}
+    assert host["numpy_bytes"] == 128
+    assert all("bytes" not in leaf for leaf in [*host["signature"][1:], *device["signature"]])
+    assert device["numpy_bytes"] == 0
+    assert device["reason_code"] == "weak_type"
+
+
+def test_an_array_that_a_cpu_uses_where_it_is_is_not_copied(told: Told) -> None:
+    shared, *others = rows(told, "zero_copy")
+    assert len(others) == 4  # misaligned, converted, transposed, another one in each call of its function
+    assert shared["signature"] == [{"name": "x", "type": "f32[200,200]", "bytes": 160_000, "zero_copy": True}]
+    assert shared["numpy_bytes"] == 0
+    for row in others:
+        assert "zero_copy" not in row["signature"][0]
+        assert row["numpy_bytes"] == 160_000
+
+
+def test_what_is_another_array_in_each_pass_may_lie_anywhere(told: Told) -> None:
+    same, *others = rows(told, "zero_copy_in_a_loop")
+    assert same["signature"][0]["zero_copy"]
+    assert [row["numpy_bytes"] for row in (same, *others)] == [0, 160_000, 160_000, 160_000]
+    assert all("zero_copy" not in row["signature"][0] for row in others)
+
+
+def test_an_argument_that_the_result_takes_the_place_of_is_copied_once(told: Told) -> None:
+    step, other, third, fourth = rows(told, "replaced_by_the_result")
+    for row, name in ((step, "params"), (other, "params['w']"), (third, "params")):
+        of = {leaf["name"]: leaf for leaf in row["signature"]}
+        assert of[name]["replaced"]
+        assert "replaced" not in of["batch"]
+        assert row["numpy_bytes"] == of["batch"]["bytes"] == 160_000
+    assert fourth["numpy_bytes"] == 2 * 160_000
+
+
+def test_cleared_caches_are_told_with_their_line(told: Told) -> None:
+    first, cleared, again = rows(told, "cleared")
+    line = line_of("cleared")
+    assert (first["reason_code"], first["cleared_at"]) == ("first", NOWHERE)
+    assert (cleared["reason_code"], cleared["cleared_at"]["line"]) == ("caches_cleared", line)
+    assert cleared["reason"] == (
+        f"the same function and signature again: jax.clear_caches() at planted.py:{line} had emptied JAX's caches"
+    )
+    assert (again["reason_code"], again["cleared_at"]) == ("unknown", NOWHERE)  # the function's own clear_cache
+
+
+def test_a_factory_is_told_with_the_line_that_calls_it_and_what_varies(told: Told) -> None:
+    first, second, third = rows(told, "factory", "step")
+    line, defined = line_of("factory called"), line_of("factory's function") - 1
+    assert (first["reason_code"], first["factory"], first["made_at"]) == ("first", "", NOWHERE)
+    assert {row["reason_code"] for row in (second, third)} == {"closure"}
+    assert second["reason"] == (
+        f"make_step at planted.py:{line} makes a new function each time (defined at planted.py:{defined}), "
+        "rate: 0.5 → 0.25"
+    )
+    assert (second["factory"], second["made_at"]) == (
+        "make_step",
+        {"file": str(PLANTED), "line": line, "function": "factory"},
+    )
+    assert second["closure"] == [{"name": "rate", "before": "0.5", "now": "0.25"}]
+
+
+def test_a_factory_that_is_called_further_out_is_found(told: Told) -> None:
+    _, second = rows(told, "factory_of_a_caller", "step")
+    assert second["reason_code"] == "closure"
+    assert second["made_at"]["line"] == line_of("factory called outside")
+    assert second["closure"] == []
+
+
+def test_a_function_that_is_defined_where_it_is_used_has_no_factory(told: Told) -> None:
+    for row in rows(told, "new_function"):
+        assert (row["factory"], row["made_at"], row["closure"]) == ("", NOWHERE, [])
+
+
+def test_a_donation_that_no_output_can_take_is_named(told: Told) -> None:
+    both, named, none = rows(told, "unused_donation", "step")
+    assert both["unused_donations"] == [
+        {"name": "params['n']", "type": "f32[7]", "bytes": 28},
+        {"name": "x", "type": "f32[8,2]", "bytes": 64},
+    ]
+    assert [leaf["name"] for leaf in named["unused_donations"]] == ["params['w']"]  # one of two takes the output
+    assert none["unused_donations"] == []
+    assert rows(told, "donated")[1]["unused_donations"] == []
+
+
+def test_stages_that_did_not_happen_have_no_time(told: Told) -> None:
+    assert rows(told, "traced_within")[1]["trace_seconds"] is None
+    assert rows(told, "sharding")[1]["trace_seconds"] is None
+    assert rows(told, "lowered_only")[0]["compile_seconds"] is None
+    by_hand = rows(told, "by_hand")[0]
+    assert by_hand["called_from"]["line"] == line_of("by_hand")
+    assert all(by_hand[f"{stage}_seconds"] > 0 for stage in ("trace", "lower", "compile"))
+
+
+def test_programs_derived_by_grad_are_not_taken_for_the_function(told: Told) -> None:
+    *derived, plain = rows(told, "derived", "loss")
+    assert derived[0]["reason"] == "the first time under grad"
+    assert plain["reason_code"] == "first"
+    assert [leaf["name"] for leaf in plain["signature"]] == ["x"]
+
+
+def test_a_compilation_within_a_trace_takes_its_time_out_of_it(told: Told) -> None:
+    inner, outer = rows(told, "within_a_trace")
+    assert [(leaf["name"], leaf["type"]) for leaf in inner["signature"]] == [("q", "f32[3]")]
+    assert inner["reason"] == ""
+    assert outer["function"] == "outer"
+    assert outer["began_seconds"] < inner["began_seconds"]
+    inside = inner["lower_seconds"] + inner["compile_seconds"]
+    assert outer["began_seconds"] + outer["trace_seconds"] + inside < outer["monotonic_seconds"]
+
+
+def test_a_method_that_each_instance_jits_is_a_new_function(told: Told) -> None:
+    assert [row["reason_code"] for row in rows(told, "method_of_each_instance")] == ["first", "new_function"]
+
+
+def test_the_arguments_under_vmap_are_those_of_the_program(told: Told) -> None:
+    assert rows(told, "transformed")[0]["signature"] == [{"name": "x", "type": "f32[5,4]"}]
+
+
+def test_scan_outside_jit_is_compiled_for_each_new_body(told: Told) -> None:
+    scans = [row for row in told["scan_outside_jit"]["rows"] if row["function"] == "scan"]
+    assert [row["reason_code"] for row in scans] == ["first", "new_function"]
+    assert all(row["op_by_op"] for row in scans)
+
+
+def test_parallel_functions_have_the_users_name(told: Told) -> None:
+    assert [row["function"] for row in rows(told, "parallel", "<lambda>")] == ["<lambda>", "<lambda>"]
+
+
+def test_callable_objects_are_named_after_their_type(told: Told) -> None:
+    called, first, second = rows(told, "objects")
+    assert (called["function"], called["defined_at"]["line"]) == ("Layer", line_of("layer"))
+    assert (first["function"], first["reason_code"]) == ("apply", "first")
+    assert second["reason"] == "static argument self: Layer → another Layer"
+
+
+def test_primitives_outside_jit_are_marked(told: Told) -> None:
+    found = told["op_by_op"]["rows"]
+    assert found
+    assert all(row["op_by_op"] and row["library"] for row in found)
+    assert found[-1]["called_from"]["function"] == "op_by_op"
+
+
+def test_large_constants_are_found(told: Told) -> None:
+    assert rows(told, "constant")[0]["constants"] == [{"type": "f32[300,300]", "bytes": 360_000}]
+    assert rows(told, "shape")[0]["constants"] == []
+
+
+def test_other_threads_are_named(told: Told) -> None:
+    assert rows(told, "thread")[0]["thread"] == "loader"
+    assert rows(told, "shape")[0]["thread"] == ""
+
+
+def test_the_persistent_cache_is_told(told: Told) -> None:
+    first, second = rows(told, "persistent_cache")
+    assert (first["cache"], first["saved_seconds"]) == ("miss", None)
+    assert second["cache"] == "hit"
+    assert isinstance(second["saved_seconds"], float)
+
+
+def test_outermost_traces_are_offered_with_their_call(told: Told) -> None:
+    assert told["traced_within"]["calls"] == ["<lambda>"]
+    assert told["static_argument"]["calls"] == ["repeat", "repeat", "repeat"]
+
+
+def test_the_seconds_of_the_main_thread_cover_its_rows(told: Told) -> None:
+    every = [row for case, part in told.items() if case != "end" for row in part["rows"] if not row["thread"]]
+    for stage in ("trace", "lower", "compile"):
+        total = sum(row[f"{stage}_seconds"] or 0.0 for row in every)
+        assert total <= told["end"]["seconds"][stage] * 1.001
+    compiled = sum(row["compile_seconds"] or 0.0 for row in every)
+    assert compiled == pytest.approx(told["end"]["seconds"]["compile"], rel=0.02)

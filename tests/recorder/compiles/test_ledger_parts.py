@@ -1,0 +1,306 @@
+"""The parts of the ledger that need no jax: clocks, histories, words, rows that are put together."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import gc
+import sys
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.recorder import places
+from jaxprof.recorder.compiles import monitoring, rows
+from jaxprof.recorder.compiles.functions import Identities, code_of, name_matches, unwrapped, wraps
+from jaxprof.recorder.compiles.ledger import Ledger
+from jaxprof.recorder.compiles.reasons import Reason, explain, nearest
+from jaxprof.recorder.compiles.rows import ExclusiveClock, OpenStage, ThreadStages
+from jaxprof.recorder.compiles.signature import (
+    LEAVES_A_FUNCTION,
+    LEAVES_SHOWN,
+    SIGNATURES_A_FUNCTION,
+    FunctionKey,
+    History,
+    Leaf,
+    Signature,
+)
+from jaxprof.recorder.compiles.values import static_text
+
+HERE = e.SourceLocation("/home/u/train.py", 88, "main")
+THERE = e.SourceLocation("/home/u/train.py", 80)
+
+
+def signature(*leaves: Leaf, **values: Any) -> Signature:
+    names = tuple("xyz"[: len(leaves)]) if len(leaves) <= 3 else tuple(map(str, range(len(leaves))))
+    return Signature(**{"function": 1, "names": names, "leaves": leaves, **values})
+
+
+def vector(size: int, dtype: str = "f32", **values: Any) -> Leaf:
+    return Leaf((size,), dtype, **values)
+
+
+def test_the_clock_gives_nested_time_to_the_inner_stage() -> None:
+    clock = ExclusiveClock()
+    clock.switch("trace", 10.0)
+    clock.switch("compile", 11.0)
+    clock.switch("trace", 14.0)
+    assert clock.read(14.5) == {"trace": 1.5, "lower": 0.0, "compile": 3.0}
+    clock.switch("", 15.0)
+    assert clock.read(99.0) == {"trace": 2.0, "lower": 0.0, "compile": 3.0}
+
+
+def test_a_stage_whose_end_was_never_told_is_closed_with_the_one_around_it() -> None:
+    thread = ThreadStages("", True)
+    outer, lost = (OpenStage("trace", name, 0.0, None, 0) for name in ("outer", "lost"))
+    thread.open.extend([outer, lost])
+    assert thread.close("trace", "unheard of") is None
+    assert thread.close("trace", "outer") is outer
+    assert thread.open == []
+
+
+def test_the_nearest_signature_has_the_fewest_differences_then_is_the_most_recent() -> None:
+    now = signature(vector(4), vector(4))
+    far, near, nearer_in_time = (
+        signature(vector(2), vector(2, "i32")),
+        signature(vector(4), vector(3)),
+        signature(vector(5), vector(4)),
+    )
+    assert nearest(now, [far, nearer_in_time, near]) is nearer_in_time
+    assert nearest(now, [far, now]) is now
+    assert nearest(now, []) is None
+
+
+def test_the_most_telling_difference_names_the_reason() -> None:
+    before = signature(vector(4), config=(("jax_enable_x64", "False"),))
+    now = signature(vector(3), function=2, config=(("jax_enable_x64", "True"),))
+    reason = explain(now, before, HERE, THERE, HERE)
+    assert reason.code == "new_function"
+    assert reason.words == (
+        "new function object each time: jit at train.py:88 (defined at train.py:80); "
+        "argument x: f32[4] → f32[3]; config jax_enable_x64: False → True"
+    )
+    assert reason.code in e.REASONS
+
+
+def test_another_line_is_not_called_each_time() -> None:
+    reason = explain(signature(function=2), signature(function=1), HERE, THERE, replace(HERE, line=3))
+    assert reason.words == "another function object: jit at train.py:88 (defined at train.py:80)"
+
+
+def test_many_differences_are_counted() -> None:
+    before, now = signature(*map(vector, range(20))), signature(*map(vector, range(20, 40)))
+    words = explain(now, before, HERE, THERE, HERE).words
+    assert words.count("argument") == 4
+    assert words.endswith("and 16 more differences")
+
+
+def test_shardings_that_read_the_same_are_told_apart() -> None:
+    before, now = (signature(vector(8, sharding="P('d') over 4 devices", placed=placed)) for placed in (1, 2))
+    reason = explain(now, before, HERE, THERE, HERE)
+    assert reason.code == "sharding"
+    assert reason.words.endswith("P('d') over 4 devices → another arrangement of P('d') over 4 devices")
+
+
+def test_what_was_not_seen_is_unknown() -> None:
+    reason = explain(Signature(), Signature(), HERE, THERE, HERE)
+    assert (reason.code, reason.words) == ("unknown", "the arguments of this call could not be seen")
+
+
+def test_the_history_of_a_function_is_bounded() -> None:
+    history, key = History(), FunctionKey("f")
+    for size in range(SIGNATURES_A_FUNCTION + 10):
+        history.add(key, signature(vector(size)), HERE)
+    kept = list(history.earlier(key, signature(vector(5000))))
+    assert len(kept) == SIGNATURES_A_FUNCTION
+    assert kept[0].leaves[0].shape == (SIGNATURES_A_FUNCTION + 9,)
+    large = tuple(vector(size) for size in range(LEAVES_A_FUNCTION))
+    history.add(key, Signature(leaves=large), HERE)
+    assert len(list(history.earlier(key, Signature()))) == 1
+
+
+def test_an_equal_signature_is_offered_first() -> None:
+    history, key = History(), FunctionKey("f")
+    history.add(key, signature(vector(1)), HERE)
+    history.add(key, signature(vector(2)), THERE)
+    assert next(history.earlier(key, signature(vector(1)))) == signature(vector(1))
+    assert history.place(key, signature(vector(2))) == THERE
+
+
+def test_an_object_at_the_address_of_another_is_another() -> None:
+    class Thing:
+        pass
+
+    identities = Identities()
+    first = Thing()
+    number = identities.of(first)
+    assert identities.of(first) == number
+    del first
+    gc.collect()
+    assert all(identities.of(Thing()) != number for _ in range(20))
+
+
+def test_methods_are_the_same_as_often_as_they_are_asked_for() -> None:
+    class Thing:
+        def method(self) -> None: ...
+
+    identities, thing = Identities(), Thing()
+    assert identities.of(thing.method) == identities.of(thing.method)
+    assert identities.of(thing.method) != identities.of(Thing().method)
+
+
+def test_functions_are_found_inside_what_wraps_them() -> None:
+    def inner(x: int) -> int:
+        return x
+
+    @functools.wraps(inner)
+    def outer(x: int) -> int:
+        return inner(x)
+
+    assert unwrapped(functools.partial(outer, 1))[-1] is inner
+    assert code_of(functools.partial(outer, 1)) is inner.__code__
+    assert name_matches(functools.partial(outer), "inner")
+    assert not name_matches(outer, "other")
+    assert not name_matches(3, "other")
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+class Loud:
+    def __repr__(self) -> str:
+        raise AssertionError("the repr of the user's object was asked for")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (3, "3"),
+        ("train", "'train'"),
+        ((1, "a"), "(1, 'a')"),
+        ((1,), "(1,)"),
+        ([1.5, None], "[1.5, None]"),
+        ({"k": Loud()}, "{'k': Loud}"),
+        (Colour.RED, "Colour.RED"),
+        (Loud(), "Loud"),
+        (int, "int"),
+        ("x" * 500, "'" + "x" * 118 + "…"),
+        (tuple(range(50)), "(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …)"),
+    ],
+)
+def test_static_values_are_told_without_their_repr(value: object, text: str) -> None:
+    assert static_text(value) == text
+
+
+def test_files_have_owners() -> None:
+    assert places.file_kind("/home/u/train.py") == places.USER
+    assert places.file_kind(pytest.__file__) == places.LIBRARY
+    assert places.file_kind(functools.__file__) == places.STDLIB
+    assert places.file_kind(rows.__file__) == places.OWN
+    assert places.file_kind("<frozen importlib._bootstrap>") == places.STDLIB
+    assert places.file_kind("<stdin>") == places.USER
+
+
+def test_the_users_innermost_line_is_where_it_was_called_from() -> None:
+    place = places.called_from(sys._getframe())
+    assert place.file == __file__
+    assert place.function == "test_the_users_innermost_line_is_where_it_was_called_from"
+    assert places.called_from(None) == e.NOWHERE
+
+
+def row(reason_code: str = "shape", **values: Any) -> e.Compiled:
+    return e.Compiled(**{"function": "f", "reason_code": reason_code, "compile_seconds": 0.5, **values})
+
+
+def test_very_many_rows_are_put_together() -> None:
+    told: list[e.Event] = []
+    writer = rows.RowWriter(told.append)
+    for _ in range(rows.ROWS_IN_FULL):
+        writer.write(row())
+    assert len(told) == rows.ROWS_IN_FULL
+    for _ in range(10):
+        writer.write(row())
+    writer.write(row("dtype", trace_seconds=0.25))
+    writer.flush()
+    warning, shapes, dtypes = told[rows.ROWS_IN_FULL :]
+    assert isinstance(warning, e.WarningRaised)
+    assert warning.code == "ledger_folded"
+    assert isinstance(shapes, e.Compiled)
+    assert (shapes.count, shapes.compile_seconds, shapes.trace_seconds) == (10, 5.0, None)
+    assert isinstance(dtypes, e.Compiled)
+    assert (dtypes.count, dtypes.trace_seconds) == (1, 0.25)
+
+
+def test_only_so_many_leaves_are_told() -> None:
+    many = signature(*map(vector, range(LEAVES_SHOWN + 5)))
+    told = rows.CompilationRow("f", 0.0, "f", signature=many, seconds={"compile": 1.0}).event(Reason("first"))
+    assert (len(told.signature), told.signature_more) == (LEAVES_SHOWN, 5)
+
+
+def test_what_goes_wrong_inside_is_told_once_and_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[e.Event] = []
+    ledger = Ledger(told.append)
+    monkeypatch.setattr(monitoring, "_watchers", [ledger])
+    monkeypatch.setattr(ledger, "cache_told", lambda what: 1 // 0)
+    for _ in range(3):
+        monitoring._on_event("/jax/compilation_cache/cache_hits")
+    assert ledger.problems == 3
+    (warning,) = told
+    assert isinstance(warning, e.WarningRaised)
+    assert warning.code == "ledger_problem"
+    assert "ZeroDivisionError" in warning.message
+
+
+def test_a_listener_that_cannot_even_tell_raises_nothing() -> None:
+    def emit(event: e.Event) -> None:
+        raise OSError("the pipe is gone")
+
+    ledger = Ledger(emit)
+    ledger.problem(ValueError("x"))
+    assert ledger.problems == 2
+
+
+def test_without_jax_there_is_nothing_to_attach_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    with pytest.raises(RuntimeError, match="not imported"):
+        Ledger(lambda event: None).attach()
+
+
+def test_of_a_long_static_value_only_what_differs_is_told() -> None:
+    """As of equinox, which hands a whole model's static half to jit."""
+    parts = ["None"] * 20
+    before, now = (
+        f"(((step,), PyTreeDef), ({', '.join([*parts, middle, '<lambda>'])}))" for middle in ("relu", "tanh")
+    )
+    leaves = [Leaf(static=text) for text in (before, now)]
+    old, new = (Signature(function=1, names=("static",), leaves=(leaf,)) for leaf in leaves)
+    assert explain(new, old, e.NOWHERE, e.NOWHERE, e.NOWHERE).words == "static argument static: …relu… → …tanh…"
+
+
+def test_classes_and_objects_of_the_user_are_not_asked_for_attributes() -> None:
+    asked: list[str] = []
+
+    class Curious(type):
+        def __getattr__(cls, name: str) -> Any:
+            asked.append(name)
+            raise AttributeError(name)
+
+    class Model(metaclass=Curious):
+        def __call__(self, x: Any) -> Any:
+            return x
+
+        def __getattr__(self, name: str) -> Any:
+            asked.append(name)
+            raise AttributeError(name)
+
+    model = Model()
+    code = code_of(model)
+    assert code is not None
+    assert code.co_name == "__call__"
+    assert not name_matches(model, "model")
+    assert not wraps(model, "model")
+    assert wraps(model, "Model")
+    assert asked == []

@@ -1,0 +1,119 @@
+"""What a line calls, from its source and bytecode."""
+
+from __future__ import annotations
+
+import functools
+import queue
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from jaxprof.recorder.samples.call_text import compiled_by, describe, is_foreign, look_up, spot_of
+
+
+@pytest.mark.parametrize(
+    ("segment", "text", "callee"),
+    [
+        ("float(loss)", "float()", ("float",)),
+        ("loss.item()", "loss.item()", ("loss", "item")),
+        ("step(params, batch)", "step", ("step",)),
+        ("np.asarray(x)", "np.asarray()", ("np", "asarray")),
+        ("step(\n  params,\n)", "step", ("step",)),
+        ("f(x)(y)", "", ()),
+        ("f(x).item()", ".item()", ()),
+        ("x +  y", "x + y", ()),
+        ('f"{x}"', "f-string", ()),
+        ("await go(x)", "go", ("go",)),
+        ("x", "", ()),
+        ("for x in", "", ()),
+        ("", "", ()),
+    ],
+)
+def test_a_piece_of_source_in_short(segment: str, text: str, callee: tuple[str, ...]) -> None:
+    assert describe(segment) == (text, callee)
+
+
+def test_an_operator_is_shortened() -> None:
+    text, callee = describe(" + ".join(["operand"] * 30))
+    assert len(text) <= 48
+    assert callee == ()
+
+
+def _caller() -> FrameType:
+    return sys._getframe(1)
+
+
+class _Thing:
+    def __next__(self) -> FrameType:
+        frame = sys._getframe(1)
+        self.spot = spot_of(frame.f_code, frame.f_lasti)
+        return frame
+
+    def __iter__(self) -> _Thing:
+        return self
+
+
+def test_the_current_instruction_of_a_frame() -> None:
+    ä = _caller  # a name of two bytes: columns count bytes
+    frame = ä()
+    spot = spot_of(frame.f_code, frame.f_lasti)
+    assert spot.line > 0  # the frame has gone on; its instruction is this very call
+    thing = _Thing()
+    for _ in thing:
+        break
+    assert thing.spot.operation == "FOR_ITER"
+    next(thing)
+    assert thing.spot.callee == ("next",)
+    assert thing.spot.is_call
+
+
+def test_names_are_looked_up_without_running_anything() -> None:
+    class Trap:
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError("an object's attribute was asked for")
+
+    code = test_an_operator_is_shortened.__code__
+    names = {"trap": Trap(), "sys": sys, "step": len}
+    assert look_up(("trap", "x"), code, names) is None
+    assert look_up(("sys", "getsizeof"), code, names) is sys.getsizeof
+    assert look_up(("step",), code, names) is len
+    assert look_up(("float",), code, names) is float
+    assert look_up(("text",), code, {"text": 1}) is None  # a local of that function
+    assert look_up(("nobody",), code, names) is None
+
+
+def test_compiled_functions_are_told_from_those_of_jax() -> None:
+    import jax
+
+    assert compiled_by(jax.jit(lambda x: x)) == "user"
+    assert compiled_by(jax.numpy.sin) == "jax"
+    assert compiled_by(jax.numpy.ones(3)) == ""
+    assert compiled_by(len) == ""
+
+
+def _names() -> dict[str, object]:
+    jax = pytest.importorskip("jax")
+    numpy = pytest.importorskip("numpy")
+    jitted = jax.jit(lambda x: x)
+    return {
+        "time": time, "batches": queue.Queue(), "rng": numpy.random.default_rng(0), "np": numpy,
+        "step": jitted, "part": functools.partial(jitted), "model": Model(),
+    }  # fmt: skip
+
+
+class Model:
+    def step(self) -> None:
+        """Not called: only its name is looked up."""
+
+
+@pytest.mark.parametrize("call", ["time.sleep", "batches.get", "rng.normal", "np.dot", "np.exp", "len", "dict"])
+def test_calls_beside_a_compiled_one_that_are_none_of_jax_s(call: str) -> None:
+    assert is_foreign(tuple(call.split(".")), compile("", "x.py", "exec"), _names())
+
+
+@pytest.mark.parametrize("call", ["step", "part", "model.step", "unknown", "unknown.step", "jax.jit"])
+def test_calls_that_may_be_compiled(call: str) -> None:
+    assert not is_foreign(tuple(call.split(".")), compile("", "x.py", "exec"), _names())

@@ -1,0 +1,104 @@
+"""The states of a stretch add up to it, whatever the samples say."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxprof.events import PROGRAM_STATES
+from jaxprof.recorder.samples.sample_window import MOST_LINES, SampleWindow
+from jaxprof.recorder.samples.states import COMPILED, HOST, STATES, SYNC, Seen, UserLine
+
+NO_STAGES = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
+
+
+def _line(number: int) -> UserLine:
+    return UserLine("train.py", number, "main", "")
+
+
+def test_the_clock_divides_and_the_samples_share_out() -> None:
+    stretch = SampleWindow(10.0)
+    stretch.add(Seen(HOST, _line(1)), 0.25, running=True, stages=NO_STAGES, busy_seconds=0.1)
+    stretch.add(Seen(COMPILED, _line(2)), 0.25, running=True, stages=NO_STAGES, busy_seconds=0.1)
+    stretch.add(Seen(HOST, _line(3)), 0.5, running=False, stages=NO_STAGES, busy_seconds=0.2)
+    event = stretch.event(11.0, own_seconds=0.001)
+    assert event.samples == 3
+    assert {name: round(value, 9) for name, value in event.states.items()} == {
+        "host_busy": 0.2,
+        "device_busy": 0.2,
+        "waiting": 0.6,
+    }
+    assert [(line.line, round(line.seconds, 9)) for line in event.lines] == [(3, 0.6), (1, 0.2), (2, 0.2)]
+
+
+def test_stages_are_exact_and_have_lines() -> None:
+    stretch = SampleWindow(0.0)
+    stages = {"trace": 0.3, "lower": 0.0, "compile": 0.1}
+    stretch.add(Seen(HOST, _line(7)), 0.5, running=True, stages=stages, stage="trace", busy_seconds=0.5)
+    event = stretch.event(1.0, own_seconds=None)
+    assert event.states["trace"] == 0.3
+    assert event.states["compile"] == 0.1
+    assert event.lines[0].state == "trace"
+    assert event.lines[0].seconds == 0.3
+
+
+def test_without_samples_the_time_has_the_state_that_is_given() -> None:
+    assert SampleWindow(2.0).event(3.0, None, least="import").states == {"import": 1.0}
+
+
+def test_never_seen_blocked_is_not_called_waiting() -> None:
+    stretch = SampleWindow(0.0)
+    stretch.add(Seen(COMPILED, _line(1)), 1.0, running=True, stages=NO_STAGES, busy_seconds=0.7)
+    assert stretch.event(1.0, None).states == {"device_busy": 1.0}
+
+
+def test_cpu_time_that_no_sample_explains_is_the_hosts() -> None:
+    stretch = SampleWindow(0.0)
+    stretch.add(Seen(SYNC, _line(1)), 1.0, running=False, stages=NO_STAGES, busy_seconds=0.25)
+    assert stretch.event(1.0, None).states == {"device_busy": 0.75, "host_busy": 0.25}
+
+
+def test_the_scheduler_is_not_waiting() -> None:
+    stretch = SampleWindow(0.0)
+    stretch.add(Seen(HOST, _line(1)), 0.5, running=True, stages=NO_STAGES, busy_seconds=0.25)
+    stretch.add(Seen(HOST, _line(1)), 0.5, running=False, stages=NO_STAGES, busy_seconds=0.0)
+    stretch.delayed(0.25, 1.0)
+    assert stretch.event(1.0, None).states == {"host_busy": 0.5, "waiting": 0.5}
+
+
+def test_lines_are_bounded() -> None:
+    stretch = SampleWindow(0.0)
+    for number in range(100):
+        stretch.add(Seen(HOST, _line(number)), 0.01, running=True, stages=NO_STAGES)
+    assert len(stretch.event(1.0, None).lines) == MOST_LINES
+
+
+_samples = st.tuples(
+    st.sampled_from(sorted(STATES)),
+    st.floats(0.0, 2.0),
+    st.booleans(),
+    st.fixed_dictionaries({name: st.floats(0.0, 1.0) for name in NO_STAGES}),
+    st.one_of(st.none(), st.floats(0.0, 3.0)),
+    st.sampled_from(["", "trace", "compile"]),
+)
+
+
+@given(st.lists(_samples, max_size=12), st.floats(0.0, 30.0))
+def test_states_always_add_up(samples: list[tuple], length: float) -> None:  # type: ignore[type-arg]
+    stretch = SampleWindow(5.0)
+    for kind, seconds, running, stages, busy, stage in samples:
+        stretch.add(Seen(kind, _line(1)), seconds, running=running, stages=stages, stage=stage, busy_seconds=busy)
+    event = stretch.event(5.0 + length, None)
+    assert abs(sum(event.states.values()) - length) < 1e-6
+    assert set(event.states) <= set(PROGRAM_STATES)
+    assert all(value >= 0 for value in event.states.values())
+    assert sum(line.seconds for line in event.lines) <= length + 1e-6
+
+
+def test_a_thread_that_was_only_seen_preempted_stays_where_it_was() -> None:
+    stretch = SampleWindow(0.0)
+    stretch.add(Seen(COMPILED, _line(1)), 1.0, running=False, stages=NO_STAGES, busy_seconds=0.4)
+    stretch.delayed(0.6, 1.0)
+    event = stretch.event(1.0, None)
+    assert event.states == {"device_busy": 1.0}
+    assert [line.line for line in event.lines] == [1]

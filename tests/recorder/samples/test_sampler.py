@@ -1,0 +1,224 @@
+"""The sampler on real programs of a fraction of a second."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxprof import events as e
+from jaxprof.recorder.samples import sampler as sampler_module
+from jaxprof.recorder.samples import steps as steps_module
+from jaxprof.recorder.samples.cpu_clock import judge_wait
+from jaxprof.recorder.samples.sampler import StackSampler
+
+
+class Ledger:
+    """Says what it is told to say."""
+
+    def __init__(self) -> None:
+        self.seconds = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
+        self.stages: list[e.StageRunning] = []
+
+    def stage_seconds(self) -> dict[str, float]:
+        return dict(self.seconds)
+
+    def running(self) -> list[e.StageRunning]:
+        return list(self.stages)
+
+
+def _record(
+    work: Callable[[StackSampler], Any], ledger: Ledger | None = None, age: float = 0.0
+) -> tuple[list[e.Event], dict[str, float]]:
+    events: list[e.Event] = []
+    sampler = StackSampler(
+        events.append,
+        ledger or Ledger(),
+        main_thread=threading.get_ident(),
+        began_seconds=time.monotonic() - age,
+    )
+    sampler.start()
+    try:
+        work(sampler)
+    finally:
+        sampler.stop()
+    stretches = [event for event in events if isinstance(event, e.ProgramSampled)]
+    states: dict[str, float] = {}
+    for before, after in pairwise(stretches):
+        assert after.began_seconds == before.monotonic_seconds
+    for stretch in stretches:
+        assert sum(stretch.states.values()) == pytest.approx(stretch.monotonic_seconds - stretch.began_seconds)
+        for state, seconds in stretch.states.items():
+            states[state] = states.get(state, 0.0) + seconds
+    return events, states
+
+
+def _until(seconds: float, body: Callable[[], Any]) -> None:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        body()
+
+
+def _lines(events: list[e.Event]) -> dict[tuple[str, str], float]:
+    found: dict[tuple[str, str], float] = {}
+    for event in events:
+        for line in event.lines if isinstance(event, e.ProgramSampled) else ():
+            key = (line.state, line.call)
+            found[key] = found.get(key, 0.0) + line.seconds
+    return found
+
+
+def test_the_time_before_the_start_is_import() -> None:
+    _, states = _record(lambda sampler: None, age=5.0)
+    assert states["import"] == pytest.approx(5.0, abs=0.5)
+
+
+def test_a_program_that_waits() -> None:
+    gate = threading.Event()
+    _, states = _record(lambda sampler: gate.wait(0.6))
+    assert states["waiting"] > 0.8 * sum(states.values())
+
+
+def test_the_step_of_a_loop_is_known_from_its_compilation_alone() -> None:
+    """No sample ever sees it, and it is a local variable."""
+
+    def waited_for(compiled: bool) -> float:
+        def work(sampler: StackSampler) -> None:
+            def step(row: int) -> int:
+                if compiled and row == 0:
+                    place = e.SourceLocation(__file__, 0, "step")
+                    sampler.compiled(e.Compiled(function="step", called_from=place, compile_seconds=0.1))
+                return row
+
+            def rows() -> Iterator[int]:
+                for row in range(4):
+                    time.sleep(0.05 if row else 0.0)
+                    yield row
+
+            for row in rows():
+                step(row)
+
+        _, states = _record(work)
+        return states.get("data", 0.0)
+
+    assert waited_for(compiled=True) > 0.1
+    assert waited_for(compiled=False) == 0.0
+
+
+def test_a_program_that_computes_in_python() -> None:
+    _, states = _record(lambda sampler: _until(0.6, lambda: sum(range(1000))))
+    assert states["host_busy"] > 0.8 * sum(states.values())
+
+
+def test_a_program_that_reads_its_results() -> None:
+    work = jax.jit(lambda x: (x @ x @ x).sum())
+    x = jnp.ones((700, 700))
+    float(work(x))
+    events, states = _record(lambda sampler: _until(1.2, lambda: float(work(x))))
+    assert states["device_busy"] > 0.6 * sum(states.values())
+    assert ("device_busy", "float()") in _lines(events)
+    rows = [row for event in events if isinstance(event, e.TransfersSeen) for row in event.rows]
+    assert all(row.source == "samples" and row.direction == "device_to_host" for row in rows)
+
+
+def test_stages_are_the_ledgers_own() -> None:
+    ledger = Ledger()
+
+    def work(sampler: StackSampler) -> None:
+        _until(0.2, lambda: None)
+        ledger.seconds["compile"] += 0.125
+        _until(0.2, lambda: None)
+
+    _, states = _record(work, ledger)
+    assert states["compile"] == pytest.approx(0.125)
+
+
+def test_a_long_stage_is_said_once() -> None:
+    ledger = Ledger()
+    began = time.monotonic() - 10.0
+    ledger.stages.append(e.StageRunning(function="train_step", stage="compile", began_seconds=began))
+    events, _ = _record(lambda sampler: threading.Event().wait(0.7), ledger)
+    assert [event.function for event in events if isinstance(event, e.StageRunning)] == ["train_step"]
+
+
+def test_ticks_come_and_one_that_fails_is_dropped() -> None:
+    ticked = threading.Event()
+    failures: list[float] = []
+
+    def failing(now: float) -> None:
+        failures.append(now)
+        raise ValueError("no")
+
+    def work(sampler: StackSampler) -> None:
+        sampler.on_tick += [failing, lambda now: ticked.set()]
+        assert ticked.wait(5)
+
+    events, _ = _record(work)
+    assert len(failures) == 1
+    assert [event.code for event in events if isinstance(event, e.WarningRaised)] == ["sampler_failed"]
+
+
+def test_a_ledger_that_fails_ends_the_samples_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+    ledger = Ledger()
+
+    def work(sampler: StackSampler) -> None:
+        ledger.running = None  # type: ignore[assignment,method-assign]
+        threading.Event().wait(0.4)
+
+    events, _ = _record(work, ledger)
+    warnings = [event for event in events if isinstance(event, e.WarningRaised)]
+    assert [event.code for event in warnings] == ["sampler_failed"]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_thread_is_not_the_programs_and_stops() -> None:
+    threads = threading.enumerate()
+    sampler = StackSampler(lambda event: None, Ledger(), main_thread=threading.get_ident(), began_seconds=0.0)
+    sampler.stop()  # before the start: nothing to do
+    sampler.start()
+    assert threading.enumerate() == threads
+    sampler.stop()
+    sampler.stop()
+    assert sampler._over.acquire(False)
+
+
+def test_stretches_get_longer_with_age() -> None:
+    """A year is some two thousand stretches."""
+    age, count = 0.0, 0
+    while age < 365 * 24 * 3600:
+        age += max(sampler_module.STRETCH_SECONDS, sampler_module.GROWTH * age)
+        count += 1
+    assert count < 2_100
+
+
+@pytest.mark.parametrize(
+    ("late", "switches", "waited", "let_in"),
+    [
+        (0.0001, 1, False, False),
+        (0.0100, 1, False, False),  # the scheduler was late, nobody held the lock
+        (0.0001, 2, False, False),
+        (0.0010, 2, True, True),
+        (0.0060, 3, True, False),
+        (0.0004, None, False, False),
+        (0.0020, None, True, True),
+    ],
+)
+def test_what_lateness_says(late: float, switches: int | None, waited: bool, let_in: bool) -> None:
+    wait = judge_wait(late, switches)
+    assert (wait.waited, wait.let_in) == (waited, let_in)
+
+
+def test_that_steps_cannot_be_counted_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps_module, "line_clock", lambda _: None)
+    told: list[e.Event] = []
+    sampler = StackSampler(told.append, Ledger(), main_thread=threading.get_ident(), began_seconds=time.monotonic())
+    sampler._last_stages = {}
+    sampler._tick(1.0)
+    sampler._tick(2.0)
+    assert [event.code for event in told if isinstance(event, e.WarningRaised)] == ["steps_not_counted"]

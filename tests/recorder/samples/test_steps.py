@@ -1,0 +1,272 @@
+"""Iterations of a loop and the time of its lines, told by Python itself."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import CodeType
+
+import pytest
+
+from jaxprof.events import StepsCounted
+from jaxprof.hot_loop import hot_loop
+from jaxprof.recorder.samples import line_clock, steps
+from jaxprof.recorder.samples.flow import under_a_condition
+from jaxprof.recorder.samples.line_clock import JUMP, LEFT, LineTimes
+from jaxprof.recorder.samples.loops import Loop, loops_at, loops_of
+from jaxprof.recorder.samples.states import COMPILED, HOST, Seen, Site
+from jaxprof.recorder.samples.steps import StepCounter
+
+
+def _train(count: int, work: Callable[[], object] = int) -> int:
+    done = 0
+    for _epoch in range(1):
+        for step in range(count):
+            if step % 2:
+                continue
+            done += 1
+            work()
+    return done
+
+
+def _inner(code: CodeType) -> Loop:
+    return loops_of(code)[0]
+
+
+def _seen(*loops: Loop, kind: str = COMPILED) -> Seen:
+    return Seen(kind, None, tuple(Site("f.py", "f", loop.line, loop.last_line, 1, "", loop=loop) for loop in loops))
+
+
+def test_loops_are_found_inner_ones_first() -> None:
+    inner, outer = loops_of(_train.__code__)
+    first = _train.__code__.co_firstlineno
+    assert (inner.line, inner.last_line) == (first + 3, first + 7)
+    assert outer.line == first + 2
+    assert outer.begins < inner.begins <= inner.ends < outer.ends
+    assert loops_at(_train.__code__, inner.begins) == (inner, outer)
+    assert loops_at(_train.__code__, outer.ends) == (outer,)
+    assert loops_at(_train.__code__, 0) == ()
+
+
+def _collecting(rows: list[int]) -> list[int]:
+    for row in rows:
+        rows = [*rows, row]
+        squares = [number * number for number in rows if number]
+    return squares
+
+
+def test_the_loop_of_a_comprehension_is_none_of_the_functions() -> None:
+    (loop,) = loops_of(_collecting.__code__)
+    assert loop.line == _collecting.__code__.co_firstlineno + 1
+
+
+def test_a_line_under_a_condition_is_not_of_every_pass() -> None:
+    first = _train.__code__.co_firstlineno
+    of = [under_a_condition(__file__, first + 3, first + line) for line in (4, 5, 6)]
+    assert of == [False, True, False]
+
+
+def test_no_loops() -> None:
+    assert loops_of(test_no_loops.__code__) == ()
+
+
+class TestHotLoop:
+    def test_a_loop_in_which_jax_has_no_part_is_not_it(self) -> None:
+        seen = [(("rows", "batches"), 8.0, False), (("batches",), 1.0, True)]
+        assert hot_loop(seen) == "batches"
+
+    def test_the_innermost_that_holds_most_of_it(self) -> None:
+        assert hot_loop([(("batches", "epochs"), 9.0, True), (("epochs",), 1.0, False)]) == "batches"
+        assert hot_loop([(("batches", "epochs"), 4.0, True), (("epochs",), 6.0, False)]) == "epochs"
+
+    def test_two_that_hold_the_same(self) -> None:
+        assert hot_loop([(("inner", "outer"), 1.0, True)]) == "inner"
+
+    def test_none_without_work(self) -> None:
+        assert hot_loop([(("rows",), 1.0, False), ((), 1.0, True)]) is None
+
+
+class TestLineTimes:
+    def test_what_lies_between_iterations_is_shared_out_over_the_lines(self) -> None:
+        times = LineTimes(_inner(_train.__code__))
+        moments = [(9, 0.5), (JUMP, 1.0), (4, 1.0), (5, 1.1), (JUMP, 2.0), (4, 2.0), (5, 2.5), (JUMP, 3.0), (4, 3.0)]
+        assert times.take(moments) == 7
+        assert times.intervals == pytest.approx([1.0, 1.0])
+        assert times.seconds == pytest.approx({4: 0.6, 5: 1.4})
+        assert times.hits[4] == times.hits[5] == 2
+
+    def test_an_iteration_that_goes_on_is_kept(self) -> None:
+        times = LineTimes(_inner(_train.__code__))
+        assert times.take([(4, 0.5), (JUMP, 1.0), (4, 1.0)]) == 1
+        assert times.intervals == []
+
+    def test_what_lies_between_leaving_a_loop_and_coming_back_is_none_of_it(self) -> None:
+        times = LineTimes(_inner(_train.__code__))
+        again = [(4, 9.0), (5, 9.5), (JUMP, 10.0), (4, 10.0), (5, 10.25), (JUMP, 11.0)]
+        moments = [(JUMP, 1.0), (4, 1.0), (5, 1.1), (JUMP, 2.0), (4, 2.0), (LEFT, 2.1), *again]
+        assert times.take(moments) == len(moments) - 1
+        assert times.intervals == pytest.approx([1.0, 1.0])
+        assert times.seconds == pytest.approx({4: 0.35, 5: 1.65})
+        assert times.hits == {4: 2, 5: 2}
+
+
+def _epoch(rows: int) -> None:
+    for _ in range(rows):
+        abs(-1)
+
+
+def test_a_loop_in_a_function_that_is_called_again_and_again() -> None:
+    """What the caller does between two calls is no time of the line at the head of the loop."""
+    loop = _inner(_epoch.__code__)
+    counter = StepCounter(threading.get_ident())
+    counter.saw(_seen(loop), 10.0)
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(0.002):
+            counter.look()
+
+    asker = threading.Thread(target=look)
+    asker.start()
+    for _ in range(20):
+        _epoch(50)
+        time.sleep(0.01)
+    done.set()
+    asker.join()
+    counted = counter.collect(time.monotonic())
+    counter.close()
+    if counted is not None:  # where lines are traced, one call may be too short for a spell
+        assert max(counted.intervals_seconds) < 0.01
+    assert sys.version_info < (3, 12) or counted is not None
+
+
+def _counted(count: int, work: Callable[[], object] = int) -> tuple[StepCounter, StepsCounted | None]:
+    """What is counted of so many iterations. As in a program, another thread asks for it while the loop goes on."""
+    counter = StepCounter(threading.get_ident())
+    counter.saw(_seen(_inner(_train.__code__)), 10.0)
+    asked: list[bool] = []
+
+    def ask_first() -> None:
+        if not asked:
+            asked.append(True)
+            thread = threading.Thread(target=counter.look)
+            thread.start()
+            thread.join()
+        work()
+
+    if sys.version_info >= (3, 12):
+        asked.append(True)
+        counter.look()
+    _train(count, ask_first)
+    return counter, counter.collect(2.0)
+
+
+def test_iterations_and_their_lines_are_counted() -> None:
+    counter, event = _counted(400, lambda: time.sleep(0.0002))
+    counter.close()
+    assert isinstance(event, StepsCounted)
+    assert event.where.function == "_train"
+    assert event.found_by == ("monitoring" if sys.version_info >= (3, 12) else "tracing")
+    assert event.count >= 2
+    assert event.seconds == pytest.approx(sum(line.seconds for line in event.lines))
+    longest = max(event.lines, key=lambda line: line.seconds)
+    assert longest.line == _train.__code__.co_firstlineno + 7
+    assert abs(longest.hits - event.count / 2) <= 1
+
+
+def test_afterwards_nothing_is_left() -> None:
+    counter, _ = _counted(50)
+    counter.close()
+    _train(5)
+    assert counter.collect(2.0) is None
+    assert sys.gettrace() is None or "jaxprof" not in repr(sys.gettrace())
+    if sys.version_info >= (3, 12):
+        assert all(sys.monitoring.get_tool(number) != "jaxprof" for number in (3, 4))
+
+
+def test_the_loop_of_a_loader_is_not_counted() -> None:
+    counter = StepCounter(threading.get_ident())
+    inner, outer = loops_of(_train.__code__)
+    counter.saw(_seen(inner, outer, kind=HOST), 9.0)
+    counter.saw(_seen(outer), 1.0)
+    counter.look()
+    assert counter.loop == outer
+    counter.close()
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="later Pythons tell of one code object without tracing")
+class TestTracing:
+    def test_a_trace_function_of_somebody_else_is_left_alone(self) -> None:
+        def other(*_: object) -> None:
+            return None
+
+        before = sys.gettrace()
+        sys.settrace(other)
+        try:
+            counter, event = _counted(200)
+            assert sys.gettrace() is other
+        finally:
+            sys.settrace(before)
+        counter.close()
+        assert event is None
+
+    def test_a_spell_ends_by_itself(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(line_clock, "MOST_EVENTS", 50)
+        before = sys.gettrace()
+        counter, _ = _counted(5000)
+        assert sys.gettrace() is before
+        counter.close()
+
+    def test_without_pending_calls_nothing_is_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(line_clock, "_pending_call", lambda _: None)
+        counter, event = _counted(50)
+        assert event is None
+        assert counter.unavailable
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="needs sys.monitoring")
+class TestMonitoring:
+    def test_every_iteration_is_counted(self) -> None:
+        counter, event = _counted(51)
+        counter.close()
+        assert event is not None
+        assert event.count == 50
+        assert len(event.intervals_seconds) == 50
+        assert event.seconds == pytest.approx(sum(event.intervals_seconds))
+
+    def test_a_fast_loop_is_watched_only_for_a_while(self) -> None:
+        counter, event = _counted(3 * line_clock.MOST_EVENTS)
+        counter.look()
+        _train(10)
+        again = counter.collect(3.0)
+        counter.close()
+        assert event is not None
+        assert event.count < line_clock.MOST_EVENTS
+        assert len(event.intervals_seconds) <= steps.MOST_INTERVALS
+        assert again is not None
+        assert again.count == 9
+
+    def test_an_iteration_that_is_longer_than_a_look_is_counted(self) -> None:
+        counter = StepCounter(threading.get_ident())
+        counter.saw(_seen(_inner(_train.__code__)), 10.0)
+        counter.look()
+        _train(6, counter.look)
+        event = counter.collect(2.0)
+        counter.close()
+        assert event is not None
+        assert event.count == 5
+
+    def test_tools_of_others_are_left_alone(self) -> None:
+        for number in (3, 4):
+            sys.monitoring.use_tool_id(number, "other")
+        try:
+            counter, event = _counted(5)
+            assert event is None
+            assert counter.unavailable
+            counter.close()
+        finally:
+            for number in (3, 4):
+                assert sys.monitoring.get_tool(number) == "other"
+                sys.monitoring.free_tool_id(number)

@@ -1,0 +1,196 @@
+"""The capture window in a running program: by time, by steps, and beside the program's own use of the profiler."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from jaxprof.events import CaptureWindow, Compiled, Event, SourceLocation, StageRunning, StepsCounted
+from jaxprof.recorder.capture_window import LONGEST_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
+from jaxprof.trace.folders import choose
+from jaxprof.trace.ops import op_times
+from jaxprof.trace.sources import read_chosen
+
+COMPILED = Compiled(function="step", compile_seconds=0.1)
+
+
+class Stage:
+    """A window with a clock that is set by hand, and what it said."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.now = 100.0
+        self.said: list[Event] = []
+        self.window = CaptureWindows(self.said.append, folder, clock=lambda: self.now)
+
+    def after(self, seconds: float) -> None:
+        self.now += seconds
+        self.window.tick(self.now)
+
+    @property
+    def states(self) -> list[str]:
+        return [event.state for event in self.said if isinstance(event, CaptureWindow)]
+
+    @property
+    def last(self) -> CaptureWindow:
+        event = self.said[-1]
+        assert isinstance(event, CaptureWindow)
+        return event
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    made = Stage(tmp_path)
+    made.window.take(COMPILED)
+    yield made
+    made.window.end()
+
+
+def step(x: jax.Array) -> jax.Array:
+    return jnp.tanh(x) * 2
+
+
+def steps(count: int, seconds: float = 1.0) -> StepsCounted:
+    return StepsCounted(where=SourceLocation("train.py", 3), found_by="monitoring", count=count, seconds=seconds)
+
+
+def test_a_window_of_some_seconds_holds_what_ran_in_it(stage: Stage) -> None:
+    stage.window.begin(seconds=1.5)
+    assert stage.window.begun
+    jax.jit(step)(jnp.ones(1000)).block_until_ready()
+    stage.after(1.4)
+    assert stage.states == ["began"]
+    stage.after(0.2)
+    assert stage.states == ["began", "ended"]
+    assert not stage.window.begun
+    table = op_times(read_chosen(choose(Path(stage.last.path))))
+    assert "jit_step" in {row.op.module for row in table}
+
+
+def test_by_steps_it_ends_after_so_many_further_ones(stage: Stage) -> None:
+    stage.window.begin(steps=5)
+    stage.now += 1
+    stage.window.take(steps(3))
+    stage.after(1)
+    assert stage.states == ["began"]
+    stage.window.take(steps(3))
+    stage.after(0)
+    assert stage.states == ["began", "ended"]
+    assert stage.last.note == ""
+
+
+def test_steps_from_before_the_window_do_not_count(stage: Stage) -> None:
+    stage.window.take(steps(1000))
+    stage.window.begin(steps=5)
+    stage.now += 0.25
+    stage.window.take(steps(8, seconds=1.0))  # a quarter of that second was inside
+    stage.after(0)
+    assert stage.states == ["began"]
+
+
+def test_without_steps_to_count_it_says_so_after_two_seconds(stage: Stage) -> None:
+    stage.window.begin(steps=5)
+    stage.after(UNCOUNTED_SECONDS - 0.1)
+    assert stage.states == ["began"]
+    stage.after(0.2)
+    assert stage.states == ["began", "ended"]
+    assert stage.last.note == "steps cannot be counted in this program: 2 s were captured"
+
+
+def test_slow_steps_meet_the_cap(stage: Stage) -> None:
+    stage.window.take(steps(1))
+    stage.window.begin(steps=5)
+    stage.after(LONGEST_SECONDS - 1)
+    assert stage.states == ["began"]
+    stage.after(2)
+    assert stage.states == ["began", "ended"]
+    assert "before all the steps were counted" in stage.last.note
+
+
+def test_it_waits_for_the_first_compile_and_starts_no_backend(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.window.begin(seconds=1)
+    stage.window.take(Compiled(function="step", trace_seconds=0.1))
+    stage.window.take(StageRunning(function="step", stage="trace", began_seconds=0))
+    stage.after(50)
+    assert not stage.window.begun
+    assert stage.window.waiting
+    stage.window.take(StageRunning(function="step", stage="compile", began_seconds=0))
+    stage.after(0)
+    assert stage.window.begun
+    stage.window.end()
+    assert stage.states == ["began", "ended"]
+
+
+def test_a_program_that_never_compiled_has_no_window(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.window.begin()
+    stage.window.end()
+    assert stage.states == ["failed"]
+    assert stage.last.note == "no capture: the program had not compiled anything yet"
+
+
+def test_a_second_wish_changes_nothing(stage: Stage) -> None:
+    stage.window.begin(seconds=5)
+    stage.window.begin(seconds=1)
+    stage.after(2)
+    assert stage.states == ["began"]
+
+
+def test_the_programs_own_profile_comes_first(stage: Stage, tmp_path: Path) -> None:
+    jax.profiler.start_trace(tmp_path / "own")
+    stage.window.begin(seconds=1)
+    jax.profiler.stop_trace()
+    assert stage.states == ["failed"]
+    assert "already been started" in stage.last.note
+    assert list((tmp_path / "own").rglob("*.xplane.pb"))
+    assert [path.name for path in tmp_path.iterdir()] == ["own"]  # ours left nothing behind
+
+
+@pytest.mark.parametrize("way", ["start_trace", "trace"])
+def test_it_gives_way_to_a_profile_that_the_program_starts(stage: Stage, tmp_path: Path, way: str) -> None:
+    stage.window.begin(seconds=60)
+    own = tmp_path / "own"
+    if way == "trace":
+        with jax.profiler.trace(own):
+            assert stage.states == ["began", "ended"]
+    else:
+        jax.profiler.start_trace(own)
+        jax.profiler.stop_trace()
+    assert stage.states == ["began", "ended"]
+    assert "the program uses the profiler itself" in stage.last.note
+    assert list(own.rglob("*.xplane.pb"))
+
+
+def test_stopping_what_the_program_never_started_fails_as_ever(stage: Stage) -> None:
+    stage.window.begin(seconds=60)
+    with pytest.raises(RuntimeError, match="No profile started"):
+        jax.profiler.stop_trace()
+
+
+def test_the_profilers_names_are_put_back(stage: Stage) -> None:
+    before = {name: getattr(jax.profiler, name) for name in ("start_trace", "stop_trace", "trace")}
+    stage.window.begin(seconds=60)
+    stage.window.end()
+    assert {name: getattr(jax.profiler, name) for name in before} == before
+
+
+def test_a_folder_that_cannot_be_made_is_a_note(stage: Stage, tmp_path: Path) -> None:
+    gone = Stage(tmp_path / "gone")
+    gone.window.take(COMPILED)
+    gone.window.begin()
+    assert gone.states == ["failed"]
+    assert "could not be started" in gone.last.note
+
+
+def test_it_can_be_ended_from_another_thread(stage: Stage) -> None:
+    stage.window.begin()
+    thread = threading.Thread(target=stage.window.end)
+    thread.start()
+    thread.join(60)
+    assert stage.states == ["began", "ended"]

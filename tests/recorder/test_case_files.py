@@ -1,0 +1,88 @@
+"""The harness of the small programs: reading a header, and judging what was said of a program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from recorder.case_files import Found, Outcome, judge, rank, read_case
+
+HEADER = """\
+# about: a loader
+# verdict: data-bound | host-bound
+# expect: data_waits | host_work, host_sync
+# forbid: op_by_op_loop
+# lines: data_waits@cause
+# advice-not: put jax.jit on `\\w+`
+"""
+PROGRAM = "import jax\nfor batch in loader():  # <- cause\n    step(batch)\n"
+
+
+def outcome(
+    *codes: str, verdict: str = "data-bound", line: int | None = 8, file: str = "/x/c.py", advice: str = ""
+) -> Outcome:
+    return Outcome(tuple(Found(code, "it waits", advice, line, file) for code in codes), verdict, 0, "", 1.0)
+
+
+def faults(folder: Path, said: Outcome, header: str = HEADER) -> list[str]:
+    (folder / "c.py").write_text(header + PROGRAM)
+    return [fault.kind for fault in judge(read_case(folder / "c.py"), said)]
+
+
+def test_what_is_as_it_must_be_has_no_fault(tmp_path: Path) -> None:
+    assert faults(tmp_path, outcome("data_waits", "host_sync")) == []
+    assert faults(tmp_path, outcome("host_work", "host_sync", verdict="host-bound", line=None)) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [
+        (outcome("data_waits", "host_sync", verdict="device-bound"), ["verdict"]),
+        (outcome("data_waits", "host_sync", verdict="-"), ["verdict"]),
+        (outcome("host_sync", "data_waits"), ["first"]),
+        (outcome("data_waits"), ["missing"]),
+        (outcome(), ["missing", "missing"]),
+        (outcome("data_waits", "host_sync", "op_by_op_loop"), ["forbidden"]),
+        (outcome("data_waits", "host_sync", line=9), ["line"]),
+        (outcome("data_waits", "host_sync", file="/x/other.py"), ["line"]),
+        (outcome("data_waits", "host_sync", advice="put jax.jit on `loader`"), ["advice", "advice"]),
+        (Outcome((), "-", 1, "Traceback", 1.0), ["run"]),
+    ],
+)
+def test_each_kind_of_fault(said: Outcome, kinds: list[str], tmp_path: Path) -> None:
+    assert faults(tmp_path, said) == kinds
+
+
+def test_a_star_forbids_all_that_is_not_expected(tmp_path: Path) -> None:
+    assert faults(tmp_path, outcome("slow_tracing"), "# about: nothing\n# verdict: data-bound\n# forbid: *\n") == [
+        "forbidden"
+    ]
+    planted = "# about: a loader\n# verdict: data-bound\n# expect: data_waits\n# forbid: *\n"
+    assert faults(tmp_path, outcome("data_waits"), planted) == []
+    assert faults(tmp_path, outcome("data_waits", "host_sync"), planted) == ["forbidden"]
+    assert faults(tmp_path, outcome("data_waits", "host_sync"), planted + "# allow: host_sync\n") == []
+
+
+def test_the_rank_is_that_of_the_first_expected_one(tmp_path: Path) -> None:
+    (tmp_path / "c.py").write_text(HEADER + PROGRAM)
+    case = read_case(tmp_path / "c.py")
+    assert rank(case, outcome("host_sync", "host_work")) == 2
+    assert rank(case, outcome("host_sync")) is None
+
+
+@pytest.mark.parametrize(
+    ("header", "wrong"),
+    [
+        ("# verdict: data-bound\n", "no `about`"),
+        ("# about: x\n", "no `verdict`"),
+        ("# about: x\n# verdict: data\n", "no verdict is called data"),
+        ("# about: x\n# verdict: -\n# forbids: *\n", "nobody reads"),
+        ("# about: x\n# verdict: -\n# lines: host_sync@here\n", "no line carries the marker"),
+        ("# about: x\n# verdict: -\n# forbid: *\n# forbid: host_sync\n", "nobody reads"),
+    ],
+)
+def test_a_header_that_is_not_right_is_refused(header: str, wrong: str, tmp_path: Path) -> None:
+    (tmp_path / "c.py").write_text(header + PROGRAM)
+    with pytest.raises(ValueError, match=wrong):
+        read_case(tmp_path / "c.py")

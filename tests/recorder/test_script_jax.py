@@ -1,0 +1,124 @@
+"""Real jax programs under `jaxprof script`, from start to end; with further interpreters where they are named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxprof.events import EnvironmentRead
+from pythons import EVERY
+from recorder.running import CLIENT, environment, notes_of, program_in, run_alone, run_recorded, session_in
+
+TRAINS = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+
+@jax.jit
+def step(x):
+    return jnp.sin(x) * 2
+
+for size in (3, 4, 5):
+    print(np.asarray(step(np.ones(size, np.float32))))
+"""
+AFTER = {
+    "ends": "",
+    "raises": "def loss(x):\n    raise ValueError('nan')\njax.grad(loss)(1.0)\n",
+    "raises inside a jit": "jax.jit(lambda x: x.nothing)(1.0)\n",
+    "is killed": "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n",
+    "leaves at once": "import os\nsys.stdout.flush()\nos._exit(4)\n",
+    "is interrupted": "import os, signal\nsignal.raise_signal(signal.SIGINT)\n",
+}
+
+
+@pytest.mark.parametrize("ending", AFTER)
+def test_the_ledger_of_a_program_however_it_ends(ending: str, tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(TRAINS + AFTER[ending])
+    alone, recorded = run_alone(tmp_path, "x.py"), run_recorded(tmp_path, "x.py")
+    assert recorded.out == alone.out
+    assert recorded.err == alone.err
+    assert recorded.code == (alone.code if alone.code >= 0 else 128 - alone.code)
+    check_steps(tmp_path)
+    expected = ["not_unwound"] if ending in ("is killed", "leaves at once") else []
+    assert notes_of(program_in(tmp_path)) == expected
+
+
+@pytest.mark.parametrize("python", EVERY)
+def test_every_interpreter_is_recorded(python: str, tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(TRAINS)
+    recorded = run_recorded(tmp_path, "x.py", options=("--python", python))
+    assert (recorded.code, recorded.err) == (0, "")
+    assert "3 compilations" in recorded.notes
+    check_steps(tmp_path)
+    run = program_in(tmp_path)
+    assert run.program is not None
+    assert run.program.jax is not None
+    assert run.program.jax.seconds is not None
+    assert run.program.jax.seconds > 0
+    assert isinstance(run.environment, EnvironmentRead)
+    assert run.environment.jax == run.program.jax.version
+    assert run.environment.devices
+    assert run.program.sampled
+    assert run.warnings == []
+
+
+def check_steps(folder: Path) -> None:
+    program = program_in(folder).program
+    assert program is not None
+    rows = [row for row in program.compiled if row.function == "step"]
+    assert [row.reason_code for row in rows] == ["first", "shape", "shape"]
+    assert {row.called_from.line for row in rows} == {10}
+
+
+def test_a_capture_window_brings_the_kernels_into_the_session(tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    (tmp_path / "x.py").write_text(
+        TRAINS + "import time\nuntil = time.monotonic() + 2\nwhile time.monotonic() < until:\n    step(np.ones(5))\n"
+    )
+    recorded = run_recorded(tmp_path, "x.py", options=("--capture-seconds", "500ms"), TMPDIR=str(temporary))
+    assert recorded.code == 0
+    run = program_in(tmp_path)
+    assert run.program is not None
+    assert [window.state for window in run.program.windows] == ["began", "ended"]
+    imported = [other for other in session_in(tmp_path).runs.values() if other.plan.how == "imported"]
+    assert imported[0].plan.workload == "capture window"
+    assert {other.status for other in imported} == {"ok"}
+    assert "jit_step" in {other.plan.workload for other in imported}
+    assert list(temporary.glob("jaxprof-window-*")) == []
+
+
+def test_what_the_end_needs_is_imported_before_it(tmp_path: Path) -> None:
+    """Also for a program that has compiled nothing yet: what it compiles last may be followed by an interrupt."""
+    (tmp_path / "x.py").write_text(
+        "import sys, time, jax\nends = time.monotonic() + 20\n"
+        "needed = {'jaxprof.engine.measure.environment', 'jaxprof.engine.measure.jax_devices'}\n"
+        "while not needed <= set(sys.modules) and time.monotonic() < ends:\n    time.sleep(0.05)\n"
+        "print(needed <= set(sys.modules))\n"
+    )
+    assert run_recorded(tmp_path, "x.py").out == "True\n"
+
+
+def test_what_a_recorded_program_waits_for_is_little(tmp_path: Path) -> None:
+    """Of the engine there is the reading of the environment alone; and the client imports nothing before the program
+    has been started that it only needs to follow it."""
+    (tmp_path / "x.py").write_text(
+        "import atexit, sys, time, jax\njax.jit(lambda x: x + 1)(1).block_until_ready()\n"
+        "while 'jaxprof.engine.measure.environment' not in sys.modules:\n    time.sleep(0.05)\n"
+        "print(sorted(name for name in sys.modules if name.startswith('jaxprof.') and name.count('.') > 2))\n"
+    )
+    out = run_recorded(tmp_path, "x.py").out
+    assert "jaxprof.engine.measure.environment" in out
+    assert "jaxprof.engine.measure.run" not in out
+    hook = (
+        "import sys; sys.addaudithook(lambda event, _: event == 'subprocess.Popen'"
+        " and print('\\n'.join(sys.modules), file=sys.stderr)); "
+    )
+    arguments = "sys.argv[1:] = ['script', '--plain', 'x.py']; "
+    command = [sys.executable, "-c", hook + arguments + CLIENT]
+    imported = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=True)
+    before = set(imported.stderr.splitlines())
+    assert "jaxprof.runner.program" in before
+    assert not before & {"jax", "numpy", "textual", "psutil", "msgspec", "importlib.metadata", "jaxprof.analysis"}

@@ -1,0 +1,191 @@
+"""Signals, and a client that dies: the program feels what it would feel without us."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from recorder.running import SOURCE, client, environment, notes_of, program_in
+from terminal import Terminal
+
+SECONDS = 20.0
+WAITS = "import sys, time\nprint('ready', flush=True)\nfor _ in range(600):\n    time.sleep(0.1)\n"
+HANDLES = """
+import os, signal, sys, time
+def handler(number, frame):
+    os.write(1, b"got " + signal.Signals(number).name.encode())
+    sys.exit(7)
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
+    signal.signal(number, handler)
+print("ready", flush=True)
+for _ in range(600):
+    time.sleep(0.1)
+"""
+
+
+def in_terminal(folder: Path, *words: str) -> Terminal:
+    """A program under the recording, in a terminal of its own."""
+    return Terminal(client(*words), folder, environment())
+
+
+def test_ctrl_c_interrupts_the_program_and_not_the_recording(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(WAITS)
+    with in_terminal(tmp_path, "x.py") as terminal:
+        terminal.until("ready")
+        terminal.type(b"\x03")
+        assert terminal.end() == 130
+    traceback = terminal.plain.partition("^C")[2].partition("jaxprof: ")[0].splitlines()
+    assert traceback[0] == "Traceback (most recent call last):"
+    assert traceback[1].startswith(f'  File "{tmp_path}/x.py", line ')
+    assert traceback[-1] == "KeyboardInterrupt"
+    assert len([line for line in traceback if line.startswith("  File")]) == 1
+    run = program_in(tmp_path)
+    assert run.status == "cancelled"
+    assert run.program is not None
+    assert run.program.ended is not None
+    assert run.program.ended.exit_code == 130
+    assert notes_of(run) == ["no_jax"]
+
+
+def test_a_program_that_takes_ctrl_c_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(
+        "import time\ntry:\n    print('ready', flush=True)\n"
+        "    for _ in range(600):\n        time.sleep(0.1)\n"  # input() can miss a signal that comes before it reads
+        "except KeyboardInterrupt:\n    print('caught', flush=True)\n    print('no', input())\n"
+    )
+    with in_terminal(tmp_path, "x.py") as terminal:
+        terminal.until("ready")
+        terminal.type(b"\x03")
+        terminal.until("caught")
+        terminal.type(b"typed\n")
+        assert terminal.end() == 0
+    assert "no typed\n" in terminal.shown
+    assert program_in(tmp_path).status == "ok"
+
+
+def start(folder: Path, *words: str) -> subprocess.Popen[str]:
+    """Under the recording, without a terminal, once the program has said that it is ready."""
+    process = subprocess.Popen(
+        client(*words), cwd=folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_sent_to_us_reaches_the_program(number: signal.Signals, tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(HANDLES)
+    process = start(tmp_path, "x.py")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=SECONDS)
+    assert out == f"got {number.name}", err
+    assert process.returncode == 7
+    assert program_in(tmp_path).closed is not None
+
+
+COUNTS = """
+import signal, sys, time
+got = []
+signal.signal(signal.SIGINT, lambda number, frame: got.append(number))
+print("ready", flush=True)
+while not got:
+    time.sleep(0.01)
+time.sleep(0.5)
+print(f"interrupted {len(got)} times", flush=True)
+"""
+
+
+def test_an_interrupt_sent_to_us_alone_reaches_the_program(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(WAITS)
+    process = start(tmp_path, "x.py")
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=SECONDS)
+    assert err.count("KeyboardInterrupt") == 1, err
+    assert process.returncode == 130
+    assert program_in(tmp_path).status == "cancelled"
+
+
+def test_ctrl_c_comes_once(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(COUNTS)
+    with in_terminal(tmp_path, "x.py") as terminal:
+        terminal.until("ready")
+        terminal.type(b"\x03")
+        assert terminal.end() == 0
+    assert "interrupted 1 times" in terminal.shown
+
+
+def test_several_interrupts_come_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(
+        "import os, signal, time\ncaught = []\n"
+        "def handler(number, frame):\n    caught.append(number)\n    os.write(1, b'caught %d\\n' % (len(caught) - 1))\n"
+        "signal.signal(signal.SIGINT, handler)\nprint('ready', flush=True)\n"
+        "while len(caught) < 2:\n    time.sleep(0.01)\n"
+    )
+    process = subprocess.Popen(
+        client("x.py"),
+        cwd=tmp_path,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    for number in range(2):
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == f"caught {number}\n"
+    process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+
+
+def test_a_program_that_sigterm_ends_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(WAITS)
+    process = start(tmp_path, "x.py")
+    process.terminate()
+    process.communicate(timeout=SECONDS)
+    assert process.returncode == 143
+    run = program_in(tmp_path)
+    assert run.status == "crashed"
+    assert "SIGTERM" in run.error
+
+
+def test_the_program_outlives_a_client_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(
+        "import signal, sys, time\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\nprint('ready', flush=True)\n"
+        "sys.stdin.readline()\nsys.path.insert(0, 'fake')\nimport jax\nopen('done', 'w').write('well')\n"
+    )
+    fake = tmp_path / "fake" / "jax"
+    fake.mkdir(parents=True)
+    (fake / "__init__.py").write_text("__version__ = '0'\n")
+    process = subprocess.Popen(
+        client("x.py"), cwd=tmp_path, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    process.kill()
+    process.wait()
+    process.stdin.write("go on\n")
+    process.stdin.close()
+    assert process.stdout.read() == ""  # until the program has ended
+    assert (tmp_path / "done").read_text() == "well"
+
+
+@pytest.mark.parametrize(("last", "code"), [("", 1), ("; be_interrupted()", -signal.SIGINT)])
+def test_source_that_is_run_while_a_program_ends_does_not_take_its_interrupt(last: str, code: int) -> None:
+    """Python forgets that it was interrupted when it runs more source: what is imported at the end, for one."""
+    program = (
+        "import atexit\nfrom jaxprof.recorder.launch import be_interrupted\n"
+        f"def end():\n    exec('1'){last}\natexit.register(end)\nraise KeyboardInterrupt\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env={"PYTHONPATH": str(SOURCE)}
+    )
+    assert "KeyboardInterrupt" in done.stderr
+    assert done.returncode == code

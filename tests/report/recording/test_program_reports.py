@@ -1,0 +1,257 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import program_events as made
+from folding import fold
+from jaxprof import events as e
+from jaxprof.analysis.programs.derive import NOT_SEEN, program_result
+from jaxprof.report.json import to_dict
+from jaxprof.report.markdown import to_markdown
+from jaxprof.report.recording.json import PROGRAM_VIEWS, program_view_csv, program_view_json
+from jaxprof.report.recording.tables import LETTERS, letters, rounded
+from jaxprof.report.recording.text import program_view_text, summary_lines
+from jaxprof.report.runs import to_csv
+from jaxprof.report.text import WIDTH, to_text
+from jaxprof.session import Session
+from jaxprof.text import columns
+from report import sessions
+
+PARTS = st.lists(st.floats(0, 1e5, allow_nan=False), min_size=1, max_size=10)
+
+
+def hostile() -> Session:
+    """A program whose every text has a control character, and whose names are long."""
+    text = "x\x1b[31m\n" + "y" * 200
+    place = e.SourceLocation(text, 1, text)
+    leaf = made.leaf(text, text)
+    return made.session(
+        made.compiled(text, "shape", called_from=place, defined_at=place, signature=[leaf], reason=text),
+        made.sampled(0, 5.0, {"compile": 5.0}, [{**asdict(place), "seconds": 5.0, "state": text, "call": text}]),
+        made.copies(text, 5, text, **asdict(place)),
+        e.WarningRaised(run=made.RUN, code=text, message=text, advice=text),
+        argv=(text, text),
+        exit_code=3,
+        notes=[e.Note(text, text)],
+    )
+
+
+class TestRounded:
+    @given(PARTS)
+    def test_what_is_written_adds_up(self, parts: list[float]) -> None:
+        texts, total = rounded(parts, sum(parts))
+        written = [float(text.removesuffix(" s")) for text in texts]
+        assert sum(written) == pytest.approx(float(total.removesuffix(" s")), abs=1e-6)
+
+    @given(PARTS)
+    def test_nothing_is_moved_by_more_than_one_unit(self, parts: list[float]) -> None:
+        texts, total = rounded(parts, sum(parts))
+        unit = 10.0 ** -len(total.removesuffix(" s").partition(".")[2])
+        assert all(
+            abs(float(text.removesuffix(" s")) - part) <= 1.001 * unit for text, part in zip(texts, parts, strict=True)
+        )
+
+
+class TestBar:
+    def test_it_is_in_the_order_of_time(self) -> None:
+        found = made.result(made.sampled(2, 4.0, {"compile": 4.0}), made.sampled(6, 2.0, {"waiting": 2.0}))
+        assert letters(found, 10) == "··CCCCww··"
+
+    def test_each_state_has_a_letter_of_its_own(self) -> None:
+        assert set(LETTERS) == {*e.PROGRAM_STATES, NOT_SEEN}
+        assert len(set(LETTERS.values())) == len(LETTERS)
+
+    def test_a_program_that_took_no_time_has_none(self) -> None:
+        assert letters(made.result(wall=0.0), 10) == ""
+
+
+class TestText:
+    def test_the_exit_code_and_the_error_are_told(self) -> None:
+        text = to_text(made.session(exit_code=3))
+        assert "exit code 3" in text.splitlines()[2]
+        assert "✗ failed: exit code 3" in text
+
+    def test_a_program_that_was_cut_off_says_so(self) -> None:
+        assert "cut off" in to_text(made.cut_off())
+
+    @pytest.mark.parametrize("render", [to_text, to_markdown])
+    def test_a_program_is_no_row_of_a_table_of_workloads(self, render: object) -> None:
+        assert callable(render)
+        assert "median" not in render(made.session())
+
+    def test_a_session_may_hold_a_program_and_other_runs(self) -> None:
+        session = fold(sessions.HEADER, [*made.program(), *sessions.numpy_run("r2")])
+        text = to_text(session)
+        assert "train.py --epochs 3" in text
+        assert "4.37 ms" in text
+
+    @pytest.mark.parametrize("view", PROGRAM_VIEWS)
+    def test_nothing_to_show_is_said(self, view: str) -> None:
+        assert program_view_text(sessions.whole(), view) == "This session has no program."
+        _, _, nothing, *more = program_view_text(made.session(wall=0.0), view).splitlines()
+        assert nothing.endswith(".")
+        assert "--transfers" in " ".join(more) if view == "transfers" else not more
+
+    def test_text_from_outside_is_shown_and_not_obeyed(self) -> None:
+        session = hostile()
+        everything = [
+            to_text(session),
+            to_markdown(session),
+            *(program_view_text(session, view) for view in PROGRAM_VIEWS),
+        ]
+        assert all("\x1b" not in text for text in everything)
+        assert len(summary_lines(session)) <= 6
+
+
+class TestSummary:
+    @pytest.mark.parametrize("session", [made.training(), made.without_jax(), made.cut_off(), hostile()])
+    def test_its_lines_fit(self, session: Session) -> None:
+        assert max(map(columns, summary_lines(session))) <= WIDTH
+
+    def test_the_three_best_findings_are_whole_and_the_others_counted(self) -> None:
+        session = made.training()
+        found = program_result(session, made.RUN)
+        assert len(found.findings) > 3
+        text = " ".join(line.strip() for line in summary_lines(session, width=60))
+        assert f"and {len(found.findings) - 3} more finding" in text
+        for one in found.findings[:3]:
+            assert one.message.split("(")[0] in text
+            assert one.advice in text
+        assert found.findings[3].advice not in text
+
+    def test_what_bounds_the_loop_stands_second(self) -> None:
+        assert summary_lines(made.training())[1].strip().startswith("device-bound: ")
+
+    def test_what_was_not_seen_is_in_it(self) -> None:
+        assert any("never imported jax" in line for line in summary_lines(made.without_jax()))
+
+    def test_a_session_without_a_program_has_none(self) -> None:
+        assert summary_lines(sessions.whole()) == []
+
+
+def asked(*after: e.Event, warning: str = "", wall: float | None = 10.0) -> Session:
+    """A program whose recording was asked for `step`; `after` is what its measuring gave."""
+    inside = [e.WarningRaised(run=made.RUN, code=warning, message="no call of stp was compiled", advice="Try step.")]
+    events = made.program(*(inside if warning else []), wall=wall)
+    started = next(event for event in events if isinstance(event, e.ProgramStarted))
+    events[events.index(started)] = replace(started, options={"function": "step"})
+    return fold(made.HEADER, [*events, *after])
+
+
+class TestAskedFunction:
+    PLAN = e.RunPlanned(run="r2", spec=e.RunSpec(workload="train.py:step", variant="jit", how="jit", device="host"))
+
+    def test_a_failed_one_stands_in_the_summary_and_in_the_json(self) -> None:
+        session = asked(self.PLAN, e.RunFinished(run="r2", status="failed", error="not measured: TypeError: no"))
+        assert any("--function step: not measured: TypeError: no" in line for line in summary_lines(session))
+        assert to_dict(session)["program"]["function"] == {
+            "name": "step",
+            "run": "r2",
+            "status": "failed",
+            "error": "not measured: TypeError: no",
+            "advice": None,
+        }
+
+    @pytest.mark.parametrize("code", ["function_not_called", "function_not_kept", "function_not_measured"])
+    def test_one_that_was_never_called_is_told_with_what_to_do(self, code: str) -> None:
+        session = asked(warning=code)
+        assert any("no call of stp was compiled. Try step." in line for line in summary_lines(session))
+        function = to_dict(session)["program"]["function"]
+        assert (function["status"], function["run"]) == ("not_measured", None)
+
+    def test_a_measured_one_is_nothing_to_remark(self) -> None:
+        session = asked(self.PLAN, e.RunFinished(run="r2", status="ok"))
+        assert not any("step" in line for line in summary_lines(session))
+        assert to_dict(session)["program"]["function"]["status"] == "ok"
+
+    def test_before_the_end_nothing_is_said(self) -> None:
+        assert to_dict(asked(wall=None))["program"]["function"]["status"] == "pending"
+        assert not any("step" in line for line in summary_lines(asked(wall=None)))
+
+    def test_where_none_was_asked_for_there_is_none(self) -> None:
+        assert to_dict(made.training())["program"]["function"] is None
+
+
+class TestJson:
+    def test_the_keys_of_a_compilation(self) -> None:
+        row = to_dict(made.session(*made.shaped(2)))["compiles"][1]
+        assert row["called_from"] == f"{made.FOLDER}/train.py:88"
+        assert row["reason_code"] == "shape"
+        assert row["reason"] == "argument x: f32[1,128] → f32[2,128]"
+        assert row["began_seconds"] == pytest.approx(1.0)
+        assert row["signature"][0]["type"] == "f32[2,128]"
+
+    def test_a_first_compilation_has_no_reason(self) -> None:
+        assert to_dict(made.session(made.compiled()))["compiles"][0]["reason"] is None
+
+    def test_a_program_stands_at_the_top_and_in_its_run(self) -> None:
+        data = to_dict(made.training())
+        assert data["compiles"] == data["runs"][0]["compiles"]
+        assert data["program"]["argv"] == ["train.py", "--epochs", "3"]
+        assert sum(share["seconds"] for share in data["program"]["timeline"]) == pytest.approx(20.4)
+
+    def test_a_session_without_a_program_has_no_such_key(self) -> None:
+        data = to_dict(sessions.whole())
+        assert not {"program", "compiles", "findings", "transfers"} & (set(data) | set(data["runs"][0]))
+
+    @pytest.mark.parametrize("view", PROGRAM_VIEWS)
+    def test_views_are_the_same_rows_with_their_run(self, view: str) -> None:
+        data, rows = to_dict(made.training()), program_view_json(made.training(), view)[view]
+        expected = data["program"]["timeline"] if view == "timeline" else data[view]
+        assert [{name: row[name] for name in row if name != "run"} for row in rows] == expected
+        assert json.dumps(rows, allow_nan=False)
+
+    def test_long_series_are_thinned_and_keep_their_end(self) -> None:
+        data = to_dict(made.session(*made.arrays(list(range(1, 1002))), wall=2000.0))
+        counts = data["program"]["arrays"]["counts"]
+        assert len(counts) <= 201
+        assert (counts[0]["count"], counts[-1]["count"]) == (1, 1001)
+
+
+class TestCsv:
+    def test_a_row_of_a_program_has_its_stages_and_its_findings(self) -> None:
+        (row,) = csv.DictReader(io.StringIO(to_csv(made.session(*made.shaped(5)))))
+        assert row["how"] == "program"
+        assert float(row["compile_seconds"]) == pytest.approx(0.35)
+        assert row["warnings"] == "varying_shapes"
+        assert row["wall_seconds"] == "10.0"
+
+    @pytest.mark.parametrize("view", PROGRAM_VIEWS)
+    def test_views_are_rows_that_csv_reads(self, view: str) -> None:
+        rows = list(csv.DictReader(io.StringIO(program_view_csv(made.training(), view))))
+        assert len(rows) == len(program_view_json(made.training(), view)[view])
+
+    @pytest.mark.parametrize("view", PROGRAM_VIEWS)
+    def test_the_columns_are_there_without_a_row(self, view: str) -> None:
+        heading = program_view_csv(sessions.whole(), view)
+        assert heading == program_view_csv(made.training(), view).partition("\n")[0] + "\n"
+
+
+def test_the_kernels_of_a_capture_window_are_one_table_and_no_empty_groups() -> None:
+    session = made.session(made.sampled(0, 5.0, {"host_busy": 5.0}))
+    for number, module in enumerate(("jit_init", "jit_step"), start=2):
+        run = f"r{number}"
+        row = e.KernelTimes(
+            module=module, name=f"fusion.{number}", device="cuda:0", count=3, self_seconds=number, total_seconds=number
+        )
+        session.extend(
+            [
+                e.RunPlanned(
+                    run=run, spec=e.RunSpec(workload=module, variant="profile", how="imported", device="cuda:0")
+                ),
+                e.KernelsMeasured(run=run, kind="imported", rows=[row]),
+                e.RunFinished(run=run, status="ok"),
+            ]
+        )
+    text = to_text(session)
+    table = text[text.index("capture window") :].splitlines()
+    assert [row.split()[-2:] for row in table[3:]] == [["fusion.3", "jit_step"], ["fusion.2", "jit_init"]]
+    assert "jit_step  ·" not in text
+    assert all(columns(line) <= WIDTH for line in table)

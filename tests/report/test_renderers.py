@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import ast
+import csv
+import io
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jaxprof
+from jaxprof.report.renderers import csv_lines, safe_cell, to_csv_text
+from jaxprof.report.table import Column, Table
+
+SOURCE = Path(jaxprof.__file__).parent
+
+
+def read_back(cell: object) -> str:
+    ((heading,), (read,)) = csv.reader(
+        io.StringIO(to_csv_text(Table([Column("run", value=lambda row: row)], [cell])), newline="")
+    )
+    assert heading == "run"
+    return read
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["=HYPERLINK(1)", "+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "＝1"],
+)
+def test_no_text_begins_a_formula(text: str) -> None:
+    assert read_back(text).startswith("'")
+
+
+@given(st.text())
+def test_a_text_is_one_cell_without_control_characters(text: str) -> None:
+    if text:
+        read = read_back(text)
+        assert not read.startswith(("=", "+", "-", "@", "\t", "\r"))
+        assert all(character.isprintable() or ord(character) > 0x9F or character == "\n" for character in read)
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(-1.5, "-1.5"), (-3, "-3"), (1e-9, "1e-09"), (0, "0"), (None, ""), (True, "true"), (False, "false")],
+)
+def test_numbers_stay_numbers_and_unknown_is_empty(value: object, written: str) -> None:
+    assert str(safe_cell(value)) == written
+
+
+def test_a_list_is_json_so_that_names_with_spaces_stay_apart() -> None:
+    assert read_back(["void gemm<1, 2>", "copy"]) == '["void gemm<1, 2>", "copy"]'
+
+
+def test_the_rows_of_an_iterator_are_written_as_they_come() -> None:
+    taken = []
+
+    def rows() -> object:
+        for number in (1, 2):
+            taken.append(number)
+            yield number
+
+    lines = csv_lines(Table([Column("n", value=lambda row: row)], rows()))  # type: ignore[arg-type, var-annotated]
+    assert (next(lines), next(lines), taken) == ("n\n", "1\n", [1])
+
+
+def test_nothing_else_writes_csv() -> None:
+    """So that `safe_cell` is on every way: the module of the standard library is imported in one file."""
+    importing = [
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Import) and any(alias.name == "csv" for alias in node.names))
+        or (isinstance(node, ast.ImportFrom) and node.module == "csv" and node.level == 0)
+    ]
+    assert importing == ["report/renderers.py"]

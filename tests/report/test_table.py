@@ -1,0 +1,151 @@
+"""One table as text, Markdown, HTML, CSV and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pytest
+
+from jaxprof.report.renderers import PAGE, html_table, markdown_lines, records, text_lines, to_csv_text, wrap
+from jaxprof.report.table import Column, Table, at, joined, pick, plain
+from jaxprof.text import columns
+from jaxprof.units import bytes_, seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    name: str
+    median_seconds: float | None = None
+    bytes: int | None = None
+    source: Source | None = None
+    devices: tuple[str, ...] = ()
+
+
+COLUMNS: tuple[Column[Kernel], ...] = (
+    Column("name", "kernel"),
+    Column("median_seconds", "median", show=seconds),
+    Column("bytes", show=bytes_),
+    Column("source.file"),
+    Column("source.line"),
+    Column("", "from", lambda kernel: kernel.source and f"{kernel.source.file}:{kernel.source.line}"),
+    Column("devices"),
+)
+ROWS = [Kernel("dot", 1.5e-3, 2048, Source("a.py", 7), ("cpu:0", "cpu:1")), Kernel("a|b<i>", None)]
+TABLE = Table(COLUMNS, ROWS, "kernels <all>", ("and a note",))
+
+
+def test_text_has_titles_and_quantities() -> None:
+    assert list(text_lines(TABLE)) == [
+        "kernels <all>",
+        "  kernel   median  from",
+        "  dot     1.50 ms  a.py:7",
+        "  a|b<i>        -  -",
+        "  and a note",
+    ]
+
+
+def test_markdown_shows_every_character_and_aligns_quantities() -> None:
+    assert list(markdown_lines(TABLE)) == [
+        r"kernels \<all\>",
+        "",
+        "| kernel | median | from |",
+        "|---|--:|---|",
+        "| dot | 1.50 ms | a.py:7 |",
+        r"| a\|b\<i\> | - | - |",
+        "",
+        "and a note",
+    ]
+
+
+def test_html_escapes_and_says_how_much_is_left_out() -> None:
+    text = html_table(replace(TABLE, rows=[*ROWS, *[Kernel("more")] * 20]))
+    assert "<b>kernels &lt;all&gt;</b>" in text
+    assert "a|b&lt;i&gt;" in text
+    assert '<td style="text-align:right">1.50 ms</td>' in text
+    assert "and 10 more" in text
+    assert text.endswith("<p><b></b>and a note</p>")
+
+
+def test_csv_has_keys_and_numbers_as_they_are() -> None:
+    assert to_csv_text(TABLE).splitlines() == [
+        "name,median_seconds,bytes,source_file,source_line,devices",
+        'dot,0.0015,2048,a.py,7,"[""cpu:0"", ""cpu:1""]"',
+        "a|b<i>,,,,,[]",
+    ]
+
+
+def test_json_has_the_same_numbers_and_objects_inside() -> None:
+    assert list(records(TABLE)) == [
+        {"name": "dot", "median_seconds": 1.5e-3, "bytes": 2048, "source": {"file": "a.py", "line": 7},
+         "devices": ["cpu:0", "cpu:1"]},
+        {"name": "a|b<i>", "median_seconds": None, "bytes": None, "source": None, "devices": []},
+    ]  # fmt: skip
+
+
+def test_a_table_without_rows_has_keys_for_programs_and_nothing_for_people() -> None:
+    empty: Table[Kernel] = Table(COLUMNS, [])
+    assert list(text_lines(empty)) == []
+    assert to_csv_text(empty).count("\n") == 1
+    assert list(records(empty)) == []
+
+
+@pytest.mark.parametrize(("cell", "text"), [(None, "-"), ("", "-"), (True, "yes"), (False, "no"), (0, "0"), ("a", "a")])
+def test_unknown_is_a_dash_and_zero_is_not(cell: object, text: str) -> None:
+    assert plain(cell) == text
+
+
+def test_the_first_rows_say_how_many_more_there_are() -> None:
+    assert list(text_lines(TABLE.first(1)))[-2:] == ["  and 1 more", "  and a note"]
+    assert TABLE.first(2).notes == TABLE.notes
+
+
+def test_columns_are_picked_by_key_or_title() -> None:
+    assert [column.title for column in pick(COLUMNS, "from", "name")] == ["from", "kernel"]
+
+
+def test_several_tables_are_one_with_a_column_before() -> None:
+    table = joined("run", COLUMNS[:2], [("r1", ROWS[:1]), ("r2", ROWS[1:]), ("r3", [])])
+    assert to_csv_text(table) == "run,name,median_seconds\nr1,dot,0.0015\nr2,a|b<i>,\n"
+
+
+def test_a_path_ends_where_nothing_is_known() -> None:
+    assert [at("source.line")(row) for row in ROWS] == [7, None]
+
+
+def names(*cells: str) -> Table[str]:
+    """Two columns of text, of which the first gives way."""
+    first: Column[str] = Column("", "name", lambda cell: cell, gives_way=True)
+    return Table((first, Column("", "value", lambda _: "v" * 10)), cells)
+
+
+class TestText:
+    def test_columns_are_aligned_by_what_a_terminal_shows(self) -> None:
+        lines = list(text_lines(names("日本", "ab")))
+        assert len({columns(line) for line in lines[1:]}) == 1
+
+    def test_a_column_that_says_nothing_is_left_out(self) -> None:
+        assert [line.split() for line in text_lines(Table(COLUMNS, ROWS[1:]))] == [["kernel"], ["a|b<i>"]]
+
+    def test_one_column_gives_way_until_a_line_fits(self) -> None:
+        lines = list(text_lines(names("n" * 60), width=40))
+        assert max(map(columns, lines)) == 40
+        assert "…" in lines[1]
+        assert "v" * 10 in lines[1]
+
+    def test_a_long_table_of_an_iterator_begins_before_its_last_row_is_there(self) -> None:
+        def rows() -> Iterator[Kernel]:
+            yield from [Kernel("dot")] * PAGE
+            raise AssertionError("the heading waits for this row")
+
+        lines = text_lines(Table(COLUMNS[:1], rows()), indent="")
+        assert [next(lines), next(lines)] == ["kernel", "dot"]
+
+    def test_wrapping_never_breaks_a_word(self) -> None:
+        assert wrap("a " + "b" * 30, width=10, indent="  ", first="- ") == ["- a", "  " + "b" * 30]

@@ -1,0 +1,146 @@
+"""Engines that are not the engine: small scripts that behave in one way, well or badly, on the real pipes."""
+
+from __future__ import annotations
+
+PREAMBLE = """
+import json, os, signal, sys, time
+arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+events = os.fdopen(int(arguments["--events-fd"]), "w", buffering=1)
+control = os.fdopen(int(arguments["--control-fd"]), "r", buffering=1)
+request = json.loads(control.readline())
+def say(type, **fields):
+    fields.setdefault("run", request.get("run", ""))
+    events.write(json.dumps({"type": type, "monotonic_seconds": time.monotonic(), **fields}) + "\\n")
+"""
+
+GOOD = (
+    PREAMBLE
+    + """
+say("phase_started", phase="compile")
+say("phase_ended", phase="compile", seconds=0.25)
+print("hello from the child", flush=True)
+print("a word on stderr", file=sys.stderr, flush=True)
+say("samples_taken", series="run", seconds=[1e-3] * 6, calls_per_sample=1)
+say("text_recorded", name="hlo", text="x" * 200_000)
+say("run_finished", status="ok")
+control.readline()
+"""
+)
+
+DEAF = (
+    PREAMBLE
+    + """
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+say("phase_started", phase="compile")
+while True:
+    time.sleep(60)
+"""
+)
+
+SLOW = (
+    PREAMBLE
+    + """
+say("phase_started", phase="compile")
+while True:
+    time.sleep(60)
+"""
+)
+
+OBEDIENT = (
+    PREAMBLE
+    + """
+say("phase_started", phase="run")
+assert json.loads(control.readline())["request"] == "cancel"
+say("run_finished", status="cancelled", error="cancelled")
+"""
+)
+
+
+def dies_of(number: str) -> str:
+    """An engine that ends by a signal in the middle of its run, with a word on stderr."""
+    return (
+        PREAMBLE
+        + f"""
+import resource
+resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+say("phase_started", phase="run")
+say("samples_taken", series="run", seconds=[1e-3] * 6)
+print("last words", file=sys.stderr, flush=True)
+os.kill(os.getpid(), signal.{number})
+time.sleep(60)
+"""
+    )
+
+
+EXITS = (
+    PREAMBLE
+    + """
+say("phase_started", phase="run")
+os._exit(3)
+"""
+)
+
+GRANDCHILD = (
+    PREAMBLE
+    + """
+os.set_inheritable(events.fileno(), True)
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(20)
+    os._exit(0)
+say("samples_taken", series="run", seconds=[1e-3] * 6)
+os._exit(0)
+"""
+)
+
+GARBAGE = (
+    PREAMBLE
+    + """
+os.write(events.fileno(), b"\\xff\\xfe not json\\n{\\"type\\":\\"hologram\\"}\\n")
+say("trust_reported", kind="run", rows=[{"code": 7}, {"code": "file"}])
+say("run_finished", status="ok")
+control.readline()
+"""
+)
+
+ANSWERS = (
+    PREAMBLE
+    + """
+say("answer", data={"seen": request["request"]})
+control.readline()
+"""
+)
+
+COMPLAINS = (
+    PREAMBLE
+    + """
+say("answer", data=None, error="no such file", advice="look again")
+control.readline()
+"""
+)
+
+
+def captures_on_a_gpu(named_seconds: float, second: str = "") -> str:
+    """An engine whose capture names kernels of so much of 10 ms; `second` is what it does in the second child."""
+    return (
+        PREAMBLE
+        + f"""
+named = {named_seconds!r}
+def capture(kind, seconds):
+    say("capture_taken", kind=kind, platform="gpu", calls=2, events=40)
+    rows = [{{"name": "fusion.1", "module": "jit_f", "device": "gpu:0", "count": 2, "self_seconds": seconds}}]
+    say("kernels_measured", kind=kind, calls=2, rows=rows if seconds else [],
+        unattributed_seconds={{"gpu:0": max(0.0, 0.010 - seconds)}})
+    say("trust_reported", kind=kind, rows=[{{"code": "file", "verdict": "good", "message": "", "advice": ""}}])
+if request["attribution"]:
+    assert os.environ["XLA_FLAGS"].split()[-1] == "--xla_gpu_enable_command_buffer="
+    say("phase_ended", phase="compile", seconds=99.0)
+    say("samples_taken", series="run", seconds=[99.0] * 6)
+    {second or 'capture("attribution", 0.012)'}
+else:
+    say("samples_taken", series="run", seconds=[1e-3] * 6)
+    capture("run", named)
+say("run_finished", status="ok")
+control.readline()
+"""
+    )

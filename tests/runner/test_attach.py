@@ -1,0 +1,160 @@
+"""Taking a profile from a program that runs: what is asked, what comes back, and what each failure is called.
+
+JAX's own client is stood in for by a module of the same name; `test_a_real_server` uses the real one where xprof is
+installed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from jaxprof.errors import JaxprofError, UsageError, WorkerError
+from jaxprof.runner import attach
+from jaxprof.runner.attach import Address, collect, read_address
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.trace.folders import runs_at
+
+HERE = Interpreter(sys.executable, "0.10.2", "--python")
+
+
+@pytest.fixture
+def server() -> Iterator[Address]:
+    """Somebody who listens, and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield Address("127.0.0.1", listening.getsockname()[1])
+
+
+@pytest.fixture
+def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A module `jax.collect_profile`, which is written by each test."""
+    package = tmp_path / "stand_in" / "jax"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(package.parent))
+    return package / "collect_profile.py"
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("localhost:9999", Address("localhost", 9999)),
+        ("10.0.0.7:80", Address("10.0.0.7", 80)),
+        ("9999", Address("localhost", 9999)),
+        ("[::1]:9999", Address("::1", 9999)),
+    ],
+)
+def test_an_address_is_read(text: str, address: Address) -> None:
+    assert read_address(text) == address
+    assert read_address(str(address)) == address
+
+
+@pytest.mark.parametrize("text", ["", "localhost", "localhost:", "host:99999", "host:0", "http://a:9999", "a:b:9999"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not HOST:PORT"):
+        read_address(text)
+
+
+def test_the_profile_is_there_once_the_client_says_so(server: Address, client: Path, tmp_path: Path) -> None:
+    client.write_text(
+        textwrap.dedent("""
+            import os, pathlib, sys, time
+            words = dict(zip(sys.argv[3::2], sys.argv[4::2]))
+            folder = pathlib.Path(words["--log_dir"], "plugins", "profile", "now")
+            folder.mkdir(parents=True)
+            (folder / "host.xplane.pb").write_bytes(b"x")
+            asked = [*sys.argv[1:3], words["--host"], os.environ["JAX_PLATFORMS"]]
+            (folder / "asked").write_text(" ".join(asked))
+            print("Dumped profiling information in: there")
+            time.sleep(600)
+        """)
+    )
+    collect(server, 1.5, tmp_path / "out", HERE)
+    assert [run.name for run in runs_at(tmp_path / "out")] == ["now"]
+    asked = (tmp_path / "out" / "plugins" / "profile" / "now" / "asked").read_text()
+    assert asked == f"{server.port} 1500 127.0.0.1 cpu"
+
+
+@pytest.mark.parametrize(
+    ("program", "error", "what", "hint"),
+    [
+        (
+            "raise ImportError('This script requires `xprof` to be installed.')",
+            UsageError,
+            "xprof",
+            "pip install xprof",
+        ),
+        ("raise RuntimeError('No trace event was collected')", WorkerError, "nothing was captured", "--seconds"),
+        ("raise RuntimeError('UNAVAILABLE: failed to connect')", UsageError, "nobody answers", "start_server"),
+        ("raise RuntimeError('something else')", WorkerError, "something else", "versions"),
+        ("", WorkerError, "it reported no reason", "versions"),
+    ],
+)
+def test_each_failure_has_its_name(
+    server: Address, client: Path, tmp_path: Path, program: str, error: type[JaxprofError], what: str, hint: str
+) -> None:
+    client.write_text(program)
+    with pytest.raises(error) as raised:
+        collect(server, 1, tmp_path / "out", HERE)
+    assert what in raised.value.what
+    assert hint in raised.value.hint
+
+
+def test_a_server_that_never_answers_is_given_up(
+    server: Address, client: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attach, "PATIENCE_SECONDS", 0.2)
+    client.write_text(f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)")
+    with pytest.raises(WorkerError, match="sent no profile"):
+        collect(server, 0.3, tmp_path / "out", HERE)
+    if (tmp_path / "pid").exists():
+        with pytest.raises(ProcessLookupError):
+            os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_nobody_there_is_told_before_anything_is_started(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+    with pytest.raises(UsageError, match=f"nobody listens at 127.0.0.1:{port}"):
+        collect(Address("127.0.0.1", port), 1, tmp_path, Interpreter("/nonexistent", "0.10.2", "--python"))
+    with pytest.raises(UsageError, match="there is no host"):
+        collect(Address("no-such-host.invalid", 1), 1, tmp_path, HERE)
+    with pytest.raises(UsageError, match="has no jax"):
+        collect(Address("127.0.0.1", port), 1, tmp_path, Interpreter("/usr/bin/python3", None, "--python"))
+
+
+@pytest.mark.skipif(find_spec("xprof") is None, reason="xprof is not installed")
+def test_a_real_server(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = f"""
+        import jax, jax.numpy as jnp
+        jax.profiler.start_server({port})
+        step = jax.jit(lambda x: jnp.tanh(x @ x))
+        x = step(jnp.ones((200, 200)))
+        print("ready", flush=True)
+        while True:
+            step(x).block_until_ready()
+    """
+    running = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
+    )
+    try:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"ready\n"
+        collect(Address("127.0.0.1", port), 0.5, tmp_path, HERE)
+    finally:
+        running.kill()
+        running.wait()
+    assert runs_at(tmp_path)

@@ -1,0 +1,116 @@
+"""When a second child is started for the names of kernels, and what comes of it. No GPU is needed: events decide."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxprof.analysis.measured import measured
+from jaxprof.devices.inventory.placement import WorkerEnvironment
+from jaxprof.events import CaptureTaken, CopyTimes, KernelsMeasured, KernelTimes
+from jaxprof.runner import attribution
+from jaxprof.session import Run
+from runner import engines
+from runner.test_scheduler import Stage, plan
+
+CAPTURE = CaptureTaken(kind="run", platform="gpu", calls=2, events=40)
+
+
+def kernels(named: float, unnamed: float, copies: float = 0.0, calls: int = 2) -> KernelsMeasured:
+    return KernelsMeasured(
+        kind="run",
+        calls=calls,
+        rows=[KernelTimes(name="fusion", device="gpu:0", self_seconds=named)] if named else [],
+        transfers=[CopyTimes(direction="HtoD", device="gpu:0", total_seconds=copies)],
+        unattributed_seconds={"gpu:0": unnamed + copies},
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "needed"),
+    [
+        (kernels(1.0, 0.0), False),
+        (kernels(1.0, 0.005), False),
+        (kernels(1.0, 0.5), True),
+        (kernels(0.0, 1.0), True),
+        (kernels(0.0, 0.0), True),
+        (kernels(1.0, 0.0, copies=5.0), False),
+    ],
+)
+def test_it_is_needed_where_kernels_have_no_names(found: KernelsMeasured, needed: bool) -> None:
+    assert attribution.is_needed("cuda:0", "", CAPTURE, found) is needed
+
+
+def test_it_is_not_needed_where_it_could_not_help() -> None:
+    found = kernels(0.0, 1.0)
+    assert not attribution.is_needed("cpu:0", "", CAPTURE, found)
+    assert not attribution.is_needed("tpu:0", "", CAPTURE, found)
+    assert not attribution.is_needed("cuda:0", "--other " + attribution.FLAG, CAPTURE, found)
+    assert attribution.is_needed("cuda:0", attribution.FLAG + "FUSION", CAPTURE, found)
+    assert not attribution.is_needed("cuda:0", "", None, found)
+    assert not attribution.is_needed("cuda:0", "", replace(CAPTURE, events=0), found)
+    assert not attribution.is_needed("cuda:0", "", CAPTURE, None)
+    assert not attribution.is_needed("cuda:0", "", CAPTURE, found, how="eager")
+
+
+def test_the_flag_comes_after_those_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XLA_FLAGS", "--mine=1")
+    assert attribution.environment({})["XLA_FLAGS"] == "--mine=1 --xla_gpu_enable_command_buffer="
+    assert attribution.environment({"XLA_FLAGS": "--a=2"})["XLA_FLAGS"] == "--a=2 --xla_gpu_enable_command_buffer="
+
+
+def test_the_two_totals_are_compared_a_call() -> None:
+    row = attribution.comparison(kernels(0.0, 0.010), replace(kernels(0.024, 0.0), calls=4))
+    assert row is not None
+    assert row.verdict == "doubt"
+    assert "6.00 ms" in row.message
+    assert "5.00 ms" in row.message
+    assert "20 % more" in row.message
+    assert attribution.comparison(None, kernels(1.0, 0.0)) is None
+    empty = attribution.comparison(kernels(0.0, 0.0), kernels(1.0, 0.0))
+    assert empty is not None
+    assert empty.verdict == "unknown"
+
+
+def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, **more: Any) -> Run:
+    stage = Stage(tmp_path, monkeypatch, script)
+    stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="gpu:0")
+    stage.scheduler.add([plan(device="cuda:0", **more)])
+    stage.scheduler.run()
+    stage.scheduler.close()
+    run = stage.told.runs["r1"]
+    assert run.status == "ok"
+    assert run.samples("run") == [1e-3] * 6  # the headline is the default's
+    assert "compile" not in run.phases
+    found = measured(stage.told, "r1")
+    assert found is None or found.kind == ("attribution" if run.measured.get("attribution") else "run")
+    return run
+
+
+def test_a_second_child_names_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.0))
+    assert set(run.captures) == {"run", "attribution"}
+    assert run.measured["run"].unattributed_seconds == {"gpu:0": 0.010}
+    assert [row.name for row in run.measured["attribution"].rows] == ["fusion.1"]
+    codes = [row.code for row in run.trust["attribution"].rows]
+    assert codes == ["file", "attribution"]
+    assert run.phases["capture_attribution"].seconds is not None
+
+
+def test_named_kernels_need_no_second_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.010))
+    assert set(run.captures) == {"run"}
+    assert "capture_attribution" not in run.phases
+
+
+@pytest.mark.parametrize("second", ["os._exit(3)", 'say("run_finished", status="failed", error="no room")'])
+def test_a_second_child_that_fails_leaves_the_run_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str
+) -> None:
+    run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.0, second))
+    assert set(run.captures) == {"run"}
+    (row,) = run.trust["attribution"].rows
+    assert (row.code, row.verdict) == ("not_captured", "unknown")

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+import pytest
+
+from jaxprof.errors import UsageError
+from jaxprof.runner import interpreter
+from jaxprof.runner.exits import explain
+from jaxprof.runner.interpreter import find_interpreter, probe
+
+
+def test_the_default_is_the_one_that_has_jax() -> None:
+    found = find_interpreter()
+    assert found.path == sys.executable
+    assert found.jax
+
+
+def test_a_named_one_is_asked_for_its_versions() -> None:
+    found = find_interpreter(Path(sys.executable))
+    assert found.jax == find_interpreter().jax
+    assert found.chosen == "--python"
+    assert find_interpreter(Path(sys.prefix)).jax == found.jax  # an environment's folder
+
+
+def test_an_environment_is_taken_when_this_one_has_no_jax(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "python"
+    script.write_text('#!/bin/sh\necho \'{"python": [3, 12, 1], "jax": "0.9.0", "numpy": "2.0"}\'\n')
+    script.chmod(0o755)
+    monkeypatch.setattr(interpreter, "find_spec", lambda name: None)
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    found = find_interpreter()
+    assert (found.path, found.jax) == (str(script), "0.9.0")
+    monkeypatch.delenv("VIRTUAL_ENV")
+    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path))
+    assert find_interpreter().jax == "0.9.0"
+    monkeypatch.delenv("CONDA_PREFIX")
+    assert find_interpreter().jax is None
+
+
+def test_the_version_of_the_own_jax_is_the_one_that_is_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert find_interpreter().jax == metadata.version("jax")
+    package = tmp_path / "jax" / "__init__.py"
+    package.parent.mkdir()
+    package.touch()
+    monkeypatch.setattr(interpreter, "find_spec", lambda name: ModuleSpec(name, None, origin=str(package)))
+    assert find_interpreter().jax == metadata.version("jax")  # nothing beside it
+    (tmp_path / "jax-0.8.1.dist-info").mkdir()
+    assert find_interpreter().jax == "0.8.1"
+    (tmp_path / "jax-0.8.0.dist-info").mkdir()  # what an update left behind
+    assert find_interpreter().jax == metadata.version("jax")
+
+
+@pytest.mark.parametrize("path", ["/nowhere/python", "/etc/passwd", "/bin/true", "/tmp"])
+def test_what_is_no_python_is_refused(path: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_interpreter(Path(path))
+    assert caught.value.hint
+
+
+def test_an_old_python_is_refused(tmp_path: Path) -> None:
+    script = tmp_path / "python"
+    script.write_text('#!/bin/sh\necho \'{"python": [3, 9, 1], "jax": null, "numpy": null}\'\n')
+    script.chmod(0o755)
+    with pytest.raises(UsageError, match=r"3\.11 or newer"):
+        probe(str(script), "--python")
+
+
+def test_ends_are_explained() -> None:
+    assert "kernel" in explain(-9, oom_kills=1).what
+    assert "probably out of memory" in explain(-9).what
+    assert "XLA aborted" in explain(-6, last_words="check failed").what
+    assert "check failed" in explain(-6, last_words="check failed").advice
+    assert "exit code 3" in explain(3).what
+    assert "signal 99" in explain(-99).what

@@ -1,0 +1,92 @@
+"""When launches end: by width or by time, never by a verdict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.analysis import speedup
+from jaxprof.runner import PlannedRun
+from jaxprof.runner.launch_rule import LaunchRule
+from jaxprof.session import Session
+from jaxprof.session.log import new_header
+from jaxprof.stats import compare, narrow_enough
+
+
+class Clock:
+    seconds = 0.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def plan(side: str, **fields: Any) -> PlannedRun:
+    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", side=side)
+    return PlannedRun(spec=spec, **fields)
+
+
+def session() -> Session:
+    made = Session(new_header())
+    for run, side in (("r1", "A"), ("r2", "A'"), ("r3", "B")):
+        spec = e.RunSpec(
+            workload="selu", variant="jit", how="jit", device="cpu:0", side=side, baseline="" if run == "r1" else "r1"
+        )
+        made.apply(e.RunPlanned(run=run, spec=spec))
+    return made
+
+
+def test_only_sides_of_a_comparison_have_a_rule() -> None:
+    assert LaunchRule.of([plan("")]) is None
+    assert LaunchRule.of([plan("A")]) is not None
+
+
+def test_no_launch_begins_that_would_not_end_in_time() -> None:
+    clock = Clock()
+    rule = LaunchRule(60.0, None, clock)
+    clock.seconds = 25.0
+    assert not rule.ends(session(), ["r1", "r2", "r3"])
+    clock.seconds = 45.0
+    assert rule.ends(session(), ["r1", "r2", "r3"]), "the second launch took 20 s, and 15 s are left"
+    assert not rule.is_over()
+    clock.seconds = 60.0
+    assert rule.is_over()
+
+
+def test_the_first_launch_takes_some_turns_however_long_it_took_to_start() -> None:
+    clock = Clock()
+    rule = LaunchRule(60.0, None, clock)
+    clock.seconds = 100.0
+    assert not rule.is_over(turns_seconds=14.0)
+    assert rule.is_over(turns_seconds=15.0)
+    assert rule.ends(session(), ["r1", "r2", "r3"])
+    assert rule.is_over(turns_seconds=0.0), "a later one does not"
+
+
+def test_without_limits_all_launches_are_measured() -> None:
+    clock = Clock()
+    rule = LaunchRule(None, None, clock)
+    for clock.seconds in (100.0, 1e6):
+        assert not rule.ends(session(), ["r1", "r2", "r3"])
+        assert not rule.is_over()
+
+
+def test_a_width_ends_them_after_three_and_the_control_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def narrow(comparison: Any, wanted: float) -> bool:
+        assert wanted == 0.02
+        return True
+
+    def compared(session: Session, baseline: Any, run: Any) -> Any:
+        looked.append(run.plan.side)
+        return compare([])
+
+    monkeypatch.setattr(speedup, "compared", compared)
+    monkeypatch.setattr("jaxprof.stats.narrow_enough", narrow)
+    rule = LaunchRule(None, 0.02, Clock())
+    assert [rule.ends(session(), ["r1", "r2", "r3"]) for _ in range(3)] == [False, False, True]
+    assert looked == ["B"]
+    monkeypatch.setattr("jaxprof.stats.narrow_enough", narrow_enough)
+    assert not rule.ends(session(), ["r1", "r2", "r3"]), "nothing measured is not narrow"

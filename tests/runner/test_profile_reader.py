@@ -1,0 +1,110 @@
+"""A profile read in a thread, as on Windows: its runs, its end however it comes, and no other work."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jaxprof.engine.protocol.request import DevicesRequest, OpenTraceRequest
+from jaxprof.events import Event, KernelsMeasured, RunFinished
+from jaxprof.runner.profile_reader import ProfileReader
+from jaxprof.trace import imported
+
+SPANS = [
+    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+    {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}},
+    {"ph": "X", "pid": 1, "tid": 2, "ts": 1.0, "dur": 4.0, "name": "k", "args": {"hlo_op": "a.1", "hlo_module": "f"}},
+    {},
+]
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    path = tmp_path / "box.trace.json"
+    path.write_text(json.dumps({"displayTimeUnit": "ns", "traceEvents": SPANS}))
+    return path
+
+
+def all_of(reader: ProfileReader) -> list[Event]:
+    """Until its last word, and not for ever."""
+    found: list[Event] = []
+    while not any(isinstance(event, RunFinished) and event.run == "r1" for event in found):
+        items = reader.read(10.0)
+        assert items, "no sign for ten seconds"
+        found += [item for item in items if isinstance(item, Event)]
+    return found
+
+
+def read(path: Path) -> list[Event]:
+    reader = ProfileReader()
+    assert reader.alive
+    reader.send(OpenTraceRequest(run="r1", path=str(path)))
+    found = all_of(reader)
+    while reader.alive:
+        assert reader.read(0.1) == []
+    return found
+
+
+def last(events: list[Event]) -> RunFinished:
+    assert isinstance(events[-1], RunFinished)
+    return events[-1]
+
+
+def test_every_event_names_its_run_and_its_time(profile: Path) -> None:
+    events = read(profile)
+    assert last(events).status == "ok"
+    assert any(isinstance(event, KernelsMeasured) for event in events)
+    assert {event.run for event in events} >= {"r1"}
+    assert "" not in {event.run for event in events}
+    times = [event.monotonic_seconds for event in events]
+    assert times == sorted(times)
+    assert times[0] > 0
+
+
+def test_a_file_that_is_none_fails_with_what_mends_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.xplane.pb"
+    path.write_bytes(b"")
+    ended = last(read(path))
+    assert (ended.status, bool(ended.error), bool(ended.advice)) == ("failed", True, True)
+
+
+def test_whatever_a_reader_raises_is_the_result(profile: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*arguments: object, **options: object) -> None:
+        raise ZeroDivisionError("in the middle")
+
+    monkeypatch.setattr(imported, "import_profile", breaks)
+    ended = last(read(profile))
+    assert (ended.status, ended.error) == ("failed", "ZeroDivisionError: in the middle")
+
+
+@pytest.mark.parametrize("end", [ProfileReader.cancel, ProfileReader.kill, ProfileReader.close])
+def test_it_stops_at_the_next_piece(
+    end: Callable[[ProfileReader], None], profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, asked = threading.Event(), threading.Event()
+
+    def waits(
+        path: Path, run: str, emit: Callable[[Event], None], check: Callable[[], None], **options: object
+    ) -> None:
+        begun.set()
+        assert asked.wait(20)
+        check()
+        raise AssertionError("it went on")
+
+    monkeypatch.setattr(imported, "import_profile", waits)
+    reader = ProfileReader()
+    reader.send(OpenTraceRequest(run="r1", path=str(profile)))
+    assert begun.wait(20)
+    end(reader)
+    asked.set()
+    assert last(all_of(reader)).status == "cancelled"
+    assert reader.cancelled
+
+
+def test_it_does_nothing_else() -> None:
+    with pytest.raises(TypeError, match="DevicesRequest needs an engine"):
+        ProfileReader().send(DevicesRequest())

@@ -1,0 +1,200 @@
+"""A program with its output captured, as the app runs it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jaxprof.errors import WorkerError
+from jaxprof.events import Event, LogLine, ProgramEnded, ProgramStarted, SessionClosed
+from jaxprof.runner.interpreter import Interpreter, own_interpreter
+from jaxprof.runner.program import ProgramCommand
+from jaxprof.runner.program_run import ProgramScheduler
+from jaxprof.session import Run
+from jaxprof.session.log import LogWriter, new_header
+
+SECONDS = 20.0
+
+
+class Stage:
+    """One program, run on a thread."""
+
+    def __init__(self, folder: Path, text: str, *arguments: str, interpreter: Interpreter | None = None) -> None:
+        (folder / "x.py").write_text(text)
+        self.events: list[Event] = []
+        self._came = threading.Condition()
+        program = ProgramCommand(path="x.py", arguments=arguments, directory=str(folder))
+        self.scheduler = ProgramScheduler(
+            LogWriter(new_header(), None), interpreter or own_interpreter(), self._listen, program
+        )
+        self._thread = threading.Thread(target=self.scheduler.run)
+
+    @property
+    def run(self) -> Run:
+        (run,) = self.scheduler.session.runs.values()
+        return run
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        return [(event.stream, event.text) for event in self.events if isinstance(event, LogLine)]
+
+    def begin(self) -> None:
+        self.scheduler.start()
+        self._thread.start()
+
+    def until(self, condition: Callable[[], bool]) -> None:
+        with self._came:
+            assert self._came.wait_for(condition, SECONDS), self.events
+
+    def end(self) -> Run:
+        self._thread.join(SECONDS)
+        assert not self._thread.is_alive()
+        return self.run
+
+    def _listen(self, events: list[Event]) -> None:
+        with self._came:
+            self.events += events
+            self._came.notify_all()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Callable[..., Stage]]:
+    made: list[Stage] = []
+
+    def make(text: str, *arguments: str, interpreter: Interpreter | None = None) -> Stage:
+        made.append(Stage(tmp_path, text, *arguments, interpreter=interpreter))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.scheduler.close()
+
+
+def test_the_output_joins_the_session(stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    shown = stage(
+        "import os, sys\nprint('out', sys.argv[1:], sys.stdin.read(), os.environ.get('PYTHONUNBUFFERED'))\n"
+        "sys.stderr.write('err\\n')\nprint('\\rhalf\\rwhole', end='')\n",
+        "a",
+    )
+    shown.begin()
+    run = shown.end()
+    assert shown.lines.count(("stdout", "out ['a']  None")) == 1
+    assert ("stderr", "err") in shown.lines
+    assert shown.lines[-1] == ("stdout", "whole")
+    assert run.status == "ok"
+    assert shown.scheduler.exit_code == 0
+    assert not shown.scheduler.busy
+    types = [type(event) for event in shown.events]
+    assert types.index(ProgramStarted) < types.index(LogLine) < types.index(ProgramEnded)
+
+
+def test_a_line_is_there_before_the_program_ends(stage: Callable[..., Stage]) -> None:
+    waiting = stage("import time\nprint('now')\ntime.sleep(60)\n")
+    waiting.begin()
+    waiting.until(lambda: ("stdout", "now") in waiting.lines)
+    assert waiting.scheduler.busy
+    waiting.scheduler.cancel(waiting.run.id)
+    run = waiting.end()
+    assert (run.status, waiting.scheduler.exit_code) == ("cancelled", 130)
+    assert any("KeyboardInterrupt" in text for _, text in waiting.lines)
+
+
+def test_a_program_that_ignores_ctrl_c_is_ended_by_asking_again(stage: Callable[..., Stage]) -> None:
+    stubborn = stage(
+        "import signal, time\nsignal.signal(signal.SIGINT, lambda *_: print('no'))\n"
+        "signal.signal(signal.SIGTERM, lambda *_: print('not so'))\nprint('ready')\nwhile True:\n    time.sleep(0.05)\n"
+    )
+    stubborn.begin()
+    for answer in ("ready", "no", "not so"):
+        stubborn.until(lambda answer=answer: ("stdout", answer) in stubborn.lines)  # type: ignore[misc]
+        stubborn.scheduler.cancel_all()
+    assert stubborn.end().status == "cancelled"
+    assert stubborn.scheduler.exit_code == 137
+
+
+def test_closing_ends_the_program_with_its_children(stage: Callable[..., Stage]) -> None:
+    parent = stage(
+        "import os, time\nchild = os.fork()\nif child:\n    print('child', child)\ntime.sleep(60)\n",
+    )
+    parent.begin()
+    parent.until(lambda: any(text.startswith("child") for _, text in parent.lines))
+    parent.scheduler.close("interrupted")
+    run = parent.end()
+    assert run.closed is not None
+    assert (run.status, run.closed.error) == ("cancelled", "interrupted")
+    assert isinstance(parent.events[-1], SessionClosed)
+
+
+def test_a_program_may_clean_up_when_the_app_is_left(stage: Callable[..., Stage]) -> None:
+    saving = stage(
+        "import time\ntry:\n    print('ready')\n    time.sleep(60)\nfinally:\n    print('checkpoint written')\n",
+    )
+    saving.begin()
+    saving.until(lambda: ("stdout", "ready") in saving.lines)
+    saving.scheduler.close()
+    run = saving.end()
+    assert ("stdout", "checkpoint written") in saving.lines
+    assert (run.status, saving.scheduler.exit_code) == ("cancelled", 130)
+
+
+def test_a_program_that_will_not_end_is_killed_when_the_app_is_left(
+    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jaxprof.runner.program_run.PATIENCE_SECONDS", 0.2)
+    stubborn = stage(
+        "import signal, time\nfor number in (signal.SIGINT, signal.SIGTERM):\n"
+        "    signal.signal(number, lambda *_: None)\nprint('ready')\nwhile True:\n    time.sleep(0.05)\n"
+    )
+    stubborn.begin()
+    stubborn.until(lambda: ("stdout", "ready") in stubborn.lines)
+    stubborn.scheduler.close()
+    assert stubborn.end().status == "cancelled"
+    assert stubborn.scheduler.exit_code == 137
+
+
+def test_a_grandchild_that_holds_the_pipes_does_not_hold_us(stage: Callable[..., Stage]) -> None:
+    parent = stage(
+        "import os, time\nprint('parent', flush=True)\nif os.fork() == 0:\n    time.sleep(3)\n    os._exit(0)\n"
+    )
+    parent.begin()
+    run = parent.end()
+    assert run.status == "ok"
+    assert run.program is not None
+    assert run.program.ended is not None
+    assert run.program.ended.wall_seconds < 2.5
+
+
+def test_an_interpreter_that_is_not_there_is_told(stage: Callable[..., Stage]) -> None:
+    lost = stage("", interpreter=Interpreter("/no/such/python", None, "--python"))
+    with pytest.raises(WorkerError, match="could not be started"):
+        lost.scheduler.start()
+    assert lost.run.status == "failed"
+    assert not lost.scheduler.busy
+
+
+def test_a_program_that_does_not_listen_is_not_waited_for(stage: Callable[..., Stage]) -> None:
+    deaf = stage("import time\nprint('ready')\ntime.sleep(60)\n")
+    deaf.begin()
+    deaf.until(lambda: ("stdout", "ready") in deaf.lines)
+    for _ in range(2000):  # more than the control pipe holds
+        deaf.scheduler.capture(steps=5)
+    deaf.scheduler.end_capture()
+    deaf.scheduler.cancel_all()
+    assert deaf.end().status == "cancelled"
+
+
+def test_output_without_end_does_not_fill_the_disk(
+    stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jaxprof.runner.program_run.OUTPUT_BYTES_KEPT", 1000)
+    loud = stage("for number in range(100):\n    print('x' * 99)\n")
+    loud.begin()
+    run = loud.end()
+    assert [warning.code for warning in run.warnings] == ["output_cut"]
+    assert len(loud.lines) == 100
+    kept = [event for event in loud.events if isinstance(event, LogLine) and event.seq]
+    assert len(kept) == 10

@@ -1,0 +1,175 @@
+"""The client of the engine against engines that behave well and badly, on real pipes and processes."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from folding import fold
+from jaxprof import events as e
+from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load, new_header
+from runner import engines
+
+HERE = Interpreter(sys.executable, None, "this one")
+
+
+def plan(workload: str = "selu", *, baseline: PlannedRun | None = None, **more: Any) -> PlannedRun:
+    given = {"variant": "jit", "how": "jit", "device": "cpu:0", "parameters": {"n": 3}, "preset": "quick", **more}
+    spec = e.RunSpec(target=workload, workload=workload, **given)
+    return PlannedRun(spec=spec, baseline=baseline)
+
+
+class Stage:
+    """A conductor with a scripted engine, and what it told."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+        engine = folder / "engine.py"
+        engine.write_text(script)
+        monkeypatch.setattr(engine_process, "ENGINE", engine)
+        self.path = folder / "s.jaxprof"
+        self.batches: list[list[e.Event]] = []
+        self.scheduler = Scheduler(LogWriter(new_header(), self.path), HERE, self.batches.append)
+
+    @property
+    def told(self) -> Session:
+        return fold(self.scheduler.writer.header, [event for batch in self.batches for event in batch])
+
+    def wait_for_phase(self, run: str, phase: str) -> None:
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            found = self.told.runs.get(run)
+            if found is not None and found.current_phase == phase:
+                return
+            time.sleep(0.01)
+        raise AssertionError(f"{run} did not reach {phase}")
+
+    def in_background(self) -> threading.Thread:
+        thread = threading.Thread(target=self.scheduler.run)
+        thread.start()
+        return thread
+
+
+def test_a_good_run_is_written_told_and_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.GOOD)
+    first = plan()
+    assert stage.scheduler.add([first, plan(baseline=first)]) == ["r1", "r2"]
+    stage.scheduler.run()
+    stage.scheduler.close()
+    session = load(stage.path, Session)
+    run = session.runs["r1"]
+    assert run.status == "ok"
+    assert run.phases["compile"].seconds == 0.25
+    assert run.closed is not None
+    assert run.closed.median_seconds == 1e-3
+    assert {line.text for line in run.log} == {"hello from the child", "a word on stderr"}
+    assert session.text("r1", "hlo") == session.text("r2", "hlo") == "x" * 200_000
+    assert session.runs["r2"].plan.baseline == "r1"
+    assert session.complete
+    assert stage.told.runs == session.runs
+    chunks = stage.path.read_bytes().count(b'"type":"text_chunk"')
+    assert chunks == 1  # the same text of two runs is kept once
+
+
+@pytest.mark.parametrize(
+    ("signal_name", "words"),
+    [("SIGKILL", "out of memory"), ("SIGABRT", "XLA aborted"), ("SIGSEGV", "SIGSEGV"), ("SIGUSR1", "SIGUSR1")],
+)
+def test_a_killed_engine_is_explained_and_the_next_run_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signal_name: str, words: str
+) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.dies_of(signal_name))
+    stage.scheduler.add([plan(), plan()])
+    stage.scheduler.run()
+    for run in stage.told.runs.values():
+        assert run.status == "crashed"
+        assert words in run.error
+        assert "last words" in run.advice
+        assert run.samples("run") == [1e-3] * 6
+
+
+def test_an_exit_in_the_middle_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.EXITS)
+    stage.scheduler.add([plan()])
+    stage.scheduler.run()
+    assert "exit code 3" in stage.told.runs["r1"].error
+
+
+def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.GRANDCHILD)
+    stage.scheduler.add([plan()])
+    began = time.monotonic()
+    stage.scheduler.run()
+    assert time.monotonic() - began < 10
+    assert stage.told.runs["r1"].status == "crashed"
+    assert stage.told.runs["r1"].samples("run") == [1e-3] * 6
+
+
+def test_garbage_on_the_pipe_is_logged_and_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.GARBAGE)
+    stage.scheduler.add([plan()])
+    stage.scheduler.run()
+    assert stage.told.runs["r1"].status == "ok"
+    run = stage.told.runs["r1"]
+    said = [line.text.partition(":")[0] for line in run.log if line.stream == "events"]
+    assert said == ["not an event", "a damaged row of trust_reported was left out"]
+    assert [row.code for row in run.trust["run"].rows] == ["file"]
+
+
+def test_cancel_is_asked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.OBEDIENT)
+    stage.scheduler.add([plan(), plan()])
+    thread = stage.in_background()
+    stage.wait_for_phase("r1", "run")
+    stage.scheduler.cancel_all()
+    thread.join(20)
+    assert [run.status for run in stage.told.runs.values()] == ["cancelled", "cancelled"]
+
+
+@pytest.mark.parametrize("script", [engines.SLOW, engines.DEAF], ids=["terminated", "killed"])
+def test_an_engine_that_does_not_listen_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    monkeypatch.setattr(engine_process, "ASK_SECONDS", 0.1)
+    monkeypatch.setattr(engine_process, "TERMINATE_SECONDS", 0.2)
+    stage = Stage(tmp_path, monkeypatch, script)
+    stage.scheduler.add([plan()])
+    thread = stage.in_background()
+    stage.wait_for_phase("r1", "compile")
+    stage.scheduler.cancel("r1")
+    thread.join(20)
+    assert not thread.is_alive()
+    assert stage.told.runs["r1"].status == "cancelled"
+
+
+def test_a_silent_engine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxprof.runner.engine_run.SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(engine_process, "ASK_SECONDS", 0.1)
+    stage = Stage(tmp_path, monkeypatch, engines.SLOW)
+    stage.scheduler.add([plan()])
+    thread = stage.in_background()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not (stage.told.runs["r1"].warnings):
+        time.sleep(0.02)
+    assert [warning.code for warning in stage.told.runs["r1"].warnings] == ["worker_silent"]
+    stage.scheduler.close("interrupted")
+    thread.join(20)
+    session = load(stage.path, Session)
+    assert session.closed is not None
+    assert session.closed.reason == "interrupted"
+    assert session.runs["r1"].over
+
+
+def test_an_interpreter_that_is_not_there_fails_the_run_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.GOOD)
+    stage.scheduler.interpreter = Interpreter("/nowhere/python", None, "--python")
+    stage.scheduler.add([plan()])
+    stage.scheduler.run()
+    assert stage.told.runs["r1"].status == "failed"
+    assert "/nowhere/python" in stage.told.runs["r1"].error

@@ -1,0 +1,260 @@
+"""Sides of a comparison as runs: scripted engines on real pipes, and what their session says of the sides."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jaxprof import events as e
+from jaxprof.analysis.session_difference import session_difference
+from jaxprof.analysis.speedup import compared
+from jaxprof.engine.measure import kept_arrays
+from jaxprof.errors import UsageError
+from jaxprof.report.runs import groups
+from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process, turns
+from jaxprof.runner.rerun import plan_again
+from jaxprof.runner.sides import ComparedSide, SideOptions, plan_sides
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load, new_header
+from jaxprof.workloads import built_in
+from jaxprof.workloads.model import workload_info
+from runner.engines import PREAMBLE
+
+INTERPRETER = Interpreter(sys.executable, "0.10.2", "")
+ENGINE = (
+    PREAMBLE
+    + """
+import shutil
+spec = request["spec"]
+say("phase_started", phase="compile")
+say("phase_ended", phase="compile", seconds=float(os.environ.get("COMPILES", 0.25)))
+if os.environ.get("BROKEN") == spec["side"]:
+    say("run_finished", status="failed", error="not today")
+    control.readline()
+    sys.exit()
+say("turn_awaited", call_seconds=1e-3)
+for line in control:
+    turn = json.loads(line)
+    if turn["request"] == "cancel":
+        say("run_finished", status="cancelled", error="cancelled")
+        break
+    if turn["request"] == "turns_over":
+        if request["keep_output"]:
+            shutil.copy(os.environ.get("RESULT_OF_" + spec["side"][0], os.environ["RESULT"]), request["keep_output"])
+        say("log_line", stream="stdout", text=json.dumps({"flags": os.environ.get("FLAGS"), "python": sys.executable}))
+        say("run_finished", status="ok")
+        break
+    say("samples_taken", series="run", seconds=[float(os.environ.get("TAKES", 1e-3))] * 2, block=turn["block"])
+control.readline()
+"""
+)
+
+
+def side(label: str, **fields: Any) -> ComparedSide:
+    given = {"interpreter": INTERPRETER, "workload": workload_info(built_in("selu"), sources=False), **fields}
+    return ComparedSide(label=label, title=label, **given)
+
+
+def test_the_control_is_a_once_more_and_all_are_compared_with_a(tmp_path: Path) -> None:
+    planned = plan_sides([side("A"), side("B"), side("C")], SideOptions(folder=tmp_path))
+    assert [plan.spec.side for plan in planned] == ["A", "A'", "B", "C"]
+    assert planned[0].baseline is None
+    assert all(plan.baseline is planned[0] for plan in planned[1:])
+    assert [plan.spec.is_control for plan in planned] == [False, True, False, False]
+    assert len({plan.keep_output for plan in planned}) == 4
+    assert not planned[1].spec.check
+    assert planned[0].spec.until_half_width == 0.02
+    assert planned[0].group_seconds == 60.0
+
+
+def test_a_fixed_number_of_launches_has_no_budget_and_no_width() -> None:
+    (first, *_) = plan_sides([side("A"), side("B")], SideOptions(launches=4))
+    assert first.spec.launches == 4
+    assert first.spec.until_half_width is None
+    assert first.group_seconds is None
+    assert first.spec.max_seconds is None
+    assert first.keep_output == ""
+
+
+def test_settings_precision_and_environment_belong_to_a_side() -> None:
+    b = side("B", environment={"XLA_FLAGS": "--x"}, settings={"n": "4000"}, precision="highest")
+    first, control, second = plan_sides([side("A"), b], SideOptions())
+    assert second.spec.parameters["n"] == 4000
+    assert first.spec.parameters == control.spec.parameters != second.spec.parameters
+    assert second.environment == {"XLA_FLAGS": "--x", "JAX_DEFAULT_MATMUL_PRECISION": "highest"}
+    assert first.environment == {}
+    assert second.spec.precision == "highest"
+
+
+def test_a_variant_that_a_side_does_not_have_is_named() -> None:
+    with pytest.raises(UsageError, match="A, selu, has no variant nope"):
+        plan_sides([side("A"), side("B")], SideOptions(variant="nope"))
+
+
+def test_a_side_is_not_run_again_without_what_told_it_apart() -> None:
+    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", side="B")
+    session = Session(new_header())
+    session.apply(e.RunPlanned(run="r1", spec=spec))
+    with pytest.raises(UsageError, match="selu is side B of a comparison"):
+        plan_again(session, "r1")
+
+
+class Stage:
+    """Sides whose engines follow the script above."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        engine = folder / "engine.py"
+        engine.write_text(ENGINE)
+        monkeypatch.setattr(engine_process, "ENGINE", engine)
+        monkeypatch.setattr(turns, "BLOCK_SECONDS", 10.0)
+        monkeypatch.setenv("RESULT", str(self.result("result", np.ones(3, np.float32))))
+
+    def result(self, name: str, value: Any) -> Path:
+        path = self.folder / f"{name}.npz"
+        kept_arrays.keep(str(path), value)
+        return path
+
+    def run(self, *sides: ComparedSide, **options: Any) -> Session:
+        folder = self.folder / "results"
+        folder.mkdir()
+        return self.work(plan_sides(sides, SideOptions(**{"launches": 2, "folder": folder, **options})))
+
+    def work(self, planned: list[PlannedRun]) -> Session:
+        path = self.folder / "s.jaxprof"
+        scheduler = Scheduler(LogWriter(new_header(), path), INTERPRETER, lambda _: None)
+        scheduler.add(planned)
+        scheduler.run()
+        scheduler.close()
+        return load(path, Session)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    return Stage(tmp_path, monkeypatch)
+
+
+def told(session: Session, run: str) -> Any:
+    return json.loads(session.runs[run].log[0].text)
+
+
+def test_each_side_has_its_own_environment_and_interpreter(stage: Stage) -> None:
+    python = stage.folder / "python"
+    python.symlink_to(sys.executable)
+    b = side("B", environment={"FLAGS": "fast"}, interpreter=Interpreter(str(python), "0.12.0", ""))
+    session = stage.run(side("A"), b)
+    assert [run.plan.side for run in session.runs.values()] == ["A", "A'", "B"]
+    assert [told(session, run)["flags"] for run in session.runs] == [None, None, "fast"]
+    assert [run.python for run in session.runs.values()] == [sys.executable, sys.executable, str(python)]
+    assert told(session, "r3")["python"] == str(python)
+
+
+def test_the_control_is_held_against_the_others_and_has_no_part_in_their_family(stage: Stage) -> None:
+    b = side("B", environment={"TAKES": "2e-3"})
+    session = stage.run(side("A"), b, side("C"))
+    runs = session.runs
+    times = compared(session, runs["r1"], runs["r3"])
+    assert times.verdict() == "slower"
+    assert times.control is not None
+    assert times.family == 2, "B and C"
+    control = compared(session, runs["r1"], runs["r2"])
+    assert control.control is None
+    assert control.verdict() == "same"
+    assert control.family == 1
+
+
+def test_what_happens_once_in_a_process_is_compared_over_launches(stage: Stage) -> None:
+    session = stage.run(side("A"), side("B", environment={"COMPILES": "0.5"}), side("C"), launches=3)
+
+    def verdict(run: str) -> str:
+        (pair,) = session_difference(session, session, run_before="r1", run_after=run).runs
+        return next(row.times.verdict() for row in pair.phases if row.phase == "compile")
+
+    assert verdict("r3") == "slower"
+    assert verdict("r4") == "same"
+
+
+def test_one_launch_says_nothing_of_what_happens_once(stage: Stage) -> None:
+    session = stage.run(side("A"), side("B", environment={"COMPILES": "0.5"}), launches=1)
+    (pair,) = session_difference(session, session, run_before="r1", run_after="r3").runs
+    (times,) = (row.times for row in pair.phases if row.phase == "compile")
+    assert times.verdict() == "inconclusive"
+
+
+def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Stage) -> None:
+    b = side("B", settings={"n": "4000"}, precision="highest", environment={"TAKES": "5e-4"})
+    session = stage.run(side("A"), b)
+    (pair,) = session_difference(session, session, run_before="r1", run_after="r3").runs
+    assert next(row.times.verdict() for row in pair.phases if row.phase == "run") == "faster"
+    (group,) = groups(session)
+    assert [group.label(one.run) for one in group.runs] == ["A jit", "A' jit", "B jit"], "one table, whatever differs"
+
+
+def test_a_fixed_number_of_launches_is_measured_whole(stage: Stage) -> None:
+    session = stage.run(side("A"), side("B"), launches=3)
+    assert [len(run.launches) for run in session.runs.values()] == [3, 3, 3]
+    assert not compared(session, session.runs["r1"], session.runs["r3"]).by_width
+
+
+def test_launches_end_once_the_interval_is_narrow_and_say_so_to_the_statistics(stage: Stage) -> None:
+    session = stage.run(side("A"), side("B"), launches=None)
+    assert [len(run.launches) for run in session.runs.values()] == [5, 5, 5], "never before five"
+    assert compared(session, session.runs["r1"], session.runs["r3"]).by_width
+
+
+def test_the_budget_ends_them_before(stage: Stage) -> None:
+    session = stage.run(side("A"), side("B"), launches=None, budget_seconds=0.05, max_seconds=60.0)
+    assert [len(run.launches) for run in session.runs.values()] == [1, 1, 1]
+    assert all(run.status == "ok" for run in session.runs.values())
+
+
+def test_results_of_another_dtype_are_refused_a_verdict(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESULT_OF_B", str(stage.result("half", np.ones(3, np.float16))))
+    session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
+    times = compared(session, session.runs["r1"], session.runs["r3"])
+    assert times.verdict() == "inconclusive"
+    assert "float32[3] and float16[3]" in times.reason()
+    assert [one.code for one in session.runs["r3"].warnings] == ["unlike_results"]
+    assert not session.runs["r2"].warnings, "the control is like A"
+
+
+def test_other_results_are_said_and_leave_the_verdict_alone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RESULT_OF_B", str(stage.result("off", np.full(3, 1.03, np.float32))))
+    session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
+    assert compared(session, session.runs["r1"], session.runs["r3"]).verdict() == "faster"
+    (warning,) = session.runs["r3"].warnings
+    assert warning.code == "results_differ"
+    assert "differs from A's by 3.0e-02" in warning.message
+
+
+@pytest.mark.parametrize("broken", ["A", "B"])
+def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    monkeypatch.setenv("BROKEN", broken)
+    session = stage.run(side("A"), side("B"), launches=5)
+    assert {run.plan.side: run.status for run in session.runs.values()}[broken] == "failed"
+    assert max(len(run.launches) for run in session.runs.values()) == 1, "there is nothing left to compare"
+    times = compared(session, session.runs["r1"], session.runs["r3"])
+    assert times.verdict() == "inconclusive"
+    assert "failed" in times.reason()
+
+
+def test_another_kind_of_device_and_throttling_on_one_side_are_refused(stage: Stage) -> None:
+    session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
+    first, other = session.runs["r1"], session.runs["r3"]
+    assert compared(session, first, other).verdict() == "faster"
+    reading = e.DeviceReading(run="r3", device="cpu:0", throttle_reasons=["heat"])
+    session.apply(reading)
+    assert "throttled its clocks during its run only" in compared(session, first, other).reason()
+    session.readings["cpu:0"].remove(reading)
+    for run, kind in ((first, "H100"), (other, "H200")):
+        run.environment = e.EnvironmentRead(
+            python="3.11", numpy="2", devices=[{"id": "cpu:0", "platform": "cpu", "kind": kind}]
+        )
+    assert compared(session, first, other).reason() == "another kind of device (H100, H200)"

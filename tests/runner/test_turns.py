@@ -1,0 +1,292 @@
+"""Runs in turns: scripted engines on real pipes, and what their session says of who ran when."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.devices.inventory.placement import WorkerEnvironment
+from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process, turns
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load, new_header
+from runner.engines import PREAMBLE
+
+ENGINE = (
+    PREAMBLE
+    + """
+variant, launch = request["spec"]["variant"], request["launch"]
+say("phase_started", phase="compile")
+say("phase_ended", phase="compile", seconds=0.25)
+if variant == "greedy" and request["spec"]["seed"] == 0:
+    others = [line for line in open(os.environ["ALIVE"]).read().split() if line]
+    if others:
+        say("run_finished", status="failed", error="not run: too large", out_of_memory=True)
+        control.readline()
+        sys.exit()
+open(os.environ["ALIVE"], "a").write(variant + "\\n")
+if variant == "slow to start":
+    time.sleep(0.4)
+say("turn_awaited", call_seconds=1e-3)
+taken = 0
+for line in control:
+    turn = json.loads(line)
+    if turn["request"] == "cancel" and variant != "deaf":
+        say("run_finished", status="cancelled", error="cancelled")
+        break
+    if turn["request"] == "cancel":
+        continue
+    if turn["request"] == "turns_over":
+        say("warning_raised", code="folded_constants", message="twice the same")
+        say("text_recorded", name="hlo", text=f"launch {launch}")
+        say("run_finished", status="ok")
+        break
+    taken += 1
+    if variant == "fragile" and taken == 3:
+        os._exit(7)
+    say("samples_taken", series="run", seconds=[1e-3] * 2, block=turn["block"])
+open(os.environ["ALIVE"], "w").write("")
+control.readline()
+"""
+)
+
+
+class Stage:
+    """A scheduler whose engines follow the script above."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        engine = folder / "engine.py"
+        engine.write_text(ENGINE)
+        alive = folder / "alive"
+        alive.write_text("")
+        monkeypatch.setenv("ALIVE", str(alive))
+        monkeypatch.setattr(engine_process, "ENGINE", engine)
+        self.path = folder / "s.jaxprof"
+        self.scheduler = Scheduler(
+            LogWriter(new_header(), self.path), Interpreter(sys.executable, None, ""), lambda _: None
+        )
+
+    def run(self, *variants: str, **spec: Any) -> Session:
+        self.add(*variants, **spec)
+        self.scheduler.run()
+        self.scheduler.close()
+        return load(self.path, Session)
+
+    def add(self, *variants: str, **spec: Any) -> None:
+        plans: list[PlannedRun] = []
+        for variant in variants:
+            given = {"how": "jit", "device": "cpu:0", "budget_seconds": 60.0, "launches": 1, **spec}
+            planned = e.RunSpec(target="selu", workload="selu", variant=variant, **given)
+            plans.append(PlannedRun(spec=planned, baseline=plans[0] if plans else None))
+        self.scheduler.add(plans)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    monkeypatch.setattr(turns, "BLOCK_SECONDS", 10.0)  # few and quick: the script does not wait for a block's end
+    return Stage(tmp_path, monkeypatch)
+
+
+def blocks(session: Session, launch: int) -> list[str]:
+    """The run of each block of a launch, in the order taken."""
+    taken = [
+        (turn.number, run.id)
+        for run in session.runs.values()
+        for each in run.launches
+        if each.number == launch
+        for turn in each.turns
+    ]
+    return [run for _, run in sorted(taken)]
+
+
+def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(stage: Stage) -> None:
+    session = stage.run("a", "b", launches=3)
+    for launch in (1, 2, 3):
+        order = blocks(session, launch)
+        assert len(order) >= 8
+        assert order.count("r1") == order.count("r2")
+        for four in (order[at : at + 4] for at in range(0, len(order), 4)):
+            assert sorted(four) == ["r1", "r1", "r2", "r2"]
+            assert four == four[::-1], "there and back"
+    for run in session.runs.values():
+        assert run.status == "ok"
+        assert [each.number for each in run.launches] == [1, 2, 3]
+        assert len(run.samples("run")) == 2 * sum(len(each.turns) for each in run.launches)
+        assert all("compile" in each.phases for each in run.launches)
+
+
+def test_what_is_left_counts_the_launches_to_come(stage: Stage) -> None:
+    stage.run("a", "slow to start", launches=2)
+    lines = [json.loads(line) for line in stage.path.read_text().splitlines()[1:]]
+    told = [line for line in lines if line["type"] == "progress_made" and line["run"] == "r1"]
+    left = {line["note"].partition(",")[0]: line["remaining_seconds"] for line in told}
+    assert left["launch 1 of 2"] > 0.4, "the second launch starts all of them once more"
+
+
+def test_nothing_is_sampled_before_every_engine_is_warm(stage: Stage) -> None:
+    stage.run("a", "slow to start", "c")
+    lines = [json.loads(line) for line in stage.path.read_text().splitlines()[1:]]
+    first = next(at for at, line in enumerate(lines) if line["type"] == "samples_taken")
+    cold = [line["run"] for line in lines[:first] if line.get("phase") == "compile" or line["type"] == "worker_started"]
+    assert cold == ["r1"] * 3 + ["r2"] * 3 + ["r3"] * 3, "one process at a time"
+    waited = {line["run"]: line["seconds"] for line in lines if line.get("phase") == "waiting" and "seconds" in line}
+    assert waited["r1"] > 0.4 > waited["r3"], "while the second one started"
+
+
+def test_what_does_not_depend_on_the_process_is_recorded_once(stage: Stage) -> None:
+    session = stage.run("a", "b", launches=3)
+    run = session.runs["r1"]
+    assert session.text("r1", "hlo") == "launch 1"
+    assert [warning.code for warning in run.warnings] == ["folded_constants"]
+
+
+def test_one_side_that_dies_leaves_the_others_alone(stage: Stage) -> None:
+    session = stage.run("a", "fragile", "c", launches=2)
+    assert [run.status for run in session.runs.values()] == ["ok", "crashed", "ok"]
+    assert [len(run.launches) for run in session.runs.values()] == [2, 1, 2]
+    assert len(session.runs["r2"].launches[0].turns) == 2, "what was measured is kept"
+    counts = {run: blocks(session, 1).count(run) for run in ("r1", "r3")}
+    assert counts["r1"] == counts["r3"]
+
+
+def test_a_side_that_fails_in_a_later_launch_says_in_which(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_process, "ENGINE", changed(stage, 'variant == "fragile" and', "launch == 2 and"))
+    session = stage.run("a", launches=3)
+    assert session.runs["r1"].status == "crashed"
+    assert session.runs["r1"].error.startswith("launch 2 of 3: ")
+
+
+def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage: Stage) -> None:
+    session = stage.run("a", "greedy", launches=2)
+    assert [run.status for run in session.runs.values()] == ["ok", "ok"]
+    assert [warning.code for warning in session.runs["r1"].warnings if warning.code == "measured_apart"]
+    assert "ran out of memory beside the others" in session.runs["r2"].warnings[0].message
+    for launch in (1, 2):
+        order = blocks(session, launch)
+        assert len(list(itertools.groupby(order))) == 2, "each alone"
+
+
+def test_what_does_not_fit_at_all_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_process, "ENGINE", changed(stage, "if others:", "if True:"))
+    session = stage.run("a", "greedy")
+    assert [run.status for run in session.runs.values()] == ["ok", "failed"]
+    assert session.runs["r2"].error == "not run: too large"
+
+
+def test_a_launch_that_costs_more_than_the_budget_is_the_only_one(stage: Stage) -> None:
+    session = stage.run("a", "slow to start", launches=3, budget_seconds=0.3)
+    for run in session.runs.values():
+        assert len(run.launches) == 1
+        assert run.status == "ok"
+        (told,) = [warning for warning in run.warnings if warning.code == "fewer_launches"]
+        assert "slow to start on cpu:0" in told.message
+
+
+def test_the_hard_cap_is_of_all_launches_together(stage: Stage) -> None:
+    session = stage.run("slow to start", launches=5, max_seconds=1.5)
+    run = session.runs["r1"]
+    assert run.status == "ok"
+    assert 1 <= len(run.launches) < 5
+    (told,) = [warning for warning in run.warnings if warning.code == "fewer_launches"]
+    assert "the hard cap" in told.message
+
+
+def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage: Stage) -> None:
+    stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
+    session = stage.run("a", "b", device="tpu:0")
+    assert len(list(itertools.groupby(blocks(session, 1)))) == 2
+    assert "one process at a time can use a tpu" in session.runs["r1"].warnings[0].message
+
+
+def test_cancelling_one_leaves_the_others(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        engine_process, "ENGINE", changed(stage, "    taken += 1\n", "    taken += 1; time.sleep(0.02)\n")
+    )
+    monkeypatch.setattr(turns, "BLOCK_SECONDS", 0.5)
+    stage.add("a", "b", launches=2)
+    thread = threading.Thread(target=stage.scheduler.run)
+    thread.start()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and not any(
+        "samples_taken" in line for line in stage.path.read_text().splitlines()
+    ):
+        time.sleep(0.01)
+    stage.scheduler.cancel("r2")
+    thread.join(30)
+    stage.scheduler.close()
+    session = load(stage.path, Session)
+    assert [run.status for run in session.runs.values()] == ["ok", "cancelled"]
+    assert [len(run.launches) for run in session.runs.values()] == [2, 1]
+
+
+def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        engine_process,
+        "ENGINE",
+        changed(stage, "    taken += 1\n", "    taken += 1\n    time.sleep(0.04 if variant == 'deaf' else 0)\n"),
+    )
+    monkeypatch.setattr(turns, "BLOCK_SECONDS", 0.1)
+    stage.add("deaf", "b")
+    thread = threading.Thread(target=stage.scheduler.run)
+    thread.start()
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and '"samples_taken"' not in stage.path.read_text():
+        time.sleep(0.01)
+    time.sleep(0.2)  # in a block of the first, most likely: it is ended when its samples have come
+    for _ in range(2):  # the second call skips the patience
+        stage.scheduler.cancel_all()
+    thread.join(30)
+    stage.scheduler.close()
+    session = load(stage.path, Session)
+    assert [run.status for run in session.runs.values()] == ["cancelled", "cancelled"]
+
+
+def test_kernels_are_named_once_after_the_first_launch(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    captured: list[tuple[str, int]] = []
+    monkeypatch.setattr("jaxprof.runner.attribution.is_needed", lambda *given, **how: True)
+    monkeypatch.setattr(
+        "jaxprof.runner.attribution.capture",
+        lambda recorder, run, *rest: captured.append((run.id, len(run.launches))),
+    )
+    stage.run("a", "fragile", launches=2)
+    assert captured == [("r1", 1)], "not of a run that failed, and not again in the second launch"
+
+
+@pytest.mark.parametrize(("variants", "said"), [(("a", "b"), "false"), (("a",), None)])
+def test_engines_that_share_a_device_leave_its_memory_to_each_other(
+    stage: Stage, variants: tuple[str, ...], said: str | None
+) -> None:
+    environments: list[dict[str, str]] = []
+    start = stage.scheduler._start
+
+    def seen(planned: PlannedRun, placement: WorkerEnvironment, *rest: Any) -> Any:
+        environments.append(placement.environment)
+        return start(planned, placement, *rest)
+
+    stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
+    stage.scheduler._start = seen  # type: ignore[method-assign]
+    stage.run(*variants, device="cuda:0")
+    assert {environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") for environment in environments} == {said}
+
+
+def test_runs_that_are_not_compared_are_not_measured_together(stage: Stage) -> None:
+    stage.add("a", "b")
+    session = stage.run("c", "d")
+    order = blocks(session, 1)
+    assert {*order[: len(order) // 2]} == {"r1", "r2"}
+    assert {*order[len(order) // 2 :]} == {"r3", "r4"}
+
+
+def changed(stage: Stage, before: str, after: str) -> Path:
+    """The script with another line."""
+    assert before in ENGINE
+    path = stage.path.with_name("changed.py")
+    path.write_text(ENGINE.replace(before, after))
+    return path

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.errors import StorageError, UsageError
+from jaxprof.session.log import Library, LogWriter, new_header
+from jaxprof.session.log.library import is_live, read_entry
+
+
+def make(library: Library, name: str, age_days: float = 0.0, *, close: bool = True) -> Path:
+    path = library.folder / f"{name}.jaxprof"
+    writer = LogWriter(new_header(), path)
+    writer.append(e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")))
+    writer.append(e.LogLine(run="r1", stream="stdout", text='{"type":"run_closed" is only text here'))
+    writer.append(
+        e.RunClosed(run="r1", workload="selu", variant="jit", device="cpu:0", status="ok", median_seconds=1e-3)
+    )
+    if close:
+        writer.append(e.SessionClosed())
+    writer.close()
+    stamp = time.time() - age_days * 86_400
+    os.utime(path, (stamp, stamp))
+    return path
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Library:
+    return Library(tmp_path / "sessions")
+
+
+def test_listing_reads_summaries(library: Library) -> None:
+    make(library, "old", 2)
+    make(library, "new", close=False)
+    (library.folder / "odd.jaxprof").write_text("not one")
+    os.utime(library.folder / "odd.jaxprof", (1, 1))
+    new, old, odd = list(library.entries())
+    assert (new.name, new.complete, new.live) == ("new", False, False)
+    assert (old.name, old.complete) == ("old", True)
+    assert old.workloads == ["selu"]
+    assert [closed.median_seconds for closed in old.closed] == [1e-3]
+    assert odd.header is None
+    assert "neither a session nor a profile" in odd.problem
+    assert library.size_bytes() == sum(entry.size_bytes for entry in (new, old, odd))
+
+
+def test_an_empty_file_has_a_problem(library: Library) -> None:
+    library.folder.mkdir(parents=True)
+    path = library.folder / "empty.jaxprof"
+    path.touch()
+    assert read_entry(path).problem
+
+
+def test_find(library: Library, tmp_path: Path) -> None:
+    one, two = make(library, "alpha-1", 1), make(library, "alpha-2")
+    assert library.find("alpha-1") == one
+    assert library.find("alpha-1.jaxprof") == one
+    assert library.find(str(two)) == two
+    assert library.find("last") == two
+    assert library.find("a-2") == two
+    with pytest.raises(UsageError, match="2 sessions"):
+        library.find("alpha")
+    with pytest.raises(UsageError) as caught:
+        library.find("alhpa-1")
+    assert "alpha-1" in caught.value.hint
+
+
+def test_rename_copy_delete(library: Library, tmp_path: Path) -> None:
+    path = make(library, "a")
+    make(library, "b")
+    with pytest.raises(StorageError):
+        library.rename(path, "b")
+    for bad in ("", "..", "x/y", "a\nb"):
+        with pytest.raises(UsageError):
+            library.rename(path, bad)
+    renamed = library.rename(path, "c")
+    assert renamed.exists()
+    assert not path.exists()
+    copied = library.copy(renamed, tmp_path)
+    assert copied.read_bytes() == renamed.read_bytes()
+    with pytest.raises(StorageError):
+        library.copy(renamed, tmp_path)
+    library.delete(renamed)
+    library.delete(renamed)  # gone already: no error
+    assert not renamed.exists()
+
+
+def test_prune_spares_the_newest_and_the_living(library: Library) -> None:
+    for index in range(5):
+        make(library, f"s{index}", age_days=index)
+    live = LogWriter(new_header(), library.folder / "live.jaxprof")
+    os.utime(library.folder / "live.jaxprof", (1, 1))
+    assert is_live(library.folder / "live.jaxprof")
+    assert [path.stem for path in library.prunable(keep=2)] == ["s2", "s3", "s4"]
+    assert [path.stem for path in library.prunable(older_than_days=2.5)] == ["s3", "s4"]
+    assert len(library.prunable(max_bytes=0)) == 5
+    with pytest.raises(StorageError, match="being written"):
+        library.delete(library.folder / "live.jaxprof")
+    live.close()
+    assert not is_live(library.folder / "live.jaxprof")
+
+
+def test_the_name_of_a_new_session_says_when(library: Library) -> None:
+    header = new_header()
+    assert library.new_path(header).name.startswith(header.created[:10])

@@ -1,0 +1,269 @@
+"""Writing and reading a session's log, also when the disk, the file or the writer fails."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jaxprof import events as e
+from jaxprof.errors import FileRefusedError, StorageError
+from jaxprof.session import Session
+from jaxprof.session.log import Follower, LogWriter, load, new_header
+from jaxprof.session.log.codec import encode_header
+
+PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
+
+
+def write(path: Path, count: int = 20) -> LogWriter:
+    writer = LogWriter(new_header({"cpu": "x"}, ["jaxprof", "run"]), path)
+    writer.append(PLAN)
+    for index in range(count):
+        writer.append(e.SamplesTaken(run="r1", series="run", seconds=[float(index)]))
+    return writer
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jaxprof"
+    writer = write(path)
+    writer.append(e.SessionClosed())
+    writer.close()
+    session = load(path, Session)
+    assert session.header == writer.header
+    assert session.runs["r1"].samples("run") == [float(index) for index in range(20)]
+    assert session.last_seq == 22
+    assert session.complete
+    assert session.notices == []
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_existing_file_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "a.jaxprof"
+    path.write_text("precious")
+    with pytest.raises(StorageError, match="already exists"):
+        LogWriter(new_header(), path)
+    assert path.read_text() == "precious"
+    LogWriter(new_header(), path, replace_existing=True).close()
+    assert load(path, Session).runs == {}
+
+
+def test_one_writer_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.jaxprof"
+    writer = write(path)
+    with pytest.raises(StorageError, match="another jaxprof"):
+        LogWriter(new_header(), path, replace_existing=True)
+    writer.append(e.SessionClosed())
+    assert load(path, Session).complete
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cut=st.floats(0, 1))
+def test_cut_anywhere_it_still_loads_what_is_whole(tmp_path: Path, cut: float) -> None:
+    path = tmp_path / "a.jaxprof"
+    path.unlink(missing_ok=True)
+    write(path).close()
+    raw = path.read_bytes()
+    header = raw.index(b"\n") + 1
+    torn = tmp_path / "torn.jaxprof"
+    torn.write_bytes(raw[: header + int(cut * (len(raw) - header))])
+    session = load(torn, Session)
+    whole = torn.read_bytes().count(b"\n") - 1
+    read = session.last_seq
+    assert read == whole
+    assert not session.complete
+    assert bool(session.notices) == (not torn.read_bytes().endswith(b"\n"))
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.floats(0, 1), byte=st.integers(0, 255))
+def test_a_changed_byte_is_refused_or_told_but_never_fatal(tmp_path: Path, place: float, byte: int) -> None:
+    path = tmp_path / "a.jaxprof"
+    path.unlink(missing_ok=True)
+    write(path).close()
+    raw = bytearray(path.read_bytes())
+    raw[int(place * (len(raw) - 1))] = byte
+    path.write_bytes(raw)
+    try:
+        session = load(path, Session)
+    except FileRefusedError:
+        return
+    assert len(session.runs) >= 1 or session.notices
+
+
+def test_a_damaged_row_and_a_bottomless_line_cost_themselves_and_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.jaxprof"
+    writer = write(path)
+    checks = [e.TrustCheck(code="file", verdict="good"), e.TrustCheck(code="clock", verdict="good")]
+    writer.append(e.TrustReported(run="r1", kind="run", rows=checks))
+    writer.close()
+    bottomless = b'{"type":"compile_passes","run":"r1","tree":' + b'{"name":"a","children":[' * 9000 + b"\n"
+    path.write_bytes(path.read_bytes().replace(b'"code":"clock"', b'"code":12345') + bottomless)
+    session = load(path, Session)
+    assert [row.code for row in session.runs["r1"].trust["run"].rows] == ["file"]
+    assert session.notices == ["damaged rows of trust_reported were left out", "damaged lines were left out"]
+
+
+def test_a_damaged_row_that_others_refer_to_by_number_keeps_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.jaxprof"
+    writer = write(path)
+    loops = [e.LoopSite(file=name, loop_line=1, last_line=2, line=2) for name in ("first.py", "second.py")]
+    line = e.SampledLine(file="second.py", line=2, state="device_busy", seconds=1.0, sites=[1])
+    writer.append(e.ProgramSampled(run="r1", began_seconds=0.0, samples=9, lines=[line], sites=[*loops]))
+    writer.close()
+    path.write_bytes(path.read_bytes().replace(b'"file":"first.py"', b'"file":[]'))
+    session = load(path, Session)
+    (window,) = session.runs["r1"].program.sampled
+    assert window.sites == [None, loops[1]]
+    assert session.notices == ["damaged rows of program_sampled were left out"]
+
+
+def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.jaxprof"
+    header = new_header()
+    newer = msgspec.json.decode(encode_header(header))
+    newer["schema_minor"] = e.SCHEMA_MINOR + 1
+    newer["colour"] = "blue"
+    path.write_bytes(
+        msgspec.json.encode(newer) + b'\n{"type":"hologram","seq":1}\n{"type":"session_closed","seq":2,"mood":"fine"}\n'
+    )
+    session = load(path, Session)
+    assert session.complete
+    assert any("newer schema" in notice for notice in session.notices)
+    assert any("hologram" in notice for notice in session.notices)
+    newer["schema_major"] = e.SCHEMA_MAJOR + 1
+    path.write_bytes(msgspec.json.encode(newer) + b"\n")
+    with pytest.raises(FileRefusedError, match="schema 2") as caught:
+        load(path, Session)
+    assert "pip install --upgrade" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"\n\n", "is empty"),
+        (b"hello\n", "neither a session nor a profile"),
+        (b"{}\n", "neither a session nor a profile"),
+        (b"[1,2]\n", "neither a session nor a profile"),
+        (b"\x1f\x8b\x08\x00abc\n", "not a jaxprof session"),
+        (b"HloModule jit_f\n", "not a jaxprof session"),
+        (b"\x00\x01\x02\n", "neither a session nor a profile"),
+    ],
+)
+def test_another_format_is_refused_with_words(tmp_path: Path, content: bytes, words: str) -> None:
+    path = tmp_path / "x.jaxprof"
+    path.write_bytes(content)
+    with pytest.raises(FileRefusedError, match=words) as caught:
+        load(path, Session)
+    assert caught.value.hint
+
+
+def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileRefusedError, match="is a directory"):
+        load(tmp_path, Session)
+    write(tmp_path / "inside.jaxprof").close()
+    with pytest.raises(FileRefusedError) as caught:
+        load(tmp_path, Session)
+    assert "inside.jaxprof" in caught.value.hint
+    with pytest.raises(FileRefusedError, match="no file"):
+        load(tmp_path / "nothing", Session)
+
+
+def test_following_a_file_as_it_grows(tmp_path: Path) -> None:
+    path = tmp_path / "a.jaxprof"
+    writer = write(path, 2)
+    follower = Follower(path, Session)
+    assert len(follower.poll()) == 3
+    assert follower.poll() == []
+    with path.open("ab") as raw:  # half a line, then the rest
+        raw.write(b'{"type":"session_cl')
+        raw.flush()
+        assert follower.poll() == []
+        raw.write(b'osed","seq":9}\n')
+        raw.flush()
+        assert [event.type for event in follower.poll()] == ["session_closed"]
+    assert follower.session.complete
+    writer.close()
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
+    """A child of its own, whose files may not grow past 4 KiB: the kernel then refuses as a full disk does. It keeps no
+    bytecode (-B): that would be cut off as well."""
+    script = """
+import resource, signal, sys
+from pathlib import Path
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, resource.RLIM_INFINITY))
+from jaxprof import events as e
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load, new_header
+folder = Path(sys.argv[1])
+writer = LogWriter(new_header(), folder / "full.jaxprof")
+for index in range(200):
+    writer.append(e.LogLine(run="", stream="stdout", text=f"line {index}"))
+assert writer.failure is not None and "cannot be written" in writer.failure.what
+assert (folder / "full.jaxprof").read_bytes().endswith(b"}\\n")
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+writer.move_to(folder / "saved.jaxprof")
+assert writer.failure is None
+writer.append(e.SessionClosed())
+writer.close()
+session = load(folder / "saved.jaxprof", Session)
+assert session.last_seq == 201 and session.complete, session.last_seq
+"""
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", script, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": "src"},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_folder_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "ro"
+    folder.mkdir(mode=0o500)
+    assert LogWriter(new_header(), folder / "a.jaxprof").failure is not None
+
+
+def test_a_place_that_cannot_be_is_told_and_kept_in_memory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    writer = LogWriter(new_header(), tmp_path / "file" / "a.jaxprof")
+    assert writer.failure is not None
+    writer.append(PLAN)
+    with pytest.raises(StorageError):
+        writer.move_to(tmp_path / "file" / "b.jaxprof")
+    writer.move_to(tmp_path / "b.jaxprof")
+    writer.close()
+    assert list(load(tmp_path / "b.jaxprof", Session).runs) == ["r1"]
+
+
+def test_a_killed_writer_leaves_a_file_that_loads(tmp_path: Path) -> None:
+    script = """
+import os, signal, sys
+from pathlib import Path
+from jaxprof import events as e
+from jaxprof.session.log import LogWriter, new_header
+writer = LogWriter(new_header(), Path(sys.argv[1]))
+writer.append(e.RunPlanned(run="r1", spec=e.RunSpec(workload="w", variant="v", how="jit", device="cpu:0")))
+for index in range(1000):
+    writer.append(e.SamplesTaken(run="r1", series="run", seconds=[float(index)]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    path = tmp_path / "killed.jaxprof"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], env={**os.environ, "PYTHONPATH": "src"}, timeout=60
+    )
+    assert done.returncode == -signal.SIGKILL
+    session = load(path, Session)
+    assert len(session.runs["r1"].samples("run")) == 1000
+    assert not session.complete

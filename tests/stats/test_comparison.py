@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+import math
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxprof.stats import (
+    Block,
+    LaunchBlocks,
+    TimeComparison,
+    balanced_order,
+    compare,
+    compare_apart,
+    corrected,
+    narrow_enough,
+    refuse,
+    summarise_launches,
+    with_control,
+)
+
+
+def launch(*medians: float, wobble: float = 0.004, blocks: int = 16, in_turns: bool = True) -> LaunchBlocks:
+    """A launch of sides with these medians (seconds), each block off by a deviation of `wobble`, always the same."""
+    noise = Random(3)
+    order = balanced_order(len(medians), blocks, 1)
+    return LaunchBlocks(
+        tuple(Block(side, (medians[side] * math.exp(noise.gauss(0, wobble)),)) for side in order), in_turns
+    )
+
+
+def launches(*ratios: float, **settings: float) -> list[LaunchBlocks]:
+    return [launch(0.01, 0.01 / ratio, **settings) for ratio in ratios]  # type: ignore[arg-type]
+
+
+def test_the_four_verdicts() -> None:
+    assert compare(launches(1.10, 1.11, 1.12)).verdict() == "faster"
+    assert compare(launches(0.90, 0.91, 0.92)).verdict() == "slower"
+    assert compare(launches(1.001, 0.999, 1.002)).verdict() == "same"
+    wide = compare(launches(0.8, 1.3, 1.1))
+    assert wide.verdict() == "inconclusive"
+    assert wide.reason() == "the interval holds 1"
+
+
+def test_the_ratio_is_the_baselines_time_over_the_others_with_students_interval() -> None:
+    found = compare(launches(1.1, 1.2, 1.3, wobble=0))
+    logs = [math.log(ratio) for ratio in (1.1, 1.2, 1.3)]
+    mean = sum(logs) / 3
+    half = 4.30265 * math.sqrt(sum((one - mean) ** 2 for one in logs) / 2 / 3)
+    assert found.ratio == pytest.approx(math.exp(mean))
+    assert found.low == pytest.approx(math.exp(mean - half), rel=1e-5)
+    assert found.high == pytest.approx(math.exp(mean + half), rel=1e-5)
+    assert (found.units, found.unit, found.launches, found.measured) == (3, "launch", 3, "in turns")
+    assert found.between_share == pytest.approx(1)
+
+
+def test_swapping_the_sides_turns_the_ratio_and_the_verdict_over() -> None:
+    there, back = compare(launches(1.1, 1.2, 1.15)), compare(launches(1.1, 1.2, 1.15), 1, 0)
+    assert (there.verdict(), back.verdict()) == ("faster", "slower")
+    assert there.ratio is not None
+    assert back.ratio == pytest.approx(1 / there.ratio)
+    assert back.low == pytest.approx(1 / there.high)  # type: ignore[operator]
+
+
+def test_launches_that_agree_by_chance_do_not_hide_what_their_blocks_say() -> None:
+    found = compare(launches(1.02, 1.02, 1.02, wobble=0.2))
+    assert found.between_share == 0
+    assert found.half_width is not None
+    assert found.half_width > 0.02
+
+
+def test_one_launch_stands_on_its_pairs_and_says_so() -> None:
+    found = compare(launches(1.15))
+    assert (found.unit, found.units, found.launches, found.between_share) == ("pair of blocks", 16, 1, None)
+    assert found.verdict() == "faster"
+    assert found.launches_to_decide() == 0
+    assert compare(launches(1.0, wobble=0.2)).launches_to_decide() is None
+
+
+def test_one_launch_calls_no_difference_that_two_processes_of_one_program_may_have() -> None:
+    clear, near = compare(launches(1.15)), compare(launches(1.09))
+    assert (clear.verdict(), clear.verdict(0.3)) == ("faster", "same")
+    assert near.low is not None
+    assert near.low > 1.05
+    assert (near.verdict(), near.reason()) == ("inconclusive", "one launch cannot tell less than 10 % apart")
+    assert compare(launches(1.3), 1, 0).verdict() == "slower"
+    assert compare(launches(1.09), 1, 0).reason() == near.reason()
+    assert compare(launches(1.2)).verdict(0.15) == "faster"
+    wide = compare(launches(1.2, wobble=0.01))
+    assert wide.reason(0.199) == "one launch cannot tell less than 20 % apart"
+    assert compare(launches(1.09, 1.09)).verdict() == "faster"
+
+
+def test_sides_that_did_not_take_turns_need_several_launches() -> None:
+    alone = compare(launches(1.5, in_turns=False))
+    assert (alone.measured, alone.ratio) == ("launches in turns", pytest.approx(1.5, rel=0.01))
+    assert (alone.verdict(), alone.reason()) == ("inconclusive", "one launch, and its sides did not take turns")
+    several = compare(launches(1.5, 1.52, 1.54, in_turns=False))
+    assert (several.together, several.measured, several.verdict()) == (True, "launches in turns", "faster")
+
+
+def test_what_was_not_measured_together_has_no_verdict_however_clear_it_is() -> None:
+    found = compare_apart([[0.01, 0.0101]] * 4, [[0.001, 0.0011]] * 4)
+    assert found.ratio == pytest.approx(9.57, abs=0.1)
+    assert found.low is not None
+    assert (found.together, found.verdict(), found.reason()) == (False, "inconclusive", "not measured together")
+    assert found.launches_to_decide() is None
+    assert compare_apart([[0.01]], [[0.001]]).low is None
+
+
+@pytest.mark.parametrize("bad", [0.0, -0.01, math.nan, math.inf])
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_sample_that_is_no_time_refuses_the_comparison(bad: float, side: int) -> None:
+    spoilt = LaunchBlocks((*launch(0.01, 0.005).blocks, Block(side, (bad,))))
+    found = compare([*launches(2, 2.1, 2.2), spoilt])
+    assert (found.ratio, found.low, found.verdict()) == (None, None, "inconclusive")
+    assert found.reason() == "a sample is not a time"
+    assert compare_apart([[0.01, bad]], [[0.001]]).reason() == "a sample is not a time"
+    assert summarise_launches([spoilt], side) is None
+    assert summarise_launches([spoilt], 1 - side) is not None
+
+
+@pytest.mark.parametrize(
+    "measured",
+    [
+        [],
+        [LaunchBlocks(())],
+        [launch(0.01)],
+        [LaunchBlocks((Block(0, (0.01,)), Block(1, ())))],
+        [LaunchBlocks((Block(0, (0.01,)),), in_turns=False)],
+    ],
+)
+def test_a_side_without_samples_never_wins(measured: list[LaunchBlocks]) -> None:
+    for found in (compare(measured), compare(measured, 1, 0), compare_apart([[0.1]], [[]]), compare_apart([], [[0.1]])):
+        assert (found.ratio, found.low, found.half_width) == (None, None, None)
+        assert (found.verdict(), found.reason()) == ("inconclusive", "a side has no samples")
+        assert not narrow_enough(found, 1.0)
+
+
+def test_a_few_blocks_are_too_few() -> None:
+    found = compare(launches(2.0, blocks=4))
+    assert (found.ratio, found.low) == (pytest.approx(2, rel=0.01), None)
+    assert (found.verdict(), found.reason()) == ("inconclusive", "too few independent blocks")
+    assert compare(launches(2.0, blocks=1)).verdict() == "inconclusive"
+
+
+def test_a_launch_that_lacks_a_side_is_left_out() -> None:
+    found = compare([*launches(1.5, 1.52, 1.54), launch(0.01)])
+    assert (found.launches, found.units, found.verdict()) == (3, 3, "faster")
+
+
+def test_a_control_that_reaches_as_far_refuses_the_verdict() -> None:
+    clear = compare(launches(1.10, 1.11, 1.12))
+    assert with_control(clear, compare(launches(0.999, 1.0, 1.001))).verdict() == "faster"
+    for control in (launches(0.8, 1.3, 1.1), launches(1.11, 1.12, 1.13), launches(0.89, 0.88, 0.9)):
+        refused = with_control(clear, compare(control))
+        assert (refused.verdict(), refused.reason()) == ("inconclusive", "the baseline differs from itself by as much")
+    assert with_control(clear, compare([])).reason() == "the control gave no interval"
+
+
+def test_same_needs_a_control_that_is_itself() -> None:
+    alike = compare(launches(1.001, 0.999, 1.002))
+    assert with_control(alike, compare(launches(0.8, 1.3, 1.1))).verdict() == "same"
+    assert with_control(alike, compare(launches(1.05, 1.051, 1.049))).reason() == "the control differs from itself"
+
+
+def test_the_floor_of_a_control_is_the_farther_end_of_its_interval() -> None:
+    control = compare(launches(0.96, 1.0, 0.98))
+    assert control.low is not None
+    assert control.floor == pytest.approx(1 / control.low - 1)
+    assert compare([]).floor is None
+
+
+def test_a_refusal_outlives_every_ratio_and_the_first_reason_stays() -> None:
+    refused = refuse(refuse(compare(launches(2, 2.1, 2.2)), "its check failed"), "throttled")
+    assert (refused.verdict(), refused.reason()) == ("inconclusive", "its check failed")
+    assert refused.launches_to_decide() is None
+
+
+def test_many_comparisons_widen_each_interval() -> None:
+    one = compare(launches(1.03, 1.05, 1.07))
+    assert one.verdict() == "faster"
+    family = corrected([one] * 5)
+    assert family[0].low is not None
+    assert one.low is not None
+    assert family[0].low < one.low
+    assert {found.verdict() for found in family} == {"inconclusive"}
+    assert corrected([one, compare([]), refuse(one, "no")])[0].verdict() == "faster"
+    assert corrected([]) == []
+
+
+def test_how_many_more_launches_would_decide() -> None:
+    found = compare(launches(1.0, 1.06, 1.03))
+    assert found.verdict() == "inconclusive"
+    more = found.launches_to_decide()
+    assert more is not None
+    assert 1 <= more <= 10
+    decided = compare(launches(*[1.0, 1.06, 1.03] * math.ceil(1 + more / 3)))
+    assert decided.verdict() == "faster"
+    assert compare(launches(*[0.9, 1.112])).launches_to_decide(1e-6) is None
+
+
+def test_measuring_stops_by_width_whatever_the_ratio() -> None:
+    for ratio in (0.5, 1.0, 2.0):
+        found = compare(launches(*(ratio * (1 + off) for off in (0, 0.01, 0.02, 0.01, 0.01))), by_width=True)
+        assert found.half_width == pytest.approx(0.0105, abs=0.001)
+        assert narrow_enough(found, 0.011)
+        assert not narrow_enough(found, 0.009)
+
+
+def test_a_width_that_ended_the_measuring_is_that_of_a_surer_interval() -> None:
+    ratios = (1.0, 1.01, 1.02, 1.01, 1.01)
+    fixed, stopped = compare(launches(*ratios)), compare(launches(*ratios), by_width=True)
+    assert stopped.interval(0.95) == pytest.approx(fixed.interval(0.97))
+    half = fixed.half_width
+    assert half is not None
+    assert not narrow_enough(fixed, half), "the rule looks at the interval that will be shown"
+
+
+def test_a_few_launches_that_agree_do_not_end_the_measuring() -> None:
+    assert not narrow_enough(compare(launches(1.0, 1.0001, 1.0, 1.0001)), 0.05)
+    assert narrow_enough(compare(launches(1.0, 1.0001, 1.0, 1.0001, 1.0)), 0.05)
+    assert not narrow_enough(compare(launches(1.0, blocks=19)), 0.05)
+    assert narrow_enough(compare(launches(1.0, blocks=20)), 0.05)
+
+
+def test_the_median_of_one_variant_stands_on_its_launches() -> None:
+    found = summarise_launches([launch(0.010, wobble=0), launch(0.011, wobble=0), launch(0.012, wobble=0)])
+    assert found is not None
+    assert found.median == pytest.approx((0.010 * 0.011 * 0.012) ** (1 / 3))
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.0092
+    assert found.high > 0.0130
+    assert (found.unit, found.units, found.launches) == ("launch", 3, 3)
+
+
+def test_the_median_of_one_launch_says_that_it_stands_on_blocks() -> None:
+    found = summarise_launches([launch(0.010)])
+    assert found is not None
+    assert found.low is not None
+    assert found.high is not None
+    assert found.low < 0.01 < found.high
+    assert (found.unit, found.units, found.launches) == ("block", 16, 1)
+    assert found.relative_halfwidth == pytest.approx(0.002, abs=0.002)
+    few = summarise_launches([launch(0.010, blocks=2)])
+    assert few is not None
+    assert (few.low, few.relative_halfwidth) == (None, None)
+    assert summarise_launches([]) is None
+
+
+def test_an_interval_is_wider_the_surer_it_has_to_be() -> None:
+    found = compare(launches(1.03, 1.05, 1.07))
+    assert isinstance(found, TimeComparison)
+    assert found.low < found.low90 < found.ratio < found.high90 < found.high  # type: ignore[operator]
+    assert found.interval(0.9) == (found.low90, found.high90)
+
+
+seconds = st.one_of(st.floats(), st.floats(1e-9, 1e3))
+some_launches = st.lists(
+    st.builds(
+        LaunchBlocks,
+        st.lists(st.builds(Block, st.integers(0, 2), st.lists(seconds, max_size=3).map(tuple)), max_size=14).map(tuple),
+        st.booleans(),
+    ),
+    max_size=4,
+)
+
+
+@given(some_launches, st.booleans(), st.integers(1, 50))
+def test_whatever_was_measured_is_compared_or_refused(
+    measured: list[LaunchBlocks], by_width: bool, family: int
+) -> None:
+    found = compare(measured, by_width=by_width)
+    for one in (found, *corrected([found] * family)[:1], with_control(found, compare(measured, 0, 2))):
+        verdict = one.verdict()
+        assert (verdict == "inconclusive") == bool(one.reason())
+        assert one.launches_to_decide() != 0 or verdict != "inconclusive"
+        if one.low is not None:
+            assert 0 < one.low <= one.low90 <= one.ratio <= one.high90 <= one.high  # type: ignore[operator]
+    if any(not (math.isfinite(s) and s > 0) for one in measured for b in one.blocks if b.side < 2 for s in b.seconds):
+        assert found.ratio is None
+    summary = summarise_launches(measured)
+    if summary and summary.low is not None:
+        assert 0 < summary.low <= summary.median <= summary.high  # type: ignore[operator]
+
+
+@given(st.lists(st.lists(seconds, max_size=3), max_size=4), st.lists(st.lists(seconds, max_size=3), max_size=4))
+def test_whatever_was_measured_apart_has_no_verdict(one: list[list[float]], other: list[list[float]]) -> None:
+    found = compare_apart(one, other)
+    assert found.verdict() == "inconclusive"
+    assert found.launches_to_decide() is None
+
+
+@pytest.mark.parametrize("margin", [-0.01, math.nan])
+def test_a_margin_is_not_negative(margin: float) -> None:
+    with pytest.raises(ValueError, match="a margin is a share"):
+        compare(launches(1.1, 1.2)).verdict(margin)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxprof.stats import Block, LaunchBlocks, balanced_order, in_blocks
+
+
+def test_two_sides_take_turns_in_abba_baab() -> None:
+    assert {balanced_order(2, 4, seed) for seed in range(20)} == {(0, 1, 1, 0, 1, 0, 0, 1), (1, 0, 0, 1, 0, 1, 1, 0)}
+
+
+@given(st.integers(1, 9), st.integers(0, 40), st.integers(0, 5))
+def test_each_side_has_its_blocks_one_in_each_round(sides: int, blocks: int, seed: int) -> None:
+    order = balanced_order(sides, blocks, seed)
+    assert order == balanced_order(sides, blocks, seed)
+    rounds = [order[at : at + sides] for at in range(0, len(order), sides)]
+    assert len(rounds) == blocks
+    assert all(sorted(one) == list(range(sides)) for one in rounds)
+
+
+@pytest.mark.parametrize("sides", range(2, 8))
+def test_each_side_stands_in_each_place_and_follows_each_other_equally_often(sides: int) -> None:
+    whole = sides if sides % 2 == 0 else 2 * sides
+    order = balanced_order(sides, whole * 2, 3)
+    rounds = [order[at : at + sides] for at in range(0, len(order), sides)]
+    places = Counter((place, side) for one in rounds for place, side in enumerate(one))
+    assert set(places.values()) == {len(rounds) // sides}
+    followers = Counter(pair for one in rounds for pair in pairwise(one))
+    if sides > 2:
+        assert len(followers) == sides * (sides - 1)
+    assert len(set(followers.values())) == 1
+
+
+def test_neither_of_two_sides_gains_from_a_steady_or_a_bending_drift() -> None:
+    order = balanced_order(2, 4)
+    for power in (1, 2):
+        times = [sum(at**power for at, side in enumerate(order) if side == wanted) for wanted in (0, 1)]
+        assert times[0] == times[1]
+
+
+def test_over_launches_no_side_is_always_first() -> None:
+    assert {balanced_order(3, 1, seed)[0] for seed in range(30)} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(("sides", "blocks"), [(0, 3), (-1, 3), (2, -1)])
+def test_there_is_no_order_for_no_sides(sides: int, blocks: int) -> None:
+    with pytest.raises(ValueError, match="no order"):
+        balanced_order(sides, blocks)
+
+
+def launch(*sides: int) -> LaunchBlocks:
+    return LaunchBlocks(tuple(Block(side, (1.0 + place,)) for place, side in enumerate(sides)))
+
+
+def pairs(*sides: int) -> list[tuple[float, float]]:
+    return [(one.seconds[0] - 1, two.seconds[0] - 1) for one, two in launch(*sides).pairs(0, 1)]
+
+
+def test_neighbours_are_paired_once() -> None:
+    assert pairs(0, 1, 1, 0, 1, 0, 0, 1) == [(0, 1), (3, 2), (5, 4), (6, 7)]
+
+
+def test_further_sides_may_stand_between() -> None:
+    assert pairs(0, 2, 1, 1, 0, 2) == [(0, 2), (4, 3)]
+
+
+def test_a_block_without_its_partner_is_left_out() -> None:
+    assert pairs(0, 0, 1, 1) == [(1, 2)]
+    assert pairs(0, 0) == []
+    empty = LaunchBlocks((Block(0, (1.0,)), Block(1, ()), Block(0, (2.0,)), Block(1, (3.0,))))
+    assert [(one.seconds, two.seconds) for one, two in empty.pairs(0, 1)] == [((2.0,), (3.0,))]
+
+
+def test_a_block_is_as_long_as_its_median_call() -> None:
+    assert Block(0, (3.0, 1.0, 2.0)).median == 2.0
+    assert Block(0, (4.0, 1.0, 2.0, 3.0)).median == 2.5
+    with pytest.raises(ValueError, match="without calls"):
+        _ = Block(0, ()).median
+
+
+@given(st.lists(st.floats(1e-6, 0.02), max_size=60))
+def test_samples_are_cut_into_blocks_in_order_and_whole(samples: list[float]) -> None:
+    blocks = in_blocks(samples, side=1)
+    assert [second for block in blocks for second in block.seconds] == samples
+    assert all(block.side == 1 for block in blocks)
+    if len(blocks) > 1:
+        assert all(sum(block.seconds) >= 0.01 for block in blocks)
+        assert all(sum(block.seconds[:-1]) < 0.01 for block in blocks[:-1])

@@ -1,0 +1,84 @@
+"""The closing lines of the checks: sums of what each pytest said, and a failure that is never lost."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+CI = Path(__file__).parents[1] / ".ci"
+pytestmark = pytest.mark.skipif(not CI.is_dir(), reason="the checks are not part of a source distribution")
+
+
+@pytest.fixture(scope="module")
+def closing() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("closing", CI / "closing.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+QUIET = "....\n12 passed, 1 skipped in 3.50s\n"
+LOUD = "SKIPPED [1] x\n\x1b[32m====== \x1b[1m30 passed\x1b[0m, 1 warning in 61.25s (0:01:01) ======\x1b[0m\n"
+BAD = "FAILED x\n1 failed, 11 passed, 1 error in 2.00s\n"
+
+
+@pytest.mark.parametrize(
+    ("logs", "last", "code"),
+    [
+        ([QUIET], "12 passed, 1 skipped in 3.50s", 0),
+        ([QUIET, LOUD], "42 passed, 1 skipped, 1 warnings in 64.75s", 0),
+        ([BAD, QUIET], "1 failed, 23 passed, 1 skipped, 1 errors in 5.50s", 1),
+        ([QUIET, "collecting ...\nKilled\n"], "12 passed, 1 skipped, 1 errors in 3.50s", 1),
+        ([QUIET, "no tests ran in 0.01s\n"], "12 passed, 1 skipped, 1 errors in 3.50s", 1),
+    ],
+)
+def test_the_last_line_sums_up(
+    logs: list[str], last: str, code: int, closing: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words: list[str] = []
+    for number, log in enumerate(logs):
+        path = tmp_path / f"{number}.log"
+        path.write_text(log)
+        words += ["--run", f"Python 3.{number}", str(path)]
+    assert closing.main([*words, "--also", "Python 3.9: the engine"]) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines[:-1]] == [
+        *(f"Python 3.{at}" for at in range(len(logs))),
+        "Python 3.9",
+    ]
+    assert lines[-1] == last
+
+
+def test_the_pythons_of_a_machine_are_found_once_each(tmp_path: Path) -> None:
+    """Two versions, one of them twice, and a broken shim, ahead of what the machine has."""
+    for name, version in (("python3.11", "3.11.99"), ("python3.13", "3.13.99"), ("python3", "3.13.0")):
+        fake = tmp_path / name
+        fake.write_text(f"#!/bin/sh\necho {version}\n")
+        fake.chmod(0o755)
+    (tmp_path / "python3.12").write_text("#!/bin/sh\nexit 127\n")
+    (tmp_path / "python3.12").chmod(0o755)
+    done = subprocess.run(
+        ["bash", str(CI / "run"), "--pythons"],
+        env={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin", "PYENV_ROOT": str(tmp_path)},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = [line.split() for line in done.stdout.splitlines()]
+    assert [(version, path) for version, path in found if path.startswith(str(tmp_path))] == [
+        ("3.11.99", str(tmp_path / "python3.11")), ("3.13.99", str(tmp_path / "python3.13")),
+    ]  # fmt: skip
+
+
+def test_this_python_is_one_that_the_checks_find() -> None:
+    done = subprocess.run(["bash", str(CI / "run"), "--pythons"], capture_output=True, text=True, timeout=60)
+    minors = [line.rpartition(".")[0] for line in done.stdout.split()[::2]]
+    assert len(minors) == len(set(minors))
+    assert "{}.{}".format(*sys.version_info) in minors

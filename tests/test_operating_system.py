@@ -1,0 +1,152 @@
+"""Windows: sessions, profiles and HLO are opened, printed and exported without what only POSIX has; nothing is run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxprof import operating_system
+from jaxprof.errors import UsageError
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load
+from report import sessions
+from terminal import Terminal
+from tui import profiles
+
+HERE = Path(__file__).parent
+HIDDEN = (sys.executable, "-X", "warn_default_encoding", str(HERE / "without_posix.py"))
+LANE = {"displayTimeUnit": "ns", "traceEvents": [
+    {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+    {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}},
+    {"ph": "X", "pid": 1, "tid": 2, "ts": 10.0, "dur": 4.0, "name": "k",
+     "args": {"hlo_op": "add.1", "hlo_module": "f"}},
+    {},
+]}  # fmt: skip
+"""A profile of one kernel, as Perfetto's JSON."""
+
+
+def surroundings(home: Path) -> dict[str, str]:
+    source = str(HERE.parent / "src")
+    return {"PATH": "/usr/bin:/bin", "HOME": str(home), "JAXPROF_HOME": str(home), "PYTHONPATH": source}
+
+
+def call(home: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """`jaxprof WORDS` in a process without POSIX; what it says."""
+    return subprocess.run(
+        [*HIDDEN, *map(str, words)], capture_output=True, text=True, env=surroundings(home), cwd=home, timeout=100
+    )
+
+
+def printed(home: Path, *words: str | Path) -> str:
+    done = call(home, *words)
+    assert (done.returncode, done.stderr) == (0, ""), done
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a kept session, one with a timeline, a profile, and the HLO of a module."""
+    folder = tmp_path_factory.mktemp("windows")
+    tape = profiles.captured()
+    for header, events, name in (
+        (sessions.HEADER, sessions.events(), "sessions/kept.jaxprof"),
+        (tape.header, tape.events, "captured.jaxprof"),
+    ):
+        writer = LogWriter(header, folder / name)
+        for event in events:
+            writer.append(event)
+        writer.close()
+    (folder / "box.trace.json").write_text(json.dumps(LANE))
+    (folder / "module.hlo").write_bytes((HERE / "hlo" / "printed.hlo").read_bytes())
+    return folder
+
+
+@pytest.mark.parametrize(
+    "broken", ["import fcntl", "import termios", "import os; os.killpg", "from signal import SIGHUP"]
+)
+def test_posix_is_hidden_from_these_commands(home: Path, broken: str) -> None:
+    script = f"import without_posix; without_posix.hide(); {broken}"
+    surrounded = {**surroundings(home), "PYTHONPATH": str(HERE)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=surrounded, timeout=100)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(("ModuleNotFoundError", "AttributeError", "ImportError"))
+
+
+def test_a_session_is_listed_and_printed_in_every_form(home: Path) -> None:
+    assert "kept" in printed(home, "sessions")
+    assert "selu" in printed(home, "show", "kept")
+    assert json.loads(printed(home, "show", "kept", "--format", "json"))["runs"]
+    assert len(list(csv.reader(printed(home, "show", "kept", "--format", "csv").splitlines()))) > 1
+    assert "| " in printed(home, "show", "kept", "--format", "markdown")
+
+
+def test_hlo_is_printed(home: Path) -> None:
+    assert "loop_fusion" in printed(home, "hlo", "module.hlo")
+    assert "kernel" in printed(home, "hlo", "module.hlo", "--kernels")
+    assert "selu" in printed(home, "hlo", "captured.jaxprof", "--kernels")
+
+
+def test_a_timeline_is_exported(home: Path) -> None:
+    assert json.loads(printed(home, "export", "captured.jaxprof"))["traceEvents"]
+
+
+def test_a_profile_is_printed_exported_and_kept(home: Path) -> None:
+    assert "add.1" in call(home, "show", "box.trace.json").stdout
+    assert json.loads(call(home, "export", "box.trace.json", "--run", "r1").stdout)["traceEvents"]
+    done = call(home, "import", "box.trace.json", "--out", "box.jaxprof")
+    assert done.returncode == 0, done
+    assert {run.status for run in load(home / "box.jaxprof", Session).runs.values()} == {"ok"}
+
+
+def test_a_profile_that_cannot_be_read_is_refused_and_leaves_nothing(home: Path) -> None:
+    (home / "broken.xplane.pb").write_bytes(b"\x0a\xff\xff\x03 no planes")
+    done = call(home, "import", "broken.xplane.pb", "--out", "broken.jaxprof")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "broken.xplane.pb" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (home / "broken.jaxprof").exists()
+
+
+@pytest.mark.parametrize("words", [("run", "selu"), ("script", "x.py"), ("attach", "9999"), ("hlo", "selu")])
+def test_running_says_that_it_needs_wsl(home: Path, words: tuple[str, ...]) -> None:
+    done = call(home, *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "needs Linux or macOS" in done.stderr
+    assert "WSL" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_machine_is_listed_without_jax(home: Path) -> None:
+    done = call(home, "devices")
+    assert done.returncode == 0, done
+    assert "cpu:0" in done.stdout
+    assert "needs Linux or macOS" in done.stderr
+
+
+@pytest.mark.parametrize(("file", "seen"), [("kept", "selu"), ("box.trace.json", "[Overview]"), ("module.hlo", "HLO")])
+def test_the_app_opens_them(home: Path, file: str, seen: str) -> None:
+    with Terminal([*HIDDEN, "open", file], home, {**os.environ, **surroundings(home)}) as terminal:
+        terminal.sees(seen)
+        terminal.sees("? Help")
+        terminal.type(b"q")
+        assert terminal.end() == 0
+        assert "Traceback" not in terminal.plain
+
+
+def test_nothing_is_refused_where_programs_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    operating_system.refuse_to_run("measuring")
+    monkeypatch.delattr(os, "fork")
+    with pytest.raises(UsageError, match="measuring needs Linux or macOS") as refused:
+        operating_system.refuse_to_run("measuring")
+    assert "WSL" in refused.value.hint
+
+
+def test_signals_are_those_that_the_system_has() -> None:
+    assert operating_system.signals("SIGTERM", "SIGBREAK") == (signal.SIGTERM,)

@@ -1,0 +1,129 @@
+"""What `import jaxprof` offers: `dir` and `help` show it, each name is documented, and type checkers see its types."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import jaxprof
+from jaxprof.analysis.run_result import RunResult, Versus
+from jaxprof.analysis.speedup import Speedup
+from jaxprof.api.recording import Recording
+from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.hlo.open.stages import ModuleStages
+from jaxprof.session.run import Run
+from jaxprof.stats.modes import Modes
+from jaxprof.stats.summary import Summary
+
+API = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
+NAMES = sorted(set(jaxprof.__all__) - {"__version__"})
+
+
+def test_dir_shows_the_public_names_and_nothing_else() -> None:
+    assert dir(jaxprof) == sorted(jaxprof.__all__)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_is_there_and_says_what_it_is(name: str) -> None:
+    assert inspect.getdoc(getattr(jaxprof, name))
+
+
+def test_an_unknown_name_is_no_attribute() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'proflie'"):
+        _ = jaxprof.proflie
+
+
+def section(name: str) -> str:
+    """What docs/api.md says under the heading of that name, up to the next one."""
+    found = re.search(rf"^#+ `?(?:jaxprof\.)?{re.escape(name)}`?\n(.*?)(?=^#|\Z)", API, re.MULTILINE | re.DOTALL)
+    assert found, f"docs/api.md has no section {name}"
+    return found[1]
+
+
+def names_in(text: str) -> set[str]:
+    """Every word in `code`, but what is called of something else."""
+    return {word for code in re.findall(r"`([^`\n]+)`", text) for word in re.findall(r"(?<![.\w])\w+", code)}
+
+
+def public_members(value: object) -> set[str]:
+    """What can be read of an object, or called on it."""
+    held = getattr(value, "__dict__", {})
+    return {name for name in {*dir(type(value)), *held} if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_public_name_is_documented(name: str) -> None:
+    if isinstance(getattr(jaxprof, name), type) and issubclass(getattr(jaxprof, name), Exception):
+        assert f"| `{name}` |" in section("Errors")
+    else:
+        assert section(name)
+
+
+@pytest.mark.parametrize("name", ["profile", "record", "load", "load_hlo", "workload"])
+def test_every_argument_and_every_error_of_a_function_is_documented(name: str) -> None:
+    function = getattr(jaxprof, name)
+    said = names_in(section(name))
+    arguments = {argument for argument in inspect.signature(function).parameters if argument not in ("function", "fn")}
+    raised = set(re.findall(r"\b\w+Error\b", inspect.getdoc(function) or ""))
+    assert (arguments | raised) - said == set()
+
+
+@pytest.mark.parametrize(
+    ("title", "value"),
+    [
+        ("Session", jaxprof.Session()),
+        ("Recording", Recording(Path("x.jaxprof"), None, "record", RecordingOptions())),
+        ("load_hlo", [ModuleStages]),
+        ("Errors", jaxprof.JaxprofError("what")),
+        ("The figures of a run", [RunResult, Summary, Versus, Speedup, Modes]),
+        ("A run", [Run]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_field_is_documented(title: str, value: object) -> None:
+    members = set().union(*map(declared, value)) if isinstance(value, list) else public_members(value)
+    assert members - names_in(section(title)) - set(dir(Exception)) == set()
+
+
+def declared(kind: type) -> set[str]:
+    """Fields, properties and methods of a frozen type."""
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_what_is_not_documented_is_found() -> None:
+    assert public_members(jaxprof.Session()) - names_in(section("Recording"))
+    assert "hint" not in names_in("`session.hint` and hint")
+
+
+PROGRAM = (Path(__file__).parent / "typed_program.py").read_text()
+
+
+def check_types(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """mypy in strict mode over a user's program, which finds jaxprof as an installed package."""
+    (folder / "user.py").write_text(program)
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--config-file=",
+        "--cache-dir",
+        str(folder / "cache"),
+        "user.py",
+    ]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110)
+
+
+def test_a_users_program_is_checked_against_our_types(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    right = check_types(tmp_path, PROGRAM)
+    assert right.returncode == 0, right.stdout
+    unknown = check_types(tmp_path, "import jaxprof\njaxprof.proflie\n")
+    assert 'maybe "profile"' in unknown.stdout
+    wrong = check_types(tmp_path, "import jaxprof\nsession: int = jaxprof.load('x.jaxprof')\n")
+    assert "Incompatible types in assignment" in wrong.stdout

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxprof.text import columns, safe, safe_lines, shorten, shorten_middle
+
+
+def test_escape_sequences_are_shown() -> None:
+    assert safe("a\x1b[31mred") == "a\u241b[31mred"
+    assert safe("bell\x07") == "bell\u2407"
+    assert safe("rtl\u202eevil") == "rtl\\u202eevil"
+    assert safe("csi\x9b1m") == "csi\\x9b1m"
+
+
+def test_plain_text_is_left_alone() -> None:
+    assert safe("selu jit µs ×") == "selu jit µs ×"
+
+
+@given(st.text())
+def test_nothing_that_a_terminal_obeys_is_left(text: str) -> None:
+    shown = safe(text)
+    assert not any(ord(character) < 0x20 or 0x7F <= ord(character) <= 0x9F for character in shown)
+
+
+@given(st.text(), st.integers(1, 40))
+def test_shorten_keeps_the_width(text: str, width: int) -> None:
+    assert columns(shorten(text, width)) <= width
+
+
+def test_shorten_says_that_something_was_cut() -> None:
+    assert shorten("matmul", 4) == "mat…"
+    assert shorten("表表表", 4) == "表…"
+
+
+def test_lines() -> None:
+    assert safe_lines("a\r\nb\rc\td") == ["a", "b", "c   d"]
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (30, "multiply_subtract_add_fusion.3"),
+        (29, "multiply_subtract…dd_fusion.3"),
+        (20, "multiply_su…fusion.3"),
+        (10, "multi…on.3"),
+        (8, "mul…on.3"),
+    ],
+)
+def test_a_name_is_cut_in_its_middle(width: int, shown: str) -> None:
+    assert shorten_middle("multiply_subtract_add_fusion.3", width) == shown
+
+
+@given(st.text(alphabet="abc_.1", max_size=60), st.integers(8, 60))
+def test_a_cut_name_fills_its_room(name: str, width: int) -> None:
+    assert columns(shorten_middle(name, width)) == min(len(name), width)

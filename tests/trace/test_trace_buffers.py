@@ -1,0 +1,67 @@
+"""The HLO in a profile tells what its program holds in memory, as its executable does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from xplane_wire import nested, number
+
+from jaxprof.engine.measure.executable import buffers_of
+from jaxprof.events import BuffersReported, Event
+from jaxprof.hlo.read.proto import text as hlo_text
+from jaxprof.trace.buffers import buffers_in
+from jaxprof.trace.imported import import_profile
+from jaxprof.trace.sources import read_profile
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """A profile of a program with temporaries, and its executable."""
+    import jax
+    import jax.numpy as jnp
+
+    x = jnp.ones((64, 64))
+    compiled = jax.jit(lambda x: jnp.sort(x @ x, axis=0) @ (x + 1.0)).lower(x).compile()
+    folder = tmp_path_factory.mktemp("captured")
+    jax.profiler.start_trace(str(folder))
+    compiled(x).block_until_ready()
+    jax.profiler.stop_trace()
+    return folder, compiled
+
+
+def test_they_are_those_of_the_executable(captured: tuple[Path, Any]) -> None:
+    folder, compiled = captured
+    expected = buffers_of(compiled, compiled.as_text())
+    if expected is None:
+        pytest.skip("this jax does not tell the buffers of an executable")
+    events: list[Event] = []
+    import_profile(folder, "r1", events.append)
+    (found,) = [event for event in events if isinstance(event, BuffersReported)]
+    assert (found.peak_bytes, found.parts) == (expected.peak_bytes, expected.parts)
+    assert [(row.bytes, row.kind, row.instruction) for row in found.buffers] == [
+        (row.bytes, row.kind, row.instruction) for row in expected.buffers
+    ]
+
+
+def test_what_lies_in_the_hosts_memory_is_not_the_devices(captured: tuple[Path, Any]) -> None:
+    program = max(read_profile(captured[0]).programs, key=lambda one: len(one.proto))
+    text = hlo_text(program.proto)
+    plain = buffers_in(program.proto, text)
+    assert plain is not None
+    assert plain.peak_bytes
+
+    def peak_with(colour: int) -> int | None:
+        """The same program with 1 GiB more, in the memory of that colour."""
+        more = nested(3, nested(3, number(1, 99) + number(2, 1 << 30) + number(5, 1) + number(8, colour)))
+        found = buffers_in(program.proto + more, text)
+        return found.peak_bytes if found is not None else None
+
+    assert peak_with(5) == plain.peak_bytes
+    assert peak_with(0) == plain.peak_bytes + (1 << 30)
+
+
+@pytest.mark.parametrize("proto", [b"", b"\x0a\x05abc", b"\xff" * 9, number(1, 7)])
+def test_damage_is_no_memory(proto: bytes) -> None:
+    assert buffers_in(proto, "HloModule m") is None

@@ -1,0 +1,59 @@
+"""The distribution of samples and their order in time."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxprof.stats import summarise
+from jaxprof.tui.kit.sample_plots import distribution, trend
+from tui.kit.drawings import SAMPLES, SIZES, fills, lines_of
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_a_distribution_fills_its_room(width: int, height: int) -> None:
+    assert fills(distribution(SAMPLES, summarise(SAMPLES), width, height), width, height)
+
+
+def test_a_distribution_counts_what_lies_beyond_its_scale_and_marks_the_median() -> None:
+    samples = [*SAMPLES, 5e-3, 6e-3]
+    summary = summarise(samples)
+    lines = lines_of(distribution(samples, summary, 60, 8))
+    assert lines[-1].endswith("+2 slower")
+    assert lines[-2].count("┻") == 1
+    assert "━" in lines[-2]
+    assert lines[0].strip()
+    assert all(character in " ▁▂▃▄▅▆▇█" for line in lines[:-2] for character in line)
+
+
+def test_few_samples_have_no_interval_in_the_picture() -> None:
+    samples = SAMPLES[:3]
+    assert "━" not in distribution(samples, summarise(samples), 40, 6).plain
+    assert "waiting" in distribution([], None, 40, 6).plain
+
+
+@pytest.mark.parametrize("samples", [[1e-3] * 9, [0.0, 0.0, 0.0], [1e-9, 1.0], SAMPLES[:1]])
+def test_odd_samples_are_drawn_too(samples: list[float]) -> None:
+    summary = summarise(samples)
+    assert distribution(samples, summary, 40, 8).plain
+    assert fills(trend(samples, summary, 40, 8), 40, 8)
+
+
+def test_a_trend_marks_outliers_at_the_edge_that_they_pass() -> None:
+    samples = [*SAMPLES, 5e-3, 1e-6]
+    lines = lines_of(trend(samples, summarise(samples), 60, 9))
+    assert "▲" in lines[0]
+    assert "▼" in lines[-2]
+    assert "62 samples   ▲ 2 outliers" in lines[-1]
+
+
+@pytest.mark.parametrize(("width", "height"), SIZES)
+def test_a_trend_fills_its_room(width: int, height: int) -> None:
+    assert fills(trend(SAMPLES, summarise(SAMPLES), width, height), width, height)
+
+
+def test_the_axis_of_a_trend_has_a_tick_at_its_ends_and_at_the_median() -> None:
+    samples = [1.0, 2.0, 3.0, 2.0, 2.0]
+    lines = lines_of(trend(samples, summarise(samples), 40, 9))
+    assert [row for row, line in enumerate(lines) if "┤" in line] == [0, 4, 7]
+    assert [line.partition("┤")[0].strip() for line in (lines[0], lines[4], lines[7])] == ["3.00 s", "", "1.00 s"]
+    assert sum(0x2800 < ord(character) < 0x2900 for character in lines[4]) > 9, "the line of the median"

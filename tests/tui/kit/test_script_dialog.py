@@ -1,0 +1,145 @@
+"""Asking for a program: what is typed, what is read of it, and what completes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.errors import UsageError
+from jaxprof.runner.program import ProgramCommand
+from jaxprof.tui.kit.script_dialog import (
+    ScriptDialog,
+    ScriptForm,
+    capture_text,
+    form_of_argv,
+    read_arguments,
+    read_capture,
+    read_form,
+    read_function,
+    read_program,
+    read_transfers,
+    suggestion,
+)
+from tui.fakes import HOSTILE, Stage, screen_text, until
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a program, a package and a folder."""
+    (tmp_path / "train.py").write_text("print(1)\n")
+    (tmp_path / "notes.txt").write_text("")
+    (tmp_path / f"tr{HOSTILE.replace('/', '')}.py").write_text("")
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "net.py").write_text("")
+    return tmp_path
+
+
+def test_a_form_becomes_a_program_and_back(folder: Path) -> None:
+    form = ScriptForm("train.py", "--name 'a b' -n 3", str(folder), "5 steps after 10 s", "train_step", "exact")
+    program = read_form(form)
+    assert program == ProgramCommand(
+        path="train.py",
+        arguments=("--name", "a b", "-n", "3"),
+        directory=str(folder),
+        options=RecordingOptions(capture_steps=5, capture_after_seconds=10.0, function="train_step", transfers=True),
+    )
+    options = {"capture_steps": 5, "capture_after_seconds": 10.0, "function": "train_step", "transfers": True}
+    assert form_of_argv(tuple(program.argv), str(folder), options) == form
+    module = read_form(ScriptForm("-m package.module", directory=str(folder)))
+    assert (module.path, module.module) == ("package.module", True)
+    assert form_of_argv(tuple(module.argv), str(folder), {}).program == "-m package.module"
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "seconds", "after"),
+    [("", None, None, None), ("5 steps", 5, None, None), ("1 step", 1, None, None), ("2s", None, 2.0, None),
+     ("0.5 s after 10s", None, 0.5, 10.0), ("after 3 s", None, None, 3.0)],
+)  # fmt: skip
+def test_a_window_is_asked_for_in_words(
+    text: str, steps: int | None, seconds: float | None, after: float | None
+) -> None:
+    found = read_capture(text)
+    assert (found["capture_steps"], found["capture_seconds"], found["capture_after_seconds"]) == (steps, seconds, after)
+    assert read_capture(capture_text(found)) == found
+
+
+@pytest.mark.parametrize("text", ["five steps", "5", "2 s 5 steps", "0 steps", "-1 s", "after"])
+def test_a_window_that_cannot_be_read_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        read_capture(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [("", "no program is given"), ("nothing.py", "there is no file"), ("models", "is a directory"),
+     ("-m not-a.module", "not a module name"), ("-m", "not a module name")],
+)  # fmt: skip
+def test_a_program_that_is_not_there_is_refused(folder: Path, text: str, what: str) -> None:
+    with pytest.raises(UsageError, match=what):
+        read_program(text, folder)
+
+
+def test_arguments_and_functions_that_cannot_be_read_are_refused() -> None:
+    with pytest.raises(UsageError, match="cannot be split"):
+        read_arguments("--name 'open")
+    with pytest.raises(UsageError, match="not a function name"):
+        read_function("train step")
+    assert read_function("Model.step") == "Model.step"
+    with pytest.raises(UsageError, match="not a way to count"):
+        read_transfers("yes")
+    assert (read_transfers(" exact "), read_transfers("")) == (True, False)
+
+
+def test_files_are_completed(folder: Path) -> None:
+    assert suggestion("tr", folder) == "train.py"
+    assert suggestion("mo", folder) == "models/"
+    assert suggestion("models/", folder) == "models/net.py"
+    assert suggestion(f"{folder}/tra", Path("/")) == f"{folder}/train.py"
+    assert suggestion("notes", folder) is None
+    assert suggestion("tr", folder, folders_only=True) is None
+    assert suggestion("no/such/folder/x", folder) is None
+    assert suggestion("-m tr", folder) is None
+
+
+@pytest.mark.usefixtures("catalogue", "shelf")
+async def test_a_program_is_started_from_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: getattr(stage.app.screen, "info", None))
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(stage.app.screen, ScriptDialog) and stage.app.focused)
+        await pilot.press("z", "down", *"'open", "up")  # typed in order: where the second error shows, the first would
+        await until(pilot, lambda: "cannot be split" in screen_text(stage.app))
+        assert "there is no file" not in screen_text(stage.app), "a path is not wrong while it is typed"
+        await pilot.press("backspace", "down", *["backspace"] * 5, "up", "enter")
+        await until(pilot, lambda: "no program is given" in screen_text(stage.app))
+        await pilot.press("t", "r")
+        field = stage.app.screen.query_one("#program", Input)
+        await until(pilot, lambda: "train.py" in screen_text(stage.app))
+        await pilot.press("right")
+        await until(pilot, lambda: field.value == "train.py")
+        await pilot.press("down", *"--n", "space", "3", *["down"] * 4, *"exact", "enter")
+        await until(pilot, lambda: stage.programs and stage.app.current_mode == "program")
+        program = stage.programs[0].program
+        assert (program.path, program.arguments) == ("train.py", ("--n", "3"))
+        assert program.options == RecordingOptions(transfers=True)
+        await until(pilot, lambda: "train.py --n 3" in screen_text(stage.app))
+        stage.programs[0].finish()
+
+
+@pytest.mark.usefixtures("catalogue", "shelf")
+@pytest.mark.parametrize("button", ["take", "leave"])
+async def test_the_buttons_do_what_the_keys_do(folder: Path, button: str) -> None:
+    given = ScriptForm("train.py", "--n 3", str(folder), "5 steps")
+    answers: list[ScriptForm | None] = []
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 30)) as pilot:
+        stage.app.push_screen(ScriptDialog(given, question="Is this safe?"), answers.append)
+        await until(pilot, lambda: "Is this safe?" in screen_text(stage.app))
+        await pilot.click(f"#{button}")
+        await until(pilot, lambda: answers)
+    assert answers == [given if button == "take" else None]

@@ -1,0 +1,323 @@
+"""Profile: the timeline under keys and mouse, the compile, the memory, and what is said where nothing is known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+
+from jaxprof import events as e
+from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.trust import TrustDialog
+from jaxprof.tui.profile.compile_pane import PassTree
+from jaxprof.tui.profile.memory_pane import BufferList
+from jaxprof.tui.profile.screen import ProfileScreen
+from jaxprof.tui.profile.timeline.view import TimelineView
+from tui import profiles
+from tui import session_tapes as sessions
+from tui.fakes import Stage, screen_text, until
+from tui.session_tapes import Tape
+
+SIZE = (100, 30)
+
+
+async def shown(stage: Stage, pilot: Pilot[Any], tape: Tape, view: str = "timeline", run: str = "r2") -> TimelineView:
+    stage.app.set_session(tape.session(), None)
+    stage.app.show_profile(run, view)
+    await until(pilot, lambda: isinstance(stage.app.screen, ProfileScreen) and stage.app.screen.whole)
+    seen = stage.app.screen.query_one(TimelineView)
+    await until(
+        pilot, lambda: seen.lanes is not None or "Reading" not in screen_text(stage.app), "the timeline is read"
+    )
+    await pilot.pause()
+    return seen
+
+
+async def test_lanes_steps_and_trust_are_there() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured())
+        text = screen_text(stage.app)
+        for what in ("python", "gpu:0 #1 Co", "gpu:0 #2 Me", "kernels with 12 % of the device's time name no"):
+            assert what in text
+        for what in ("kernels 1.40 ms 70 %", "transfers 200 µs 10 %", "launch gaps 100 µs 5.0 %", "idle 300 µs 15 %"):
+            assert what in text, "the parts of the step, which add up to 2 ms"
+
+
+async def test_the_cursor_tells_the_event_and_the_gap() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        view = await shown(stage, pilot, profiles.captured())
+        assert "gap" in screen_text(stage.app)
+        await pilot.press("full_stop")
+        assert view.browse.time == 200_000
+        text = screen_text(stage.app)
+        assert "gemm_kernel" in text
+        assert "900 µs" in text
+        assert "op dot.1 of jit_selu" in text
+        await pilot.press("full_stop")
+        assert view.browse.time == 1_150_000
+        await pilot.press("comma")
+        assert view.browse.time == 200_000
+        await pilot.press("down")
+        assert "before MemcpyD2H" in screen_text(stage.app)
+
+
+async def test_zoom_keeps_the_cursor_and_arrows_pan() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        view = await shown(stage, pilot, profiles.captured())
+        await pilot.press("full_stop", "plus", "plus", "plus")
+        assert view.browse is not None
+        assert view.browse.window.span == pytest.approx(20e6 / 8, rel=0.01)
+        assert view.browse.window.start <= view.browse.time < view.browse.window.end
+        before = view.browse.window.start
+        await pilot.press("right")
+        assert view.browse.window.start == before + round(view.browse.window.span * 0.1)
+        await pilot.press("0")
+        assert view.browse.window.span == pytest.approx(20e6, rel=0.01)
+        await pilot.press("home", "full_stop", "z")
+        assert view.browse.window.span < 1_200_000
+        for _ in range(40):
+            await pilot.press("plus")
+        assert view.browse.window.span == 200, "there is an end to zooming"
+        await pilot.press("end")
+        assert view.browse.window.end <= 20 * profiles.MS
+
+
+async def test_the_mouse_zooms_where_it_is_and_drags() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        view = await shown(stage, pilot, profiles.captured())
+        for _ in range(6):
+            await pilot._post_mouse_events([_scroll()], view, offset=(60, 4))
+        await pilot.pause()
+        assert view.browse is not None
+        assert view.browse.window.span < 20e6 / 3
+        start = view.browse.window.start
+        await pilot.mouse_down(view, offset=(60, 4))
+        await pilot.hover(view, offset=(50, 4))
+        await pilot.mouse_up(view, offset=(50, 4))
+        assert view.browse.window.start > start
+        await pilot.click(view, offset=(40, 3))
+        assert view.browse.window.start <= view.browse.time < view.browse.window.end
+
+
+def _scroll() -> Any:
+    from textual.events import MouseScrollUp
+
+    return MouseScrollUp
+
+
+async def test_a_search_goes_from_match_to_match_and_escape_forgets_it() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        view = await shown(stage, pilot, profiles.captured())
+        await pilot.press("slash", *"memcpy", "enter")
+        await pilot.pause()
+        assert view.browse.time == 1_700_000
+        assert "match 1 of 10" in screen_text(stage.app)
+        await pilot.press("n")
+        assert view.browse.time == 3_700_000
+        await pilot.press("N", "N")
+        assert view.browse.time == 19_700_000, "it goes on at the other end"
+        await pilot.press("escape")
+        assert isinstance(stage.app.screen, ProfileScreen)
+        await pilot.press("slash", "(")
+        await pilot.pause()
+        assert "not a regular expression" in screen_text(stage.app)
+
+
+async def test_letters_that_follow_the_slash_at_once_are_all_looked_for() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured())
+        for key in ("slash", *"gemm"):  # as a terminal sends what was typed while something was drawn
+            stage.app.simulate_key(key)
+        await until(pilot, lambda: stage.app.screen.query_one(FilterLine).value == "gemm", "every letter is there")
+        await pilot.press("slash")
+        assert stage.app.screen.query_one(FilterLine).value == "gemm/", "in the line it is a letter like others"
+
+
+async def test_a_lane_of_threads_opens_and_a_search_opens_what_it_needs() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, profiles.captured())
+        await pilot.press("up", "up", "up", "up")
+        await pilot.press("enter")
+        closed = screen_text(stage.app)
+        await pilot.press("enter")
+        assert screen_text(stage.app) != closed
+        await pilot.press("slash", *"ExecuteHelper", "enter")
+        await pilot.pause()
+        assert "ExecuteHelper" in screen_text(stage.app)
+
+
+async def test_to_the_hlo_of_a_kernel_and_back() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        view = await shown(stage, pilot, profiles.captured())
+        await pilot.press("full_stop", "full_stop", "h")
+        await until(pilot, lambda: stage.app.current_mode == "hlo")
+        assert stage.app.run_in_view == "r2"
+        await until(pilot, lambda: "loop_fusion" in screen_text(stage.app), "its kernels")
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.app.current_mode == "profile", "Esc leads back to where one came from")
+        await pilot.press("h")
+        await until(pilot, lambda: stage.app.current_mode == "hlo")
+        stage.app.show_profile("r2", kernel="dot.1")
+        await until(pilot, lambda: stage.app.current_mode == "profile" and view.browse and view.browse.time == 200_000)
+
+
+async def test_a_kernel_of_an_opened_profile_leads_to_the_program_that_has_its_hlo() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.imported(), run="r1")
+        await pilot.press("full_stop", "h")
+        await until(pilot, lambda: stage.app.current_mode == "hlo")
+        assert stage.app.run_in_view == "r2"
+
+
+async def test_a_program_of_an_opened_profile_shows_the_timeline_of_the_whole() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        view = await shown(stage, pilot, profiles.imported(), run="r2")
+        assert view.lanes is not None
+        assert "kernels with 12 %" in screen_text(stage.app)
+
+
+async def test_the_list_of_trust_has_every_row_with_what_to_do() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured())
+        await pilot.press("u")
+        assert isinstance(stage.app.screen, TrustDialog)
+        await pilot.pause()
+        text = screen_text(stage.app)
+        for what in (
+            "12 % of the device's time",
+            "--no-command-buffers",
+            "10 steps were found",
+            "2.20 ms a call",
+        ):
+            assert what in text
+        await pilot.press("escape")
+        assert isinstance(stage.app.screen, ProfileScreen)
+
+
+async def test_stages_add_up_and_the_tree_opens_closes_and_sorts() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured(), "compile")
+        text = screen_text(stage.app)
+        for what in ("LLVM", "30.0 ms", "60 %", "fusion", "8.00 ms", "16 %", "50.0 ms"):
+            assert what in text
+        tree = stage.app.screen.query_one(PassTree)
+        everything = len(tree.keys)
+        assert everything == 6
+        await pilot.press("left")
+        assert len(tree.keys) == 1
+        await pilot.press("right")
+        assert len(tree.keys) == everything
+        await pilot.press("z")
+        assert len(tree.keys) == 2
+        await pilot.press("z")
+        await pilot.press("s")
+        assert tree.current_row is not None
+        assert tree.current_row.name == "JitCompiler::Compile", "the longest self time is first"
+
+
+async def test_memory_shows_parts_buffers_and_the_live_size() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured(), "memory")
+        await until(pilot, lambda: stage.app.screen.query_one(BufferList).keys)
+        await pilot.pause()
+        text = screen_text(stage.app)
+        for what in ("peak 11.4 MiB", "buffer assignment", "temporary 3.81 MiB 33 %", "selu.py:12", "+2", "MiB alive"):
+            assert what in text
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: stage.app.current_mode == "hlo")
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        ("timeline", "NumPy runs are not profiled"),
+        ("compile", "NumPy compiles nothing"),
+        ("memory", "NumPy's memory is unknown"),
+    ],
+)
+async def test_a_view_without_data_says_why(view: str, words: str) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured(), view, run="r1")
+        await until(pilot, lambda: words in screen_text(stage.app), words)
+
+
+async def test_a_run_without_captures_and_an_empty_session_say_so() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, sessions.finished(), run="r3")
+        assert "No capture was recorded" in screen_text(stage.app)
+        stage.app.set_session(Tape().session(), None)
+        await until(pilot, lambda: "Nothing was run yet" in screen_text(stage.app))
+
+
+async def test_a_damaged_timeline_says_what_is_wrong() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        tape = profiles.captured()
+        tape.add(e.TextRecorded, "r2", name="timeline", text='{"version": 1, "lanes": [')
+        await shown(stage, pilot, tape)
+        await until(pilot, lambda: "damaged" in screen_text(stage.app))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("view", ["timeline", "compile", "memory"])
+async def test_hostile_names_are_shown_and_not_obeyed(view: str, size: tuple[int, int]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=size) as pilot:
+        await shown(stage, pilot, profiles.captured(profiles.HOSTILE), view)
+        if view == "timeline":
+            await pilot.press("full_stop", "full_stop", "z")
+        await pilot.pause()
+        await until(pilot, lambda: "[b]jit[/x]␛[31m␊" in screen_text(stage.app), "the name as symbols")
+        text = screen_text(stage.app)
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert all(len(line) <= size[0] for line in text.split("\n"))
+
+
+async def test_results_leads_to_the_views_that_a_run_has_and_escape_leads_back() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        stage.app.set_session(profiles.captured().session(), None)
+        stage.app.show_results("r2")
+        await until(pilot, lambda: stage.app.current_mode == "results" and stage.app.focused is not None)
+        await pilot.pause()
+        for key, view in (("t", "Timeline"), ("p", "Compile"), ("m", "Memory")):
+            await pilot.press(key)
+            await until(pilot, lambda view=view: f"[{view}]" in screen_text(stage.app), view)  # type: ignore[misc]
+            await pilot.press("escape")
+            await until(pilot, lambda: stage.app.current_mode == "results")
+
+
+async def test_nothing_is_drawn_again_while_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        view = await shown(stage, pilot, profiles.captured())
+        drawn: list[int] = []
+        real = TimelineView.render_line
+        monkeypatch.setattr(TimelineView, "render_line", lambda self, y: (drawn.append(y), real(self, y))[1])
+        stage.app.screen.post_message(_same(stage))
+        await pilot.pause()
+        assert drawn == []
+        assert view.lanes is not None
+
+
+def _same(stage: Stage) -> Any:
+    from jaxprof.tui.messages import SessionChanged
+
+    return SessionChanged(frozenset({"r2"}))

@@ -1,0 +1,344 @@
+"""The Program screen: what it shows of a file, what it shows while the program goes on, and what it asks of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import pytest
+from textual.binding import Binding
+from textual.pilot import Pilot
+
+from jaxprof import events as e
+from jaxprof.runner.program import ProgramCommand
+from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.kit.script_dialog import ScriptDialog
+from jaxprof.tui.program.ledger_list import CompilationDialog, LedgerList
+from jaxprof.tui.program.line_profile import HotLineList, SourceLines
+from jaxprof.tui.program.screen import ProgramScreen
+from tui import recorded
+from tui.fakes import Stage, screen_text, until
+from tui.session_tapes import Tape
+
+PROGRAM = ProgramCommand(path="train.py", arguments=("--epochs", "1"), directory="/home/me")
+
+
+async def shown(stage: Stage, pilot: Pilot[Any], tape: Tape) -> ProgramScreen:
+    """The Program screen with the tape's session."""
+    stage.app.set_session(tape.session(), None)
+    stage.app.action_go("program")
+    await until(pilot, lambda: isinstance(stage.app.screen, ProgramScreen) and stage.app.screen.run is not None)
+    await pilot.pause()
+    screen = stage.app.screen
+    assert isinstance(screen, ProgramScreen)
+    return screen
+
+
+async def started(stage: Stage, pilot: Pilot[Any]) -> ProgramScreen:
+    """A program that was started and goes on."""
+    stage.app.start_program(PROGRAM)
+    await until(pilot, lambda: isinstance(stage.app.screen, ProgramScreen) and stage.app.screen.run is not None)
+    screen = stage.app.screen
+    assert isinstance(screen, ProgramScreen)
+    await until(pilot, lambda: "running" in screen_text(stage.app))
+    return screen
+
+
+# -- of a file ----------------------------------------------------------------------------------------------------
+
+
+async def test_the_ledger_is_grouped_and_a_function_unfolds_to_its_compilations() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        await shown(stage, pilot, recorded.finished())
+        text = screen_text(stage.app)
+        assert "✓ exit code 0" in text
+        assert "6 compiled in 4.62 s (16 %)" in text
+        assert "argument batch: shape varies" in text
+        assert "f32[32,512] → f32[5,512]" not in text
+        await pilot.press("enter")
+        await until(pilot, lambda: "argument batch: f32[32,512] → f3" in screen_text(stage.app))
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: isinstance(stage.app.screen, CompilationDialog))
+        text = screen_text(stage.app)
+        assert "argument batch: f32[32,512] → f32[5,512]" in text
+        assert "trace 50.0 ms, lower 50.0 ms, compile 400 ms" in text
+        assert "params['w']" in text
+        await pilot.press("escape", "left", "left")
+        await until(pilot, lambda: "f32[32,512] → f3" not in screen_text(stage.app))
+
+
+async def test_the_ledger_is_sorted_and_filtered() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        screen = await shown(stage, pilot, recorded.finished())
+        rows = screen.query_one(LedgerList)
+        first = [str(key[0]) for key in rows.keys if isinstance(key, tuple)]
+        assert first == ["train_step", "add"]
+        orders = set()
+        for _ in range(4):
+            await pilot.press("s")
+            orders.add((rows.order_in_words, *(str(key[0]) for key in rows.keys if isinstance(key, tuple))))
+        assert orders == {
+            ("first compiled ▾", "train_step", "add"),
+            ("by function ▾", "add", "train_step"),
+            ("by times ▾", "train_step", "add"),
+            ("by time ▾", "train_step", "add"),
+        }
+        await pilot.press("s")
+        await until(pilot, lambda: "by function ▾" in screen_text(stage.app))
+        await pilot.press("slash", *"batch", "enter")
+        await until(pilot, lambda: len(rows.keys) == 1)
+        await until(pilot, lambda: "1 hidden" in screen_text(stage.app))
+        await pilot.press("escape")
+        await until(pilot, lambda: len(rows.keys) == 2)
+        assert stage.app.current_mode == "program"
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.app.current_mode == "home")
+
+
+async def test_the_time_adds_up_to_the_wall_time() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 34)) as pilot:
+        await shown(stage, pilot, recorded.finished())
+        await pilot.press("t", "end")
+        await until(pilot, lambda: "total " in screen_text(stage.app))
+        line = next(line for line in screen_text(stage.app).splitlines() if "total " in line)
+        assert "28.6 s" in line
+        assert "100 %" in line
+
+
+async def test_findings_and_lines_lead_to_the_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "train.py"
+    source.write_text("".join(f"line_{number} = {number}\n" for number in range(1, 200)))
+    monkeypatch.setattr(recorded, "HOME", str(tmp_path))
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 34)) as pilot:
+        screen = await shown(stage, pilot, recorded.finished())
+        await pilot.press("n")
+        await until(pilot, lambda: "line_90 = 90" in screen_text(stage.app))
+        assert stage.app.focused is screen.query_one(HotLineList)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(stage.app.screen, SourceLines))
+        await until(pilot, lambda: "▶  90 line_90 = 90" in screen_text(stage.app))
+        await pilot.press("escape", "f", "enter")
+        await until(pilot, lambda: isinstance(stage.app.screen, SourceLines))
+        await until(pilot, lambda: "▶  91 line_91 = 91" in screen_text(stage.app))
+
+
+async def test_a_source_that_is_not_here_is_said() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 34)) as pilot:
+        await shown(stage, pilot, recorded.finished())
+        await pilot.press("n", "enter")
+        await until(pilot, lambda: "train.py:90 cannot be read here" in screen_text(stage.app))
+
+
+async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(200, 60)) as pilot:
+        await shown(stage, pilot, recorded.hostile())
+        text = screen_text(stage.app)
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert text.count("[b]jit[/x]␛[31m␊") > 4
+        await pilot.press("enter", "down", "down", "enter")
+        await until(pilot, lambda: isinstance(stage.app.screen, CompilationDialog))
+        assert "static argument [b]jit[/x]␛[31m␊" in screen_text(stage.app)
+        await pilot.press("escape", "n", "enter")
+        await until(pilot, lambda: "cannot be read here" in screen_text(stage.app))
+        assert "\x1b" not in screen_text(stage.app)
+
+
+async def test_a_session_without_a_program_says_how_to_get_one() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("7")
+        await until(pilot, lambda: "No program was recorded in this session" in screen_text(stage.app))
+        assert "jaxprof script train.py" in screen_text(stage.app)
+        await pilot.press("l", "f", "n", "t", "o", "w", "c", "r", "slash", "enter", "down", "s")
+        assert stage.app.return_code is None
+
+
+async def test_a_file_with_a_program_opens_here(tmp_path: Path) -> None:
+    from jaxprof.session.log import LogWriter
+
+    tape = recorded.finished()
+    path = tmp_path / "a.jaxprof"
+    writer = LogWriter(tape.header, path)
+    for event in tape.events:
+        writer.append(event)
+    writer.close()
+    stage = Stage(path)
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "train.py --epochs 1" in screen_text(stage.app))
+        assert stage.app.current_mode == "program"
+
+
+@pytest.mark.parametrize(
+    ("size", "seen", "hidden"),
+    [
+        ((80, 24), {"ledger"}, {"findings", "lines", "time", "output"}),
+        ((120, 40), {"ledger", "time", "output"}, {"findings", "lines"}),
+        ((200, 60), {"ledger", "findings", "lines", "time", "output"}, set()),
+    ],
+)
+async def test_a_larger_terminal_shows_more_side_by_side(
+    size: tuple[int, int], seen: set[str], hidden: set[str]
+) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=size) as pilot:
+        screen = await shown(stage, pilot, recorded.finished())
+        assert {name for name in seen | hidden if screen.query_one(f"#{name}").region.height > 0} == seen
+
+
+# -- while it goes on ---------------------------------------------------------------------------------------------
+
+
+async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = recorded.compiling()
+    now = [tape.now]
+    monkeypatch.setattr("jaxprof.tui.kit.program_summary.monotonic", lambda: now[0])
+    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, tape)
+        text = screen_text(stage.app)
+        assert "compiling `train_step`, backend, 0.5 s  called from train.py:88" in text
+        assert "▶ running      1.5 s" in text
+        now[0] += 42.04
+        await until(pilot, lambda: "compiling `train_step`, backend, 42.5 s" in screen_text(stage.app))
+        assert "▶ running     43.5 s" in screen_text(stage.app)
+        await pilot.press("1")
+        await until(pilot, lambda: not screen.ticking)
+
+
+async def test_a_program_of_a_file_that_nobody_writes_does_not_tick() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, recorded.compiling())
+        assert not screen.ticking
+        assert "✗ cut off" in screen_text(stage.app)
+
+
+async def test_a_program_is_followed_to_its_end() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await started(stage, pilot)
+        program = stage.programs[0]
+        assert screen.ticking
+        program.emit(e.LogLine(stream="stdout", text="epoch 1"))
+        await pilot.press("o")
+        await until(pilot, lambda: "epoch 1" in screen_text(stage.app))
+        program.emit(e.Compiled(function="loss", trace_seconds=0.1, compile_seconds=1.2, reason_code="first"))
+        await pilot.press("l")
+        await until(pilot, lambda: "▸ loss" in screen_text(stage.app))
+        program.finish(3)
+        await until(pilot, lambda: "✗ exit code 3" in screen_text(stage.app))
+        await until(pilot, lambda: not stage.app.live.busy and not screen.ticking)
+        assert stage.app.live.exit_code == 3
+
+
+async def test_capture_and_cancel_reach_the_program() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
+        await started(stage, pilot)
+        program = stage.programs[0]
+        await pilot.press("w")
+        await until(pilot, lambda: program.captured == [(2.0, None)])
+        program.emit(e.CaptureWindow(state="began", monotonic_seconds=monotonic()))
+        await until(pilot, lambda: "capturing a profile" in screen_text(stage.app))
+        await pilot.press("w")
+        await pilot.pause()
+        assert len(program.captured) == 1
+        await pilot.press("c")
+        await until(pilot, lambda: program.cancelled == ["r1"])
+        await until(pilot, lambda: "Interrupted, as by ctrl+c" in screen_text(stage.app))
+        await pilot.press("c")
+        await until(pilot, lambda: program.cancelled == ["r1", "r1"])
+        program.finish(130)
+        await until(pilot, lambda: "exit code 130" in screen_text(stage.app))
+
+
+async def test_profile_and_hlo_lead_to_the_last_window() -> None:
+    tape = recorded.finished()
+    for run in ("r2", "r3", "r4", "r5"):
+        tape.plan(run, "profile", "imported", workload="capture window")
+    for run, name in (("r2", "timeline"), ("r3", "hlo"), ("r4", "timeline"), ("r5", "hlo")):
+        tape.add(e.TextRecorded, run, name=name, text="{}" if name == "timeline" else "HloModule a", bytes=2)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, tape)
+        await pilot.press("h")
+        await until(pilot, lambda: stage.app.current_mode == "hlo")
+        assert stage.app.run_in_view == "r5"
+        await pilot.press("7")
+        await until(pilot, lambda: "exit code 0" in screen_text(stage.app))
+        await pilot.press("p")
+        await until(pilot, lambda: stage.app.current_mode == "profile")
+        assert stage.app.run_in_view == "r4"
+
+
+async def test_run_again_starts_a_session_of_its_own() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await started(stage, pilot)
+        stage.programs[0].finish(0)
+        await until(pilot, lambda: "exit code 0" in screen_text(stage.app) and not stage.app.live.busy)
+        before = stage.app.session
+        await pilot.press("r")
+        await until(pilot, lambda: len(stage.programs) == 2 and stage.app.session is not before)
+        assert stage.programs[1].program == PROGRAM
+        assert stage.programs[0].closed == "finished"
+        await until(pilot, lambda: "running" in screen_text(stage.app))
+        stage.programs[0].emit(e.LogLine(stream="stdout", text="late word of the first"))
+        await pilot.press("o")
+        await pilot.pause()
+        assert "late word" not in screen_text(stage.app)
+        assert [line.text for line in before.runs["r1"].log] == ["late word of the first"]
+
+
+async def test_a_program_that_a_file_names_is_shown_before_it_is_run() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, recorded.finished())
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(stage.app.screen, ScriptDialog))
+        text = screen_text(stage.app)
+        assert "Check it before you run it" in text
+        assert "--epochs 1" in text
+        await pilot.press("escape")
+        assert stage.programs == []
+
+
+@pytest.mark.usefixtures("catalogue", "shelf")
+async def test_what_is_measured_and_a_program_do_not_go_on_at_once() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30), notifications=True) as pilot:
+        await started(stage, pilot)
+        await pilot.press("1")
+        await until(pilot, lambda: stage.app.current_mode == "home" and getattr(stage.app.screen, "info", None))
+        await pilot.press("r")
+        await until(pilot, lambda: "a program is running" in screen_text(stage.app))
+        assert stage.scheduler is None
+        stage.programs[0].finish(0)
+        await until(pilot, lambda: not stage.app.live.busy)
+        await pilot.press("1")
+        await until(pilot, lambda: stage.app.current_mode == "home")
+        await pilot.press("r")
+        await until(pilot, lambda: stage.scheduler is not None and stage.app.session.runs.get("r1"))
+        assert stage.programs[0].closed == "finished"
+        assert stage.scheduler is not None
+        stage.app.start_program(PROGRAM)
+        await until(pilot, lambda: "another run is in progress" in screen_text(stage.app))
+        stage.scheduler.finish()
+        await until(pilot, lambda: not stage.app.live.busy)
+
+
+def test_every_binding_has_an_id_a_description_and_a_tooltip() -> None:
+    for binding in (*ProgramScreen.BINDINGS, *LedgerList.BINDINGS, *HotLineList.BINDINGS, *ScriptDialog.BINDINGS):
+        assert isinstance(binding, Binding)
+        assert binding.id
+        assert binding.description
+        assert binding.tooltip or not binding.show

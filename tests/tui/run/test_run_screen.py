@@ -1,0 +1,321 @@
+"""The Run screen: what it shows while things go on, what it asks for, and how little it sends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.binding import Binding
+from textual.pilot import Pilot
+
+from jaxprof import events as e
+from jaxprof.runner import PlanOptions, plan_runs
+from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.kit.log_pane import LogPane
+from jaxprof.tui.kit.run_list import RunList
+from jaxprof.tui.kit.screen import SessionScreen
+from jaxprof.tui.results.compare_screen import CompareScreen
+from jaxprof.tui.results.run_detail import RunDetailScreen
+from jaxprof.tui.results.screen import ResultsScreen
+from jaxprof.tui.run.screen import RunScreen
+from tui import session_tapes as sessions
+from tui.fakes import Stage, info, screen_text, until
+from tui.session_tapes import Tape
+
+
+class Now:
+    """The monotonic clock, standing where a tape stands."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, tape: Tape) -> None:
+        self.seconds = tape.now
+        for module in ("kit.run_list", "run.current_run"):
+            monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: self.seconds)
+
+
+@pytest.fixture
+def growing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that somebody writes."""
+    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
+
+
+async def shown(stage: Stage, pilot: Pilot[Any], tape: Tape) -> RunScreen:
+    """The Run screen with the tape's session."""
+    stage.app.set_session(tape.session(), None)
+    stage.app.action_go("run")
+    await until(
+        pilot,
+        lambda: isinstance(stage.app.screen, RunScreen) and any(rows.keys for rows in stage.app.screen.query(RunList)),
+    )
+    await pilot.pause()
+    screen = stage.app.screen
+    assert isinstance(screen, RunScreen)
+    return screen
+
+
+@pytest.mark.usefixtures("growing")
+async def test_a_long_compile_ticks_while_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = sessions.compiling()
+    now = Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, tape)
+        assert screen_text(stage.app).count("2.5 s") == 2  # in the list, and among the phases
+        now.seconds += 40.05
+        await until(pilot, lambda: screen_text(stage.app).count("42.5 s") == 2)
+        assert "▶ jit" in screen_text(stage.app)
+        assert "1 of 3 done · 1 queued" in screen_text(stage.app)
+
+
+async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = sessions.compiling()
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, tape)
+        text = screen_text(stage.app)
+        assert not screen.ticking
+        assert "▶" not in text
+        assert "cut off" in text
+        assert "queued" not in text
+
+
+@pytest.mark.usefixtures("growing")
+async def test_the_clock_stops_when_the_screen_is_left_and_when_the_run_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tape = sessions.compiling()
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, tape)
+        assert screen.ticking
+        await pilot.press("3")
+        await until(pilot, lambda: not screen.ticking)
+        await pilot.press("2")
+        await until(pilot, lambda: screen.ticking)
+        told = len(tape.events)
+        tape.add(e.PhaseEnded, "r2", phase="compile", seconds=2.5)
+        tape.finish("r2")
+        stage.app.session.extend(tape.events[told:])
+        screen.show_session(frozenset({"r2"}), replaced=False)
+        assert not screen.ticking
+
+
+@pytest.mark.usefixtures("growing")
+async def test_samples_are_shown_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = sessions.sampling()
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        screen = await shown(stage, pilot, tape)
+        assert "37 samples" in screen_text(stage.app)
+        assert "≈ 1 s" in screen_text(stage.app)
+        told = len(tape.events)
+        tape.samples("r2", "run", tape.noise(0.63e-3, 30), 4)
+        stage.app.session.extend(tape.events[told:])
+        screen.show_session(frozenset({"r2"}), replaced=False)
+        await until(pilot, lambda: "67 samples" in screen_text(stage.app))
+        assert "at 64" in screen_text(stage.app)
+
+
+@pytest.mark.usefixtures("growing")
+async def test_a_later_launch_has_clocks_of_its_own_and_says_which_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = sessions.in_turns()
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, tape)
+        rows = [line for line in screen_text(stage.app).splitlines() if "cpu:0 " in line and "│ ▶" in line]
+        assert [(row.split()[2], *row.split()[4:7]) for row in rows] == [
+            ("numpy", "waiting", "25.9", "s"),
+            ("jit", "compile", "1.5", "s"),
+            ("jit-highest", "waiting", "1.5", "s"),
+        ]
+        assert "starting" not in screen_text(stage.app)
+        assert "█" not in "".join(rows), "the bar is of the steady run"
+        await pilot.press("down")
+        await pilot.pause()
+        text = screen_text(stage.app)
+        assert "launch 2 of 3 · running · pid 4800" in text
+        assert "▶ 1.5 s" in text, "the compile of this launch, not of the first one"
+        told = len(tape.events)
+        tape.add(e.PhaseEnded, "r2", phase="compile", seconds=1.5)
+        tape.add(e.PhaseStarted, "r2", phase="run")
+        note = "launch 2 of 3, in turns with 2 more"
+        tape.add(e.ProgressMade, "r2", fraction=0.5, remaining_seconds=4.0, note=note)
+        stage.app.session.extend(tape.events[told:])
+        screen.show_session(frozenset({"r2"}), replaced=False)
+        await until(pilot, lambda: f"{note} · running · pid 4800" in screen_text(stage.app))
+        assert "≈ 4 s" in screen_text(stage.app)
+
+
+@pytest.mark.usefixtures("growing")
+async def test_a_run_that_is_warm_has_no_dash_for_a_steady_run_that_is_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = Tape()
+    tape.plan("r1", "numpy", "numpy")
+    tape.start("r1")
+    tape.startup("r1")
+    tape.phase("r1", "run", None)
+    tape.add(e.PhaseStarted, "r1", phase="waiting")
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, tape)
+        strip = [line.split() for line in screen_text(stage.app).splitlines() if line.startswith("│ 700 ms")]
+        assert strip == [["│", "700", "ms", "·", "│"]]
+
+
+async def test_a_program_that_was_compiled_and_not_run_waits_for_nothing() -> None:
+    tape = Tape()
+    tape.plan("r1", "jit", how="compile")
+    tape.add(e.RunFinished, "r1", status="ok")
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        stage.app.set_session(tape.session(), None)
+        stage.app.action_go("run")
+        await until(pilot, lambda: "compiled, and not run" in screen_text(stage.app), "why there are no samples")
+        assert "waiting for samples" not in screen_text(stage.app)
+
+
+async def test_a_change_of_another_run_draws_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        screen = await shown(stage, pilot, sessions.finished())
+        rows = screen.query_one(RunList)
+        drawn: list[int] = []
+        whole: list[object] = []
+        monkeypatch.setattr(rows, "refresh_row", drawn.append)
+        monkeypatch.setattr(rows, "refresh", lambda *regions, **rest: whole.append(regions))
+        rows.show(stage.app.session, frozenset({"r2", "r3"}), growing=False)
+        assert (drawn, whole) == ([], [])
+        stage.app.session.runs["r2"].status = "failed"
+        rows.show(stage.app.session, frozenset({"r2", "r3"}), growing=False)
+        assert (drawn, whole) == ([2], [])
+
+
+async def test_errors_and_logs_are_shown_and_not_obeyed() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 40)) as pilot:
+        screen = await shown(stage, pilot, sessions.troubled())
+        screen.query_one(RunList).move_to_key("r3")
+        await until(pilot, lambda: "The log holds XLA's last words." in screen_text(stage.app))
+        text = screen_text(stage.app)
+        assert "check failed: ␛[31mRET_CHECK␛[0m [/b] failure" in text
+        assert "\x1b" not in text
+        assert "[b]jit[/x]␛[31m␊" in text
+
+
+async def test_the_log_takes_the_place_of_the_samples_in_a_low_terminal() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, sessions.troubled())
+        screen.query_one(RunList).move_to_key("r3")
+        await pilot.pause()
+        assert "F0000" not in screen_text(stage.app)
+        await pilot.press("l")
+        await until(pilot, lambda: "F0000" in screen_text(stage.app))
+        assert stage.app.focused is screen.query_one(LogPane)
+        await pilot.press("l")
+        await until(pilot, lambda: "F0000" not in screen_text(stage.app))
+
+
+async def test_enter_opens_the_run_and_escape_comes_back() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, sessions.finished())
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(stage.app.screen, RunDetailScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.app.screen is screen)
+        assert len(stage.app.session_screens) == len({type(one) for one in stage.app.session_screens})
+
+
+async def test_runs_are_cancelled_and_run_again() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        stage.app.start_runs(plan_runs([info()], PlanOptions(variants=["jit"])))
+        await until(pilot, lambda: isinstance(stage.app.screen, RunScreen) and len(stage.app.session.runs) == 2)
+        scheduler = stage.scheduler
+        assert scheduler is not None
+        rows = stage.app.screen.query_one(RunList)
+        await until(pilot, lambda: rows.keys)
+        await pilot.press("down", "c")
+        await until(pilot, lambda: scheduler.cancelled == ["r2"])
+        await pilot.press("C")
+        await until(pilot, lambda: scheduler.cancelled == ["r2", "all"])
+        scheduler.emit(e.RunFinished(run="r2", status="cancelled", error="cancelled before it began"))
+        await until(pilot, lambda: "cancelled before it began" in screen_text(stage.app))
+        await pilot.press("r")
+        await until(pilot, lambda: len(stage.app.session.runs) == 4)
+        first, second = scheduler.planned[2:]
+        assert (first.spec.variant, second.spec.variant) == ("numpy", "jit")
+        assert second.baseline is first
+        assert first is not scheduler.planned[0]
+        scheduler.finish()
+
+
+async def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known() -> None:
+    from jaxprof.errors import UsageError
+    from jaxprof.tui.run.screen import planned_again
+
+    session = sessions.finished().session()
+    first, second = planned_again(session, "r3", {})
+    assert (first.spec.target, second.spec.target, second.spec.variant) == ("selu", "selu", "jit")
+    assert second.baseline is first
+    tape = Tape()
+    tape.plan("r1", "step", workload="train.py:step")
+    with pytest.raises(UsageError, match=r"train\.py:step cannot be run again: its session does not say where"):
+        planned_again(tape.session(), "r1", {})
+
+
+async def test_somebodys_code_in_an_opened_session_is_shown_before_it_is_run(tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("def step(x):\n    return x\n")
+    tape = Tape()
+    tape.plan("r1", "step", workload="train.py:step", target=f"{file}:step", arguments=("f32[8,4]",))
+    tape.add(e.RunFinished, "r1", status="ok")
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await shown(stage, pilot, tape)
+        await pilot.press("r")
+        await until(pilot, lambda: "It runs the code of" in screen_text(stage.app))
+        assert "f32[8,4]" in screen_text(stage.app)
+        assert stage.scheduler is None
+        await pilot.press("y")
+        await until(pilot, lambda: stage.scheduler is not None and bool(stage.scheduler.planned))
+        assert stage.scheduler is not None
+        (planned,) = stage.scheduler.planned
+        assert (planned.spec.target, planned.spec.arguments) == (f"{file}:step", ("f32[8,4]",))
+
+
+async def test_an_empty_session_says_what_to_do() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("2")
+        await until(pilot, lambda: "Nothing has been run in this session" in screen_text(stage.app))
+        await pilot.press("enter", "c", "C", "r", "l", "h", "down")
+        assert stage.app.return_code is None
+
+
+@pytest.mark.parametrize("screen", [RunScreen, ResultsScreen, RunDetailScreen, CompareScreen])
+def test_every_binding_has_an_id_a_description_and_a_tooltip(screen: type[SessionScreen]) -> None:
+    for binding in screen.BINDINGS:
+        assert isinstance(binding, Binding)
+        assert binding.id
+        assert binding.description
+        assert binding.tooltip
+
+
+@pytest.mark.usefixtures("growing")
+async def test_a_long_queue_is_scrolled_to_the_run_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = Tape()
+    for number in range(1, 31):
+        tape.plan(f"r{number}", f"variant-{number}")
+    tape.start("r25")
+    tape.add(e.PhaseStarted, "r25", phase="compile")
+    Now(monkeypatch, tape)
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, tape)
+        await until(pilot, lambda: "▶ variant-25" in screen_text(stage.app))

@@ -1,0 +1,225 @@
+"""Sessions: the table, the summary, and everything that can be done with a file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+from textual.widgets import Button, Input, Static
+
+from jaxprof.session.log import LogWriter, new_header
+from jaxprof.tui.kit.dialogs import Confirm
+from jaxprof.tui.kit.format import ago
+from jaxprof.tui.kit.session_list import SessionTable
+from jaxprof.tui.sessions.prune_dialog import Prune
+from jaxprof.tui.sessions.screen import SessionsScreen
+from tui.fakes import HOSTILE, NOW, Stage, keep_session, screen_text, until
+
+pytestmark = pytest.mark.usefixtures("catalogue", "one_moment")
+SIZE = (120, 32)
+
+
+@pytest.fixture
+def kept(shelf: Path) -> list[Path]:
+    """Three sessions, the newest first: one whole, one torn with a failed run, one that is no session."""
+    new = keep_session(shelf, "new", ("selu", "numpy", "ok", 4.37e-3), ("selu", "jit", "ok", 0.63e-3), age_seconds=120)
+    torn = keep_session(shelf, "torn", ("matmul", "jit", "failed", None), complete=False, age_seconds=7200)
+    wrong = shelf / "wrong.jaxprof"
+    wrong.write_bytes(b"\x1f\x8bnonsense\n")
+    os.utime(wrong, (NOW - 9000, NOW - 9000))
+    return [new, torn, wrong]
+
+
+async def listed(stage: Stage, pilot: object, count: int = 3) -> SessionTable:
+    await pilot.press("5")  # type: ignore[attr-defined]
+    await until(pilot, lambda: isinstance(stage.app.screen, SessionsScreen))  # type: ignore[arg-type]
+    await until(pilot, lambda: len(stage.app.screen.query_one(SessionTable).keys) == count, f"{count} rows")  # type: ignore[arg-type]
+    return stage.app.screen.query_one(SessionTable)
+
+
+async def test_the_table_and_the_summary_tell_what_a_session_is(kept: list[Path]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        table = await listed(stage, pilot)
+        assert table.keys == kept
+        expected = ("Sessions · 3 · ", "complete", "torn", "refused", "2 ✓", "0 ✓ 1 ✗", "630 µs")
+        await until(pilot, lambda: all(words in screen_text(stage.app) for words in expected), str(expected))
+        await pilot.press("down")
+        await until(pilot, lambda: "out of memory: 40 GiB" in screen_text(stage.app))
+        assert "torn: its writer" in screen_text(stage.app)
+        await pilot.press("down")
+        await until(pilot, lambda: "is not a jaxprof session" in screen_text(stage.app))
+
+
+async def test_enter_opens_and_a_refused_file_says_why(kept: list[Path]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await listed(stage, pilot)
+        await pilot.press("end", "enter")
+        await until(pilot, lambda: "gunzip" in screen_text(stage.app))
+        await pilot.press("home", "enter")
+        await until(pilot, lambda: stage.app.session_path == kept[0] and stage.app.current_mode == "results")
+
+
+async def test_rename_keeps_the_cursor_and_refuses_a_wrong_name(kept: list[Path], shelf: Path) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        table = await listed(stage, pilot)
+        await pilot.press("down", "n")
+        await pilot.pause()
+        stage.app.screen.query_one(Input).value = "a/b"
+        await pilot.press("enter")
+        await until(pilot, lambda: "cannot be a session's name" in screen_text(stage.app))
+        await pilot.press("n")
+        await pilot.pause()
+        stage.app.screen.query_one(Input).value = "renamed"
+        await pilot.press("enter")
+        await until(pilot, lambda: table.current == shelf / "renamed.jaxprof")
+        assert not kept[1].exists()
+
+
+async def test_save_as_copies_and_does_not_replace(kept: list[Path], tmp_path: Path) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await listed(stage, pilot)
+        for words in ("Copied to", "already exists"):
+            await pilot.press("w")
+            await pilot.pause()
+            stage.app.screen.query_one(Input).value = str(tmp_path / "copy.jaxprof")
+            await pilot.press("enter")
+            await until(pilot, lambda words=words: words in screen_text(stage.app))
+        assert (tmp_path / "copy.jaxprof").read_bytes() == kept[0].read_bytes()
+
+
+async def test_delete_asks_first_and_escape_is_no(kept: list[Path]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        table = await listed(stage, pilot)
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
+        await pilot.press("escape")
+        await until(pilot, lambda: not isinstance(stage.app.screen, Confirm))
+        assert kept[0].exists()
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
+        await pilot.press("enter")
+        assert kept[0].exists(), "no has the focus"
+        await pilot.press("x")
+        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
+        await pilot.press("y")
+        await until(pilot, lambda: table.keys == kept[1:])
+        assert not kept[0].exists()
+
+
+async def test_a_session_that_is_being_written_is_live_and_is_not_deleted(shelf: Path) -> None:
+    writer = LogWriter(new_header(), shelf / "theirs.jaxprof")
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await listed(stage, pilot, 1)
+        assert "● live" in screen_text(stage.app)
+        await pilot.press("x")
+        await pilot.press("y")
+        await until(pilot, lambda: "is being written now" in screen_text(stage.app))
+        assert (shelf / "theirs.jaxprof").exists()
+    writer.close()
+
+
+async def test_prune_shows_what_would_go_and_asks(kept: list[Path]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        table = await listed(stage, pilot)
+        await pilot.press("P")
+        await until(pilot, lambda: isinstance(stage.app.screen, Prune))
+        dialog = stage.app.screen
+        said, delete = dialog.query_one("#said", Static), dialog.query_one("#delete", Button)
+        assert delete.disabled
+        dialog.query_one("#keep", Input).value = "-1"
+        await until(pilot, lambda: "not a number" in str(said.content))
+        dialog.query_one("#keep", Input).value = "1"
+        await until(pilot, lambda: "2 sessions would be deleted" in str(said.content))
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: table.keys == kept[:1])
+
+
+async def test_the_filter_looks_at_names_and_workloads(kept: list[Path]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        table = await listed(stage, pilot)
+        await pilot.press("slash", *"matmul")
+        await until(pilot, lambda: table.keys == [kept[1]])
+        await pilot.press("enter", "escape")
+        await until(pilot, lambda: table.keys == kept)
+
+
+async def test_a_path_is_opened(tmp_path: Path, shelf: Path) -> None:
+    path = keep_session(tmp_path, "elsewhere", ("selu", "jit", "ok", 1e-3))
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await listed(stage, pilot, 0)
+        assert "No sessions yet" in screen_text(stage.app)
+        await pilot.press("o")
+        await pilot.pause()
+        stage.app.screen.query_one(Input).value = str(path)
+        await pilot.press("enter")
+        await until(pilot, lambda: stage.app.session_path == path)
+
+
+async def test_a_profile_is_opened_and_a_folder_without_one_is_refused(tmp_path: Path, shelf: Path) -> None:
+    named = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+             {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}}]  # fmt: skip
+    ran = {
+        "ph": "X",
+        "pid": 1,
+        "tid": 2,
+        "ts": 0.0,
+        "dur": 4.0,
+        "name": "k",
+        "args": {"hlo_op": "dot", "hlo_module": "f"},
+    }
+    path = tmp_path / "box.trace.json.gz"
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [*named, ran, {}]}).encode()))
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await listed(stage, pilot, 0)
+        await pilot.press("o")
+        await pilot.pause()
+        stage.app.screen.query_one(Input).value = str(shelf)
+        await pilot.press("enter")
+        await until(pilot, lambda: "jax.profiler" in screen_text(stage.app), "why a folder is refused")
+        stage.app.open_session(path)
+        await until(pilot, lambda: stage.app.current_mode == "profile", "the profile's overview")
+        assert [run.plan.how for run in stage.app.session.runs.values()] == ["imported", "imported"]
+        kept = stage.app.session_path
+        assert kept is not None
+        assert kept.name == "box.jaxprof"
+
+
+async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf: Path) -> None:
+    keep_session(shelf, "[b]x\u202e", (HOSTILE, HOSTILE, "failed", None))
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await listed(stage, pilot, 1)
+        await until(pilot, lambda: "[b]evil[/x] ␛[31m" in screen_text(stage.app))
+        await pilot.press("x")
+        await pilot.pause()
+        text = screen_text(stage.app)
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
+@pytest.mark.parametrize(
+    ("passed", "words"),
+    [
+        (5, "just now"),
+        (150, "2 min ago"),
+        (7300, "2 h ago"),
+        (200_000, "2 d ago"),
+        (10**7, "2026-07-25"),
+        (-5, "just now"),
+    ],
+)
+def test_ago(passed: float, words: str) -> None:
+    assert ago(NOW - passed, NOW) == words

@@ -1,0 +1,310 @@
+"""A session that another process writes, its clock and its silence; and a profile while it is read."""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import gzip
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Thread
+from typing import BinaryIO
+from weakref import ref
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.events import ProgressMade
+from jaxprof.hlo.open.parsed import modules
+from jaxprof.session import Session
+from jaxprof.session.log import Follower, LogWriter
+from jaxprof.session.log.codec import encode_line
+from jaxprof.tui import opened_session
+from jaxprof.tui.opened_session import OpenedSession, ProfileReading, ReadingStoppedError
+from tui.fakes import Stage, screen_text, until
+
+WALL = 1_795_000_000.0
+
+
+class Clock:
+    """Both clocks of this machine."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def wall(self) -> float:
+        return WALL + self.seconds
+
+
+class Writer:
+    """Something that writes a session, with its own monotonic clock, and holds its lock, or not."""
+
+    def __init__(self, path: Path, began_seconds: float, *, wall_seconds: float, locked: bool = True) -> None:
+        self.path = path
+        self.now = began_seconds
+        header = e.Header(session="cafe", wall_seconds=wall_seconds, monotonic_seconds=began_seconds)
+        self._log = LogWriter(header, path)
+        self._unlocked: BinaryIO | None = None
+        self.say(
+            e.RunPlanned(run="r1", spec=e.RunSpec(workload="train.py", variant="program", how="program", device="host"))
+        )
+        self.say(e.WorkerStarted(run="r1", pid=1, python="python"))
+        if not locked:
+            self._log.close()
+            self._unlocked = path.open("ab")
+
+    def say(self, event: e.Event) -> None:
+        event = replace(event, monotonic_seconds=self.now)
+        if self._unlocked is None:
+            self._log.append(event)
+        else:
+            self._unlocked.write(encode_line(event))
+            self._unlocked.flush()
+
+    def die(self) -> None:
+        """Ends without a word, as one that was killed: the lock is gone, the session is not closed."""
+        self._log.close()
+
+
+def followed(path: Path, clock: Clock) -> OpenedSession:
+    """The session at `path`, followed."""
+    found = OpenedSession(clock.monotonic, clock.wall)
+    follower = Follower(path, Session)
+    follower.poll()
+    found.show(follower.session, path, follower)
+    return found
+
+
+def test_a_writer_of_this_machine_goes_by_our_clock(tmp_path: Path) -> None:
+    clock = Clock(1000.0)
+    writer = Writer(tmp_path / "a.jaxprof", 990.0, wall_seconds=WALL + 990.0)
+    found = followed(writer.path, clock)
+    assert found.followed
+    clock.seconds += 100.0
+    found.poll()
+    assert found.followed, "it holds its lock: it is there, however long it says nothing"
+    assert found.clock_shift_seconds == 0.0
+    writer.die()
+
+
+def test_a_writer_that_was_killed_is_missed(tmp_path: Path) -> None:
+    clock = Clock(1000.0)
+    writer = Writer(tmp_path / "a.jaxprof", 990.0, wall_seconds=WALL + 990.0)
+    found = followed(writer.path, clock)
+    writer.die()
+    clock.seconds += opened_session.LOOK_SECONDS
+    assert found.poll() == (frozenset(), True)
+    assert not found.followed
+    assert found.silent_since.startswith("no sign of its writer since ")
+    assert found.poll() == (frozenset(), False)
+
+
+def test_a_writer_on_another_machine_has_another_clock(tmp_path: Path) -> None:
+    clock = Clock(1000.0)
+    writer = Writer(tmp_path / "a.jaxprof", 50_000.0, wall_seconds=WALL + 990.0, locked=False)
+    found = followed(writer.path, clock)
+    assert clock.seconds + found.clock_shift_seconds == pytest.approx(50_000.0)
+    clock.seconds, writer.now = 1010.0, 50_012.0
+    writer.say(e.LogLine(run="r1", stream="stdout", text="hello"))
+    assert found.poll() == (frozenset({"r1"}), False)
+    assert clock.seconds + found.clock_shift_seconds == pytest.approx(50_012.0)
+    clock.seconds, writer.now = 1030.0, 50_025.0  # this one was long on its way
+    writer.say(e.LogLine(run="r1", stream="stdout", text="hello"))
+    found.poll()
+    assert clock.seconds + found.clock_shift_seconds == pytest.approx(50_032.0)
+
+
+def test_without_a_lock_silence_tells_and_a_word_tells_otherwise(tmp_path: Path) -> None:
+    clock = Clock(1000.0)
+    writer = Writer(tmp_path / "a.jaxprof", 990.0, wall_seconds=WALL + 990.0, locked=False)
+    _touch(writer.path, clock.wall())
+    found = followed(writer.path, clock)
+    assert found.followed
+    clock.seconds += opened_session.SILENCE_SECONDS / 2
+    assert found.poll() == (frozenset(), False)
+    clock.seconds += opened_session.SILENCE_SECONDS
+    assert found.poll() == (frozenset(), True)
+    assert not found.followed
+    writer.say(e.LogLine(run="r1", stream="stdout", text="I was only thinking"))
+    assert found.poll() == (frozenset({"r1"}), True)
+    assert found.followed
+    writer.say(e.SessionClosed())
+    found.poll()
+    assert not found.followed
+    assert found.silent_since == ""
+
+
+def test_a_file_that_was_not_written_for_long_is_silent_from_the_start(tmp_path: Path) -> None:
+    clock = Clock(1000.0)
+    writer = Writer(tmp_path / "a.jaxprof", 90.0, wall_seconds=WALL + 90.0, locked=False)
+    _touch(writer.path, clock.wall() - 3600)
+    found = followed(writer.path, clock)
+    assert not found.followed
+    assert found.silent_since
+
+
+async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "a.jaxprof", 50_000.0, wall_seconds=WALL, locked=False)
+    stage = Stage(writer.path, follow=True)
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "▶ running" in screen_text(stage.app))
+        writer.say(e.LogLine(run="r1", stream="stdout", text="from another host"))
+        await pilot.press("o")
+        await until(pilot, lambda: "from another host" in screen_text(stage.app))
+    plain = Stage(writer.path)
+    async with plain.app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: "cut off" in screen_text(plain.app))
+
+
+def _touch(path: Path, seconds: float) -> None:
+    os.utime(path, (seconds, seconds))
+
+
+def test_the_lock_is_one_that_other_processes_see(tmp_path: Path) -> None:
+    writer = Writer(tmp_path / "a.jaxprof", 1.0, wall_seconds=WALL)
+    with writer.path.open("rb") as file, pytest.raises(BlockingIOError):
+        fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
+    writer.die()
+
+
+def test_another_session_frees_the_hlo_of_the_one_before(tmp_path: Path) -> None:
+    text = f"HloModule {tmp_path.name}\n\nENTRY e {{\n  ROOT p = f32[] parameter(0)\n}}\n"
+    shown = OpenedSession()
+    before = Session(e.Header())
+    shown.show(before, None)
+    module = ref(modules(text)[0])
+    shown.show(before, None)
+    gc.collect()
+    assert module() is not None, "the same session still shows it"
+    shown.show(Session(e.Header()), None)
+    gc.collect()
+    assert module() is None
+
+
+SIZE = (100, 30)
+NOTE = "reading box.trace.json.gz: 4.00 MiB of 12.0 MiB"
+
+
+def profile(path: Path, events: int = 1) -> Path:
+    named = [{"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "/device:GPU:0"}},
+             {"ph": "M", "pid": 1, "tid": 2, "name": "thread_name", "args": {"name": "Stream #7(Kernel)"}}]  # fmt: skip
+    op = {"hlo_op": "dot", "hlo_module": "f"}
+    ran = [{"ph": "X", "pid": 1, "tid": 2, "ts": 5.0 * at, "dur": 4.0, "name": "k", "args": op} for at in range(events)]
+    path.write_bytes(gzip.compress(json.dumps({"traceEvents": [*named, *ran, {}]}).encode(), 1))
+    return path
+
+
+class Held:
+    """Readings that get as far as a third, and no further until they are stopped or let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.readings: list[ProfileReading] = []
+        self.go = Event()
+        real = ProfileReading.as_session
+        held = self
+
+        def as_session(self: ProfileReading) -> Path:
+            held.readings.append(self)
+            self._take([ProgressMade(fraction=1 / 3, note=NOTE)])
+            while not held.go.wait(0.01):
+                if self.stopped:
+                    raise ReadingStoppedError
+            return real(self)
+
+        monkeypatch.setattr(opened_session.ProfileReading, "as_session", as_session)
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Held:
+    return Held(monkeypatch)
+
+
+async def test_what_is_read_is_said_on_every_screen_until_it_is_shown(tmp_path: Path, held: Held) -> None:
+    path = profile(tmp_path / "box.trace.json.gz")
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        assert "esc stops" not in screen_text(stage.app)
+        stage.app.open_session(path)
+        await until(pilot, lambda: NOTE in screen_text(stage.app), "what is read")
+        assert "33 %" in screen_text(stage.app)
+        await pilot.press("3")
+        await until(pilot, lambda: stage.app.current_mode == "results" and NOTE in screen_text(stage.app), "on Results")
+        held.go.set()
+        await until(pilot, lambda: stage.app.current_mode == "profile", "the profile")
+        assert "esc stops" not in screen_text(stage.app)
+        assert stage.app.reading is None
+
+
+async def test_escape_stops_it_and_leaves_what_is_shown(tmp_path: Path, held: Held) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await pilot.press("3")
+        stage.app.open_session(profile(tmp_path / "box.trace.json.gz"))
+        await until(pilot, lambda: NOTE in screen_text(stage.app), "what is read")
+        await pilot.press("question_mark")
+        await until(pilot, lambda: len(stage.app.screen_stack) > 1, "the help")
+        await pilot.press("escape")
+        await until(pilot, lambda: len(stage.app.screen_stack) == 1, "no help")
+        assert not held.readings[0].stopped, "the first escape is the help's"
+        await pilot.press("escape")
+        await until(pilot, lambda: "esc stops" not in screen_text(stage.app), "no reading")
+        await until(pilot, lambda: held.readings[0].over, "the end of the thread")
+        assert (stage.app.current_mode, stage.app.session_path) == ("results", None)
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.app.current_mode == "home", "escape leads back again")
+
+
+async def test_another_file_is_read_instead(tmp_path: Path, held: Held) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        stage.app.open_session(profile(tmp_path / "box.trace.json.gz"))
+        await until(pilot, lambda: len(held.readings) == 1, "the first")
+        stage.app.open_session(profile(tmp_path / "other.trace.json.gz"))
+        await until(pilot, lambda: len(held.readings) == 2, "the second")
+        await until(pilot, lambda: held.readings[0].over, "the end of the first")
+        assert (held.readings[0].stopped, stage.app.reading) == (True, held.readings[1])
+        held.go.set()
+        await until(pilot, lambda: stage.app.session_path is not None, "the second is shown")
+        assert stage.app.session_path is not None
+        assert stage.app.session_path.name == "other.jaxprof"
+
+
+async def test_the_end_of_the_app_stops_it(tmp_path: Path, held: Held) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        stage.app.open_session(profile(tmp_path / "box.trace.json.gz"))
+        await until(pilot, lambda: len(held.readings) == 1, "the reading")
+    assert held.readings[0].stopped
+
+
+def test_the_engine_says_how_far_it_is_and_can_be_stopped(tmp_path: Path) -> None:
+    """A real one, of which the engine has begun to read: nothing is left of it that could be shown."""
+    said = Event()
+    reading = ProfileReading(profile(tmp_path / "box.trace.json.gz", 200_000), lambda reading: said.set())
+    ended: list[BaseException | Path] = []
+
+    def work() -> None:
+        try:
+            ended.append(reading.as_session())
+        except ReadingStoppedError as error:
+            ended.append(error)
+
+    thread = Thread(target=work)
+    thread.start()
+    assert said.wait(60)
+    assert reading.progress.note.startswith("reading box.trace.json.gz: ")
+    reading.stop()
+    thread.join(60)
+    assert [type(one) for one in ended] == [ReadingStoppedError]
+
+
+def test_one_that_was_stopped_before_it_began(tmp_path: Path) -> None:
+    reading = ProfileReading(profile(tmp_path / "box.trace.json.gz"))
+    reading.stop()
+    with pytest.raises(ReadingStoppedError):
+        reading.as_session()

@@ -1,0 +1,171 @@
+"""The installed app, in a real terminal, with every Python that there is: each screen and each dialog comes up.
+
+What Pilot cannot show is shown here: how a terminal starts the app, with the task factory, the driver and the signals
+that only a terminal gets.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxprof.session.log import LogWriter
+from pythons import EVERY, command_beside
+from terminal import Terminal
+from tui import profiles, recorded
+
+ESCAPE, ENTER, PALETTE = b"\x1b", b"\r", b"\x10"
+INSTALLED = [python for python in EVERY if command_beside(python).exists()]
+every_python = pytest.mark.parametrize("python", INSTALLED)
+
+SCREENS = {
+    b"2": "Nothing has been run in this session",
+    b"3": "No results in this session yet",
+    b"4": "No compiled program in this session",
+    b"5": "╭─ Summary",
+    b"6": "[Timeline]",
+    b"7": "No program was recorded in this session",
+    b"1": "╭─ Workloads",
+}
+"""What each key of a mode brings, of a session in which nothing was run."""
+DIALOGS = {
+    b"1": {
+        b"?": "╭─ Keys",
+        PALETTE: "Search for commands",
+        b"e": "╭─ Parameters of ",
+        b"x": "╭─ Run a program of your own",
+        b"+": "╭─ Add a workload of your own",
+        b"c": "╭─ Compile matmul for ",
+    },
+    b"2": {b"?": "╭─ Keys"},
+    b"3": {b"?": "╭─ Keys"},
+    b"4": {b"?": "╭─ Keys", b"o": "╭─ Open HLO"},
+    b"5": {b"?": "╭─ Keys", b"P": "╭─ Prune sessions", b"o": "╭─ Open ──"},
+    b"6": {b"?": "╭─ Keys"},
+    b"7": {b"?": "╭─ Keys"},
+}
+"""What comes up over each screen, and goes with Esc."""
+
+TRAINS = """
+import sys
+import jax, numpy as np
+
+@jax.jit
+def train_step(x):
+    return (x * 2).sum()
+
+for size in (3, 4, 5):
+    train_step(np.ones(size, np.float32))
+print("trained")
+sys.exit(3)
+"""
+
+
+def app(python: str, folder: Path, *words: str | Path) -> Terminal:
+    """`jaxprof WORDS` as it is installed with `python`, without what pytest has put on the module search."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return Terminal([command_beside(python), *words], folder, environment)
+
+
+def brings(terminal: Terminal, key: bytes, text: str) -> None:
+    """Presses a key that brings something up, and Esc, which takes it away."""
+    shown = terminal.screen.text
+    assert text not in shown
+    terminal.type(key)
+    terminal.sees(text)
+    terminal.type(ESCAPE)
+    terminal.loses(text)
+
+
+def quits(terminal: Terminal, code: int = 0) -> None:
+    """Leaves with `q`; the app ends in good order, and nothing is left on the terminal."""
+    terminal.type(b"q")
+    left = terminal.end(), terminal.screen.text.strip()
+    assert left == (code, "")
+    switched = terminal.shown.count("\x1b[?1049h"), terminal.shown.count("\x1b[?1049l")
+    assert switched == (1, 1)
+
+
+def kept(tape: profiles.Tape, path: Path) -> Path:
+    writer = LogWriter(tape.header, path)
+    for event in tape.events:
+        writer.append(event)
+    writer.close()
+    return path
+
+
+def test_the_interpreter_that_runs_the_tests_has_the_command() -> None:
+    assert command_beside(sys.executable).exists(), "pip install -e . puts it there"
+
+
+@every_python
+def test_every_screen_and_every_dialog_comes_up(python: str, tmp_path: Path) -> None:
+    with app(python, tmp_path) as terminal:
+        terminal.sees("selu")
+        terminal.sees("? Help")
+        for key, text in SCREENS.items():
+            terminal.type(key)
+            terminal.sees(text)
+            terminal.sees("? Help")
+            for question, title in DIALOGS[key].items():
+                brings(terminal, question, title)
+        quits(terminal)
+
+
+@every_python
+def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_path: Path) -> None:
+    session = kept(profiles.captured(), tmp_path / "measured.jaxprof")
+    with app(python, tmp_path, "open", session) as terminal:
+        terminal.sees("speed-up")
+        terminal.type(b"4")
+        terminal.sees("loop_fusion")
+        brings(terminal, b"u", "╭─ Can this capture be trusted?")
+        brings(terminal, b"r", "╭─ Which program?")
+        for tab in ("[Findings", "[Barriers", "[Roofline", "[HLO]"):
+            terminal.type(b"t")
+            terminal.sees(tab)
+        terminal.type(b"6")
+        terminal.sees("[Timeline]")
+        terminal.type(b"p")
+        terminal.sees("╭─ Phases and passes")
+        terminal.type(b"m")
+        terminal.sees("╭─ Largest buffers")
+        terminal.type(b"3")
+        terminal.sees("╭─ Results")
+        terminal.type(ENTER)
+        terminal.sees("Next run")
+        terminal.type(ESCAPE)
+        terminal.loses("Next run")
+        quits(terminal)
+
+
+@every_python
+def test_a_recorded_program_is_opened_and_each_of_its_views_comes_up(python: str, tmp_path: Path) -> None:
+    session = kept(recorded.finished(), tmp_path / "trained.jaxprof")
+    with app(python, tmp_path, "open", session) as terminal:
+        terminal.sees("train_step")
+        terminal.type(ENTER)
+        terminal.sees("▾ train_step")
+        terminal.type(b"j")
+        brings(terminal, ENTER, "╭─ Compilation of ")
+        for key, title in ((b"f", "╭─ Findings"), (b"n", "╭─ Lines"), (b"t", "╭─ Time"), (b"o", "╭─ Output")):
+            terminal.type(key)
+            terminal.sees(title)
+        terminal.type(b"l")
+        terminal.sees("╭─ Ledger")
+        brings(terminal, b"r", "╭─ Run a program of your own")
+        quits(terminal)
+
+
+@every_python
+def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(TRAINS)
+    with app(python, tmp_path, "script", "train.py") as terminal:
+        terminal.sees("exit code 3")
+        terminal.sees("train_step")
+        terminal.type(b"o")
+        terminal.sees("trained")
+        quits(terminal, code=3)

@@ -1,0 +1,29 @@
+"""A user's program, for type checkers in strict mode: each public name is used as its documentation says."""
+
+from __future__ import annotations
+
+import jaxprof
+
+
+@jaxprof.workload(inputs=["f32[4]"])
+def double(x: float) -> float:
+    return 2 * x
+
+
+def main() -> None:
+    try:
+        session: jaxprof.Session = jaxprof.profile(double, 1.0)
+        session.save("double.jaxprof")
+    except jaxprof.UsageError as error:
+        print(error.what, error.hint)
+    except (jaxprof.FileRefusedError, jaxprof.StorageError) as error:
+        print(error.what)
+    with jaxprof.record("run.jaxprof") as recording:
+        print(recording.note, double(2.0))
+    kept: jaxprof.Session = jaxprof.load("run.jaxprof")
+    print([module.text("hlo") for module in jaxprof.load_hlo("run.jaxprof")])
+    print(kept, recording.session, jaxprof.__version__)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,400 @@
+"""The decorator, and what becomes of a function: variants, inputs, parameters, twins."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxprof
+from jaxprof.errors import UsageError
+from jaxprof.workloads.check import relative_error
+from jaxprof.workloads.function import workload_of
+from jaxprof.workloads.model import Estimate, Parameter, Published, Variant, Workload, workload_info
+from workloads.running import errors, inputs_of, output
+
+
+def adopted(function: Callable[..., Any], **options: Any) -> Workload:
+    return workload_of(function, origin="mine.py:function", name="mine.py:function", **options)
+
+
+def gram(x: Any) -> Any:
+    """x times its transpose.
+
+    A second paragraph.
+    """
+    return jnp.dot(x, x.T)
+
+
+def scaled(x: Any, *, factor: float) -> Any:
+    return factor * x
+
+
+def test_a_plain_function_with_specs_is_run_op_by_op_and_compiled() -> None:
+    workload = adopted(gram, arguments=["f32[6,4]"])
+    assert [(variant.name, variant.how) for variant in workload.variants] == [("jax", "eager"), ("jit", "jit")]
+    assert workload.baseline == "jax"
+    assert workload.title == "x times its transpose."
+    assert workload.description == "x times its transpose. A second paragraph."
+    assert workload.variant("jit").source.startswith("def gram(x")
+    inputs = inputs_of(workload, workload.resolve("quick"))
+    assert inputs[0].shape == (6, 4)
+    assert max(errors(workload, {}, inputs).values()) < 1e-6
+    assert workload.against == "the function op by op"
+    assert workload.estimate({}).memory_bytes == 6 * 4 * 4
+
+
+def test_a_result_of_one_s_own_that_is_wrong_fails_the_check() -> None:
+    workload = adopted(gram, arguments=["f32[6,4]"])
+    inputs = inputs_of(workload, {})
+    right = output(workload.variant("jax"), {}, inputs)
+    assert relative_error(np.asarray(right) * 1.01, right) > workload.tolerance["float32"]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        jax.jit(gram),
+        functools.partial(gram),
+        jax.jit(functools.partial(gram)),
+        functools.partial(jax.jit(gram)),
+    ],
+)
+def test_compiled_functions_and_partials_work(function: Callable[..., Any]) -> None:
+    workload = adopted(function, arguments=["f32[6,4]"])
+    assert workload.title == "x times its transpose."
+    assert workload.variant("jax").source.startswith("def gram(x")
+    assert not hasattr(workload.variant("jax").build({}), "lower"), "the op-by-op variant is not compiled"
+    assert max(errors(workload, {}, inputs_of(workload, {})).values()) < 1e-6
+
+
+def test_static_arguments_are_bound_by_a_partial() -> None:
+    @functools.partial(jax.jit, static_argnames="times")
+    def repeated(x: Any, times: int) -> Any:
+        for _ in range(times):
+            x = jnp.sin(x)
+        return x
+
+    workload = adopted(functools.partial(repeated, times=3), arguments=["f32[6]"])
+    assert max(errors(workload, {}, inputs_of(workload, {})).values()) < 1e-6
+
+
+def test_a_callable_object_works() -> None:
+    class Layer:
+        weight = 2.0
+
+        def __call__(self, x: Any) -> Any:
+            """Twice x."""
+            return self.weight * x
+
+    workload = adopted(Layer(), arguments=["f32[3]"])
+    assert workload.title == "Twice x."
+    assert "return self.weight * x" in workload.variant("jit").source
+    assert max(errors(workload, {}, inputs_of(workload, {})).values()) == 0
+
+
+def test_only_the_twin_and_the_known_answer_spare_the_function_op_by_op() -> None:
+    """Some functions are too large, or too slow, to be run op by op."""
+
+    def never_eager(x: Any) -> Any:
+        assert isinstance(x, jax.core.Tracer)
+        return x.at[0].set(1.0)
+
+    workload = adopted(jaxprof.workload(inputs=["f32[3]"], variants=["jit"])(never_eager))
+    assert workload.expected is None
+    assert output(workload.variant("jit"), {}, inputs_of(workload, {}))[0] == 1
+
+    def updated(x: Any) -> Any:
+        return x.at[0].set(1.0)
+
+    workload = adopted(updated, arguments=["f32[3]"])
+    assert max(errors(workload, {}, inputs_of(workload, {})).values()) == 0
+
+
+def test_the_decorator_gives_the_function_back() -> None:
+    def plain(x: Any) -> Any:
+        return x
+
+    assert jaxprof.workload(plain) is plain
+    assert jaxprof.workload(inputs=["f32[3]"])(plain) is plain
+    compiled = jax.jit(plain)
+    assert jaxprof.workload(inputs=["f32[3]"])(compiled) is compiled
+    assert plain(3) == 3
+
+
+def test_options_are_what_they_say() -> None:
+    figure = Published(variant="jit", phase="run", seconds=1e-3, hardware="a laptop", source="a blog")
+
+    @jaxprof.workload(
+        name="my-scale",
+        title="factor · x",
+        description="Scales.",
+        inputs=["f32[n]", "f32[n]"],
+        parameters={"n": 4, "factor": 2.5, "mode": ("add", "multiply")},
+        presets={"large": {"n": 1000}, "published": {"factor": 3.0}},
+        numpy=lambda x, y, *, factor, mode: factor * (x + y if mode == "add" else x * y),
+        tolerance=1e-6,
+        variants=["jit"],
+        published=[figure],
+        matrix_products=False,
+    )
+    def scale(x: Any, y: Any, *, factor: float, mode: str) -> Any:
+        return factor * (x + y if mode == "add" else x * y)
+
+    workload = adopted(scale)
+    assert (workload.name, workload.title, workload.description) == ("my-scale", "factor · x", "Scales.")
+    assert [(parameter.name, parameter.kind) for parameter in workload.parameters] == [
+        ("n", "int"),
+        ("factor", "float"),
+        ("mode", "choice"),
+    ]
+    assert workload.resolve("quick") == {"n": 4, "factor": 2.5, "mode": "add"}
+    assert workload.resolve("large", {"mode": "multiply"}) == {"n": 1000, "factor": 2.5, "mode": "multiply"}
+    assert workload.resolve("published")["factor"] == 3.0
+    assert [variant.name for variant in workload.variants] == ["numpy", "jit"]
+    assert (workload.baseline, workload.against) == ("numpy", "numpy twin")
+    assert set(workload.tolerance.values()) == {1e-6}
+    assert workload.published == (figure,)
+    assert not workload.has_dots
+    assert workload_info(workload).target == "mine.py:function"
+    parameters = workload.resolve("quick", {"mode": "multiply", "factor": "7"})
+    x, y = inputs_of(workload, parameters)
+    assert x.shape == y.shape == (4,)
+    np.testing.assert_allclose(output(workload.variant("jit"), parameters, (x, y)), 7 * x * y, rtol=1e-6)
+    assert max(errors(workload, parameters, (x, y)).values()) < 1e-6
+
+
+def test_a_known_answer_may_be_a_value_or_a_function() -> None:
+    @jaxprof.workload(inputs=["f32[5]"], expected=lambda x: np.asarray(x, np.float64) * 2)
+    def twice(x: Any) -> Any:
+        return x + x
+
+    @jaxprof.workload(inputs=[], expected=7.0)
+    def seven() -> Any:
+        return jnp.float32(8)
+
+    assert max(errors(adopted(twice), {}, inputs_of(adopted(twice), {})).values()) < 1e-6
+    assert adopted(seven).against == "known answer"
+    assert errors(adopted(seven), {}, ())["jit"] == pytest.approx(1 / 7)
+
+
+def test_an_inputs_function_declares_parameters_by_its_defaults() -> None:
+    def gram_inputs(random: np.random.Generator, rows: int = 3, spread: float = 2.0, flag: bool = True) -> Any:
+        assert flag
+        return spread * random.standard_normal((rows, 2), dtype="float32")
+
+    workload = adopted(gram, companion=gram_inputs)
+    assert workload.resolve("quick") == {"rows": 3, "spread": 2.0}
+    (x,) = inputs_of(workload, workload.resolve("quick", {"rows": "5"}))
+    assert x.shape == (5, 2)
+
+
+def test_nested_arguments_and_jax_arrays_reach_every_variant() -> None:
+    def total(params: Any, key: Any) -> Any:
+        return params["w"].sum() + jax.random.uniform(key) * 0
+
+    def twin(params: Any, key: Any) -> Any:
+        assert type(params["w"]) is np.ndarray
+        return params["w"].sum()
+
+    made = ({"w": jnp.arange(4.0)}, jax.random.key(3))
+    workload = adopted(jaxprof.workload(inputs=lambda: made, numpy=twin)(total))
+    assert max(errors(workload, {}, inputs_of(workload, {})).values()) < 1e-6
+
+
+def test_what_is_said_on_the_command_line_wins() -> None:
+    def shape(x: Any) -> Any:
+        return x
+
+    declared = jaxprof.workload(inputs=["f32[n]"], parameters={"n": 3})(shape)
+    assert inputs_of(adopted(declared), {"n": 3})[0].shape == (3,)
+    assert inputs_of(adopted(declared, arguments=["f32[n,n]"]), {"n": 3})[0].shape == (3, 3)
+    assert inputs_of(adopted(declared, companion=lambda: np.ones(7)), {"n": 3})[0].shape == (3,)
+
+
+def test_a_declaration_is_found_under_a_jit() -> None:
+    @jax.jit
+    @jaxprof.workload(inputs=["f32[2]"], name="inside")
+    def inside(x: Any) -> Any:
+        return x
+
+    assert adopted(inside).name == "inside"
+
+
+def test_a_function_of_no_arguments_needs_no_inputs() -> None:
+    workload = adopted(lambda: jnp.arange(3))
+    assert inputs_of(workload, {}) == ()
+    assert errors(workload, {}, ())["jit"] == 0
+
+
+def refusal(make: Callable[[], Any]) -> UsageError:
+    with pytest.raises(UsageError) as refused:
+        make()
+    return refused.value
+
+
+def test_what_is_missing_or_wrong_is_named() -> None:
+    def step(params: Any, x: Any) -> Any:
+        return x
+
+    error = refusal(lambda: adopted(step))
+    assert "nothing says what they are" in error.what
+    assert "step_inputs()" in error.hint
+    assert '--arg "f32[1024,1024]"' in error.hint
+    error = refusal(lambda: adopted(step, arguments=["f32[3]"]))
+    assert "f32[3]" in error.what
+    assert "missing a required argument: 'x'" in error.what
+    assert "too many" in refusal(lambda: adopted(step, arguments=["f32[3]"] * 3)).what
+    assert "no parameter 'n'" in refusal(lambda: adopted(gram, arguments=["f32[n,n]"])).what
+    missing = refusal(lambda: adopted(scaled, arguments=["f32[3]"])).what
+    assert re.search("missing a required (keyword-only )?argument: 'factor'", missing)  # Python 3.12 tells which kind
+    assert "jit" in refusal(lambda: jaxprof.workload(variants=["jot"])).hint
+    assert "needs a variant" in refusal(lambda: jaxprof.workload(variants=[])).what
+    assert "unknown dtype" in refusal(lambda: jaxprof.workload(inputs=["f31[3]"])).what
+    bad_preset = jaxprof.workload(inputs=["f32[3]"], presets={"large": {"m": 1}})(lambda x: x)
+    assert "'m'" in refusal(lambda: adopted(bad_preset)).what
+    bad_default = jaxprof.workload(inputs=["f32[3]"], parameters={"flag": True})(lambda x: x)
+    assert "'flag'" in refusal(lambda: adopted(bad_default)).what
+    hungry = adopted(gram, companion=lambda path: path)
+    assert "wants path" in refusal(lambda: inputs_of(hungry, {})).what
+
+
+def test_arguments_given_by_name_go_to_their_places() -> None:
+    def step(a: Any, b: Any, *, rate: Any) -> Any:
+        return (a, b, rate)
+
+    found = workload_of(step, origin="x.py:step", name="step", arguments=["f32[2]", "rate=2.5", "b=3"])
+    inputs = found.inputs({}, np.random.default_rng(0))
+    a, b, rate = found.variant("jax").build({})(*inputs)
+    assert (a.shape, b, rate) == ((2,), 3, 2.5)
+    with pytest.raises(UsageError, match="other"):
+        workload_of(step, origin="x.py:step", name="step", arguments=["f32[2]", "3", "rate=1", "other=3"])
+
+
+def new_gram() -> Callable[..., Any]:
+    """A function that no other test declares."""
+
+    def gram(x: Any) -> Any:
+        return jnp.dot(x, x.T)
+
+    return gram
+
+
+def test_variants_of_one_s_own_stand_beside_those_with_a_name() -> None:
+    def by_hand(x: Any) -> Any:
+        return (x[:, None, :] * x[None]).sum(-1)
+
+    workload = adopted(
+        jaxprof.workload(
+            inputs=["f32[6,4]"],
+            variants=[
+                Variant(name="numpy", how="numpy", function=lambda x: np.dot(x, x.T)),
+                "jax",
+                "jit-highest",
+                Variant(name="by-hand", how="jit", function=by_hand, description="a sum"),
+                Variant(name="narrow", how="eager", inputs="host", adapt=lambda given: (given[0][:3],)),
+            ],
+            baseline="jax",
+            estimate=lambda: Estimate(flops=7),
+            against="what it was",
+            noisy_answer=True,
+        )(new_gram())
+    )
+    assert [variant.name for variant in workload.variants] == ["numpy", "jax", "jit-highest", "by-hand", "narrow"]
+    assert workload.baseline == "jax"
+    assert workload.variant("jit-highest").precision == "highest"
+    assert workload.variant("by-hand").source.strip().startswith("def by_hand(x")
+    assert workload.variant("jit-highest").source.startswith("def gram(x")
+    assert (workload.expected, workload.against, workload.noisy_answer) == (None, "what it was", True)
+    assert workload.estimate({}).flops == 7
+    inputs = inputs_of(workload, {})
+    found = {variant.name: output(variant, {}, inputs) for variant in workload.variants}
+    assert found.pop("narrow").shape == (3, 3)
+    for result in found.values():
+        np.testing.assert_allclose(result, found["numpy"], rtol=1e-5, atol=1e-5)
+
+
+def test_a_factory_is_called_once_and_what_it_makes_is_called() -> None:
+    made: list[int] = []
+
+    @jaxprof.workload(factory=True, inputs=["f32[n]"], parameters={"n": 4, "power": 3})
+    def slope(power: int) -> Any:
+        """The slope of a power."""
+        made.append(power)
+        return jax.jit(jax.grad(lambda x: jnp.sum(x**power)))
+
+    workload = adopted(slope)
+    assert workload.title == "The slope of a power."
+    values = workload.resolve("quick")
+    (x,) = inputs_of(workload, values)
+    for name in ("jax", "jit"):
+        function = workload.variant(name).build(values)
+        assert hasattr(function, "lower") == (name == "jit"), "op by op, what it makes is not compiled"
+        np.testing.assert_allclose(function(x), 3 * x**2, rtol=1e-6)
+        function(x)
+    assert made == [3, 3]
+    assert workload.expected is not None
+    np.testing.assert_allclose(workload.expected(values, (x,)), 3 * x**2, rtol=1e-6)
+
+
+def test_a_parameter_has_bounds_and_the_value_of_quick() -> None:
+    size = Parameter(description="rows", minimum=1)
+    workload = adopted(
+        jaxprof.workload(inputs=["f32[n,2]"], parameters={"n": size}, presets={"quick": {"n": 3}, "large": {"n": 9}})(
+            gram
+        )
+    )
+    (parameter,) = workload.parameters
+    assert (parameter.name, parameter.description) == ("n", "rows")
+    assert [workload.resolve(preset)["n"] for preset in ("quick", "published", "large")] == [3, 3, 9]
+    assert "out of bounds" in refusal(lambda: workload.resolve("quick", {"n": "0"})).what
+
+
+def test_what_is_wrong_in_the_further_options_is_named() -> None:
+    size = Parameter(minimum=1)
+
+    def with_options(**options: Any) -> Workload:
+        return adopted(jaxprof.workload(**{"inputs": ["f32[n,2]"], **options})(new_gram()))
+
+    error = refusal(lambda: with_options(parameters={"n": size}))
+    assert "'n' has no value" in error.what
+    assert "quick" in error.hint
+    assert (
+        "out of bounds"
+        in refusal(lambda: with_options(parameters={"n": size}, presets={"quick": {"n": 1}, "none": {"n": 0}})).what
+    )
+    assert "jit" in refusal(lambda: with_options(parameters={"n": 2}, baseline="jitt")).hint
+    assert "by name" in refusal(lambda: with_options(parameters={"n": 2}, factory=True, inputs=["x=f32[n]"])).what
+    assert "makes a function" in refusal(lambda: adopted(jaxprof.workload(factory=True)(new_gram()))).what
+    hungry = with_options(parameters={"n": 2}, factory=True)
+    assert "the factory of jit wants x" in refusal(lambda: hungry.variant("jit").build({"n": 2})).what
+    greedy = with_options(parameters={"n": 2}, estimate=lambda m: Estimate(flops=m))
+    assert "the estimate wants m" in refusal(lambda: greedy.estimate({"n": 2})).what
+    assert "no function" in refusal(lambda: Variant(name="bare", how="jit").build({})).what
+
+
+def test_the_source_is_shown_without_what_is_said_to_jaxprof() -> None:
+    @functools.cache
+    @jaxprof.workload(
+        inputs=["f32[3]"],
+        title="above",
+    )
+    @jax.jit
+    def shown(x: Any) -> Any:
+        return x
+
+    source = adopted(shown).variant("jit").source
+    assert source == "@functools.cache\n@jax.jit\ndef shown(x: Any) -> Any:\n    return x\n"
+
+
+def test_an_unknown_option_is_a_type_error_and_help_shows_the_known_ones() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nme'"):
+        jaxprof.workload(nme="x")  # type: ignore[call-overload]
+    assert {"name", "inputs", "presets"} <= set(inspect.signature(jaxprof.workload).parameters)
