@@ -1,16 +1,25 @@
-"""How often `jaxprof run` is right about programs whose difference is known, alone and beside a neighbour.
+"""How often jaxprof is right about programs whose difference is known, alone and beside a neighbour, on this machine.
 
-    python bench/verdict.py [--sessions 20] [--neighbour] [--workloads matmul,sines,sorting] [--budget 6] [--json FILE]
+    python bench/verdict.py [--ways run,ab,gate,peers] [--sessions 20] [--neighbour] [--workloads matmul,sines,sorting]
 
-The workloads of `bench/programs/verdict_pairs.py` have a variant that is the same program once more, and two that take
-10 % and 30 % more steps. Each session measures one of them beside the baseline, as a user would. With `--neighbour`, a
-process of its own burns one core, then two, in irregular bursts of 50 to 800 ms, all the while. The table has, for each
-workload, how often the same program was called faster or slower, how often a slower one was called slower, how often
-the interval held the truth, and the median half width.
+The programs of `bench/programs/verdict_pairs.py` are compared with themselves, and with ones that take 10 % and 30 %
+more steps. With `--neighbour`, a process of its own burns one core, then two, in irregular bursts of 50 to 800 ms, all
+the while. The ways are
 
-Twenty sessions for each of three workloads are sixty comparisons of a program with itself. Exits 1 where more than 5 %
-of them are called faster or slower, or where fewer than 80 % of the planted 10 % (beside the neighbour: 30 %) are
-found. It needs a machine that does nothing else, and hours: a session starts ten processes.
+- *run*: variants of a workload beside its baseline, as `jaxprof run` has them by default;
+- *ab*: two files, as `jaxprof ab` compares them by default;
+- *gate*: two files, `jaxprof gate --fail-on run:2%`; passed reads as slower, within as the same;
+- *peers*: five processes for one file, then five for the other, each of one warm-up and three values of 0.1 s, and what
+  three tools say of these times: an i.i.d. bootstrap of the calls' medians (*bootstrap*), Student's two-sample t test
+  over the values at 95 % (*pyperf*'s `compare_to`), the ratio of the means ± its propagated standard deviation
+  (*hyperfine*, read as a verdict where 1 lies outside).
+
+A row has, for each way and workload, how often the same program was called faster or slower, and the same; how often
+10 % and 30 % more work was called slower; how often the interval held the truth; the median half width and seconds.
+
+Twenty sessions for each of three workloads are sixty comparisons of a program with itself. Exits 1 where one of our
+ways calls more than 5 % of them faster or slower, or finds fewer than 80 % of the planted 10 % (beside the neighbour:
+30 %). It needs a machine that does nothing else, and up to an hour for each way.
 """
 
 from __future__ import annotations
@@ -18,6 +27,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import multiprocessing
 import os
 import random
@@ -26,32 +36,39 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-PAIRS = ROOT / "bench" / "programs" / "verdict_pairs.py"
+sys.path.insert(0, str(ROOT / "src"))
+
+import numpy as np  # noqa: E402
+
+from jaxprof.stats.student import t_quantile  # noqa: E402
+
+PROGRAMS = ROOT / "bench" / "programs"
 WORKLOADS = ("matmul", "sines", "sorting")
 PLANTED = {"again": 0.0, "slower-10": 0.1, "slower-30": 0.3}
 MOST_FALSE, LEAST_POWER = 0.05, 0.80
 BURST_SECONDS = (0.05, 0.8)
+PEER_PROCESSES, PEER_SECONDS = 5, 0.1
+RESAMPLES = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What one session said of one variant beside the baseline."""
+    """What one way said of one program beside the baseline, in one session."""
 
+    way: str
     workload: str
     variant: str
     verdict: str
-    reason: str | None
-    ratio: float | None
-    low: float | None
-    high: float | None
-    basis: str
-    wall_seconds: float
+    reason: str | None = None
+    low: float | None = None
+    high: float | None = None
+    wall_seconds: float = 0.0
 
     @property
     def holds(self) -> bool | None:
@@ -95,82 +112,183 @@ def neighbour(wanted: bool) -> Iterator[None]:
         process.join()
 
 
-def measure(workload: str, variant: str, options: Sequence[str]) -> Compared:
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "jaxprof", "run", f"{PAIRS}:{workload}", "--variant", variant]
-        command += ["--no-capture", "--format", "json", "--out", str(Path(folder) / "session.jaxprof"), *options]
-        began = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-        wall = time.monotonic() - began
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr}")
-    (run,) = [run for run in json.loads(done.stdout)["runs"] if run["variant"] == variant]
-    versus: dict[str, Any] = run["versus"]
-    low, high = versus["ci95"] or (None, None)
-    return Compared(
-        workload, variant, versus["verdict"], versus["reason"], versus["speedup"], low, high, versus["basis"], wall
+def output(command: Sequence[str | Path], folder: Path, codes: Sequence[int] = (0,)) -> Any:
+    """What a command prints, read as JSON."""
+    environment = {**os.environ, "JAXPROF_HOME": str(folder), "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, cwd=ROOT, env=environment, check=False
     )
+    if done.returncode not in codes:
+        raise SystemExit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stderr}")
+    return json.loads(done.stdout)
 
 
-def share(found: Sequence[Compared], *verdicts: str) -> float | None:
-    return sum(one.verdict in verdicts for one in found) / len(found) if found else None
+def two_files(workload: str, variant: str, folder: Path) -> tuple[Path, Path]:
+    """The baseline and the variant, each as a file of a user's."""
+    files = folder / "before.py", folder / "after.py"
+    for file, more in zip(files, (0.0, PLANTED[variant]), strict=True):
+        file.write_text(
+            f"import sys\nsys.path.insert(0, {str(PROGRAMS)!r})\nfrom verdict_pairs import program\n"
+            f"step, step_inputs = program({workload!r}, {more})\n"
+        )
+    return files
 
 
-def line(name: str, found: Sequence[Compared]) -> str:
-    of = {variant: [one for one in found if one.variant == variant] for variant in PLANTED}
-    held = [one.holds for one in found if one.holds is not None]
-    halves = [(one.high / one.low) ** 0.5 - 1 for one in found if one.low and one.high]
-    figures = [
-        share(of["again"], "faster", "slower"),
-        share(of["again"], "same"),
-        share(of["slower-10"], "slower"),
-        share(of["slower-30"], "slower"),
-        statistics.fmean(held) if held else None,
-        statistics.median(halves) if halves else None,
+def run(workload: str, variant: str, folder: Path) -> list[Compared]:
+    target = f"{PROGRAMS / 'verdict_pairs.py'}:{workload}"
+    options = ["--variant", variant, "--no-capture", "--format", "json"]
+    said = output(["-m", "jaxprof", "run", target, *options], folder)
+    (versus,) = [one["versus"] for one in said["runs"] if one["variant"] == variant]
+    low, high = versus["ci95"] or (None, None)
+    return [Compared("run", workload, variant, versus["verdict"], versus["reason"], low, high)]
+
+
+def ab(workload: str, variant: str, folder: Path) -> list[Compared]:
+    before, after = two_files(workload, variant, folder)
+    said = output(["-m", "jaxprof", "ab", f"{before}:step", f"{after}:step", "--format", "json"], folder)
+    (versus,) = said["versus"]
+    return [Compared("ab", workload, variant, versus["verdict"], versus["reason"], versus["low"], versus["high"])]
+
+
+def gate(workload: str, variant: str, folder: Path) -> list[Compared]:
+    before, after = two_files(workload, variant, folder)
+    options = ["--base", f"{before}:step", "--fail-on", "run:2%", "--format", "json"]
+    said = output(["-m", "jaxprof", "gate", f"{after}:step", *options], folder, codes=(0, 3))
+    (row,) = said["limits"]
+    verdict = {"passed": "slower", "within": "same"}.get(row["state"], "inconclusive")
+    return [Compared("gate", workload, variant, verdict, row["reason"])]
+
+
+def peers(workload: str, variant: str, folder: Path) -> list[Compared]:
+    files = two_files(workload, variant, folder)
+    command = [PROGRAMS / "verdict_peer.py"]
+    sides = [
+        [
+            np.array(block)
+            for _ in range(PEER_PROCESSES)
+            for block in output([*command, file, str(PEER_SECONDS)], folder)
+        ]
+        for file in files
     ]
-    return f"{name:12}" + "".join(f"{'-' if value is None else f'{value:.1%}':>10}" for value in figures)
+    return [Compared(way, workload, variant, *judge(sides)) for way, judge in PEERS.items()]
 
 
-def faults(found: Sequence[Compared], beside: bool) -> list[str]:
-    again = [one for one in found if one.variant == "again"]
+Sides = Sequence[Sequence[Any]]
+"""Of both sides the blocks, in order, each an array of the seconds of its calls."""
+
+
+def bootstrap(sides: Sides) -> tuple[str, str | None, float | None, float | None]:
+    random = np.random.default_rng(3)
+    calls = [np.concatenate(side) for side in sides]
+    medians = [np.median(random.choice(some, (RESAMPLES, len(some))), axis=1) for some in calls]
+    low, high = np.quantile(medians[0] / medians[1], [0.025, 0.975])
+    return verdict_of(float(low), float(high)), None, float(low), float(high)
+
+
+def pyperf(sides: Sides) -> tuple[str]:
+    values = [[float(block.mean()) for block in side] for side in sides]
+    first, second = map(statistics.fmean, values)
+    pooled = statistics.fmean(map(statistics.variance, values))
+    count = len(values[0])
+    score = (first - second) / math.sqrt(2 * pooled / count)
+    if abs(score) < t_quantile(0.975, 2 * count - 2):
+        return ("inconclusive",)
+    return ("faster" if score > 0 else "slower",)
+
+
+def hyperfine(sides: Sides) -> tuple[str]:
+    values = [[float(block.mean()) for block in side] for side in sides]
+    first, second = map(statistics.fmean, values)
+    off = math.hypot(*(statistics.stdev(side) / statistics.fmean(side) for side in values))
+    return (verdict_of(first / second * (1 - off), first / second * (1 + off)),)
+
+
+def verdict_of(low: float, high: float) -> str:
+    return "faster" if low > 1 else "slower" if high < 1 else "inconclusive"
+
+
+PEERS: dict[str, Callable[[Sides], tuple[Any, ...]]] = {
+    "bootstrap": bootstrap,
+    "pyperf": pyperf,
+    "hyperfine": hyperfine,
+}
+WAYS: dict[str, Callable[[str, str, Path], list[Compared]]] = {"run": run, "ab": ab, "gate": gate, "peers": peers}
+
+
+def timed(way: str, workload: str, variant: str) -> list[Compared]:
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.monotonic()
+        compared = WAYS[way](workload, variant, Path(folder))
+        wall = time.monotonic() - began
+    return [Compared(**{**asdict(one), "wall_seconds": wall}) for one in compared]
+
+
+def share(compared: Sequence[Compared], *verdicts: str) -> float | None:
+    return sum(one.verdict in verdicts for one in compared) / len(compared) if compared else None
+
+
+def lines(workload: str, compared: Sequence[Compared]) -> Iterator[str]:
+    for way in dict.fromkeys(one.way for one in compared):
+        own = [one for one in compared if one.way == way]
+        of = {variant: [one for one in own if one.variant == variant] for variant in PLANTED}
+        held = [one.holds for one in own if one.holds is not None]
+        halves = [(one.high / one.low) ** 0.5 - 1 for one in own if one.low and one.high]
+        figures = [
+            share(of["again"], "faster", "slower"),
+            share(of["again"], "same"),
+            share(of["slower-10"], "slower"),
+            share(of["slower-30"], "slower"),
+            statistics.fmean(held) if held else None,
+            statistics.median(halves) if halves else None,
+        ]
+        shown = "".join(f"{'-' if value is None else f'{value:.1%}':>10}" for value in figures)
+        seconds = statistics.median(one.wall_seconds for one in own)
+        yield f"{way:10}{workload:10}{len(of['again']):>6}{shown}{seconds:>8.0f} s"
+
+
+def faults(compared: Sequence[Compared], beside: bool) -> Iterator[str]:
     planted = "slower-30" if beside else "slower-10"
-    slower = [one for one in found if one.variant == planted]
-    said = []
-    if (wrong := share(again, "faster", "slower") or 0) > MOST_FALSE:
-        said.append(f"{wrong:.0%} of {len(again)} comparisons of a program with itself were called faster or slower")
-    if slower and (right := share(slower, "slower") or 0) < LEAST_POWER:
-        said.append(f"{right:.0%} of {len(slower)} programs that are {PLANTED[planted]:.0%} slower were called slower")
-    return said
+    for way in dict.fromkeys(one.way for one in compared if one.way not in PEERS):
+        again = [one for one in compared if one.way == way and one.variant == "again"]
+        slower = [one for one in compared if one.way == way and one.variant == planted]
+        if (wrong := share(again, "faster", "slower") or 0) > MOST_FALSE:
+            yield f"{way}: {wrong:.0%} of {len(again)} comparisons of a program with itself were called faster or slower"
+        if slower and (right := share(slower, "slower") or 0) < LEAST_POWER:
+            yield f"{way}: {right:.0%} of {len(slower)} with {PLANTED[planted]:.0%} more work were called slower"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sessions", type=int, default=20, help="of each workload with itself; a quarter with others")
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS))
     parser.add_argument("--workloads", type=lambda text: text.split(","), default=list(WORKLOADS))
+    parser.add_argument("--sessions", type=int, default=20, help="of each workload with itself; a quarter with others")
     parser.add_argument("--neighbour", action="store_true", help="measure beside one that works in bursts")
-    parser.add_argument("--budget", default="6", help="seconds of sampling for each run")
-    parser.add_argument("--launches", default="5")
     parser.add_argument("--json", type=Path, help="every comparison as data")
     args = parser.parse_args()
-    if unknown := set(args.workloads) - set(WORKLOADS):
-        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    for chosen, known in ((args.ways, WAYS), (args.workloads, WORKLOADS)):
+        if unknown := set(chosen) - set(known):
+            parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     if args.sessions < 1:
         parser.error("--sessions takes a number from 1 on")
-    options = ["--budget", args.budget, "--launches", args.launches]
     counts = {variant: args.sessions if more == 0 else -(-args.sessions // 4) for variant, more in PLANTED.items()}
-    print(f"{'workload':12}{'false':>10}{'same':>10}{'10 %':>10}{'30 %':>10}{'covered':>10}{'± half':>10}")
-    found: list[Compared] = []
+    titles = "".join(f"{title:>10}" for title in ("false", "same", "10 %", "30 %", "covered", "± half"))
+    print(f"{'way':10}{'workload':10}{'A/A':>6}{titles}{'median':>10}")
+    compared: list[Compared] = []
     with neighbour(args.neighbour):
-        for workload in args.workloads:
-            own = [measure(workload, variant, options) for variant, count in counts.items() for _ in range(count)]
-            found += own
-            print(line(workload, own), flush=True)
-    print(line("all", found))
-    walls = [one.wall_seconds for one in found]
-    print(f"a session takes {statistics.median(walls):.0f} s; {len(found)} sessions")
-    if args.json:
-        args.json.write_text(json.dumps([asdict(one) for one in found], indent=1))
-    said = faults(found, args.neighbour)
+        for way in args.ways:
+            ours: list[Compared] = []
+            for workload in args.workloads:
+                own: list[Compared] = []
+                for variant, count in counts.items():
+                    for _ in range(count):
+                        own += timed(way, workload, variant)
+                ours += own
+                print(*lines(workload, own), sep="\n", flush=True)
+                compared += own
+                if args.json:
+                    args.json.write_text(json.dumps([asdict(one) for one in compared], indent=1))
+            print(*lines("all", ours), sep="\n", flush=True)
+    said = list(faults(compared, args.neighbour))
     for fault in said:
         print(fault)
     return 1 if said else 0

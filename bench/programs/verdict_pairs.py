@@ -1,4 +1,6 @@
-"""Workloads whose variants differ by a known share of work, and give the same result: for `bench/verdict.py`.
+"""Programs that differ by a known share of work, and give the same result: for `bench/verdict.py`.
+
+`jaxprof run` measures them as variants of a workload; `program` makes single ones, for what compares two files.
 
 Each repeats a contraction until it has long settled, so that some steps more or fewer do not change the result.
 """
@@ -17,17 +19,19 @@ from jaxprof.workloads.model import Variant
 STEPS = 60
 
 
+def settled(step: Callable[..., Any], more: float) -> Callable[..., Any]:
+    """`step` until it has settled, and a share `more` of that once more."""
+
+    def loop(x: Any, other: Any) -> Any:
+        return jax.lax.fori_loop(0, round(STEPS * (1 + more)), lambda _, y: step(y, x, other), x)
+
+    return loop
+
+
 def variants(step: Callable[..., Any]) -> list[str | Variant]:
     """The baseline; the same program once more; programs that take 10 % and 30 % more steps."""
-
-    def of(steps: int) -> Callable[..., Any]:
-        def settled(x: Any, other: Any) -> Any:
-            return jax.lax.fori_loop(0, steps, lambda _, y: step(y, x, other), x)
-
-        return settled
-
     shares = {"first": 0.0, "again": 0.0, "slower-10": 0.1, "slower-30": 0.3}
-    return [Variant(name=name, how="jit", function=of(round(STEPS * (1 + more)))) for name, more in shares.items()]
+    return [Variant(name=name, how="jit", function=settled(step, more)) for name, more in shares.items()]
 
 
 def product(y: Any, x: Any, other: Any) -> Any:
@@ -55,3 +59,17 @@ def sines(x, other):
 @jaxprof.workload(inputs=["f32[2000]", "f32[2000]"], variants=variants(order), baseline="first")
 def sorting(x, other):
     return order(x, x, other)
+
+
+SHAPES = {"matmul": (192, 192), "sines": (20000,), "sorting": (2000,)}
+STEP = {"matmul": product, "sines": waves, "sorting": order}
+
+
+def program(name: str, more: float) -> tuple[Callable[..., Any], Callable[[], tuple[Any, Any]]]:
+    """The program `name` with a share `more` of work beyond the baseline, and what makes its two inputs."""
+
+    def inputs() -> tuple[Any, Any]:
+        keys = jax.random.split(jax.random.key(0))
+        return jax.random.normal(keys[0], SHAPES[name]), jax.random.normal(keys[1], SHAPES[name])
+
+    return jax.jit(settled(STEP[name], more)), inputs
