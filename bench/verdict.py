@@ -252,7 +252,7 @@ def faults(compared: Sequence[Compared], beside: bool) -> Iterator[str]:
         again = [one for one in compared if one.way == way and one.variant == "again"]
         slower = [one for one in compared if one.way == way and one.variant == planted]
         if (wrong := share(again, "faster", "slower") or 0) > MOST_FALSE:
-            yield f"{way}: {wrong:.0%} of {len(again)} comparisons of a program with itself were called faster or slower"
+            yield f"{way}: {wrong:.0%} of {len(again)} programs beside themselves were called faster or slower"
         if slower and (right := share(slower, "slower") or 0) < LEAST_POWER:
             yield f"{way}: {right:.0%} of {len(slower)} with {PLANTED[planted]:.0%} more work were called slower"
 
