@@ -86,7 +86,7 @@ def repository(folder: Path) -> Path:
         (("sides.py:step", "sides.py:stap"), "no function 'stap'", "step"),
         (("sides.py:step", "nowhere.py:step"), "nowhere.py", ""),
         (("sides.py:step", "--env-b", "7"), "cannot read the variable '7'", "--env-b XLA_FLAGS"),
-        (("sides.py:step", "--git", "HEAD"), "not in a git repository", "--git"),
+        (("sides.py:step", "--git", "HEAD"), "not in a git repository", "repository of the target"),
         (("sides.py:step", "sides.py:same", "--git", "HEAD"), "--git compares one target", "Name the target once"),
         (("sides.py:step", "--python-b", "/nowhere"), "no interpreter", "--python"),
         (("selu", "selu", "--variant", "nope"), "A, selu, has no variant nope", "jit"),

@@ -119,8 +119,8 @@ def known(monkeypatch: pytest.MonkeyPatch) -> dict[str, Session]:
 
 
 def test_exit_codes_and_forms(call: Caller, known: dict[str, Session]) -> None:
-    known |= {"old": _session(), "new": _session(sessions.HLO.replace("f32", "f64"))}
-    words = ("gate", "new", "--base", "old", "--fail-on", "kernels", "--fail-on", "bytes:1%")
+    known |= {"old:f": _session(), "new:f": _session(sessions.HLO.replace("f32", "f64"))}
+    words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels", "--fail-on", "bytes:1%")
     said = call(*words)
     assert (said.code, said.out.splitlines()[0]) == (3, "a limit was passed")
     states = {row["limit"]: row["state"] for row in json.loads(call(*words, "--format", "json").out)["limits"]}
@@ -129,12 +129,12 @@ def test_exit_codes_and_forms(call: Caller, known: dict[str, Session]) -> None:
     xml = ElementTree.fromstring(call(*words, "--format", "junit").out)
     assert (xml.attrib["tests"], xml.attrib["failures"], xml.attrib["skipped"]) == ("2", "1", "0")
     assert [case.attrib["name"] for case in xml.iter("testcase") if case.find("failure") is not None] == ["bytes:1%"]
-    assert call("gate", "old", "--base", "old", "--fail-on", "bytes").code == 0
+    assert call("gate", "old:f", "--base", "old:f", "--fail-on", "bytes").code == 0
 
 
 def test_an_unknown_fact_is_undecided(call: Caller, known: dict[str, Session]) -> None:
-    known |= {"old": _session(), "new": _session()}
-    words = ("gate", "new", "--base", "old", "--fail-on", "donated", "--fail-on", "kernels")
+    known |= {"old:f": _session(), "new:f": _session()}
+    words = ("gate", "new:f", "--base", "old:f", "--fail-on", "donated", "--fail-on", "kernels")
     said = call(*words)
     assert (said.code, "not known of either side" in said.out) == (0, True)
     assert call(*words, "--strict").code == 4
@@ -144,24 +144,24 @@ def test_an_unknown_fact_is_undecided(call: Caller, known: dict[str, Session]) -
 
 
 def test_a_passed_limit_comes_before_an_undecided_one(call: Caller, known: dict[str, Session]) -> None:
-    known |= {"old": _session(), "new": _session(sessions.HLO.replace("f32", "f64"))}
-    said = call("gate", "new", "--base", "old", "--fail-on", "donated", "--fail-on", "bytes", "--strict")
+    known |= {"old:f": _session(), "new:f": _session(sessions.HLO.replace("f32", "f64"))}
+    said = call("gate", "new:f", "--base", "old:f", "--fail-on", "donated", "--fail-on", "bytes", "--strict")
     assert said.code == 3
 
 
 def test_each_device_is_held_against_its_own(call: Caller, known: dict[str, Session]) -> None:
-    known |= {"old": _session(devices=("h100", "tpu-v5e")), "new": _session(devices=("tpu-v5e", "h100"))}
-    known["other"] = _session(devices=("a100",))
+    known |= {"old:f": _session(devices=("h100", "tpu-v5e")), "new:f": _session(devices=("tpu-v5e", "h100"))}
+    known["other:f"] = _session(devices=("a100",))
     words = ("--fail-on", "kernels", "--format", "json")
-    rows = json.loads(call("gate", "new", "--base", "old", *words).out)["limits"]
+    rows = json.loads(call("gate", "new:f", "--base", "old:f", *words).out)["limits"]
     assert [row["label"].split()[-1] for row in rows] == ["tpu-v5e", "h100"]
-    said = call("gate", "new", "--base", "other", *words)
+    said = call("gate", "new:f", "--base", "other:f", *words)
     assert (said.code, "a100" in said.err) == (2, True)
 
 
 def test_names_cannot_break_the_xml_or_the_terminal(call: Caller, known: dict[str, Session]) -> None:
-    known |= {name: _session(workload='a"<&\x1b[31m') for name in ("old", "new")}
-    words = ("gate", "new", "--base", "old", "--fail-on", "kernels")
+    known |= {name: _session(workload='a"<&\x1b[31m') for name in ("old:f", "new:f")}
+    words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels")
     assert "\x1b" not in call(*words).out
     xml = ElementTree.fromstring(call(*words, "--format", "junit").out)
     (case,) = xml.iter("testcase")

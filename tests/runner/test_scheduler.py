@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 
 from folding import fold
 from jaxprof import events as e
+from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
@@ -75,6 +78,18 @@ def test_a_good_run_is_written_told_and_closed(tmp_path: Path, monkeypatch: pyte
     assert stage.told.runs == session.runs
     chunks = stage.path.read_bytes().count(b'"type":"text_chunk"')
     assert chunks == 1  # the same text of two runs is kept once
+
+
+def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = engines.PREAMBLE + 'say("run_finished", status="failed", error=os.environ["PYTHONPATH"])'
+    stage = Stage(tmp_path, monkeypatch, script)
+    placed = WorkerEnvironment(environment={"PYTHONPATH": "wheels"}, device="cpu:0")
+    stage.scheduler._placement = lambda planned, interpreter: placed
+    stage.scheduler.add([replace(plan(), environment={"PYTHONPATH": "tree"}), plan()])
+    stage.scheduler.run()
+    assert [run.error for run in stage.told.runs.values()] == [os.pathsep.join(["tree", "wheels"]), "wheels"]
 
 
 @pytest.mark.parametrize(

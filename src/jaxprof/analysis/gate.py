@@ -7,7 +7,7 @@ the same measurement, and leave every limit undecided.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
@@ -36,6 +36,21 @@ class GateLimit:
 
 
 @dataclass(frozen=True, slots=True)
+class GateBase:
+    """What a program is held against, and how the word for it was read."""
+
+    name: str
+    """As it was given."""
+    reading: Literal["path", "target", "session", "revision"]
+    place: str
+    """Where it is: a path, a target, the folder of a repository."""
+    commit: str = ""
+    """Of a revision, its abbreviated hash."""
+    dirty: bool = False
+    """Of a revision: whether the program beside it has changes that are not committed."""
+
+
+@dataclass(frozen=True, slots=True)
 class GateRow:
     """One limit, applied to one program."""
 
@@ -48,6 +63,33 @@ class GateRow:
     unit: str
     reason: str = ""
     """Why it is undecided, or what passed the limit where the numbers do not say it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateResult:
+    """All limits, applied."""
+
+    base: GateBase
+    rows: tuple[GateRow, ...]
+
+    @property
+    def outcome(self) -> LimitState:
+        """`passed` where a limit was passed, else `undecided` where one is, else `within`."""
+        states = {row.state for row in self.rows}
+        return "passed" if "passed" in states else "undecided" if "undecided" in states else "within"
+
+
+def read_limits(texts: Iterable[str]) -> tuple[GateLimit, ...]:
+    """The limits in order. Raises UsageError for one that cannot be read, and for two on the same fact."""
+    limits: dict[str, GateLimit] = {}
+    for text in texts:
+        limit = read_limit(text)
+        before = limits.setdefault(limit.fact, limit)
+        if before != limit:
+            raise UsageError(
+                f"--fail-on {limit.fact} is given twice, as {before.text} and {limit.text}", "Keep one of them."
+            )
+    return tuple(limits.values())
 
 
 def read_limit(text: str) -> GateLimit:
@@ -66,12 +108,6 @@ def read_limit(text: str) -> GateLimit:
 def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
     """Each limit applied to two runs, the first the baseline."""
     return tuple(_judged(label, difference, limit) for limit in limits)
-
-
-def worst(rows: Sequence[GateRow]) -> LimitState:
-    """`passed` where a limit was passed, else `undecided` where one is, else `within`."""
-    states = {row.state for row in rows}
-    return "passed" if "passed" in states else "undecided" if "undecided" in states else "within"
 
 
 def _judged(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:

@@ -1,4 +1,4 @@
-"""Another revision of a target, checked out beside the present one for as long as it is measured."""
+"""Another revision of a target, checked out beside the present one for as long as it is compiled or measured."""
 
 from __future__ import annotations
 
@@ -12,6 +12,45 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxprof.errors import UsageError
+
+_OF_A_HOOK = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_NAMESPACE",
+)
+"""What git sets for its hooks: there they would name the hook's own index for every command (`git rev-parse
+--local-env-vars`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The repository that holds a target."""
+
+    folder: Path
+
+    def commit(self, name: str) -> str | None:
+        """The abbreviated hash of the commit that `name` means; None if it means none."""
+        return _git(
+            self.folder, "rev-parse", "--verify", "--quiet", "--short", "--end-of-options", f"{name}^{{commit}}"
+        ).answer
+
+    @property
+    def dirty(self) -> bool:
+        """Whether tracked files have changes that are not committed."""
+        return bool(_git(self.folder, "status", "--porcelain", "--untracked-files=no").answer)
+
+    @property
+    def lack(self) -> str:
+        """Why a revision may be missing here, as a hint."""
+        if _git(self.folder, "rev-list", "-n", "1", "--all").answer in (None, ""):
+            return "It has no commit yet."
+        if _git(self.folder, "rev-parse", "--is-shallow-repository").answer == "true":
+            return "It is a shallow clone: git fetch --unshallow gets the rest; in GitHub Actions, fetch-depth: 0 does."
+        return "git log --oneline lists revisions, git branch --all the branches."
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,81 +66,113 @@ class Revision:
     """The folder of its files."""
 
     def target(self, present: str) -> str:
-        """The target `present` in that revision. Raises UsageError for a file that it does not have."""
+        """The target `present` in that revision. Raises UsageError for a file or module that it does not have."""
         place, colon, function = present.rpartition(":") if ":" in present else (present, "", "")
         if not _is_file(place):
-            return present  # a module: found through `variables`
+            return f"{self._module(place)}{colon}{function}"
         inside = Path(place).expanduser().resolve().relative_to(self.repository)
         if not (self.tree / inside).is_file():
-            raise UsageError(f"{self.commit} has no file {inside}", "Give the two files themselves: jaxprof ab A B.")
+            raise UsageError(f"{self.commit} has no file {inside}", "Name the file of the other side itself.")
         return f"{self.tree / inside}{colon}{function}"
 
     def variables(self) -> dict[str, str]:
         """What makes Python import the revision's modules and not the present ones, also where the project is installed
         in place."""
-        here = Path.cwd().resolve()
-        folders = [self.tree, self.tree / "src"]
-        if here.is_relative_to(self.repository):
-            folders.insert(0, self.tree / here.relative_to(self.repository))
-        known = [str(folder) for folder in dict.fromkeys(folders) if folder.is_dir()]
-        return {"PYTHONPATH": os.pathsep.join([*known, *filter(None, [os.environ.get("PYTHONPATH", "")])])}
+        given = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        return {"PYTHONPATH": os.pathsep.join([*map(str, self._import_folders()), *given])}
+
+    def _import_folders(self) -> list[Path]:
+        """Where the revision's modules are imported from: the folders of the present ones."""
+        present = [Path.cwd(), Path.cwd() / "src", self.repository, self.repository / "src"]
+        present += [Path(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+        inside = [folder.resolve() for folder in present]
+        moved = [
+            self.tree / folder.relative_to(self.repository)
+            for folder in inside
+            if folder.is_relative_to(self.repository)
+        ]
+        return [folder for folder in dict.fromkeys(moved) if folder.is_dir()]
+
+    def _module(self, name: str) -> Path:
+        """The file of the module `name`: by its name, Python would find the one in the present folder first."""
+        inside = Path(*name.split("."))
+        for folder in self._import_folders():
+            for file in (folder / inside.with_suffix(".py"), folder / inside / "__init__.py"):
+                if file.is_file():
+                    return file
+        raise UsageError(f"{self.commit} has no module {name}", "Name its file: path/to/file.py:function.")
+
+
+def repository_of(target: str) -> Repository:
+    """The repository that holds `target`: a file of it, or a module of the present folder. Raises UsageError if there
+    is no git, no such folder, or no repository, with git's own words where it refuses one."""
+    place = target.rpartition(":")[0] or target
+    start = Path(place).expanduser().resolve().parent if _is_file(place) else Path.cwd()
+    if not start.is_dir():
+        raise UsageError(f"there is no folder {start}", "Revisions are those of a file that is here.")
+    top = _git(start, "rev-parse", "--show-toplevel")
+    if top.answer is None:
+        if "not a git repository" in top.error:
+            raise UsageError(
+                f"{start} is not in a git repository", "A revision is one of the repository of the target."
+            )
+        raise UsageError(f"git does not read {start}: {top.error}", top.hint)
+    return Repository(Path(top.answer).resolve())
 
 
 @contextlib.contextmanager
 def checked_out(target: str, name: str) -> Iterator[Revision]:
     """The revision `name` of the repository that holds `target`, in a temporary worktree, which is removed at the end.
     Raises UsageError if there is no git, no repository, or no such revision."""
-    place = target.rpartition(":")[0] or target
-    start = Path(place).expanduser().resolve().parent if _is_file(place) else Path.cwd()
-    if not start.is_dir():
-        raise UsageError(f"there is no folder {start}", "--git takes the revision of a file that is here.")
-    top = _git(start, "rev-parse", "--show-toplevel")
-    if top is None:
-        raise UsageError(f"{start} is not in a git repository", "--git compares a target with another revision of it.")
-    repository = Path(top).resolve()
-    commit = _git(repository, "rev-parse", "--verify", "--quiet", "--short", "--end-of-options", f"{name}^{{commit}}")
+    repository = repository_of(target)
+    commit = repository.commit(name)
     if commit is None:
-        raise UsageError(f"{repository} has no revision {name!r}", "git log --oneline lists revisions.")
+        raise UsageError(f"{repository.folder} has no revision {name!r}", repository.lack)
     folder = Path(tempfile.mkdtemp(prefix="jaxprof-git-")).resolve()
-    tree = folder / repository.name
+    tree = folder / repository.folder.name
     try:
-        _add(repository, tree, commit)
-        dirty = bool(_git(repository, "status", "--porcelain", "--untracked-files=no"))
-        yield Revision(repository, commit, dirty, tree)
+        added = _git(repository.folder, "worktree", "add", "--quiet", "--detach", str(tree), commit)
+        if added.answer is None:
+            raise UsageError(f"{commit} cannot be checked out: {added.error}", "git worktree list shows what there is.")
+        yield Revision(repository.folder, commit, repository.dirty, tree)
     finally:
-        _git(repository, "worktree", "remove", "--force", str(tree))
+        _git(repository.folder, "worktree", "remove", "--force", str(tree))
         shutil.rmtree(folder, ignore_errors=True)
-        _git(repository, "worktree", "prune")
+        _git(repository.folder, "worktree", "prune")
 
 
-def _add(repository: Path, tree: Path, commit: str) -> None:
-    done = subprocess.run(
-        ["git", "-C", str(repository), "worktree", "add", "--quiet", "--detach", str(tree), commit],
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    if done.returncode:
-        why = (done.stderr.strip().splitlines() or ["git worktree add failed"])[-1]
-        raise UsageError(f"{commit} cannot be checked out: {why}", "git worktree list shows what there is.")
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What git said."""
+
+    answer: str | None
+    """None where it refused."""
+    error: str = ""
+    hint: str = ""
 
 
-def _git(folder: Path, *words: str) -> str | None:
-    """What git answers; None if it refuses. Raises UsageError without git."""
+def _git(folder: Path, *words: str) -> _Answer:
+    """Ask git about the repository at `folder`, whatever a hook says, and without running one. Raises UsageError
+    without git."""
+    variables = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
     try:
         done = subprocess.run(
-            ["git", "-C", str(folder), *words],
+            ["git", "-c", f"core.hooksPath={os.devnull}", "-C", str(folder), *words],
             capture_output=True,
             encoding="utf-8",
             errors="replace",
             stdin=subprocess.DEVNULL,
             check=False,
+            env={**variables, "LC_ALL": "C"},
         )
     except FileNotFoundError:
-        raise UsageError("--git needs git, which is not installed", "Give the two files: jaxprof ab A B.") from None
-    return done.stdout.strip() if done.returncode == 0 else None
+        raise UsageError("a revision needs git, which is not installed", "Name the two files themselves.") from None
+    if done.returncode == 0:
+        return _Answer(done.stdout.strip())
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    if not lines:
+        return _Answer(None, f"git {words[0]} failed")
+    return _Answer(None, lines[0].removeprefix("fatal: "), " ".join(lines[1:]))
 
 
 def _is_file(place: str) -> bool:

@@ -8,15 +8,15 @@ session.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import HOW_TO_COMPILE, HloSource, Kind, kind_of, modules_of, open_hlo
 from jaxprof.cli.given import refuse
-from jaxprof.errors import JaxprofError, UsageError, not_found, unknown_name
+from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
 from jaxprof.hlo.open.stages import ModuleStages
 
 if TYPE_CHECKING:
@@ -115,13 +115,19 @@ class CompileOptions:
 
 
 def find_modules(
-    target: str, run: str | None, number: int | None, options: CompileOptions, *, alone: bool = True
+    target: str,
+    run: str | None,
+    number: int | None,
+    options: CompileOptions,
+    *,
+    alone: bool = True,
+    variables: Mapping[str, str] | None = None,
 ) -> list[TargetModule]:
     """The modules that `target` names: of the run `run` of a session, or the one with this number (from 1) in a dump.
 
     Raises JaxprofError: for an unknown target with similar names, for options that have no effect on it, for HLO that
     cannot be read, for a program that cannot be compiled. Unless it stands `alone`, options may have an effect on the
-    other target, and none on this one.
+    other target, and none on this one. `variables` are laid over the environment of a function's processes.
     """
     path = Path(os.path.expanduser(target))
     if path.exists() and not target.endswith(".py"):
@@ -140,7 +146,7 @@ def find_modules(
     if ":" in target or target.endswith(".py"):
         if alone:
             _refuse_choosing(target)
-        return _compiled(target, "", options)
+        return _compiled(target, "", options, variables)
     from jaxprof.session.log import Library
 
     kept = Library().search(target)
@@ -251,7 +257,9 @@ def _of_source(source: HloSource, label: str, run: str | None) -> list[TargetMod
     return [TargetModule(stages, session) for stages in chosen]
 
 
-def _compiled(target: str, variant: str, options: CompileOptions) -> list[TargetModule]:
+def _compiled(
+    target: str, variant: str, options: CompileOptions, variables: Mapping[str, str] | None = None
+) -> list[TargetModule]:
     """Lower and compile now, in a child process, without running anything. Raises JaxprofError if that fails."""
     from jaxprof.cli.selection import find_workloads, read_settings
     from jaxprof.devices.inventory.environment import environment_facts
@@ -270,13 +278,14 @@ def _compiled(target: str, variant: str, options: CompileOptions) -> list[Target
     targets = parse_targets(options.targets) if options.targets else []
     devices = targets[0].devices if targets else 1
     try:
-        (info,) = find_workloads([target], interpreter, options.arguments, devices, several=False)
+        (info,) = find_workloads([target], interpreter, options.arguments, devices, several=False, variables=variables)
     except UsageError as error:
         if targets and "ValueError" in error.what:  # usually because the file makes its own mesh
             hint = f"It sees {devices} device{'s' if devices > 1 else ''}, as --for {targets[0].label} says."
             raise UsageError(error.what, f"{error.hint} {hint}".strip()) from error
         raise
-    planned = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
+    plans = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
+    planned = [replace(plan, environment=variables or {}) for plan in plans]
     writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force)
     scheduler = Scheduler(writer, interpreter, lambda batch: None)
     try:
@@ -287,7 +296,7 @@ def _compiled(target: str, variant: str, options: CompileOptions) -> list[Target
     session = scheduler.session
     for run in session.runs.values():
         if run.status != "ok":
-            raise JaxprofError(f"{run.label}: {run.error}", run.advice)
+            raise WorkerError(f"{run.label}: {run.error}", run.advice)
     modules = _of_source(HloSource(Kind.SESSION, modules_of(session), session), target, None)
     for module in modules:
         if module.run is not None:

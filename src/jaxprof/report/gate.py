@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from typing import Any, Final
 
-from jaxprof.analysis.gate import GateRow, worst
+from jaxprof.analysis.gate import GateBase, GateResult, GateRow
 from jaxprof.analysis.run_difference import FACTS, FactDifference, Unit
 from jaxprof.report.comparison import figure, growth_text
-from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines
+from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines, wrap
 from jaxprof.report.table import Column, Table
 from jaxprof.text import safe
 
+WIDTH: Final = 100
 ANSWERS: Final = {
     "within": "within the limits",
     "passed": "a limit was passed",
@@ -39,30 +40,69 @@ LIMITS: Final[tuple[Column[GateRow], ...]] = (
 )
 
 
-def gate_text(rows: Sequence[GateRow]) -> str:
-    """The outcome, then a line for each limit."""
-    return "\n".join([ANSWERS[worst(rows)], *text_lines(Table(LIMITS, rows))])
+def gate_text(result: GateResult) -> str:
+    """The outcome, what the base is, then a line for each limit."""
+    lines = [ANSWERS[result.outcome]]
+    for note in notes(result):
+        lines += wrap(note, width=WIDTH, indent="  ")
+    return "\n".join([*lines, *text_lines(Table(LIMITS, result.rows))])
 
 
-def gate_markdown(rows: Sequence[GateRow]) -> str:
+def gate_markdown(result: GateResult) -> str:
     """The same for a pull request."""
-    return "\n".join([f"**jaxprof gate: {markdown(ANSWERS[worst(rows)])}**", "", *markdown_lines(Table(LIMITS, rows))])
+    lines = [f"**jaxprof gate: {markdown(ANSWERS[result.outcome])}**", ""]
+    for note in notes(result):
+        lines += [f"- {markdown(note)}"]
+    return "\n".join([*lines, "", *markdown_lines(Table(LIMITS, result.rows))])
 
 
-def gate_json(rows: Sequence[GateRow]) -> dict[str, Any]:
+def gate_json(result: GateResult) -> dict[str, Any]:
     """The same as data."""
-    return {"outcome": worst(rows), "limits": list(records(Table(LIMITS, rows)))}
+    base = result.base
+    return {
+        "outcome": result.outcome,
+        "base": {
+            "name": base.name,
+            "reading": base.reading,
+            "place": base.place,
+            "commit": base.commit or None,
+            "dirty": base.dirty if base.reading == "revision" else None,
+        },
+        "notes": list(notes(result)),
+        "limits": list(records(Table(LIMITS, result.rows))),
+    }
 
 
-def gate_junit(rows: Sequence[GateRow], *, strict: bool) -> str:
+def notes(result: GateResult) -> Iterator[str]:
+    """What is to be known before the rows: what the base is."""
+    yield base_sentence(result.base)
+
+
+def base_sentence(base: GateBase) -> str:
+    """How the word after `--base` was read."""
+    if base.reading == "revision":
+        hash_ = f" ({base.commit})" if base.commit != base.name else ""
+        state = "with changes that are not committed" if base.dirty else "which has no uncommitted changes"
+        return f"base: the revision {base.name}{hash_} of {base.place}; now: the present tree, {state}"
+    if base.reading == "target":
+        return f"base: {base.name}, compiled now"
+    where = f" ({base.place})" if base.place != base.name else ""
+    return f"base: {'the session ' if base.reading == 'session' else ''}{base.name}{where}"
+
+
+def gate_junit(result: GateResult, *, strict: bool) -> str:
     """JUnit XML, a test case for each limit: one that is undecided is skipped, or with `strict` a failure."""
     from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
+    rows = result.rows
     failed = [row for row in rows if row.state == "passed" or (strict and row.state == "undecided")]
     skipped = sum(row.state == "undecided" and not strict for row in rows)
     counts = {"tests": str(len(rows)), "failures": str(len(failed)), "skipped": str(skipped), "errors": "0"}
     suites = Element("testsuites", counts)
     suite = SubElement(suites, "testsuite", {"name": "jaxprof gate", **counts})
+    properties = SubElement(suite, "properties")
+    for note in notes(result):
+        SubElement(properties, "property", {"name": "note", "value": safe(note)})
     for row in rows:
         case = SubElement(suite, "testcase", {"classname": safe(row.label), "name": row.limit.text, "time": "0"})
         message = safe(

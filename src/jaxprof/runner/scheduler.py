@@ -7,6 +7,7 @@ from another thread. Whatever happens to a child, its run is closed in the log a
 from __future__ import annotations
 
 import itertools
+import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -201,7 +202,11 @@ class Scheduler:
     def _place(self, planned: PlannedRun) -> WorkerEnvironment:
         """The environment of its processes. Raises JaxprofError."""
         placement = self._placement(planned, self._interpreter(planned))
-        return replace(placement, environment={**placement.environment, **planned.environment})
+        environment = {**placement.environment, **planned.environment}
+        paths = [variables.get("PYTHONPATH") for variables in (planned.environment, placement.environment)]
+        if all(paths):  # a revision's modules, and the compiler for a device that is not here
+            environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+        return replace(placement, environment=environment)
 
     def _run_request(self, side: Side, device: str) -> RunRequest:
         request = run_request(side.run, side.plan, device, self.writer.path)

@@ -11,10 +11,12 @@ from jaxprof.cli.complete import complete_session, complete_target
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.options import target_options
 from jaxprof.cli.output import format_option, print_json
-from jaxprof.errors import UsageError
+from jaxprof.errors import JaxprofError, UsageError
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.gate import GateRow
+    from collections.abc import Mapping
+
+    from jaxprof.analysis.gate import GateResult, GateRow
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.session import Run, Session
 
@@ -22,7 +24,10 @@ if TYPE_CHECKING:
 @click.command("gate")
 @click.argument("target", metavar="TARGET", shell_complete=complete_target)
 @click.option(
-    "--base", required=True, metavar="BASE", shell_complete=complete_session, help="What TARGET is held against."
+    "--base",
+    metavar="BASE",
+    shell_complete=complete_session,
+    help="What TARGET is held against; by default HEAD, where it has changes that are not committed.",
 )
 @click.option(
     "--fail-on",
@@ -39,37 +44,49 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of a workload.")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
 @format_option("text", "markdown", "json", "junit")
-def command(target: str, base: str, limits: tuple[str, ...], strict: bool, form: str, **compiling: Any) -> ExitCode:
+def command(
+    target: str, base: str | None, limits: tuple[str, ...], strict: bool, form: str, **compiling: Any
+) -> ExitCode:
     """Compile TARGET, and fail if an exact fact of it has grown since BASE.
 
-    TARGET and BASE are each a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of
-    `hlo --out`). Nothing is run and no time is compared, so the machine need not be quiet. FACT is one of kernels,
-    launches, flops, bytes, transcendentals, peak, argument, output, temporary, constant, donated (must not shrink),
-    code, collectives, collective_bytes, compiles. Exit codes: 0 within, 3 a limit was passed, 4 undecided (--strict).
+    TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
+    BASE is one of these, or a git revision of the repository that holds TARGET. Nothing is run and no time is compared,
+    so the machine need not be quiet. FACT is one of kernels, launches, flops, bytes, transcendentals, peak, argument,
+    output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes, compiles. Exit codes: 0
+    within, 1 a side failed, 3 a limit was passed, 4 undecided (--strict).
     """
-    from jaxprof.analysis.gate import judged, read_limit, worst
+    from jaxprof.analysis.gate import GateResult, judged, read_limits
     from jaxprof.analysis.run_difference import run_difference
+    from jaxprof.cli.gate_base import found_base
     from jaxprof.cli.hlo_target import CompileOptions
+    from jaxprof.operating_system import unwound_by_signals
 
-    wanted = list(dict.fromkeys(map(read_limit, limits)))
+    wanted = read_limits(limits)
     options = CompileOptions(**compiling)
-    ours, theirs = _programs(base, options), _programs(target, options)
-    rows: list[GateRow] = []
-    for session, run in theirs:
-        before_session, before = _counterpart(run, ours, base)
-        rows += judged(run.label, run_difference(before_session, before, session, run), wanted)
-    _print(rows, form, strict=strict)
-    outcome = worst(rows)
-    if outcome == "passed":
+    with unwound_by_signals(), found_base(target, base) as found:
+        try:
+            ours = _programs(found.target, options, found.variables)
+        except JaxprofError as error:
+            raise found.named(error) from error
+        theirs = _programs(target, options)
+        rows: list[GateRow] = []
+        for session, run in theirs:
+            before_session, before = _counterpart(run, ours, found.about.name)
+            rows += judged(run.label, run_difference(before_session, before, session, run), wanted)
+    result = GateResult(found.about, tuple(rows))
+    _print(result, form, strict=strict)
+    if result.outcome == "passed":
         return ExitCode.LIMIT_PASSED
-    return ExitCode.UNDECIDED if strict and outcome == "undecided" else ExitCode.OK
+    return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK
 
 
-def _programs(name: str, options: CompileOptions) -> list[tuple[Session, Run]]:
+def _programs(
+    name: str, options: CompileOptions, variables: Mapping[str, str] | None = None
+) -> list[tuple[Session, Run]]:
     """The compiled programs that an argument names. Raises JaxprofError."""
     from jaxprof.cli.hlo_target import find_modules
 
-    modules = find_modules(name, None, None, options, alone=False)
+    modules = find_modules(name, None, None, options, alone=False, variables=variables)
     for note in dict.fromkeys(note for module in modules for note in module.notes):
         click.echo(note, err=True)
     programs = [
@@ -89,13 +106,16 @@ def _counterpart(run: Run, programs: list[tuple[Session, Run]], base: str) -> tu
     plan = run.plan
     for names in (
         lambda program: (
+            program.device,
             program.workload,
             program.variant,
             tuple(sorted(program.parameters.items())),
             program.arguments,
         ),
+        lambda program: (program.device, program.workload, program.variant),
         lambda program: (program.workload, program.variant),
         lambda program: program.workload,
+        lambda program: program.device,
         lambda program: None,
     ):
         alike = [program for program in on_device if names(program[1].plan) == names(plan)]
@@ -105,12 +125,12 @@ def _counterpart(run: Run, programs: list[tuple[Session, Run]], base: str) -> tu
     raise UsageError(f"{base} has {len(on_device)} programs on {run.device_kind}", f"Keep one of them: {listed}.")
 
 
-def _print(rows: list[GateRow], form: str, *, strict: bool) -> None:
+def _print(result: GateResult, form: str, *, strict: bool) -> None:
     from jaxprof.report import gate as report
 
     if form == "json":
-        print_json(report.gate_json(rows))
+        print_json(report.gate_json(result))
     elif form == "junit":
-        click.echo(report.gate_junit(rows, strict=strict), nl=False)
+        click.echo(report.gate_junit(result, strict=strict), nl=False)
     else:
-        click.echo(report.gate_markdown(rows) if form == "markdown" else report.gate_text(rows))
+        click.echo(report.gate_markdown(result) if form == "markdown" else report.gate_text(result))

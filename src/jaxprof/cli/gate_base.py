@@ -1,0 +1,128 @@
+"""What the word after `--base` means: a file, a target, a kept session or a git revision, in that order.
+
+A path or a target that exists wins over a revision of the same name; which reading was taken is always said.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jaxprof.analysis.gate import GateBase
+from jaxprof.cli.git_revision import Repository, checked_out, repository_of
+from jaxprof.cli.selection import is_own
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.session.log import Library
+from jaxprof.session.log.codec import EXTENSION
+from jaxprof.workloads import names
+
+_HEAD = "HEAD"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundBase:
+    """The base with what compiles it."""
+
+    about: GateBase
+    target: str
+    """What `find_modules` takes."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Laid over the environment of its processes."""
+    tree: Path | None = None
+    """The folder of a revision's files."""
+
+    def named(self, error: JaxprofError) -> JaxprofError:
+        """The error, said of the base, with a revision's files as git writes them: `HEAD~1:train.py`."""
+        what, hint = error.what, error.hint
+        if self.tree is not None:
+            what, hint = (text.replace(f"{self.tree}{os.sep}", f"{self.about.name}:") for text in (what, hint))
+        return type(error)(f"the base, {self.about.name}: {what}", hint)
+
+
+@contextmanager
+def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
+    """What `word` means as the base of `target`; a revision is checked out until the end. Without a word it is HEAD,
+    where `target` is a function with changes that are not committed. Raises UsageError naming what was tried."""
+    if word is None:
+        with _revision(target, _HEAD, _default(target).folder) as found:
+            yield found
+        return
+    known = _known(word)
+    if known is not None:
+        yield known
+        return
+    repository, refused = _repository(target)
+    if repository is not None and repository.commit(word) is not None:
+        with _revision(target, word, repository.folder) as found:
+            yield found
+        return
+    part = Library().search(word)
+    if part is None:
+        raise _unknown(word, repository, refused)
+    yield FoundBase(GateBase(word, "session", str(part)), str(part))
+
+
+def _known(word: str) -> FoundBase | None:
+    """The base that `word` names by itself: a path, a target, or the whole name of a kept session."""
+    path = Path(os.path.expanduser(word))
+    if path.exists() and not word.endswith(".py"):
+        return FoundBase(GateBase(word, "session" if path.suffix == EXTENSION else "path", str(path)), word)
+    place = word.partition(":")[0]
+    if place in names() or word.endswith(".py") or (":" in word and place and "@{" not in word):
+        return FoundBase(GateBase(word, "target", word), word)
+    for kept in Library().paths()[: 1 if word == "last" else None]:
+        if word in ("last", kept.name, kept.name.removesuffix(EXTENSION)):
+            return FoundBase(GateBase(word, "session", str(kept)), str(kept))
+    return None
+
+
+def _default(target: str) -> Repository:
+    """The repository whose HEAD is the base. Raises UsageError where there is none, or where it says nothing."""
+    example = "--base takes a revision (origin/main), a session, or another target."
+    if target.partition(":")[0] in names() or not is_own(target) or Path(target).suffix == EXTENSION:
+        raise UsageError(f"what is {target} held against?", example)
+    try:
+        repository = repository_of(target)
+    except UsageError as error:
+        raise UsageError(f"what is {target} held against? {error.what}", example) from error
+    if not repository.dirty:
+        raise UsageError(
+            f"{repository.folder} is as it was committed: without --base, the gate compares with {_HEAD}",
+            "Name the base: --base origin/main, --base HEAD~1.",
+        )
+    return repository
+
+
+def _repository(target: str) -> tuple[Repository | None, str]:
+    """The repository of `target`, or why there is none."""
+    if target.partition(":")[0] in names():
+        return None, f"{target} is built in and has no revisions"
+    if not is_own(target) or (Path(target).exists() and not target.endswith(".py")):
+        return None, f"{target} is no function of yours"
+    try:
+        return repository_of(target), ""
+    except UsageError as error:
+        return None, error.what
+
+
+@contextmanager
+def _revision(target: str, word: str, repository: Path) -> Iterator[FoundBase]:
+    with checked_out(target, word) as revision:
+        about = GateBase(
+            name=word,
+            reading="revision",
+            place=str(repository),
+            commit=revision.commit,
+            dirty=revision.dirty,
+        )
+        yield FoundBase(about, revision.target(target), revision.variables(), revision.tree)
+
+
+def _unknown(word: str, repository: Repository | None, refused: str) -> UsageError:
+    tried = "a path, a target, a kept session"
+    if repository is None:
+        return UsageError(f"--base {word!r} is none of {tried}", f"It is no git revision either: {refused}.")
+    return UsageError(f"--base {word!r} is none of {tried}, a revision of {repository.folder}", repository.lack)

@@ -1,0 +1,162 @@
+"""How the word after `--base` is read: what exists wins over a revision, and an unknown word is one error."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Caller
+from jaxprof.cli.gate_base import FoundBase, found_base
+from jaxprof.errors import UsageError, WorkerError
+
+OWN = """
+import jax.numpy as jnp
+
+from pack.inner import f
+
+def step(x):
+    return jnp.tanh(f(x))
+"""
+
+
+def git(folder: Path, *words: str) -> None:
+    named = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", "-C", str(folder), *words], check=True, capture_output=True, env={**os.environ, **named})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of two commits, in a subfolder of which the project is."""
+    top = tmp_path / "top"
+    project = top / "project"
+    (project / "pack").mkdir(parents=True)
+    (project / "own.py").write_text(OWN)
+    (project / "pack" / "__init__.py").touch()
+    (project / "pack" / "inner.py").write_text("def f(x):\n    return x\n")
+    git(tmp_path, "init", "-q", "-b", "main", str(top))
+    git(top, "add", "-A")
+    git(top, "commit", "-qm", "one")
+    (project / "pack" / "inner.py").write_text("import jax.numpy as jnp\n\ndef f(x):\n    return jnp.sort(x * 2) + 1\n")
+    git(top, "commit", "-qam", "two")
+    monkeypatch.chdir(project)
+    return project
+
+
+def found(target: str, word: str | None) -> FoundBase:
+    with found_base(target, word) as base:
+        return base
+
+
+def test_a_word_is_a_revision_where_nothing_else_has_the_name(folder: Path) -> None:
+    base = found("own.py:step", "main")
+    assert (base.about.reading, base.about.dirty) == ("revision", False)
+    (folder / "main").touch()
+    assert found("own.py:step", "main").about.reading == "path"
+
+
+def test_a_kept_session_wins_by_its_whole_name_and_a_part_of_it_does_not(folder: Path, kept: Path) -> None:
+    git(folder, "tag", "0123")
+    assert "0123" in kept.name
+    assert found("own.py:step", "0123").about.reading == "revision"
+    assert found("own.py:step", kept.stem).target == str(kept)
+    git(folder, "tag", "-d", "0123")
+    assert found("own.py:step", "0123").target == str(kept)
+
+
+@pytest.mark.parametrize("word", ["old.py:step", "old.py", "pack.inner:f", "selu", "selu:jit"])
+def test_a_target_is_no_revision(folder: Path, word: str) -> None:
+    assert found("own.py:step", word).about.reading == "target"
+
+
+def test_without_a_word_it_is_head_where_something_is_not_committed(folder: Path) -> None:
+    with pytest.raises(UsageError, match="is as it was committed"):
+        found("own.py:step", None)
+    (folder / "own.py").write_text(OWN + "\n")
+    about = found("own.py:step", None).about
+    assert (about.name, about.reading, about.dirty) == ("HEAD", "revision", True)
+
+
+@pytest.mark.parametrize("target", ["selu", "last", "kept.jaxprof"])
+def test_what_has_no_revisions_needs_a_base(folder: Path, target: str) -> None:
+    with pytest.raises(UsageError, match="held against"):
+        found(target, None)
+
+
+def test_an_unknown_word_names_what_was_tried(folder: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        found("own.py:step", "mian")
+    assert "a path, a target, a kept session, a revision of" in raised.value.what
+    with pytest.raises(UsageError) as raised:
+        found("selu", "mian")
+    assert "built in" in raised.value.hint
+
+
+def test_a_repository_without_the_revision_says_why(folder: Path, tmp_path: Path) -> None:
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{folder.parent}", "shallow")
+    with pytest.raises(UsageError, match="fetch-depth: 0"):
+        found(str(tmp_path / "shallow" / "project" / "own.py") + ":step", "HEAD~1")
+    git(tmp_path, "init", "-q", "empty")
+    (tmp_path / "empty" / "own.py").write_text(OWN)
+    with pytest.raises(UsageError, match="no commit yet"):
+        found(str(tmp_path / "empty" / "own.py") + ":step", "HEAD")
+    with pytest.raises(UsageError, match="not in a git repository"):
+        found(str(tmp_path / "own.py") + ":step", "HEAD")
+
+
+def test_a_hook_is_not_in_the_way(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", ".git")
+    monkeypatch.setenv("GIT_INDEX_FILE", ".git/index")
+    assert found("own.py:step", "HEAD~1").about.reading == "revision"
+
+
+def test_an_error_of_the_base_names_it_and_not_the_temporary_folder(folder: Path) -> None:
+    with found_base("own.py:step", "HEAD~1") as base:
+        said = base.named(WorkerError(f"{base.target} failed", f"see {base.target}"))
+    assert isinstance(said, WorkerError)
+    assert (said.what, said.hint) == (
+        "the base, HEAD~1: HEAD~1:project/own.py:step failed",
+        "see HEAD~1:project/own.py:step",
+    )
+
+
+def test_the_revisions_own_package_is_compiled(folder: Path, call: Caller) -> None:
+    """By the file, by the module and from elsewhere: what it imports is the revision's, too."""
+    words = ("--base", "HEAD~1", "--arg", "f32[64]", "--fail-on", "kernels", "--format", "json")
+    for target in ("own.py:step", "own:step"):
+        said = call("gate", target, *words)
+        rows = json.loads(said.out)["limits"]
+        assert (said.code, rows[0]["state"]) == (3, "passed"), target
+        assert rows[0]["before"] < rows[0]["after"]
+
+
+def test_modules_of_the_environments_path_are_the_revisions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.move(folder / "pack", folder / "lib")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder / "pack"), "/elsewhere"]))
+    with found_base("own.py:step", "HEAD") as base:
+        entries = base.variables["PYTHONPATH"].split(os.pathsep)
+        assert base.tree is not None
+        assert entries[0] == str(base.tree / "project")
+        assert str(base.tree / "project" / "pack") in entries
+        assert entries[-1] == "/elsewhere"
+
+
+def test_a_side_that_does_not_compile_is_exit_code_1(folder: Path, call: Caller) -> None:
+    (folder / "pack" / "inner.py").write_text("def f(x):\n    raise RuntimeError('not today')\n")
+    words = ("--arg", "f32[64]", "--fail-on", "kernels")
+    said = call("gate", "own.py:step", *words)
+    assert (said.code, "not today" in said.err, "the base" in said.err) == (1, True, False)
+    git(folder, "commit", "-qam", "broken")
+    (folder / "pack" / "inner.py").write_text("def f(x):\n    return x\n")
+    said = call("gate", "own.py:step", *words)
+    assert said.code == 1
+    assert "the base, HEAD: " in said.err
+
+
+def test_a_limit_twice_is_one_or_an_error(folder: Path, call: Caller) -> None:
+    said = call("gate", "own.py:step", "--base", "HEAD", "--fail-on", "flops:1%", "--fail-on", "flops:2%")
+    assert (said.code, "twice" in said.err) == (2, True)
