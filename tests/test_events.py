@@ -49,6 +49,13 @@ SAMPLES = [
         constants=[e.ProgramArray(type="f32[300,300]", bytes=360_000)],
     ),
     e.ProgramEnded(run="r1", exit_code=0, wall_seconds=1.0, notes=[e.Note("no_jax", "the program did not import jax")]),
+    e.ComparisonPlanned(
+        run="r1",
+        sides=[e.SideSpec(label="B", title="train.py:step", environment={"FLAGS": "--x=1"}, dirty=True)],
+        margin=0.05,
+        inputs=["float32[3]"],
+    ),
+    e.ResultsCompared(run="r3", alike=True, agree=False, relative=None, ulps=None, where="['w']"),
     e.BuffersReported(run="r1", source="buffer assignment", buffers=[e.HeldBuffer(bytes=64, kind="argument")]),
 ]
 
@@ -196,6 +203,8 @@ def test_every_optional_field_of_an_event_has_a_default_after_its_first_version(
     }
     assert {name: names for name, names in required.items() if names} == {
         "run_planned": ["spec"],
+        "comparison_planned": ["margin"],
+        "results_compared": ["agree", "alike"],
         "worker_started": ["pid", "python"],
         "environment_read": ["numpy", "python"],
         "phase_started": ["phase"],

@@ -1,45 +1,49 @@
-"""The sides of one comparison: their times and exact facts, how each compares with A, and whether they agree."""
+"""The sides of a comparison in a session: their times, how each compares with A, and whether their results agree."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
-from jaxprof.analysis.agreement import Agreement
 from jaxprof.analysis.run_result import RunResult, result
 from jaxprof.analysis.session_difference import SessionDifference, session_difference
 from jaxprof.analysis.speedup import compared
-from jaxprof.session import Session
-from jaxprof.stats import TimeComparison, Verdict
+from jaxprof.events import ComparisonPlanned, ResultsCompared, SideSpec
+from jaxprof.session import Run, Session
+from jaxprof.stats import MARGIN, TimeComparison, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class AbVersus:
     """One side against A."""
 
-    label: str
+    run: Run
     times: TimeComparison
-    margin: float
-    results: Agreement | None
+    results: ResultsCompared | None
     """None: the two results could not be compared."""
-    difference: SessionDifference
-    """What else is different, exact facts first; A is `before`."""
+
+    @property
+    def label(self) -> str:
+        """Its name: `B`."""
+        return self.run.plan.side
 
     @property
     def verdict(self) -> Verdict:
         """What may be said of it."""
-        return self.times.verdict(self.margin)
+        return self.times.verdict()
 
     @property
     def reason(self) -> str:
         """Why nothing may be said; empty otherwise."""
-        return self.times.reason(self.margin)
+        return self.times.reason()
 
 
 @dataclass(frozen=True, slots=True)
 class AbResult:
     """A comparison as a whole."""
 
+    session: Session
+    plan: ComparisonPlanned
+    """What is compared, and how."""
     sides: tuple[RunResult, ...]
     """A, A', B..."""
     versus: tuple[AbVersus, ...]
@@ -48,30 +52,56 @@ class AbResult:
     """A' against A."""
 
     @property
+    def baseline(self) -> Run:
+        """The run of A."""
+        return self.sides[0].run
+
+    @property
     def failed(self) -> tuple[RunResult, ...]:
         """The sides whose run did not end well."""
         return tuple(side for side in self.sides if side.run.status != "ok")
 
+    def difference(self, versus: AbVersus) -> SessionDifference:
+        """What else is different, exact facts first; A is `before`. Reads the HLO of both."""
+        return session_difference(self.session, self.session, run_before=self.baseline.id, run_after=versus.run.id)
 
-def ab_result(session: Session, margin: float, results: Mapping[str, Agreement | None]) -> AbResult | None:
-    """The comparison that `session` holds; None if it holds none. `margin`: what counts as the same, as a share.
-    `results`: by a side's label, its result beside A's."""
-    runs = [run for run in session.runs.values() if run.plan.side]
-    if not runs:
-        return None
-    baseline, *others = runs
-    versus = [
-        AbVersus(
-            label=run.plan.side,
-            times=compared(session, baseline, run),
-            margin=margin,
-            results=results.get(run.plan.side),
-            difference=session_difference(session, session, run_before=baseline.id, run_after=run.id),
-        )
-        for run in others
-    ]
+
+def ab_result(session: Session, baseline: str) -> AbResult:
+    """The comparison whose first side is the run `baseline`. Raises KeyError for an unknown id."""
+    first = session.runs[baseline]
+    others = [run for run in session.runs.values() if run.plan.side and run.plan.baseline == baseline]
+    versus = [AbVersus(run, compared(session, first, run), run.results) for run in others]
+    plan = first.comparison
+    if plan is None:
+        sides = [SideSpec(label=run.plan.side, title=run.plan.workload) for run in (first, *others)]
+        plan = ComparisonPlanned(sides=[side for side in sides if not side.label.endswith("'")], margin=MARGIN)
     return AbResult(
-        sides=tuple(result(session, run.id) for run in runs),
-        versus=tuple(side for side, run in zip(versus, others, strict=True) if not run.plan.is_control),
-        control=next((side for side, run in zip(versus, others, strict=True) if run.plan.is_control), None),
+        session=session,
+        plan=plan,
+        sides=tuple(result(session, run.id) for run in (first, *others)),
+        versus=tuple(side for side in versus if not side.run.plan.is_control),
+        control=next((side for side in versus if side.run.plan.is_control), None),
     )
+
+
+def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
+    """`after` beside A, where `before` is the A that it was compared with; None for all other runs."""
+    if not after.plan.side or after.plan.is_control or session.runs.get(before.id) is not before:
+        return None
+    if after.plan.baseline != before.id or session.runs.get(after.id) is not after:
+        return None
+    return AbVersus(after, compared(session, before, after), after.results)
+
+
+def side_title(session: Session, run: Run) -> str:
+    """What a side is, for people: `B  train.py:step, XLA_FLAGS=...`; empty for a run that is no side."""
+    side = run.plan.side
+    first = session.runs.get(run.plan.baseline or run.id)
+    specs = first.comparison.sides if first is not None and first.comparison is not None else []
+    title = next((spec.title for spec in specs if spec.label == side.removesuffix("'")), run.plan.workload)
+    return f"{side}  {title}" if side else ""
+
+
+def ab_results(session: Session) -> list[AbResult]:
+    """The comparisons that a session holds, in the order of the plan."""
+    return [ab_result(session, run.id) for run in session.runs.values() if run.plan.side and not run.plan.baseline]

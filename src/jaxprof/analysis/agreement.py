@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.engine.protocol.arrays import LEAVES, KeptLeaf
-from jaxprof.events import WarningRaised
+from jaxprof.events import ResultsCompared, WarningRaised, finite
 from jaxprof.session.run import UNLIKE_RESULTS
 
 if TYPE_CHECKING:
@@ -37,32 +36,7 @@ _LEAST_EXPONENT = {"float64": -1022, "complex128": -1022, "float16": -14, "float
 """Of the smallest normal number; other dtypes: float32's, -126."""
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
-    """How far a result is from the baseline's."""
-
-    alike: bool
-    """Whether the two have the same arrays: number, shapes and dtypes."""
-    agree: bool
-    """Whether they differ by no more than two ways to compute the same."""
-    relative: float | None
-    """The largest error over the largest magnitude of its array. None if not alike; infinite where one is NaN or
-    infinite, and the other is not."""
-    ulps: int | None
-    """The largest error in units of the last place of the largest magnitude of its array; None without floating-point
-    arrays, and where `relative` is not finite."""
-    where: str = ""
-    """The array of the largest error, if there are several."""
-    note: str = ""
-    """What is not alike, or why nothing could be compared."""
-
-    @property
-    def equal(self) -> bool:
-        """Whether they are the same number by number."""
-        return self.alike and self.relative == 0
-
-
-def agreement(baseline: Path, other: Path) -> Agreement | None:
+def agreement(baseline: Path, other: Path) -> ResultsCompared | None:
     """The two kept results compared; None if one of them was not kept."""
     first, second = _load(baseline), _load(other)
     if first is None or second is None:
@@ -70,7 +44,7 @@ def agreement(baseline: Path, other: Path) -> Agreement | None:
     return compare_results(first, second)
 
 
-def unlike_warning(run: str, baseline: str, agreement: Agreement | None) -> WarningRaised | None:
+def unlike_warning(run: str, baseline: str, agreement: ResultsCompared | None) -> WarningRaised | None:
     """What a session keeps of an agreement: a warning where the result of `run` is not that of the side `baseline`."""
     if agreement is None or agreement.agree:
         return None
@@ -89,20 +63,20 @@ def unlike_warning(run: str, baseline: str, agreement: Agreement | None) -> Warn
     )
 
 
-def how_far(agreement: Agreement) -> str:
+def how_far(agreement: ResultsCompared) -> str:
     """`by 3.0e-02 in ['w']`, of two results that are alike."""
     where = f" in {agreement.where}" if agreement.where else ""
-    if agreement.relative is None or not math.isfinite(agreement.relative):
+    if agreement.relative is None:
         return f"where one of them is not finite{where}"
     return f"by {agreement.relative:.1e}{where}"
 
 
 def compare_results(
     baseline: list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]], other: list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]]
-) -> Agreement:
+) -> ResultsCompared:
     """Compares arrays with their descriptions, in the order of their trees."""
     if unlike := difference([leaf for leaf, _ in baseline], [leaf for leaf, _ in other]):
-        return Agreement(alike=False, agree=False, relative=None, ulps=None, note=unlike)
+        return ResultsCompared(alike=False, agree=False, relative=None, ulps=None, note=unlike)
     worst, where, agree, ulps = 0.0, "", True, None
     for (leaf, right), (_, got) in zip(baseline, other, strict=True):
         relative, apart = _errors(right, got, leaf.dtype)
@@ -111,8 +85,10 @@ def compare_results(
         agree = agree and relative <= _accepted(leaf.dtype)
         if relative > worst:
             worst, where = relative, leaf.path
-    finite = math.isfinite(worst)
-    return Agreement(alike=True, agree=agree, relative=worst, ulps=ulps if finite else None, where=where)
+    largest = finite(worst)
+    return ResultsCompared(
+        alike=True, agree=agree, relative=largest, ulps=None if largest is None else ulps, where=where
+    )
 
 
 def difference(baseline: list[KeptLeaf], other: list[KeptLeaf]) -> str:

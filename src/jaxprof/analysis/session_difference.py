@@ -113,12 +113,14 @@ def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | Non
     """By workload, variant, kind of device, parameters and arguments; the only program of each is the same program, and
     the only function of the user's, whatever file it is in."""
 
-    def by_measurement(run: Run) -> Hashable:
+    def by_measurement(run: Run) -> tuple[Hashable, ...]:
         plan = run.plan
         parameters = () if plan.how == "imported" else tuple(sorted(plan.parameters.items()))
-        return plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
+        return plan.side, plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
 
     keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, by_measurement(run))]
+    if any(run.plan.side for side in (ours, theirs) for run in side):
+        keys.append(lambda run: (run.plan.workload, *by_measurement(run)[1:]))
     if all(sum(map(is_program, side)) == 1 for side in (ours, theirs)):
         keys.append(lambda run: "program" if is_program(run) else None)
     if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):

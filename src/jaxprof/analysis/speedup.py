@@ -77,6 +77,8 @@ def compared(session: Session, baseline: Run, run: Run) -> TimeComparison:
     series has grown.
     """
     times = _times(baseline, run)
+    if baseline.comparison is not None:
+        times = replace(times, margin=baseline.comparison.margin)
     if not run.plan.is_control:
         times = replace(times, family=max(1, session.family[baseline.id]))
         controls = (other for other in session.runs.values() if other.plan.is_control)
@@ -125,7 +127,7 @@ def _refused(session: Session, comparison: TimeComparison, baseline: Run, run: R
         if side.check is not None and side.check.passed is False:
             return refuse(comparison, f"{whose} result is wrong")
         if side.status not in ("ok", "running", "queued"):
-            return refuse(comparison, f"{whose} run {side.status}")
+            return refuse(comparison, f"{whose} run {'was cancelled' if side.status == 'cancelled' else side.status}")
     if unlike := next((warning.message for warning in run.warnings if warning.code == UNLIKE_RESULTS), ""):
         return refuse(comparison, unlike)
     # Runs of several devices in one plan are compared on purpose; the sides of a comparison are not.

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from jaxprof.analysis.agreement import difference
 from jaxprof.cli.git_revision import Revision, checked_out
 from jaxprof.cli.selection import find_workloads, read_settings
-from jaxprof.engine.protocol.arrays import KeptLeaf
-from jaxprof.errors import UsageError, WorkerError
-from jaxprof.events import RunSpec
-from jaxprof.runner import Interpreter, PlannedRun, find_interpreter
-from jaxprof.runner.engine_process import describe_inputs
-from jaxprof.runner.sides import ComparedSide
+from jaxprof.errors import UsageError
+from jaxprof.runner import Interpreter, find_interpreter
+from jaxprof.runner.sides import ComparedSide, SideTree
 
 LABELS = "ABCDEFGHIJ"
 
@@ -98,15 +94,21 @@ def _read(words: AllWords, targets: Sequence[str], revision: Revision | None) ->
                 f"--python-{label.lower()} PATH names an environment with jax.",
             )
         environment = {**_variables(words.all.environment), **_variables(own.environment)}
-        place, title = target, [target]
+        place, title, tree = target, [target], SideTree()
+        if revision is not None:
+            place, tree = (revision.target(target), revision.then(target)) if label == "A" else (target, revision.now())
         if revision is not None and label == "A":
-            place = revision.target(target)
-            environment = {**revision.variables(), **environment}
             title = [f"{target} at {words.revision}" + f" ({revision.commit})" * (words.revision != revision.commit)]
         title += [*own.environment, *own.settings]
         title += [f"{own.precision} precision"] if own.precision else []
         title += [own.python] if own.python else []
-        infos = find_workloads([place], interpreters[python], words.arguments, several=False, variables=environment)
+        infos = find_workloads(
+            [place],
+            interpreters[python],
+            words.arguments,
+            several=False,
+            variables={**tree.variables, **environment},
+        )
         side = ComparedSide(
             label=label,
             title=", ".join(title),
@@ -115,6 +117,7 @@ def _read(words: AllWords, targets: Sequence[str], revision: Revision | None) ->
             environment=environment,
             settings={**read_settings(words.all.settings), **read_settings(own.settings)},
             precision=own.precision or words.all.precision or "",
+            tree=tree,
         )
         sides.append(side)
     if revision is not None:
@@ -134,43 +137,3 @@ def _variables(items: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"cannot read the variable {item!r}", "It looks like --env-b XLA_FLAGS=--xla_...")
         variables[name] = value
     return variables
-
-
-@dataclass(frozen=True, slots=True)
-class SharedInputs:
-    """What the sides are called with."""
-
-    specs: tuple[str, ...]
-    same_numbers: bool
-
-
-def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
-    """The inputs that all sides have. Raises UsageError if their arrays differ in number, dtype or shape."""
-    described: dict[str, list[KeptLeaf]] = {}
-    for plan in planned:
-        if plan.spec.is_control:
-            continue
-        assert plan.interpreter is not None
-        try:
-            described[plan.spec.side] = describe_inputs(plan.interpreter, _on_host(plan.spec), plan.environment)
-        except WorkerError as error:
-            raise UsageError(f"{plan.spec.side}, {plan.spec.workload}: {error.what}", error.hint) from error
-    (first, baseline), *others = described.items()
-    for label, leaves in others:
-        if unlike := difference(baseline, leaves):
-            raise UsageError(
-                f"{first} and {label} are not called with the same arguments: {unlike}",
-                "Each side makes its own inputs; --arg f32[1024,1024] gives all of them the same, --set their sizes.",
-            )
-    digests = {tuple(leaf.digest for leaf in leaves) for leaves in described.values()}
-    return SharedInputs(tuple(leaf.spec for leaf in baseline), len(digests) == 1)
-
-
-def _on_host(spec: RunSpec) -> RunSpec:
-    return replace(spec, device="cpu:0")
-
-
-def environments_differ(sides: Sequence[ComparedSide]) -> Mapping[str, str]:
-    """The jax of each side by its label, where they are not the same."""
-    versions = {side.label: f"jax {side.interpreter.jax}" if side.interpreter.jax else "no jax" for side in sides}
-    return versions if len(set(versions.values())) > 1 else {}

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxprof.errors import UsageError
+from jaxprof.runner.sides import SideTree
 
 _OF_A_HOOK = (
     "GIT_DIR",
@@ -58,8 +59,12 @@ class Revision:
     """A revision of the repository that holds a target."""
 
     repository: Path
+    name: str
+    """As it was asked for: `HEAD~1`."""
     commit: str
     """Its abbreviated hash."""
+    head: str
+    """That of the present tree's commit."""
     dirty: bool
     """Whether the present tree has changes that are not committed."""
     tree: Path
@@ -74,6 +79,21 @@ class Revision:
         if not (self.tree / inside).is_file():
             raise UsageError(f"{self.commit} has no file {inside}", "Name the file of the other side itself.")
         return f"{self.tree / inside}{colon}{function}"
+
+    def then(self, present: str) -> SideTree:
+        """What a side of this revision keeps of it; `present` is its target in the present tree."""
+        return SideTree(
+            revision=self.name,
+            commit=self.commit,
+            repository=str(self.repository),
+            dirty=False,
+            stays_at=present,
+            variables=self.variables(),
+        )
+
+    def now(self) -> SideTree:
+        """The same of a side on disk."""
+        return SideTree(commit=self.head, repository=str(self.repository), dirty=self.dirty)
 
     def variables(self) -> dict[str, str]:
         """What makes Python import the revision's modules and not the present ones, also where the project is installed
@@ -134,7 +154,14 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
         added = _git(repository.folder, "worktree", "add", "--quiet", "--detach", str(tree), commit)
         if added.answer is None:
             raise UsageError(f"{commit} cannot be checked out: {added.error}", "git worktree list shows what there is.")
-        yield Revision(repository.folder, commit, repository.dirty, tree)
+        yield Revision(
+            repository=repository.folder,
+            name=name,
+            commit=commit,
+            head=repository.commit("HEAD") or "",
+            dirty=repository.dirty,
+            tree=tree,
+        )
     finally:
         _git(repository.folder, "worktree", "remove", "--force", str(tree))
         shutil.rmtree(folder, ignore_errors=True)

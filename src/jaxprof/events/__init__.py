@@ -13,6 +13,8 @@ History of the schema (a minor version adds types or optional fields, a major on
 1.2  of a compilation: arguments from NumPy, donations without use, factories, cleared caches. Which process of a job
      it is, once that is known.
 1.3  of a planned run: all its options (check, capture, constants, cache, seed).
+1.4  measuring in turns: launches, blocks of samples, the side of a run in a comparison.
+1.5  comparisons: what their sides are, and how far their results are apart.
 """
 
 from __future__ import annotations
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
         TrustReported,
     )
     from jaxprof.events.common import EnvironmentRead, Heartbeat, LogLine, WarningRaised
+    from jaxprof.events.comparisons import ComparisonPlanned, ResultsCompared, SideSpec
     from jaxprof.events.programs import (
         CACHE_STATES,
         PROGRAM_STATES,
@@ -123,6 +126,7 @@ _HOME = {
         "captures",
     ),
     **dict.fromkeys(("EnvironmentRead", "Heartbeat", "LogLine", "WarningRaised"), "common"),
+    **dict.fromkeys(("ComparisonPlanned", "ResultsCompared", "SideSpec"), "comparisons"),
     **dict.fromkeys(
         (
             "CACHE_STATES",
@@ -221,6 +225,7 @@ __all__ = [
     "CaptureWindow",
     "CheckReported",
     "ClosureChange",
+    "ComparisonPlanned",
     "CompileObserved",
     "CompilePasses",
     "Compiled",
@@ -250,6 +255,7 @@ __all__ = [
     "ProgramSampled",
     "ProgramStarted",
     "ProgressMade",
+    "ResultsCompared",
     "RunClosed",
     "RunFinished",
     "RunPlanned",
@@ -258,6 +264,7 @@ __all__ = [
     "SamplesTaken",
     "Scalar",
     "SessionClosed",
+    "SideSpec",
     "SignatureLeaf",
     "SourceLocation",
     "StageRunning",

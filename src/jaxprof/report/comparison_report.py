@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from jaxprof.analysis.ab import ab_results, side_versus
 from jaxprof.analysis.session_difference import RunComparison, SessionDifference
 from jaxprof.report.comparison import (
     BUFFERS_COMPARED,
@@ -26,6 +27,7 @@ from jaxprof.report.comparison import (
 )
 from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines, to_csv_text, wrap
 from jaxprof.report.runs import parameters_text, state_of
+from jaxprof.report.sides import kept_json, verdict_line, versus_json
 from jaxprof.report.table import Column, Table, at
 from jaxprof.session import Run, Session
 from jaxprof.text import safe
@@ -67,13 +69,26 @@ def _named(run: Run) -> str:
     return f"{run.id} {run.label}{f' ({parameters})' if parameters else ''}"
 
 
+def _own_verdicts(difference: SessionDifference, session: Session) -> Iterator[str]:
+    """What the comparison that a session holds says; nothing where two of its own runs are compared."""
+    if difference.before is not difference.after:
+        yield from (verdict_line(versus) for result in ab_results(session) for versus in result.versus)
+
+
 def comparison_text(difference: SessionDifference) -> str:
     """The whole report, without a line break at its end."""
-    lines = [safe(_heading("first", difference.before)), safe(_heading("second", difference.after)), ""]
+    lines: list[str] = []
+    for name, session in (("first", difference.before), ("second", difference.after)):
+        lines.append(safe(_heading(name, session)))
+        for sentence in _own_verdicts(difference, session):
+            lines += wrap(sentence, width=WIDTH, indent="    ", first="  ")
+    lines.append("")
     lines += text_lines(environment_table(difference), width=WIDTH)
     for pair in difference.runs:
         heading = safe(title(pair))
         lines += ["", *wrap(heading, width=WIDTH, indent="  ", first=""), "─" * min(WIDTH, len(heading))]
+        if (versus := side_versus(pair.session_before, pair.before, pair.after)) is not None:
+            lines += wrap(verdict_line(versus), width=WIDTH, indent="  ")
         lines += wrap(answer(pair), width=WIDTH, indent="  ")
         for reason in pair.difference.unlike:
             lines.append(safe(f"  not the same measurement: {reason}"))
@@ -89,14 +104,17 @@ def comparison_text(difference: SessionDifference) -> str:
 
 def comparison_markdown(difference: SessionDifference) -> str:
     """The report for a pull request."""
-    lines = [
-        f"- {markdown(_heading('first', difference.before))}",
-        f"- {markdown(_heading('second', difference.after))}",
-        "",
-    ]
+    lines: list[str] = []
+    for name, session in (("first", difference.before), ("second", difference.after)):
+        lines.append(f"- {markdown(_heading(name, session))}")
+        lines += [f"  - {markdown(sentence)}" for sentence in _own_verdicts(difference, session)]
+    lines.append("")
     lines += _markdown_table(environment_table(difference))
     for pair in difference.runs:
-        lines += ["", f"### {markdown(title(pair))}", "", markdown(answer(pair))]
+        lines += ["", f"### {markdown(title(pair))}", ""]
+        if (versus := side_versus(pair.session_before, pair.before, pair.after)) is not None:
+            lines += [markdown(verdict_line(versus)), ""]
+        lines.append(markdown(answer(pair)))
         lines += [f"\nNot the same measurement: {markdown(reason)}" for reason in pair.difference.unlike]
         for table in tables(pair):
             if written := _markdown_table(table):
@@ -134,6 +152,7 @@ def _session_json(session: Session) -> dict[str, Any]:
         "host": header.host,
         "state": state_of(session),
         "notices": session.notices,
+        "comparisons": [kept_json(result) for result in ab_results(session)],
     }
 
 
@@ -152,9 +171,11 @@ def _run_json(run: Run) -> dict[str, Any]:
 def pair_json(pair: RunComparison) -> dict[str, Any]:
     """A pair for programs: seconds and bytes unrounded, null for unknown."""
     difference, kernels = pair.difference, pair.difference.kernels
+    versus = side_versus(pair.session_before, pair.before, pair.after)
     data: dict[str, Any] = {
         "before": _run_json(pair.before),
         "after": _run_json(pair.after),
+        "side": None if versus is None else versus_json(versus),
         "unlike": list(difference.unlike),
         "differs": difference.differs,
         "phases": list(records(Table(PHASES, pair.phases))),

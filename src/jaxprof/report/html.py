@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.programs.derive import NOT_SEEN, ProgramResult, program_result, programs
 from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
 from jaxprof.report.recording.words import remark, saving, title, verdict, words
@@ -19,14 +20,15 @@ from jaxprof.report.runs import (
     DEVICE,
     INTERVAL,
     MEDIAN,
+    SIDE_AND_VARIANT,
     SPEEDUP,
-    VARIANT,
     RunGroup,
     environment,
     groups,
     parameters_text,
     rows_of_group,
 )
+from jaxprof.report.sides import head_lines
 from jaxprof.report.table import Table
 from jaxprof.session import Session
 
@@ -44,7 +46,7 @@ _COLOURS: Final = {
     "waiting": "#76b7b2",
     NOT_SEEN: "#d9d9d9",
 }
-_COLUMNS: Final = (VARIANT, DEVICE, COMPILE, MEDIAN, INTERVAL, SPEEDUP, CHECK_OR_FAILURE)
+_COLUMNS: Final = (SIDE_AND_VARIANT, DEVICE, COMPILE, MEDIAN, INTERVAL, SPEEDUP, CHECK_OR_FAILURE)
 
 
 def to_html(session: Session) -> str:
@@ -70,6 +72,8 @@ def _versions(session: Session) -> str:
 def _group(session: Session, group: RunGroup) -> Iterator[str]:
     parameters = parameters_text(group.parameters)
     yield html_paragraph(group.workload, f" ({parameters})" if parameters else "")
+    if group.comparison:
+        yield from html_list(head_lines(ab_result(session, group.comparison)))
     yield html_table(Table(_COLUMNS, rows_of_group(session, group)))
     notes = {
         f"{warning.message} {warning.advice}".strip(): None for result in group.runs for warning in result.warnings

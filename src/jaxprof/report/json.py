@@ -10,12 +10,14 @@ from dataclasses import asdict
 from typing import Any
 
 from jaxprof.analysis import RunResult, result
+from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.programs.derive import is_program
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES, CheckReported
 from jaxprof.report.captures import captures_json, kernels_measured_json, memory_json
 from jaxprof.report.kernels import kernels_json
 from jaxprof.report.recording.json import program_keys
 from jaxprof.report.runs import environment, outcome, published
+from jaxprof.report.sides import kept_json
 from jaxprof.session import Run, Session
 from jaxprof.stats import Summary
 
@@ -61,6 +63,7 @@ def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
         "environment": _environment(session),
         **next(({name: run[name] for name in _OF_PROGRAM} for run in runs if "program" in run), {}),
         "runs": runs,
+        **({"comparisons": comparisons} if (comparisons := list(map(kept_json, ab_results(session)))) else {}),
     }
 
 
@@ -89,6 +92,7 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         "variant": plan.variant,
         "how": plan.how,
         "device": plan.device,
+        **({"side": plan.side} if plan.side else {}),
         "parameters": dict(plan.parameters),
         "preset": plan.preset,
         "status": ended.status,
@@ -245,14 +249,14 @@ def _versus(derived: RunResult) -> dict[str, Any]:
     versus = derived.versus
     if versus is None:  # nothing was measured, or the call did no work
         return {"run": derived.run.plan.baseline, "speedup": None, "ci95": None, "break_even_calls": None}
-    low, high = versus.speedup.low, versus.speedup.high
+    low, high, is_control = versus.speedup.low, versus.speedup.high, derived.run.plan.is_control
     return {
         "run": versus.baseline,
         "speedup": versus.speedup.ratio,
         "ci95": None if low is None or high is None else [low, high],
         "break_even_calls": versus.break_even_calls,
-        "verdict": versus.speedup.verdict,
-        "reason": versus.speedup.reason or None,
+        "verdict": None if is_control else versus.speedup.verdict,
+        "reason": None if is_control else versus.speedup.reason or None,
         "basis": versus.speedup.basis,
         "launches": versus.speedup.launches,
         "launches_to_decide": versus.speedup.launches_to_decide,

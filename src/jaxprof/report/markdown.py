@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.programs.derive import program_result, programs
 from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_line_rows
 from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
@@ -17,8 +18,8 @@ from jaxprof.report.runs import (
     INTERVAL,
     MEDIAN,
     PAYS_OFF,
+    SIDE_AND_VARIANT,
     SPEEDUP,
-    VARIANT,
     RunGroup,
     environment,
     groups,
@@ -27,11 +28,12 @@ from jaxprof.report.runs import (
     rows_of_group,
     verdicts_text,
 )
+from jaxprof.report.sides import head_lines
 from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 
 _FUNCTIONS_SHOWN: Final = 20
-_COLUMNS = (VARIANT, DEVICE, COMPILE, FIRST_RUN, MEDIAN, INTERVAL, SPEEDUP, PAYS_OFF, CHECK_OR_FAILURE)
+_COLUMNS = (SIDE_AND_VARIANT, DEVICE, COMPILE, FIRST_RUN, MEDIAN, INTERVAL, SPEEDUP, PAYS_OFF, CHECK_OR_FAILURE)
 
 
 def to_markdown(session: Session, *, live: bool = False) -> str:
@@ -81,8 +83,11 @@ def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
     yield f"### {markdown(group.workload)}{' (' + markdown(parameters) + ')' if parameters else ''}"
     yield ""
     rows = rows_of_group(session, group, live=live)
+    if group.comparison:
+        yield from (f"- {markdown(line)}" for line in head_lines(ab_result(session, group.comparison)))
+        yield ""
     yield from markdown_lines(Table(_COLUMNS, rows))
-    if verdicts := verdicts_text(rows):
+    if not group.comparison and (verdicts := verdicts_text(rows)):
         yield from ("", markdown(verdicts))
     notes = dict.fromkeys(
         f"- {markdown(group.label(result.run))}: {markdown(warning.message)} {markdown(warning.advice)}".rstrip()

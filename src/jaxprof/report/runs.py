@@ -7,7 +7,7 @@ its warnings are the codes of its findings.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,32 +58,43 @@ class RunGroup:
     runs: tuple[RunResult, ...]
 
     @property
+    def comparison(self) -> str:
+        """The id of the first side's run, where they are the sides of a comparison; else empty."""
+        run = self.runs[0].run
+        return run.id if run.plan.side and not run.plan.baseline else ""
+
+    @property
     def devices(self) -> list[str]:
         """The devices of its runs, without repeats."""
         return list(dict.fromkeys(result.run.plan.device for result in self.runs))
 
     def label(self, run: Run) -> str:
         """The variant; with its side in a comparison, and with the device if the group has several."""
-        side = f"{run.plan.side} " if run.plan.side else ""
-        return side + (run.plan.variant if len(self.devices) == 1 else f"{run.plan.variant} {run.plan.device}")
+        return run.variant if len(self.devices) == 1 else f"{run.variant} {run.plan.device}"
 
 
 def groups(session: Session) -> list[RunGroup]:
     """All runs of a session that can be compared, in the order of the plan: those that measured something."""
-    by_parameters: dict[tuple[str, tuple[tuple[str, Scalar], ...]], list[RunResult]] = {}
-    sides = [run.plan for run in session.runs.values() if run.plan.side]
-    targets = " | ".join(dict.fromkeys(plan.workload for plan in sides))
-    for result in results(session):
-        if is_program(result.run) or result.run.plan.how == "imported":
-            continue
+    return grouped(
+        result for result in results(session) if not is_program(result.run) and result.run.plan.how != "imported"
+    )
+
+
+def grouped(runs: Iterable[RunResult]) -> list[RunGroup]:
+    """The runs of one workload with the same parameters, and the sides of one comparison whatever they are."""
+    by_key: dict[Hashable, list[RunResult]] = {}
+    for result in runs:
         plan = result.run.plan
-        key = (plan.workload, tuple(sorted(plan.parameters.items())))
-        if plan.side:  # compared whatever their functions and parameters are
-            key = (targets, tuple(sorted(sides[0].parameters.items())))
-        by_parameters.setdefault(key, []).append(result)
+        key: Hashable = plan.workload, tuple(sorted(plan.parameters.items()))
+        by_key.setdefault((plan.baseline or result.run.id) if plan.side else key, []).append(result)
     return [
-        RunGroup(workload, dict(runs[0].run.plan.parameters), runs[0].run.plan.preset, tuple(runs))
-        for (workload, _), runs in by_parameters.items()
+        RunGroup(
+            " | ".join(dict.fromkeys(result.run.plan.workload for result in members)),
+            dict(members[0].run.plan.parameters),
+            members[0].run.plan.preset,
+            tuple(members),
+        )
+        for members in by_key.values()
     ]
 
 
@@ -164,11 +175,11 @@ def versus_text(result: RunResult) -> str:
 def verdicts_text(rows: Sequence[RunRow]) -> str:
     """What may be said of each run beside its baseline, and what that stands on: `3 launches: jit faster than numpy`;
     empty if nothing is compared."""
-    names = {row.run.id: row.run.plan.variant for row in rows}
+    names = {row.run.id: row.run.as_baseline for row in rows}
     by_basis: dict[str, list[str]] = {}
     for row in rows:
         versus = row.result.versus
-        if versus is not None:
+        if versus is not None and not row.run.plan.is_control:
             words = versus.speedup.words(names.get(versus.baseline, "the baseline"))
             by_basis.setdefault(versus.speedup.basis, []).append(f"{row.label} {words}")
     return "  ·  ".join(f"{basis}: {'; '.join(verdicts)}" for basis, verdicts in by_basis.items())
@@ -254,6 +265,7 @@ def _wall_seconds(row: RunRow) -> float | None:
 
 LABEL: Final[Column[RunRow]] = Column("", "", at("label"))
 VARIANT: Final[Column[RunRow]] = Column("variant", "variant", at("run.plan.variant"))
+SIDE_AND_VARIANT: Final[Column[RunRow]] = Column("", "variant", at("run.variant"))
 DEVICE: Final[Column[RunRow]] = Column("device", "device", at("run.plan.device"))
 COMPILE, FIRST_RUN = _phase("compile", "compile"), _phase("first_run", "first run")
 MEDIAN: Final[Column[RunRow]] = Column("", "median", at("result.summary.median"), seconds)
@@ -317,4 +329,5 @@ OF_CSV: Final[tuple[Column[RunRow], ...]] = (
     Column("break_even_calls", value=at("result.versus.break_even_calls")),
     Column("warnings", value=_warnings),
     Column("wall_seconds", value=_wall_seconds),
+    Column("side", value=lambda row: row.run.plan.side),
 )

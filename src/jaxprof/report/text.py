@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
+from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.measured import MeasuredKernel, whole_profile
 from jaxprof.analysis.programs.derive import programs
 from jaxprof.report.recording.text import program_lines
@@ -33,6 +34,7 @@ from jaxprof.report.runs import (
     state_of,
     verdicts_text,
 )  # fmt: skip
+from jaxprof.report.sides import ab_head
 from jaxprof.report.table import Column, Table, at
 from jaxprof.session import Session
 from jaxprof.text import safe
@@ -116,20 +118,25 @@ def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
     yield from title
     yield "─" * max(map(len, title))
     rows = rows_of_group(session, group, live=live)
-    yield from _tables(rows)
+    if group.comparison:
+        yield from ab_head(ab_result(session, group.comparison), WIDTH)
+        yield ""
+    yield from _tables(rows, judged=bool(group.comparison))
     yield from _problems(rows)
     yield from _published(group)
 
 
-def _tables(rows: list[RunRow]) -> Iterator[str]:
-    """How fast each run is, its samples, its phases, what a call moves; empty tables are left out."""
-    baseline = next((row.run.plan.variant for row in rows if not row.run.plan.baseline), "baseline")
+def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[str]:
+    """How fast each run is, its samples, its phases, what a call moves; empty tables are left out. `judged`: the
+    verdicts stand above."""
+    baseline = next((row.run.as_baseline for row in rows if not row.run.plan.baseline), "baseline")
     versus = replace(SPEEDUP, title=f"vs {baseline}", right=False)
     sampled = [row for row in rows if row.result.summary is not None]
     if sampled:
         pays_off = replace(PAYS_OFF, title="pays off")
         yield from text_lines(Table((LABEL, MEDIAN, INTERVAL, versus, pays_off, CHECK), rows), width=WIDTH)
-        yield from wrap(verdicts_text(rows), width=WIDTH, indent="    ", first="  ")
+        if not judged:
+            yield from wrap(verdicts_text(rows), width=WIDTH, indent="    ", first="  ")
     yield from _table("samples", (*SPREAD, MODES), sampled)
     yield from _table("phases", BEFORE_STEADY, rows)
     for row in rows:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from jaxprof.devices.targets import Target
 from jaxprof.errors import UsageError
-from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, RunSpec, Scalar
+from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES, ComparisonPlanned, RunSpec, Scalar
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.workloads.model import Parameter, VariantInfo, WorkloadInfo, worth_running
 from jaxprof.workloads.specs import split_shard
@@ -42,6 +42,10 @@ class PlannedRun:
     """Variables of its processes, laid over those that its device needs."""
     keep_output: str = ""
     """Where its result is written; empty: nowhere."""
+    comparison: ComparisonPlanned | None = None
+    """Of the first side of a comparison: what is compared."""
+    stays_at: str = ""
+    """Where its target will be found again, if `spec.target` is a copy that does not last; empty: where it is."""
     group_seconds: float | None = None
     """How long it may be measured together with the runs that are compared with it: no launch begins that would not end
     in time, and no block after it; None: as long as its launches take."""

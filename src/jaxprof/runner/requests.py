@@ -49,7 +49,7 @@ def plan_event(run: str, plan: PlannedRun, ids: Mapping[PlannedRun, str]) -> Run
 
 def _found_again_at(plan: PlannedRun) -> str:
     """The target of a user's function, valid from any folder; empty for a built-in workload."""
-    target = plan.spec.target
+    target = plan.stays_at or plan.spec.target
     if plan.profile is not None or target in names():
         return ""
     place, colon, name = target.rpartition(":")

@@ -84,6 +84,8 @@ class Scheduler:
                 self._queue.append((run, plan))
                 ids.append(run)
                 self._session_recorder.emit(plan_event(run, plan, self._ids))
+                if plan.comparison is not None:
+                    self._session_recorder.emit(replace(plan.comparison, run=run))
             self._session_recorder.flush()
         return ids
 
@@ -265,6 +267,8 @@ class Scheduler:
             from jaxprof.analysis.agreement import agreement, unlike_warning
 
             compared = agreement(Path(baseline.keep_output), Path(side.plan.keep_output))
+            if compared is not None:
+                self._session_recorder.emit(replace(compared, run=side.run))
             warning = unlike_warning(side.run, baseline.spec.side, compared)
             if warning is not None:
                 self._session_recorder.emit(warning)

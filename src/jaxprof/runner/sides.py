@@ -5,14 +5,19 @@ All of them are compared with A, so they are measured in one group, in turns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from jaxprof.errors import UsageError
-from jaxprof.events import RunSpec
+from jaxprof.analysis.agreement import difference
+from jaxprof.engine.protocol.arrays import KeptLeaf
+from jaxprof.errors import UsageError, WorkerError
+from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
+from jaxprof.runner.engine_process import describe_inputs
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.planning import HOST, PlannedRun
+from jaxprof.stats import MARGIN
 from jaxprof.workloads.model import VariantInfo, WorkloadInfo
 
 MOST_LAUNCHES = 10
@@ -20,6 +25,23 @@ HALF_WIDTH = 0.02
 """Launches end once the speed-up is known to ± this share."""
 LAUNCH_SECONDS = 0.5
 """How long a side is sampled in each launch: some 50 blocks."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideTree:
+    """The git tree that a side's files are of, where two revisions are compared."""
+
+    revision: str = ""
+    """As it was asked for; empty: the files on disk."""
+    commit: str = ""
+    """Its abbreviated hash; of the files on disk, that of HEAD."""
+    repository: str = ""
+    dirty: bool | None = None
+    """Whether the files differ from `commit`; None without git."""
+    stays_at: str = ""
+    """Where the target of a checked out revision is found in the present tree."""
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """What makes Python import the modules of a checked out revision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +57,21 @@ class ComparedSide:
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     precision: str = ""
+    tree: SideTree = field(default_factory=SideTree)
+
+    def spec(self) -> SideSpec:
+        """What the session keeps of it."""
+        return SideSpec(
+            label=self.label,
+            title=self.title,
+            python=self.interpreter.path,
+            environment=dict(self.environment),
+            precision=self.precision,
+            revision=self.tree.revision,
+            commit=self.tree.commit,
+            repository=self.tree.repository,
+            dirty=self.tree.dirty,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +85,8 @@ class SideOptions:
     """None: as many as the width of the interval needs."""
     budget_seconds: float = 60.0
     max_seconds: float | None = None
+    margin: float = MARGIN
+    """Within this share of each other, two sides are the same."""
     arguments: Sequence[str] = ()
     check: bool = True
     capture: bool = False
@@ -66,7 +105,6 @@ def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[Plan
 def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None, label: str = "") -> PlannedRun:
     label = label or side.label
     workload, variant = side.workload, _variant(side, options.variant)
-    launches = options.launches or MOST_LAUNCHES
     is_control = label != side.label
     spec = RunSpec(
         target=workload.target,
@@ -77,27 +115,106 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         parameters=workload.resolve(options.preset, side.settings),
         preset=options.preset,
         precision=side.precision or variant.precision,
-        budget_seconds=LAUNCH_SECONDS * launches,
-        max_seconds=options.max_seconds or (None if options.launches else options.budget_seconds),
+        **how_long(options.launches, options.budget_seconds, options.max_seconds),
         arguments=tuple(options.arguments),
         check=options.check and not is_control,
         capture=options.capture and not is_control,
         seed=options.seed,
-        launches=launches,
         side=label,
-        until_half_width=None if options.launches else HALF_WIDTH,
     )
-    environment = dict(side.environment)
-    if side.precision:
-        environment["JAX_DEFAULT_MATMUL_PRECISION"] = side.precision
     return PlannedRun(
         spec=spec,
         baseline=baseline,
         interpreter=side.interpreter,
-        environment=environment,
+        environment=variables(side.tree.variables, side.environment, side.precision),
+        stays_at=side.tree.stays_at,
         keep_output=str(options.folder / f"{len(label)}{label[0]}.npz") if options.folder else "",
         group_seconds=None if options.launches else options.budget_seconds,
     )
+
+
+def how_long(launches: int | None, budget_seconds: float, max_seconds: float | None) -> dict[str, Any]:
+    """The fields of a side's `RunSpec` that say how long it is measured. `launches` None: as the width needs."""
+    most = launches or MOST_LAUNCHES
+    return {
+        "launches": most,
+        "budget_seconds": LAUNCH_SECONDS * most,
+        "max_seconds": max_seconds or (None if launches else budget_seconds),
+        "until_half_width": None if launches else HALF_WIDTH,
+    }
+
+
+def variables(tree: Mapping[str, str], environment: Mapping[str, str], precision: str) -> dict[str, str]:
+    """What is laid over the environment of a side's processes."""
+    return {**tree, **environment, **({"JAX_DEFAULT_MATMUL_PRECISION": precision} if precision else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class SharedInputs:
+    """What the sides are called with."""
+
+    specs: tuple[str, ...]
+    """Dtype and shape of each array."""
+    same_numbers: bool
+
+
+def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
+    """The inputs that all sides have. Raises UsageError if their arrays differ in number, dtype or shape. Blocks:
+    children make them."""
+    described: dict[str, list[KeptLeaf]] = {}
+    for plan in planned:
+        if plan.spec.is_control:
+            continue
+        assert plan.interpreter is not None
+        try:
+            spec = replace(plan.spec, device=HOST)
+            described[plan.spec.side] = describe_inputs(plan.interpreter, spec, plan.environment)
+        except WorkerError as error:
+            raise UsageError(f"{plan.spec.side}, {plan.spec.workload}: {error.what}", error.hint) from error
+    (first, baseline), *others = described.items()
+    for label, leaves in others:
+        if unlike := difference(baseline, leaves):
+            raise UsageError(
+                f"{first} and {label} are not called with the same arguments: {unlike}",
+                "Each side makes its own inputs; --arg f32[1024,1024] gives all of them the same, --set their sizes.",
+            )
+    digests = {tuple(leaf.digest for leaf in leaves) for leaves in described.values()}
+    return SharedInputs(tuple(leaf.spec for leaf in baseline), len(digests) == 1)
+
+
+def environments_differ(sides: Sequence[ComparedSide]) -> Mapping[str, str]:
+    """The jax of each side by its label, where they are not the same."""
+    versions = {side.label: f"jax {side.interpreter.jax}" if side.interpreter.jax else "no jax" for side in sides}
+    return versions if len(set(versions.values())) > 1 else {}
+
+
+def plan_comparison(sides: Sequence[ComparedSide], options: SideOptions, notes: Iterable[str] = ()) -> list[PlannedRun]:
+    """The runs in order, once the inputs of all sides are known to fit, with all that a session keeps of the
+    comparison: the first one has it. Raises UsageError. Blocks: children make the inputs."""
+    planned = plan_sides(sides, options)
+    inputs = same_inputs(planned)
+    said = list(notes)
+    if versions := environments_differ(sides):
+        said.append(
+            "environments differ: " + ", ".join(f"{label} has {version}" for label, version in versions.items())
+        )
+    comparison = ComparisonPlanned(
+        sides=[side.spec() for side in sides],
+        margin=options.margin,
+        group_seconds=planned[0].group_seconds,
+        inputs=list(inputs.specs),
+        same_inputs=inputs.same_numbers,
+        notes=said,
+    )
+    return compared_as(comparison, planned)
+
+
+def compared_as(comparison: ComparisonPlanned, planned: Sequence[PlannedRun]) -> list[PlannedRun]:
+    """The sides `planned` with the comparison that they are; of other inputs no results are kept, for they would say
+    nothing."""
+    kept = [replace(plan, keep_output=plan.keep_output if comparison.same_inputs else "") for plan in planned]
+    first = replace(kept[0], comparison=comparison)
+    return [first, *(replace(plan, baseline=first) for plan in kept[1:])]
 
 
 def _variant(side: ComparedSide, name: str) -> VariantInfo:

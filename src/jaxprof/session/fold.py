@@ -93,6 +93,14 @@ def _planned(session: Session, event: e.RunPlanned) -> None:
         run.plan = event.spec
 
 
+def _comparison(session: Session, event: e.ComparisonPlanned) -> None:
+    session._run(event).comparison = event
+
+
+def _results_compared(session: Session, event: e.ResultsCompared) -> None:
+    session._run(event).results = event
+
+
 def _worker_started(session: Session, event: e.WorkerStarted) -> None:
     run = session._run(event)
     run.status, run.pid, run.python = "running", event.pid, event.python
@@ -235,6 +243,8 @@ def _closed(session: Session, event: e.SessionClosed) -> None:
 
 _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.RunPlanned: _planned,
+    e.ComparisonPlanned: _comparison,
+    e.ResultsCompared: _results_compared,
     e.WorkerStarted: _worker_started,
     e.EnvironmentRead: _environment,
     e.ProcessIdentified: _identified,

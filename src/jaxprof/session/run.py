@@ -9,6 +9,7 @@ from jaxprof.events import (
     BuffersReported,
     CaptureTaken,
     CheckReported,
+    ComparisonPlanned,
     CompileObserved,
     CompilePasses,
     CostReported,
@@ -16,6 +17,7 @@ from jaxprof.events import (
     KernelsMeasured,
     LogLine,
     MemoryReported,
+    ResultsCompared,
     RunClosed,
     RunFinished,
     RunSpec,
@@ -114,6 +116,10 @@ class Run:
     buffers: BuffersReported | None = None
     warnings: list[WarningRaised] = field(default_factory=list)
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES_KEPT))
+    comparison: ComparisonPlanned | None = None
+    """Of the first side of a comparison: what is compared."""
+    results: ResultsCompared | None = None
+    """Of the other sides: how far their result is from the first one's. None: the two were not compared."""
     program: RecordedProgram | None = None
     """If the run is a program: what was recorded inside it."""
     finished: RunFinished | None = None
@@ -148,6 +154,16 @@ class Run:
         """`selu jit cpu:0`, for people; `A selu jit cpu:0` for a side of a comparison."""
         plan = self.plan
         return " ".join([*([plan.side] if plan.side else []), plan.workload, plan.variant, plan.device])
+
+    @property
+    def as_baseline(self) -> str:
+        """What others are said to be faster than: the side in a comparison, else the variant."""
+        return self.plan.side or self.plan.variant
+
+    @property
+    def variant(self) -> str:
+        """`jit`; `A jit` for a side of a comparison."""
+        return f"{self.plan.side} {self.plan.variant}".lstrip()
 
     @property
     def device_kind(self) -> str:

@@ -61,6 +61,8 @@ class TimeComparison:
     """The baseline against itself, measured in the same turns."""
     refusal: str = ""
     """Why no verdict may be given, whatever the times are."""
+    margin: float = MARGIN
+    """Within this share of each other, the two are the same."""
 
     @property
     def together(self) -> bool:
@@ -99,17 +101,18 @@ class TimeComparison:
         half = self._half_width(0.95)
         return None if half is None else bounded_exp(half) - 1
 
-    def verdict(self, margin: float = MARGIN) -> Verdict:
+    def verdict(self, margin: float | None = None) -> Verdict:
         """What may be said of `other`.
 
         `same`: the 90 % interval lies wholly within ± `margin` (two one-sided tests: D. J. Schuirmann, 1987), even if
         it excludes 1: a difference that small is none to act on. Else `faster` or `slower`: the 95 % interval excludes
         1; with one launch it has to lie beyond `ONE_LAUNCH`, as two processes of one program differ, too. Else, and
-        whenever `reason` has one, `inconclusive`. Raises ValueError for a negative margin.
+        whenever `reason` has one, `inconclusive`. `margin` is the comparison's own unless it is given. Raises
+        ValueError for a negative one.
         """
         return self._judge(margin)[0]
 
-    def reason(self, margin: float = MARGIN) -> str:
+    def reason(self, margin: float | None = None) -> str:
         """Why the verdict is `inconclusive`, in a few words; empty where it is not."""
         return self._judge(margin)[1]
 
@@ -119,7 +122,7 @@ class TimeComparison:
         interval = self.interval(0.95)
         return None if interval is None else bounded_exp(_reach(interval)) - 1
 
-    def launches_to_decide(self, margin: float = MARGIN) -> int | None:
+    def launches_to_decide(self, margin: float | None = None) -> int | None:
         """How many more launches would give a verdict, if ratio and spread stay as they are.
 
         None where that is not known (one launch, a refusal) or more than `MOST_LAUNCHES` would be needed; 0 where
@@ -146,7 +149,8 @@ class TimeComparison:
         shared = 1 - (1 - confidence) / self.family / (_STOPPING if self.by_width else 1)
         return max(spread.half_width(shared) for spread in self.spreads)
 
-    def _judge(self, margin: float) -> tuple[Verdict, str]:
+    def _judge(self, margin: float | None) -> tuple[Verdict, str]:
+        margin = self.margin if margin is None else margin
         if not margin >= 0:
             raise ValueError(f"a margin is a share from 0 on, not {margin}")
         if self.refusal:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +23,10 @@ from jaxprof.cli.output import format_option, print_json
 from jaxprof.cli.session_output import new_writer, report_location
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from jaxprof.analysis.agreement import Agreement
     from jaxprof.cli.ab_sides import AllWords, ReadSides
     from jaxprof.cli.run_headless import HeadlessRuns
-    from jaxprof.report.ab import SidesDescription
-    from jaxprof.runner import PlannedRun
     from jaxprof.runner.sides import SideOptions
     from jaxprof.session.log import LogWriter
 
@@ -124,7 +120,7 @@ def _of_each_side(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @format_option("text", "json")
-def command(out: Path | None, force: bool, form: str, margin: float, **words: Any) -> int:
+def command(out: Path | None, force: bool, form: str, **words: Any) -> int:
     """Compare two or more targets, or two settings of one: which is faster, and do they compute the same?
 
     A, A once more as a control, and B are measured in turns, in fresh processes, on the same inputs. Exits with 0
@@ -141,7 +137,7 @@ def command(out: Path | None, force: bool, form: str, margin: float, **words: An
         read_sides(_all_words(words)) as read,
     ):
         options = _options(words, read, Path(folder))
-        return _compare(read, options, margin, form, lambda: new_writer(out, replace_existing=force))
+        return _compare(read, options, form, lambda: new_writer(out, replace_existing=force))
 
 
 def _all_words(words: dict[str, Any]) -> AllWords:
@@ -170,83 +166,43 @@ def _options(words: dict[str, Any], read: ReadSides, folder: Path) -> SideOption
     from jaxprof.runner.sides import SideOptions
 
     (device,) = choose([words["device"]], read.sides[0].interpreter)
-    names = ("variant", "preset", "launches", "budget_seconds", "max_seconds", "arguments", "capture", "seed")
+    names = ("variant", "preset", "launches", "budget_seconds", "max_seconds", "arguments", "capture", "seed", "margin")
     taken = {name: words[name] for name in names}
     return SideOptions(**taken, device=device, check=not words["no_check"], folder=folder)
 
 
-def _compare(
-    read: ReadSides, options: SideOptions, margin: float, form: str, make_writer: Callable[[], LogWriter]
-) -> int:
+def _compare(read: ReadSides, options: SideOptions, form: str, make_writer: Callable[[], LogWriter]) -> int:
     """Measure, print the comparison and return the exit code."""
-    from jaxprof.cli.ab_sides import environments_differ, same_inputs
     from jaxprof.cli.progress import Progress
     from jaxprof.cli.run_headless import HeadlessRuns
-    from jaxprof.report.ab import SidesDescription
-    from jaxprof.runner.sides import plan_sides
+    from jaxprof.runner.sides import plan_comparison
 
-    planned = plan_sides(read.sides, options)
-    inputs = same_inputs(planned)
-    if not inputs.same_numbers:
-        planned = plan_sides(read.sides, replace(options, folder=None))
-    notes = list(read.notes)
-    if versions := environments_differ(read.sides):
-        notes.append(
-            "environments differ: " + ", ".join(f"{label} has {version}" for label, version in versions.items())
-        )
-    about = SidesDescription(
-        titles={side.label: side.title for side in read.sides},
-        inputs=inputs.specs,
-        same_inputs=inputs.same_numbers,
-        seed=options.seed,
-        notes=tuple(notes),
-    )
+    planned = plan_comparison(read.sides, options, read.notes)
     writer = make_writer()
     progress = Progress(sys.stderr)
-    for note in notes:
+    for note in planned[0].comparison.notes if planned[0].comparison is not None else ():
         progress.note(f"note: {note}")
     headless_runs = HeadlessRuns(writer, read.sides[0].interpreter, progress)
     headless_runs.work(planned)
     kept = report_location(writer, progress.note)
-    return _finish(headless_runs, planned, about, margin, form, kept=kept)
+    return _finish(headless_runs, form, kept=kept)
 
 
-def _finish(
-    headless_runs: HeadlessRuns,
-    planned: Sequence[PlannedRun],
-    about: SidesDescription,
-    margin: float,
-    form: str,
-    *,
-    kept: bool,
-) -> int:
+def _finish(headless_runs: HeadlessRuns, form: str, *, kept: bool) -> int:
     import signal
 
-    from jaxprof.analysis.ab import ab_result
+    from jaxprof.analysis.ab import ab_results
     from jaxprof.report.ab import ab_json, ab_lines
 
     stopped = headless_runs.stopped_by
     if stopped is not None and stopped != signal.SIGINT:
         return SIGNAL_BASE + stopped
-    result = ab_result(headless_runs.scheduler.session, margin, _agreements(planned))
-    assert result is not None
+    (result,) = ab_results(headless_runs.scheduler.session)
     if form == "json":
         writer = headless_runs.scheduler.writer
-        print_json({"session": str(writer.path) if kept else None, **ab_json(result, about)})
+        print_json({"session": str(writer.path) if kept else None, **ab_json(result)})
     else:
-        click.echo("\n".join(ab_lines(result, about)))
+        click.echo("\n".join(ab_lines(result)))
     if stopped is not None:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if result.failed or not kept else ExitCode.OK
-
-
-def _agreements(planned: Sequence[PlannedRun]) -> dict[str, Agreement | None]:
-    """Each side's result beside A's."""
-    from jaxprof.analysis.agreement import agreement
-
-    first, *others = planned
-    return {
-        other.spec.side: agreement(Path(first.keep_output), Path(other.keep_output))
-        for other in others
-        if first.keep_output
-    }

@@ -94,6 +94,11 @@ def speedup_style(speedup: Speedup | None) -> str:
     return VERDICT_STYLES.get(speedup.verdict, "$text-muted") if speedup is not None else "$quiet"
 
 
+def versus_style(result: RunResult) -> str:
+    """As `speedup_style`; a control is not judged."""
+    return "$quiet" if result.versus is None or result.run.plan.is_control else speedup_style(result.versus.speedup)
+
+
 def pays_off(result: RunResult) -> str:
     """The number of calls that earn the once-only costs back: `12 calls`, `never`, or a dash."""
     if result.versus is None:

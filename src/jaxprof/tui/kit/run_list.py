@@ -21,8 +21,8 @@ from jaxprof.tui.kit.format import (
     parameters_text,
     remaining,
     speedup_short,
-    speedup_style,
     status_mark,
+    versus_style,
 )
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
@@ -56,7 +56,7 @@ class RunList(TableView[Union["Run", RunHeading]]):
         super().__init__(
             (
                 TableColumn("", self._of_run(lambda run: status_mark(self._status(run))), 1),
-                TableColumn("variant", self._of_run(lambda run: run.plan.variant), 12, most=33, fits=True),
+                TableColumn("variant", self._of_run(lambda run: run.variant), 12, most=33, fits=True),
                 TableColumn("device", self._of_run(lambda run: run.plan.device), 7, style="$text-muted"),
                 TableColumn("phase", self._of_run(self._phase), 12),
                 TableColumn("time", self._of_run(self._time), 9),
@@ -144,7 +144,7 @@ class RunList(TableView[Union["Run", RunHeading]]):
         run_result = self._result(run)
         speedup = run_result.versus.speedup if run_result.versus is not None else None
         if speedup is not None:
-            return speedup_short(speedup), speedup_style(speedup)
+            return speedup_short(speedup), versus_style(run_result)
         return "baseline" if run_result.summary and not run.plan.baseline else "", "$quiet"
 
     def _progress(self, run: Run) -> Cell:

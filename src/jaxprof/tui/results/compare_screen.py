@@ -18,7 +18,7 @@ from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import parameters_text, speedup_style, speedup_text
+from jaxprof.tui.kit.format import VERDICT_STYLES, parameters_text, speedup_style, speedup_text
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.table_columns import TableColumn, header_line, placed, row_line
@@ -195,7 +195,9 @@ class CompareScreen(SessionScreen):
 def names(before: Run, after: Run) -> tuple[str, str]:
     """What distinguishes two runs of a session, in a few words: the variant, the device, or the id."""
     plans = before.plan, after.plan
-    if plans[0].workload != plans[1].workload:
+    if all(plan.side for plan in plans) and plans[0].side != plans[1].side:
+        words = [plan.side for plan in plans]
+    elif plans[0].workload != plans[1].workload:
         words = [f"{plan.workload} {plan.variant}" for plan in plans]
     elif plans[0].variant != plans[1].variant:
         words = [plan.variant for plan in plans]
@@ -208,7 +210,9 @@ def names(before: Run, after: Run) -> tuple[str, str]:
 
 def head_lines(found: SessionDifference, width: int) -> list[Content]:
     """The verdict, the ratio and what it stands on, what is compared, and the exact facts in one line."""
+    from jaxprof.analysis.ab import side_title, side_versus
     from jaxprof.report.comparison import answer
+    from jaxprof.report.sides import verdict_line
 
     (pair,) = found.runs
     before, after = pair.before, pair.after
@@ -216,12 +220,17 @@ def head_lines(found: SessionDifference, width: int) -> list[Content]:
     phase = next((phase for phase in pair.phases if phase.phase == "run"), None)
     speedup = Speedup.of(phase.times) if phase is not None else None
     lines: list[Content] = []
+    versus = side_versus(pair.session_before, before, after)
+    if versus is not None:
+        style = f"bold {VERDICT_STYLES.get(versus.verdict, '$text-muted')}"
+        lines += hang(Content(" "), verdict_line(versus), width, style)
     if phase is None or speedup is None:
         lines += hang(Content(" "), f"{theirs} against {ours}: the times are not compared, no call was timed", width)
     else:
         words = speedup.words(ours)
         said = f"{theirs} against {ours}: {words}" if speedup.verdict == "inconclusive" else f"{theirs} is {words}"
-        lines += hang(Content(" "), said, width, f"bold {speedup_style(speedup)}")
+        if versus is None:
+            lines += hang(Content(" "), said, width, f"bold {speedup_style(speedup)}")
         parts = [f"{speedup_text(speedup)}  {speedup.basis}"]
         parts.append(f"{seconds(phase.before_seconds)} → {seconds(phase.after_seconds)} a call")
         if speedup.between_share is not None:
@@ -230,7 +239,8 @@ def head_lines(found: SessionDifference, width: int) -> list[Content]:
     for label, run in (("first", before), ("second", after)):
         plan = run.plan
         note = " · ".join(part for part in (plan.device, parameters_text(plan.parameters), plan.precision) if part)
-        lines += hang(Content.styled(f" {label:<7}", "$text-muted"), f"{plan.workload} {plan.variant} · {note}", width)
+        what = side_title(pair.session_before, run) or f"{plan.workload} {plan.variant}"
+        lines += hang(Content.styled(f" {label:<7}", "$text-muted"), f"{what} · {note}", width)
     for reason in pair.difference.unlike:
         lines += hang(Content.styled(" ! ", "$warning"), f"not the same measurement: {reason}", width, "$warning")
     return [*lines, *hang(Content.styled(" exact  ", "$text-muted"), answer(pair), width), Content("")]

@@ -19,8 +19,8 @@ from jaxprof.tui.kit.format import (
     interval,
     parameters_text,
     pays_off,
-    speedup_style,
     speedup_text,
+    versus_style,
 )
 from jaxprof.tui.kit.phase_bars import STYLES, plain_bar, title
 from jaxprof.tui.kit.table_columns import Cell, TableColumn, header_line, placed, row_line
@@ -78,9 +78,10 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
         lines.append(fact("speed-up", UNKNOWN, width, "nothing was moved: the result shares its argument's memory"))
     if result.versus is not None:
         speedup = result.versus.speedup
-        text = Content.styled(speedup_text(speedup), speedup_style(speedup))
+        text = Content.styled(speedup_text(speedup), versus_style(result))
         basis = f", {speedup.basis}" if speedup.verdict != "inconclusive" else ""
-        lines.append(fact("speed-up", text, width, speedup.words(baseline) + basis))
+        words = f"{baseline} once more, the control" if run.plan.is_control else speedup.words(baseline)
+        lines.append(fact("speed-up", text, width, words + basis))
         if result.once_seconds is not None:
             note = f"once-only costs of {seconds(result.once_seconds)}"
             lines.append(fact("pays off after", pays_off(result), width, note))

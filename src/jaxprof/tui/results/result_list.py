@@ -6,7 +6,7 @@ The bars show the medians of a group on one linear scale from 0, so that their l
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.content import Content
@@ -21,8 +21,8 @@ from jaxprof.tui.kit.format import (
     parameters_text,
     pays_off,
     speedup_short,
-    speedup_style,
     status_mark,
+    versus_style,
 )
 from jaxprof.tui.kit.line_plot import count_tick
 from jaxprof.tui.kit.phase_bars import plain_bar
@@ -35,21 +35,6 @@ from jaxprof.units import scaled, seconds
 if TYPE_CHECKING:
     from jaxprof.report.runs import RunGroup
     from jaxprof.session import Session
-
-
-def _groups(results: Iterable[RunResult]) -> list[RunGroup]:
-    """Groups the runs that compare: those of one workload with the same parameters."""
-    from jaxprof.report.runs import RunGroup
-
-    by_key: dict[tuple[object, ...], list[RunResult]] = {}
-    for run_result in results:
-        plan = run_result.run.plan
-        by_key.setdefault((plan.workload, *sorted(plan.parameters.items())), []).append(run_result)
-    return [
-        RunGroup(plan.workload, dict(plan.parameters), plan.preset, tuple(runs))
-        for runs in by_key.values()
-        if (plan := runs[0].run.plan)
-    ]
 
 
 def _longest(group: RunGroup) -> float:
@@ -126,7 +111,9 @@ class ResultList(TableView[ResultRow]):
         for run in session.runs.values():
             if run.id in runs or run.plan.baseline in runs or run.id not in self._results:
                 self._results[run.id] = result(session, run.id)
-        self.groups = _groups(self._results.values())
+        from jaxprof.report.runs import grouped
+
+        self.groups = grouped(self._results.values())
         if any(session.runs[run].over for run in runs if run in session.runs):
             self.sweeps = {sweep.workload: sweep for sweep in sweep_groups(session)}
         self._of = {run_result.run.id: group for group in self.groups for run_result in group.runs}
@@ -195,7 +182,7 @@ def _slowdown(run_result: RunResult) -> float | None:
 
 def _speedup(run_result: RunResult) -> tuple[str, str]:
     speedup = run_result.versus.speedup if run_result.versus is not None else None
-    return speedup_short(speedup) if run_result.run.plan.baseline else "baseline", speedup_style(speedup)
+    return speedup_short(speedup) if run_result.run.plan.baseline else "baseline", versus_style(run_result)
 
 
 def _pays(run_result: RunResult) -> tuple[str, str]:

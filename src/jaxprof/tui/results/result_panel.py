@@ -119,7 +119,7 @@ class ResultPanel(VerticalScroll):
             result.run.check is None,
         )
         baseline = session.runs.get(result.run.plan.baseline)
-        name = baseline.plan.variant if baseline is not None else ""
+        name = baseline.as_baseline if baseline is not None else ""
         self._lines("failure").show(key, lambda width: failure_lines(result, width, traceback=False))
         self._lines("phases").show(key, lambda width: _phases(group, result, width))
         self._lines("figures").show(key, lambda width: _under("figures", figure_lines(result, name, width)))

@@ -14,8 +14,10 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 
 from jaxprof.analysis import RunResult, result
+from jaxprof.analysis.ab import side_title
 from jaxprof.analysis.run_result import break_even_curve
 from jaxprof.text import safe, shorten
+from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import parameters_text
 from jaxprof.tui.kit.line_plot import STYLES, Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
 from jaxprof.tui.kit.phase_bars import stacked
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from jaxprof.analysis.run_result import BreakEvenCurve
-    from jaxprof.session import Run
+    from jaxprof.session import Run, Session
 
 
 class RunDetailScreen(SessionScreen):
@@ -101,7 +103,7 @@ class RunDetailScreen(SessionScreen):
         session = self.profiler.session
         run_result = result(session, run.id)
         baseline = result(session, run.plan.baseline) if run.plan.baseline in session.runs else None
-        name = baseline.run.plan.variant if baseline is not None else ""
+        name = baseline.run.as_baseline if baseline is not None else ""
         theirs = baseline.summary if baseline is not None else None
         key = (
             run.id,
@@ -111,7 +113,7 @@ class RunDetailScreen(SessionScreen):
             theirs,
             len(run_result.warnings),
         )
-        self._lines("head", key, lambda width: _head(run_result, width))
+        self._lines("head", key, lambda width: _head(session, run_result, width))
         self._lines("failure", key, lambda width: failure_lines(run_result, width))
         self._lines("phases", key, lambda width: _phases(run_result, width))
         self._lines("figures", (key, run.check is None), lambda width: figure_lines(run_result, name, width))
@@ -183,7 +185,7 @@ class RunDetailScreen(SessionScreen):
             return
         session = self.profiler.session
         baseline = session.runs.get(run.plan.baseline)
-        text = row_text(result(session, run.id), baseline.plan.variant if baseline is not None else "")
+        text = row_text(result(session, run.id), baseline.as_baseline if baseline is not None else "")
         self.app.copy_to_clipboard(text)
         self.notify(text, title="Copied", markup=False)
 
@@ -200,20 +202,21 @@ class RunDetailInRun(RunDetailScreen):
     MODE: ClassVar[str] = "run"
 
 
-def _head(run_result: RunResult, width: int) -> list[Content]:
-    """The line that names the run."""
+def _head(session: Session, run_result: RunResult, width: int) -> list[Content]:
+    """The line that names the run; for a side of a comparison, another one that says what it is."""
     plan = run_result.run.plan
     how = {"numpy": "NumPy on the host", "eager": "op by op", "jit": "compiled as one program"}.get(plan.how, plan.how)
     precision = f" · precision {plan.precision}" if plan.precision else ""
     preset = f" · {plan.preset}" if plan.preset else ""
     title = Content.assemble(
         (f" {shorten(plan.workload, 30)} ", "bold $primary"),
-        (shorten(plan.variant, 30), "bold"),
+        (shorten(run_result.run.variant, 30), "bold"),
         (f"  {safe(plan.device)}  ", ""),
         (safe(parameters_text(plan.parameters)), "$text-muted"),
         (safe(f"{preset} · {how}{precision} · {run_result.run.status}"), "$text-muted"),
     )
-    return [title.truncate(width, ellipsis=True)]
+    side = side_title(session, run_result.run)
+    return [title.truncate(width, ellipsis=True), *(hang(Content(" "), side, width) if side else ())]
 
 
 def _phases(run_result: RunResult, width: int) -> list[Content]:

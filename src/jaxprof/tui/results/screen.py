@@ -225,7 +225,7 @@ class ResultsScreen(SessionScreen):
 
     def _baseline_name(self, result: RunResult) -> str:
         baseline = self.profiler.session.runs.get(result.run.plan.baseline)
-        return baseline.plan.variant if baseline is not None else ""
+        return baseline.as_baseline if baseline is not None else ""
 
 
 def row_text(result: RunResult, baseline: str) -> str:

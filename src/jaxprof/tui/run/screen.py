@@ -141,7 +141,7 @@ class RunScreen(SessionScreen):
         run_result = result(self.profiler.session, run.id)
         state = f"{run.status} · pid {run.pid}" if run.status == "running" and run.pid else run.status
         state = " · ".join(part for part in (launch_text(run), state) if part)
-        self._set_title("run-now", shorten(f"{run.plan.variant} · {run.plan.device}", 48), state)
+        self._set_title("run-now", shorten(f"{run.variant} · {run.plan.device}", 48), state)
         self.query_one(PhaseStrip).show(steps(run_result, growing=self.profiler.session_grows))
         samples = run.samples("run")
         broken = run.status in ("failed", "crashed") or bool(run.error and not samples)
@@ -160,7 +160,7 @@ class RunScreen(SessionScreen):
         so_far = convergence_text(self._convergence.of(run))
         baseline = self.profiler.session.runs.get(run.plan.baseline)
         theirs = len(baseline.samples("run")) if baseline is not None else 0
-        name = baseline.plan.variant if baseline is not None else ""
+        name = baseline.as_baseline if baseline is not None else ""
         self.query_one("#figures", Lines).show(
             (key, theirs, run.status, run.check is None), lambda width: figures(run_result, name, so_far, width)
         )

@@ -1,0 +1,165 @@
+"""A session that holds a comparison says in every form what `ab` said, against A, and judges the control nowhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import unescape
+from typing import Any
+
+import pytest
+
+from folding import fold
+from jaxprof import events as e
+from jaxprof.analysis.ab import ab_result, ab_results, side_title, side_versus
+from jaxprof.analysis.session_difference import session_difference
+from jaxprof.report.comparison_report import comparison_json, comparison_markdown, comparison_text
+from jaxprof.report.html import to_html
+from jaxprof.report.json import to_dict
+from jaxprof.report.markdown import to_markdown
+from jaxprof.report.runs import to_csv
+from jaxprof.report.sides import head_lines
+from jaxprof.report.text import to_text
+from jaxprof.session import Session
+from report.sessions import HEADER, environment, later_launches, turns
+
+SIDES = {"r1": ("A", 1e-3), "r2": ("A'", 1e-3), "r3": ("B", 0.5e-3)}
+PLAN = e.ComparisonPlanned(
+    run="r1",
+    sides=[
+        e.SideSpec(label="A", title="train.py:step at HEAD~1 (19789fa)", revision="HEAD~1", commit="19789fa"),
+        e.SideSpec(label="B", title="train.py:step, FLAGS=[x]", environment={"FLAGS": "[x]"}, dirty=True),
+    ],
+    margin=0.02,
+    inputs=["float32[3]"],
+    same_inputs=True,
+    notes=["A is HEAD~1, B the present tree"],
+)
+AGREE = e.ResultsCompared(run="r3", alike=True, agree=True, relative=1.2e-7, ulps=2)
+
+
+def session_with(b_seconds: float = 0.5e-3, plan: e.ComparisonPlanned | None = PLAN, *more: e.Event) -> Session:
+    events: list[e.Event] = []
+    for run, (side, _) in SIDES.items():
+        spec = e.RunSpec(workload="train.py:step", variant="jit", how="jit", device="cpu:0", side=side, launches=3)
+        events.append(e.RunPlanned(run=run, spec=replace(spec, baseline="" if run == "r1" else "r1")))
+        if run == "r1" and plan is not None:
+            events.append(plan)
+    for number, (run, (side, median)) in enumerate(SIDES.items()):
+        seconds = b_seconds if side == "B" else median
+        events += [e.WorkerStarted(run=run, pid=1, python="/usr/bin/python3"), environment(run)]
+        events += [*turns(run, seconds, number), *later_launches(run, seconds, number)]
+        events.append(e.RunFinished(run=run, status="ok"))
+    return fold(HEADER, [*events, *more])
+
+
+FORMS = {
+    "text": to_text,
+    "markdown": to_markdown,
+    "html": to_html,
+}
+
+
+def words_of(report: str) -> str:
+    """Without what a form does to text: line breaks, escapes."""
+    return " ".join(unescape(report).replace("\\", "").split())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_says_what_ab_said(form: str) -> None:
+    said = words_of(FORMS[form](session_with(0.5e-3, PLAN, AGREE)))
+    assert "B is faster than A, and the results agree to 1.2e-07 (2 ULP)" in said
+    assert "train.py:step at HEAD~1 (19789fa)" in said
+    assert "A is HEAD~1, B the present tree" in said
+    assert "A against itself" in said
+    for word in ("vs jit", "than jit", "A' jit faster", "A' jit the same", "A' is"):
+        assert word not in said
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_without_a_difference_no_form_calls_one(form: str) -> None:
+    said = words_of(FORMS[form](session_with(1e-3)))
+    assert "B is as fast as A, within" in said
+    assert "faster than" not in said
+    assert "the results were not compared" in said
+
+
+def test_json_has_the_comparison_and_the_control_no_verdict() -> None:
+    data = to_dict(session_with(0.5e-3, PLAN, AGREE))
+    (comparison,) = data["comparisons"]
+    (b,) = comparison["versus"]
+    assert (b["side"], b["verdict"]) == ("B", "faster")
+    assert b["results"]["ulps"] == 2
+    assert comparison["control"]["verdict"] is None
+    assert comparison["control"]["ratio"] == pytest.approx(1, abs=0.01)
+    assert [side["side"] for side in comparison["sides"]] == ["A", "A'", "B"]
+    assert comparison["sides"][0] | {"revision": "HEAD~1", "commit": "19789fa"} == comparison["sides"][0]
+    assert comparison["sides"][2]["variables"] == {"FLAGS": "[x]"}
+    assert comparison["sides"][2]["dirty"] is True
+    by_run: dict[str, Any] = {run["id"]: run for run in data["runs"]}
+    assert by_run["r3"]["versus"]["verdict"] == "faster"
+    assert by_run["r2"]["versus"]["verdict"] is None
+    assert "comparisons" not in to_dict(fold(HEADER, []))
+    assert to_csv(session_with()).splitlines()[2].endswith(",A'")
+
+
+def test_the_kept_margin_is_the_one_that_counts() -> None:
+    wide, narrow = (session_with(1e-3 / 1.04, replace(PLAN, margin=margin)) for margin in (0.08, 0.01))
+    assert ab_result(wide, "r1").versus[0].verdict == "same"
+    assert ab_result(narrow, "r1").versus[0].verdict == "faster"
+    assert to_dict(wide)["runs"][2]["versus"]["verdict"] == "same"
+
+
+def test_results_that_differ_and_are_not_finite_are_said() -> None:
+    off = e.ResultsCompared(run="r3", alike=True, agree=False, relative=None, ulps=None, where="['w']")
+    (line, *_) = head_lines(ab_result(session_with(0.5e-3, PLAN, off), "r1"))
+    assert line == "B is faster than A, and differs where one of them is not finite in ['w']"
+
+
+def test_two_comparisons_of_one_session_are_two() -> None:
+    session = session_with()
+    for event in session_with(2e-3, replace(PLAN, margin=0.03)).runs.values():
+        baseline = "x1" if event.plan.baseline else ""
+        session.apply(e.RunPlanned(run=f"x{event.id[1]}", spec=replace(event.plan, baseline=baseline)))
+    assert [len(result.sides) for result in ab_results(session)] == [3, 3]
+    assert ab_results(session)[1].plan.margin == 0.02, "nothing was kept of the second one"
+
+
+def test_a_session_that_kept_nothing_of_its_sides_still_says_what_is_known() -> None:
+    said = to_text(session_with(0.5e-3, None))
+    assert "B is faster than A" in said
+    assert "vs A" in said
+
+
+def test_compare_says_the_verdict_of_a_and_b_and_of_no_other_pair() -> None:
+    session = session_with(0.5e-3, PLAN, AGREE)
+    ours = session_difference(session, session, run_before="r1", run_after="r3")
+    sentence = "B is faster than A, and the results agree to 1.2e-07 (2 ULP)"
+    assert sentence in comparison_text(ours)
+    assert sentence in comparison_markdown(ours)
+    assert comparison_json(ours)["runs"][0]["side"]["verdict"] == "faster"
+    for before, after in (("r3", "r1"), ("r1", "r2"), ("r2", "r3")):
+        other = session_difference(session, session, run_before=before, run_after=after)
+        assert "B is faster" not in comparison_text(other)
+        assert comparison_json(other)["runs"][0]["side"] is None
+    assert side_versus(session_with(), session.runs["r1"], session.runs["r3"]) is None, "of another session"
+
+
+def test_two_sessions_of_comparisons_say_what_each_said_and_pair_their_sides() -> None:
+    faster, slower = session_with(0.5e-3), session_with(2e-3)
+    found = session_difference(faster, slower)
+    assert [(pair.before.plan.side, pair.after.plan.side) for pair in found.runs] == [
+        ("A", "A"),
+        ("A'", "A'"),
+        ("B", "B"),
+    ]
+    text = comparison_text(found)
+    assert "B is faster than A" in text
+    assert "B is slower than A" in text
+
+
+def test_a_side_has_a_title_and_another_run_none() -> None:
+    session = session_with()
+    assert side_title(session, session.runs["r2"]) == "A'  train.py:step at HEAD~1 (19789fa)"
+    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")
+    session.apply(e.RunPlanned(run="r9", spec=spec))
+    assert side_title(session, session.runs["r9"]) == ""
