@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["pytester"]
 _MOST_PROCESSES = 4
 """Each imports the app, and some import jax; and tests of measuring want a core that is not taken by other tests."""
 

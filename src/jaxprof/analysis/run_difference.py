@@ -210,6 +210,16 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
     )
 
 
+def facts_of(session: Session, run: Run) -> dict[str, float | None]:
+    """The exact facts of one run in one call, by code: all of `FACTS`, None where one is not known.
+
+    Raises FileRefusedError if a text of the session is damaged.
+    """
+    sources = [_of_module(_module(session, run)), _of_run(run), _cost(run), _of_memory(buffers_of(session, run.id))]
+    known = {code: value for source in sources for code, (value, _) in source.items() if value is not None}
+    return {code: known.get(code) for code in FACTS}
+
+
 def module_difference(
     before: Module | None,
     after: Module | None,

@@ -62,7 +62,7 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
             inputs = variant.arguments(
                 workload.inputs(request.spec.parameters, np.random.default_rng(request.spec.seed))
             )
-            shapes = _abstract(inputs)
+            shapes = abstract(inputs)
         function = variant.build(request.spec.parameters)
         if request.platform:
             _Elsewhere(request, recorder, workload, mesh).compile(function, shapes)
@@ -70,8 +70,8 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
             compile_stages(recorder, function, shapes, keep_constants=request.spec.keep_constants)
 
 
-def _abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """The inputs as shapes, with the sharding of arrays over a mesh; Python scalars stay as they are (they are weakly
+def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """Arguments as shapes, with the sharding of arrays over a mesh; Python scalars stay as they are (they are weakly
     typed)."""
     import jax
     import numpy as np

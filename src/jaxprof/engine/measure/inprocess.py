@@ -1,4 +1,4 @@
-"""Measures a function in the caller's own process, for `jaxprof.profile`.
+"""Measures or compiles a function in the caller's own process, for `jaxprof.profile` and the pytest fixture.
 
 The caller's jax, devices and settings are used as they are and left as they were. What only a fresh process can give is
 missing here (a cold import, a clean peak of memory). A compile is cold all the same, unless the function's owner
@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from jaxprof.engine.measure.reporter import Emit
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.failure import failed
+from jaxprof.engine.measure.reporter import Emit, Reporter
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import unknown_name
@@ -55,7 +57,7 @@ def measure_variants(call: PlacedCall, limits: RunSpec, emit: Emit, *, op_by_op:
     function is a failed run. The order is: the NumPy twin, op by op, compiled; the others are compared with the first.
     """
     workload = _workload(call.function, call.arguments, call.name, call.static, call.baseline, op_by_op=op_by_op)
-    device = _device_name(call.arguments)
+    device = device_of(call.arguments)
     for number, variant in enumerate(workload.variants, start=1):
         spec = replace(
             limits,
@@ -67,7 +69,7 @@ def measure_variants(call: PlacedCall, limits: RunSpec, emit: Emit, *, op_by_op:
             compilation_cache=True,  # the caller's own setting
             check=len(workload.variants) > 1,
         )
-        _one_run(workload, variant, RunRequest(run=f"r{number}", spec=spec), emit)
+        _measured(workload, variant, RunRequest(run=f"r{number}", spec=spec), emit)
     emit(SessionClosed(monotonic_seconds=time.monotonic()))
 
 
@@ -140,17 +142,67 @@ def measure_call(call: FunctionCall, emit: Emit) -> None:
         workload=call.name,
         variant="jit",
         how="jit",
-        device=call.device or _device_name(call.arguments),
+        device=call.device or device_of(call.arguments),
         budget_seconds=DEFAULT_BUDGET_SECONDS,
         target=call.target,
         arguments=call.specs,
         keep_constants=call.keep_constants,
         check=False,
     )
-    _one_run(workload, workload.variant("jit"), RunRequest(run=call.run, spec=spec), emit)
+    _measured(workload, workload.variant("jit"), RunRequest(run=call.run, spec=spec), emit)
 
 
-def _one_run(workload: Workload, variant: Variant, request: RunRequest, emit: Emit) -> None:
+def compile_call(
+    run: str, spec: RunSpec, function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], emit: Emit
+) -> None:
+    """Emits the run of the program of `function(*args, **kwargs)`, which is compiled and not called.
+
+    `function` is compiled by `jax.jit`, or by a wrapper around it that can be lowered (equinox's `filter_jit`). Shapes
+    may stand for arrays. A compile that fails is a failed run.
+    """
+
+    def work(emit: Emit) -> None:
+        import jax
+
+        from jaxprof.engine.measure.environment import load_average, read_environment
+        from jaxprof.engine.measure.jax_devices import describe
+        from jaxprof.engine.measure.stages import compile_traced
+
+        try:
+            emit(read_environment([describe(device) for device in jax.local_devices()], load_average()))
+            recorder = Reporter(emit, RunControl())
+            with recorder.phase("trace"):
+                jitted, traced = _traced(function, args, kwargs)
+            compile_traced(recorder, jitted, traced, keep_constants=spec.keep_constants)
+            emit(RunFinished(status="ok"))
+        except Exception as error:  # noqa: BLE001 - whatever the function or the compiler raises is the run's result
+            emit(failed(error))
+
+    _one_run(run, spec, work, emit)
+
+
+def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[Any, Any]:
+    """What was jitted, and the stage of its trace. JAX's own finds the trace of an earlier call."""
+    if type(function).__module__.startswith("jax"):
+        return function, function.trace(*args, **kwargs)
+    from jaxprof.engine.measure.portable import program_of, trace
+
+    def call(positional: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        return function(*positional, **named)
+
+    call.__name__ = str(getattr(function, "__name__", "call"))
+    call.lower = function.lower  # type: ignore[attr-defined] # as what is jitted already
+    traced = trace(call, (args, dict(kwargs)))
+    program = program_of(traced, traced.in_shardings, annotated=True)
+    jitted = program.jitted
+    return jitted, jitted.trace(*program.shapes)
+
+
+def _measured(workload: Workload, variant: Variant, request: RunRequest, emit: Emit) -> None:
+    _one_run(request.run, request.spec, lambda stamped: measure_workload(workload, variant, request, stamped), emit)
+
+
+def _one_run(run: str, spec: RunSpec, work: Callable[[Emit], None], emit: Emit) -> None:
     began = time.monotonic()
     samples: list[float] = []
     calls = 1
@@ -158,7 +210,7 @@ def _one_run(workload: Workload, variant: Variant, request: RunRequest, emit: Em
 
     def stamped(event: Event) -> None:
         nonlocal finished, calls
-        event = replace(event, run=request.run, monotonic_seconds=time.monotonic())
+        event = replace(event, run=run, monotonic_seconds=time.monotonic())
         if isinstance(event, SamplesTaken) and event.series == "run":
             samples.extend(event.seconds)
             calls = event.calls_per_sample
@@ -170,14 +222,14 @@ def _one_run(workload: Workload, variant: Variant, request: RunRequest, emit: Em
         else:
             emit(event)
 
-    stamped(RunPlanned(spec=request.spec))
-    measure_workload(workload, variant, request, stamped)
+    stamped(RunPlanned(spec=spec))
+    work(stamped)
     summary = summarise_run(samples, calls_per_sample=calls)
     stamped(
         RunClosed(
-            workload=workload.name,
-            variant=variant.name,
-            device=request.spec.device,
+            workload=spec.workload,
+            variant=spec.variant,
+            device=spec.device,
             status=finished.status,
             error=finished.error,
             advice=finished.advice,
@@ -258,7 +310,7 @@ def _as_numpy(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return fetched
 
 
-def _device_name(args: tuple[Any, ...]) -> str:
+def device_of(args: Any) -> str:
     """The device of the calls: that of the first JAX array among the arguments, otherwise JAX's default."""
     import jax
 

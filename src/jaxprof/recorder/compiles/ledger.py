@@ -16,7 +16,7 @@ from dataclasses import replace
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
-from jaxprof.events import NOWHERE, Event, SourceLocation, StageRunning, WarningRaised
+from jaxprof.events import NOWHERE, Compiled, Event, SourceLocation, StageRunning, WarningRaised
 from jaxprof.recorder.compiles import monitoring
 from jaxprof.recorder.compiles.call_site import ObservedCall, read_call
 from jaxprof.recorder.compiles.call_source import constant, made_by, replaced
@@ -42,6 +42,8 @@ class Ledger:
     def __init__(self, emit: Callable[[Event], None], *, main_thread: int | None = None) -> None:
         self.on_call: Callable[[object, str, tuple[Any, ...], dict[str, Any]], None] | None = None
         """Called with (callable, name, args, kwargs) at the start of each outermost trace."""
+        self.on_row: Callable[[FunctionKey, Compiled], None] | None = None
+        """Called with each compilation and with what tells its function from others, before it is emitted."""
         self.problems = 0
         """The number of compilations that could not be recorded."""
         self._emit = emit
@@ -336,7 +338,10 @@ class Ledger:
             cleared_at=self._clears.place if cleared else None,
         )
         self._history.add(row.key, row.signature, row.called_from, self._clears.count)
-        self._writer.write(row.event(reason))
+        compiled = row.event(reason)
+        if self.on_row is not None:
+            self.on_row(row.key, compiled)
+        self._writer.write(compiled)
 
 
 def _plain_name(function: str) -> str:

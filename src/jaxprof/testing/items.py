@@ -1,0 +1,54 @@
+"""The life of one test that uses the marker or the fixture: its watch, its limits, its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from jaxprof.testing.calls import Caller
+from jaxprof.testing.compilations import CompileWatch
+from jaxprof.testing.limits import exceeded, limits_of
+
+
+class TestWatch:
+    """What is watched of one test."""
+
+    __test__ = False
+
+    def __init__(self, item: pytest.Item) -> None:
+        self.compilations = CompileWatch()
+        self.caller = Caller(item.nodeid, self.compilations)
+        try:
+            self.compilations.start()
+        except ImportError as error:
+            pytest.fail(f"the fixture and the marker jaxprof need jax, which cannot be imported: {error}", False)
+
+
+_WATCH = pytest.StashKey[TestWatch]()
+
+
+@contextmanager
+def watched(item: pytest.Item) -> Iterator[TestWatch]:
+    """The watch of a test, from the fixture or the test's body on, whichever is first, to the end of the outer one."""
+    existing = item.stash.get(_WATCH, None)
+    if existing is not None:
+        yield existing
+        return
+    watch = item.stash[_WATCH] = TestWatch(item)
+    try:
+        yield watch
+    finally:
+        watch.compilations.stop()
+        del item.stash[_WATCH]
+
+
+@contextmanager
+def limited(item: pytest.Item) -> Iterator[None]:
+    """Around the test's body: fails the test if it passed and a limit of its marker is exceeded."""
+    with watched(item) as watch:
+        yield
+        failures = exceeded(limits_of(item), watch.compilations, watch.caller)
+    if failures:
+        pytest.fail("\n".join(f"jaxprof: {failure}" for failure in failures), pytrace=False)

@@ -1,0 +1,241 @@
+"""The fixture `jaxprof`, as tests use it. Each run of pytest has a process of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from testing.conftest import Run
+
+CALLS = """
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+
+@jax.jit
+def step(w, x):
+    return jnp.tanh(x @ w).sum()
+
+
+W, X = np.ones((4, 4), np.float32), np.ones((8, 4), np.float32)
+
+
+def test_facts_of_a_program(jaxprof):
+    result = jaxprof(step, W, X)
+    assert float(result.value) == pytest.approx(8 * 4 * np.tanh(4))
+    assert result.kernels >= 1
+    assert result.flops >= 2 * 8 * 4 * 4
+    assert result.bytes >= W.nbytes + X.nbytes
+    assert result.memory.peak_bytes >= W.nbytes + X.nbytes
+    assert "tanh" in result.session.text("r1", "hlo")
+    assert result.failure == ""
+
+
+def test_compiles_are_those_of_the_whole_test(jaxprof):
+    first = jaxprof(step, W, X)
+    assert first.compiles == 1
+    assert jaxprof(step, W, X).compiles == 1
+    second = jaxprof(step, W, X[:3])
+    assert first.compiles == second.compiles == 2
+    assert "f32[8,4] → f32[3,4]" in second.compilations[1].reason
+    step(W, X[:5])
+    assert second.compiles == 3
+    assert first.flops > second.flops
+
+
+@pytest.mark.parametrize("rows", [8, 8, 3])
+def test_the_tests_before_do_not_count(jaxprof, rows):
+    assert jaxprof(step, W, X[:rows]).compiles == 1
+
+
+def test_reading_a_program_compiles_nothing_for_the_test(jaxprof):
+    assert jaxprof(step, W, X).kernels == jaxprof(step, W, X).kernels
+    assert [row.function for row in jaxprof(step, W, X).compilations] == ["step"]
+
+
+def test_a_plain_function_is_jitted_once(jaxprof):
+    def double(x, *, by):
+        return x * by
+
+    assert jaxprof(double, X, by=2).value.shape == X.shape
+    assert jaxprof(double, X, by=3).compiles == 1
+
+
+def test_static_arguments_make_programs(jaxprof):
+    @partial(jax.jit, static_argnames="n")
+    def repeat(x, n):
+        for _ in range(n):
+            x = x @ jnp.ones((4, 4))
+        return x
+
+    one, three = jaxprof(repeat, X, n=1), jaxprof(repeat, X, n=3)
+    assert jaxprof(repeat, X, n=1).flops == one.flops < three.flops
+    assert one.compiles == 2
+
+
+def test_donated_arguments_are_donated(jaxprof):
+    increase = jax.jit(lambda x: x + 1, donate_argnums=0)
+    given = jnp.ones(5)
+    result = jaxprof(increase, given)
+    assert given.is_deleted()
+    assert jaxprof(increase, result.value).compiles == 1
+    assert result.facts["donated"] == 20
+
+
+def test_a_function_that_raises_raises(jaxprof):
+    def fails(x):
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        jaxprof(fails, X)
+    with pytest.raises(jax.errors.TracerBoolConversionError) as raised:
+        jaxprof(lambda x: x if x > 0 else -x, 1.0)
+    assert "compiles a plain function with jax.jit" in raised.value.__notes__[-1]
+    assert jaxprof(step, W, X).compiles == 1
+
+
+def test_what_is_no_function_is_refused(jaxprof):
+    with pytest.raises(Exception, match="needs a function, not int"):
+        jaxprof(3)
+
+
+def test_a_setting_of_the_call_is_in_its_program(jaxprof):
+    with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
+        result = jaxprof(lambda x: x * 2, np.ones(3))
+    assert "f64[3]" in result.session.text("r1", "hlo")
+
+
+def test_methods_and_objects_are_called(jaxprof):
+    class Model:
+        __hash__ = None
+
+        def __call__(self, x):
+            return x + 1
+
+        def forward(self, x):
+            return x * 2
+
+    model = Model()
+    assert jaxprof(model, X).compiles == 1
+    assert jaxprof(model, X).compiles == 1
+
+
+@pytest.fixture
+def warmed(jaxprof):
+    return jaxprof(step, W, X)
+
+
+def test_another_fixture_may_call_it(warmed, jaxprof):
+    assert jaxprof(step, W, X).compiles == warmed.compiles == 1
+
+
+def test_it_can_be_asked_for_by_name(request):
+    assert request.getfixturevalue("jaxprof")(step, W, X).compiles == 1
+"""
+
+LIBRARIES = """
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from flax import nnx
+
+
+def test_equinox(jaxprof):
+    @eqx.filter_jit
+    def train(model, x):
+        loss, gradients = eqx.filter_value_and_grad(lambda m: jnp.mean(jax.vmap(m)(x) ** 2))(model)
+        return eqx.apply_updates(model, jax.tree.map(lambda g: -0.1 * g, gradients))
+
+    model = eqx.nn.MLP(4, 4, 8, 2, key=jax.random.key(0))
+    for _ in range(3):
+        result = jaxprof(train, model, jnp.ones((8, 4)))
+        model = result.value
+    assert result.compiles == 1, result.compilations
+    assert result.kernels > 1 and result.flops > 0, result.failure
+    assert jaxprof(train, model, jnp.ones((5, 4))).compiles == 2
+
+
+def test_nnx_with_optax(jaxprof):
+    model = nnx.Linear(4, 4, rngs=nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.adam(1e-3), wrt=nnx.Param)
+
+    @nnx.jit
+    def train(model, optimizer, x):
+        gradients = nnx.grad(lambda m: (m(x) ** 2).mean())(model)
+        optimizer.update(model, gradients)
+
+    before = model.kernel[...]
+    for _ in range(3):
+        result = jaxprof(train, model, optimizer, jnp.ones((8, 4)))
+    assert result.compiles == 1, result.compilations
+    assert not jnp.array_equal(before, model.kernel[...])
+    assert result.kernels > 1, result.failure
+"""
+
+
+def test_calls(run_tests: Run) -> None:
+    result = run_tests(CALLS, "-q")
+    assert result.ret == 0, result.stdout.str()
+
+
+def test_calls_of_wrapped_jits(run_tests: Run) -> None:
+    pytest.importorskip("equinox")
+    pytest.importorskip("optax")
+    pytest.importorskip("flax")
+    result = run_tests(LIBRARIES, "-q")
+    assert result.ret == 0, result.stdout.str()
+
+
+def test_in_several_processes(run_tests: Run) -> None:
+    result = run_tests(CALLS, "-q", "-n", "2", "-k", "compiles or static")
+    assert result.ret == 0, result.stdout.str()
+
+
+def test_without_jax_it_says_so(run_tests: Run, folder) -> None:
+    (folder / "conftest.py").write_text("import sys\nsys.modules['jax'] = None\n")
+    result = run_tests("def test_it(jaxprof):\n    pass\n", "-q")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*the fixture and the marker jaxprof need jax, which cannot be imported*"])
+
+
+def test_a_fixture_of_that_name_wins(run_tests: Run, folder) -> None:
+    (folder / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef jaxprof():\n    return 'mine'\n")
+    result = run_tests("def test_it(jaxprof):\n    assert jaxprof == 'mine'\n", "-q")
+    assert result.ret == 0, result.stdout.str()
+
+
+def test_it_can_be_left_out(run_tests: Run) -> None:
+    result = run_tests("def test_it(jaxprof):\n    pass\n", "-q", "-p", "no:jaxprof")
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*fixture 'jaxprof' not found*"])
+
+
+LOOKS = """
+import sys
+
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    found = sorted(name for name in sys.modules if name.split(".")[0] in ("jax", "jaxlib", "jaxprof"))
+    print("FOUND", found, "pytest_jaxprof" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize("options", [("--co",), ()], ids=["collected", "run"])
+def test_unused_it_imports_neither_jax_nor_jaxprof(run_tests: Run, folder, options: tuple[str, ...]) -> None:
+    (folder / "conftest.py").write_text(LOOKS)
+    result = run_tests("def test_it():\n    pass\n", *options)
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["FOUND [[]] True"])
+
+
+def test_what_uses_it_is_seen_to_import_it(run_tests: Run, folder) -> None:
+    (folder / "conftest.py").write_text(LOOKS)
+    result = run_tests("def test_it(jaxprof):\n    pass\n")
+    result.stdout.fnmatch_lines(["FOUND *'jax'*'jaxprof.testing.items'* True"])

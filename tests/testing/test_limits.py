@@ -1,0 +1,154 @@
+"""The marker `jaxprof` and its limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxprof.testing.limits import limits_of
+from testing.conftest import Run
+
+LIMITED = """
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+X = np.ones((8, 4), np.float32)
+
+
+@jax.jit
+def step(x):
+    return jnp.tanh(x).sum()
+
+
+@pytest.mark.jaxprof(max_compiles=1)
+def test_body_compiles_again():
+    for rows in (8, 7, 8):
+        step(X[:rows])
+
+
+@pytest.mark.jaxprof(max_compiles=1)
+def test_body_within():
+    for rows in (8, 8):
+        step(X[:rows])
+    jax.grad(step)(X)
+    jnp.sort(X), jnp.sort(X[:3])  # of jax, not of the test
+
+
+@pytest.mark.jaxprof(max_compiles=1)
+def test_new_function_each_time():
+    for by in (1, 2):
+        jax.jit(lambda x: x * by)(X)
+
+
+@pytest.mark.jaxprof(max_kernels=100, max_flops=1e9, max_bytes=1e9, max_peak_bytes=1e9)
+def test_within(jaxprof):
+    jaxprof(step, X)
+
+
+@pytest.mark.jaxprof(max_kernels=0, max_flops=1, max_bytes=10, max_peak_bytes=100)
+def test_above(jaxprof):
+    jaxprof(step, X)
+
+
+@pytest.mark.jaxprof(max_kernels=3)
+def test_nothing_to_look_at():
+    step(X)
+
+
+@pytest.mark.jaxprof(max_kernels=3)
+def test_unknown(jaxprof, monkeypatch):
+    monkeypatch.setattr("jaxprof.engine.measure.stages._jaxpr", lambda traced: 1 / 0)
+    assert jaxprof(step, X).kernels is None
+
+
+@pytest.mark.jaxprof(max_compiles=0)
+def test_failure_of_its_own(jaxprof):
+    jaxprof(step, X)
+    assert 1 == 2, "its own"
+
+
+@pytest.mark.jaxprof(max_compiles=1)
+class TestNearest:
+    @pytest.mark.jaxprof(max_compiles=2)
+    def test_of_the_method(self):
+        step(X), step(X[:7])
+
+    @pytest.mark.jaxprof(max_kernels=100)
+    def test_of_both(self, jaxprof):
+        jaxprof(step, X), jaxprof(step, X[:7])
+"""
+
+
+def test_limits(run_tests: Run) -> None:
+    result = run_tests(LIMITED)
+    passed = [line for line in result.stdout.lines if line.startswith("FAILED")]
+    assert sorted(line.split("::", 1)[1].split(" - ")[0] for line in passed) == [
+        "TestNearest::test_of_both",
+        "test_above",
+        "test_body_compiles_again",
+        "test_failure_of_its_own",
+        "test_new_function_each_time",
+        "test_nothing_to_look_at",
+        "test_unknown",
+    ]
+    result.stdout.fnmatch_lines(
+        [
+            "jaxprof: step: max_compiles=1, compiled 2 times",
+            "  1. step(x: f32[[]8,4] from NumPy) at *test_it.py:*: first time",
+            "  2. step(x: f32[[]7,4] from NumPy) at *test_it.py:*: argument x: f32[[]8,4] → f32[[]7,4]",
+        ]
+    )
+    result.stdout.fnmatch_lines(["  2. <lambda>(x: f32[[]8,4] from NumPy) at *: new function object each time*"])
+    result.stdout.fnmatch_lines(
+        [
+            "jaxprof: step(f32[[]8,4]): max_kernels=0, found [1-9]*",
+            "jaxprof: step(f32[[]8,4]): max_flops=1, found *",
+            "jaxprof: step(f32[[]8,4]): max_bytes=10, found *",
+            "jaxprof: step(f32[[]8,4]): max_peak_bytes=100, found *",
+        ]
+    )
+    result.stdout.fnmatch_lines(["jaxprof: max_kernels: the test has not called the fixture jaxprof*"])
+    result.stdout.fnmatch_lines(["jaxprof: step(f32[[]8,4]): max_kernels=3, not known: *division by zero*"])
+    result.stdout.no_fnmatch_line("jaxprof: *max_compiles=0*")
+
+
+@pytest.mark.parametrize(
+    ("marker", "said"),
+    [
+        ("max_kernel=1", "unknown limit of the marker jaxprof 'max_kernel'. Did you mean max_kernels"),
+        ("3", "the marker jaxprof takes no 3 without a name"),
+        ("max_compiles=True", "max_compiles=True. A limit is a number"),
+        ("max_compiles=-1", "max_compiles=-1. A limit is a number"),
+        ("max_flops='1e9'", "max_flops='1e9'. A limit is a number"),
+        ("max_flops=float('nan')", "max_flops=nan. A limit is a number"),
+    ],
+)
+def test_a_wrong_marker_is_a_usage_error(marker: str, said: str) -> None:
+    class Marked:
+        nodeid = "test_it.py::test_it"
+
+        def iter_markers(self, name: str):
+            return [eval(f"pytest.mark.jaxprof({marker})").mark]
+
+    from jaxprof.testing.limits import refuse_wrong_markers
+
+    with pytest.raises(pytest.UsageError) as raised:
+        refuse_wrong_markers([Marked()])  # type: ignore[list-item]
+    assert said in str(raised.value)
+    assert str(raised.value).startswith("test_it.py::test_it: ")
+
+
+def test_a_wrong_marker_ends_the_run(run_tests: Run) -> None:
+    text = "import pytest\n@pytest.mark.jaxprof(max_kernel=1)\ndef test_it():\n    pass\n"
+    result = run_tests(text, "-q")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: test_it.py::test_it: unknown limit*Did you mean max_kernels*"])
+
+
+def test_of_several_markers_the_nearest_decides() -> None:
+    class Marked:
+        def iter_markers(self, name: str):
+            return [pytest.mark.jaxprof(max_compiles=2).mark, pytest.mark.jaxprof(max_compiles=1, max_flops=9).mark]
+
+    assert limits_of(Marked()) == {"max_compiles": 2, "max_flops": 9}  # type: ignore[arg-type]
