@@ -8,7 +8,7 @@ kernels are given as they were recorded; `stats.compare` and `compare_apart` say
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -263,6 +263,13 @@ def unlike(run_a: Run, run_b: Run) -> tuple[str, ...]:
     if run_a.plan.precision != run_b.plan.precision:
         reasons.append(f"another precision ({run_a.plan.precision or 'default'}, {run_b.plan.precision or 'default'})")
     return tuple(reasons)
+
+
+def measurement(run: Run) -> Hashable:
+    """What runs of a workload must have in common to measure the same thing: `unlike` says in words what they lack."""
+    plan = run.plan
+    parameters = () if plan.how == "imported" else tuple(sorted(plan.parameters.items()))
+    return plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
 
 
 def _module(session: Session, run: Run) -> Module | None:

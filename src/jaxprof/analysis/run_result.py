@@ -78,7 +78,7 @@ def result(session: Session, run_id: str) -> RunResult:
     """The figures of one run. Raises KeyError for an unknown id."""
     run = session.runs[run_id]
     summary = _summary(run, "run")
-    over_launches = _over_launches(run)
+    over_launches = summaries_over_launches(run)
     phase_seconds = _phase_seconds(run, over_launches)
     once = _once_seconds(run, phase_seconds)
     flops = run.cost.flops if run.cost is not None else None
@@ -145,7 +145,8 @@ def _phase_seconds(run: Run, over_launches: dict[str, LaunchSummary]) -> dict[st
     return seconds
 
 
-def _over_launches(run: Run) -> dict[str, LaunchSummary]:
+def summaries_over_launches(run: Run) -> dict[str, LaunchSummary]:
+    """Phases that happen once in a process, where several launches know them: each with the interval of its median."""
     summaries: dict[str, LaunchSummary] = {}
     for name in (*STARTUP_PHASES, *PHASES):
         phases = [launch.phases[name] for launch in run.launches if name in launch.phases]

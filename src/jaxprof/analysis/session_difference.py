@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from jaxprof.analysis.pairing import paired
 from jaxprof.analysis.program_difference import ProgramDifference, program_difference
 from jaxprof.analysis.programs.derive import is_program, program_result
-from jaxprof.analysis.run_difference import RunDifference, run_difference, unlike
+from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import compared
 from jaxprof.events import EnvironmentRead
@@ -112,19 +112,13 @@ def session_difference(
 def _matched(ours: Sequence[Run], theirs: Sequence[Run]) -> list[tuple[Run | None, Run | None]]:
     """By workload, variant, kind of device, parameters and arguments; the only program of each is the same program, and
     the only function of the user's, whatever file it is in."""
-
-    def by_measurement(run: Run) -> tuple[Hashable, ...]:
-        plan = run.plan
-        parameters = () if plan.how == "imported" else tuple(sorted(plan.parameters.items()))
-        return plan.side, plan.variant, plan.how, run.device_kind, parameters, plan.arguments, plan.precision
-
-    keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, by_measurement(run))]
+    keys: list[Callable[[Run], Hashable]] = [lambda run: (run.plan.workload, run.plan.side, measurement(run))]
     if any(run.plan.side for side in (ours, theirs) for run in side):
-        keys.append(lambda run: (run.plan.workload, *by_measurement(run)[1:]))
+        keys.append(lambda run: (run.plan.workload, measurement(run)))
     if all(sum(map(is_program, side)) == 1 for side in (ours, theirs)):
         keys.append(lambda run: "program" if is_program(run) else None)
     if all(len({run.plan.workload for run in side if run.plan.target}) == 1 for side in (ours, theirs)):
-        keys.append(lambda run: by_measurement(run) if run.plan.target else None)
+        keys.append(lambda run: (run.plan.side, measurement(run)) if run.plan.target else None)
     return paired(ours, theirs, keys)
 
 
@@ -212,12 +206,13 @@ def environment_differences(
     before: EnvironmentRead | None, after: EnvironmentRead | None
 ) -> tuple[EnvironmentDifference, ...]:
     """Versions, devices and settings side by side, what differs first."""
-    ours, theirs = _facts(before), _facts(after)
+    ours, theirs = environment_facts(before), environment_facts(after)
     rows = [EnvironmentDifference(name, ours.get(name), theirs.get(name)) for name in dict.fromkeys((*ours, *theirs))]
     return tuple(sorted(rows, key=lambda row: not row.differs))
 
 
-def _facts(environment: EnvironmentRead | None) -> dict[str, str]:
+def environment_facts(environment: EnvironmentRead | None) -> dict[str, str]:
+    """Versions, devices and settings in words, by name; without what is not known."""
     if environment is None:
         return {}
     kinds = [str(device.get("kind") or device.get("platform") or "?") for device in environment.devices]

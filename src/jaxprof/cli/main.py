@@ -26,6 +26,7 @@ COMMANDS = {
     "open": ("open_", "Open a session, or a recorded profile, in the terminal app."),
     "show": ("show", "Print a session, or a recorded profile, as text, JSON, CSV or Markdown."),
     "compare": ("compare", "Compare sessions: environments, times, exact facts, kernels."),
+    "history": ("history", "The trend of each measurement over the kept sessions, and where it changed for good."),
     "gate": ("gate", "Fail if kernels, FLOPs, bytes, peak or collectives of a program have grown."),
     "hlo": ("hlo", "What XLA made of a program: kernels, costs, barriers, findings, texts; here or elsewhere."),
     "target": ("target", "Install compilers for devices that are not here, for `hlo TARGET --for h100`."),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import mmap
 import os
 import re
 import shutil
@@ -14,10 +13,11 @@ from pathlib import Path
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, not_found
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
-from jaxprof.session.log.codec import EXTENSION, decode_header, decode_line
+from jaxprof.session.log.codec import EXTENSION
+from jaxprof.session.log.outline import events_of, read_header
 
 HOME_VARIABLE = "JAXPROF_HOME"
-_SUMMARY_LINE = re.compile(rb'\n(\{"type":"(?:run_closed|run_planned|session_closed|process_identified)"[^\n]*)(?=\n)')
+_SUMMARY = ("run_closed", "run_planned", "session_closed", "process_identified")
 
 
 def state_folder() -> Path:
@@ -187,23 +187,17 @@ def read_entry(path: Path) -> Entry:
     index, count = 0, 1
     try:
         with path.open("rb") as file:
-            header = decode_header(file.readline(), path.name)
+            header = read_header(file, path.name)
             index, count = header.process_index, header.process_count
-            if status.st_size:
-                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                    for match in _SUMMARY_LINE.finditer(data):
-                        try:
-                            event = decode_line(match.group(1))
-                        except ValueError:
-                            continue
-                        if isinstance(event, RunPlanned):
-                            planned[event.run] = event
-                        elif isinstance(event, RunClosed):
-                            closed[event.run] = event
-                        elif isinstance(event, SessionClosed):
-                            complete = True
-                        else:
-                            index, count = _process(event, index, count)
+            for event in events_of(file, _SUMMARY):
+                if isinstance(event, RunPlanned):
+                    planned[event.run] = event
+                elif isinstance(event, RunClosed):
+                    closed[event.run] = event
+                elif isinstance(event, SessionClosed):
+                    complete = True
+                else:
+                    index, count = _process(event, index, count)
     except FileRefusedError as error:
         problem = error.what
     except OSError as error:

@@ -1,0 +1,318 @@
+"""Histories as text, Markdown, CSV and JSON: a line for each, or one with its points and where it changed for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from jaxprof.analysis.history import FEWEST, HistoryPoint, LastingChange, LibraryHistory, MeasurementHistory
+from jaxprof.analysis.session_difference import EnvironmentDifference
+from jaxprof.report.comparison import figure, signed
+from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines, to_csv_text, wrap
+from jaxprof.report.runs import parameters_text
+from jaxprof.report.table import Column, Table
+from jaxprof.stats.changes import LONGEST, SIGNIFICANCE
+from jaxprof.text import safe, shorten
+from jaxprof.units import UNKNOWN, integer, percent, ratio
+
+WIDTH: Final = 80
+POINTS_SHOWN: Final = 20
+"""Points that text lists of a longer history, the newest."""
+APART: Final = (
+    "The sessions were not measured together: a slower machine looks the same as a slower program. jaxprof ab measures "
+    "two in turns."
+)
+_SPARKS: Final = "▁▂▃▄▅▆▇█"
+_TREND: Final = 12
+_WORD: Final = 28
+_LEAST_SPAN: Final = 1.1
+"""Highest over lowest value that fill the height of a trend: noise of a few percent does not look like a mountain."""
+
+
+def date(wall_seconds: float) -> str:
+    """The day of a Unix time, in UTC, as the names of sessions have it."""
+    return _utc(wall_seconds).strftime("%Y-%m-%d")
+
+
+def _utc(wall_seconds: float) -> datetime:
+    try:
+        return datetime.fromtimestamp(wall_seconds, UTC)
+    except (OverflowError, OSError, ValueError):  # of a damaged file
+        return datetime.fromtimestamp(0, UTC)
+
+
+def series_name(series: MeasurementHistory, *, where: bool = True) -> str:
+    """`matmul jit · n = 1 000 · cpu`: all that distinguishes it, the device with `where`."""
+    parts = [f"{series.workload} {series.variant}", parameters_text(dict(series.parameters))]
+    parts += [", ".join(series.arguments), series.precision]
+    if where:
+        parts += [series.device_kind, series.machine]
+    return " · ".join(part for part in parts if part)
+
+
+def shares(values: Sequence[float]) -> list[float]:
+    """Where each value lies between the lowest and the highest, 0 to 1; alike values lie low."""
+    low, high = min(values), max(values)
+    span = max(high, low * _LEAST_SPAN) - low
+    return [(value - low) / span if span > 0 else 0.0 for value in values]
+
+
+def trend(series: MeasurementHistory, most: int = _TREND) -> str:
+    """The newest points as columns of eight heights."""
+    values = [point.value for point in series.points[-most:]]
+    return "".join(_SPARKS[min(7, int(share * 8))] for share in shares(values))
+
+
+def direction(history: LibraryHistory, change: LastingChange) -> str:
+    """`slower`, `faster`; `more`, `less` for an exact fact."""
+    words = ("slower", "faster") if history.unit == "second" else ("more", "less")
+    return words[change.after < change.before]
+
+
+def change_text(history: LibraryHistory, change: LastingChange) -> str:
+    """`slower: 1.00 ms → 1.25 ms (0.80×), p = 0.0025`."""
+    text = f"{direction(history, change)}: {figure(change.before, history.unit)} → {figure(change.after, history.unit)}"
+    if change.p_value is not None:
+        return f"{text} ({ratio(change.ratio)}), p = {change.p_value:.2g}"
+    if not change.before:
+        return text
+    growth = change.after / change.before - 1
+    return f"{text} ({signed(growth, percent(growth))})"
+
+
+def changed_text(changed: Sequence[EnvironmentDifference]) -> str:
+    """`jax 0.9.0 → 0.10.2, its source`; empty for nothing."""
+    return ", ".join(
+        "its source"
+        if one.name == "source" and one.before and one.after
+        else f"{one.name} {shorten(one.before or UNKNOWN, _WORD)} → {shorten(one.after or UNKNOWN, _WORD)}"
+        for one in changed
+    )
+
+
+def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:
+    """What was found in a history, in a sentence."""
+    used = sum(not point.wrong for point in series.points)
+    if history.unit != "second":
+        return "exact: every difference is a change" if used > 1 else "one point: nothing to compare it with"
+    if not series.searched:
+        return f"{used} point{'' if used == 1 else 's'}: a change is looked for in {FEWEST} and more"
+    looked = f"e-divisive over {min(used, LONGEST)} points, at a significance of {SIGNIFICANCE:g}"
+    count = len(series.changes)
+    found = "no lasting change" if not count else f"{count} lasting change{'' if count == 1 else 's'}"
+    return f"{found} ({looked})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    history: LibraryHistory
+    series: MeasurementHistory
+    point: HistoryPoint
+
+    @property
+    def change(self) -> LastingChange | None:
+        return next((change for change in self.series.changes if change.first == self.point), None)
+
+    @property
+    def what_changed(self) -> str:
+        """The lasting change that begins here, and what else is not as at the point before."""
+        words = changed_text(self.change.changed if self.change is not None else self.point.changed)
+        if self.change is None:
+            return words
+        return change_text(self.history, self.change) + (f"; with it changed {words}" if words else "")
+
+    @property
+    def interval(self) -> str | None:
+        low, high = self.point.low, self.point.high
+        if low is None or high is None:
+            return None
+        ends = [figure(end, self.history.unit) for end in (low, high)]
+        (lowest, of_low), (highest, of_high) = (end.rsplit(" ", 1) for end in ends)
+        return f"{lowest}-{highest} {of_high}" if of_low == of_high else " - ".join(ends)
+
+
+def _environment(name: str) -> Column[_Row]:
+    return Column(name, value=lambda row: row.point.environment.get(name))
+
+
+_POINTS: Final[tuple[Column[_Row], ...]] = (
+    Column("workload", value=lambda row: row.series.workload),
+    Column("variant", value=lambda row: row.series.variant),
+    Column("target", value=lambda row: row.series.target or None),
+    Column("device_kind", value=lambda row: row.series.device_kind),
+    Column("machine", value=lambda row: row.series.machine or None),
+    Column("parameters", value=lambda row: dict(row.series.parameters)),
+    Column("arguments", value=lambda row: list(row.series.arguments)),
+    Column("precision", value=lambda row: row.series.precision or None),
+    Column("measure", value=lambda row: row.history.measure),
+)
+_OF_POINT: Final[tuple[Column[_Row], ...]] = (
+    Column("name", "session", lambda row: row.point.name, widest=26),
+    Column("session", value=lambda row: row.point.session),
+    Column("run", value=lambda row: row.point.run),
+    Column("path", value=lambda row: str(row.point.path)),
+    Column("ended", value=lambda row: _utc(row.point.wall_seconds).strftime("%Y-%m-%dT%H:%M:%SZ")),
+    Column("value", value=lambda row: row.point.value),
+    Column("low", value=lambda row: row.point.low),
+    Column("high", value=lambda row: row.point.high),
+    Column("unit", value=lambda row: row.history.unit),
+    Column("", "median", lambda row: figure(row.point.value, row.history.unit), right=True),
+    Column("", "95 % interval", lambda row: row.interval, right=True),
+    Column("launches", "launches", lambda row: row.point.launches, integer),
+    Column("check_failed", value=lambda row: row.point.wrong),
+    Column("", "check", lambda row: "wrong" if row.point.wrong else None),
+    Column("jax", "jax", lambda row: row.point.environment.get("jax"), widest=14),
+    _environment("jaxlib"),
+    _environment("python"),
+)
+_CHANGE_BEGINS: Final[Column[_Row]] = Column("change_ratio", value=lambda row: row.change and row.change.ratio)
+
+
+def _rows(history: LibraryHistory, series: MeasurementHistory) -> list[_Row]:
+    return [_Row(history, series, point) for point in series.points]
+
+
+def _overview(history: LibraryHistory) -> Table[MeasurementHistory]:
+    several = len({(series.device_kind, series.machine) for series in history.series}) > 1
+    return Table(
+        (
+            Column("", "measurement", lambda series: series_name(series, where=several), gives_way=True),
+            Column("", "points", lambda series: len(series.points), integer),
+            Column("", "trend", trend, right=True),
+            Column("", "latest", lambda series: figure(series.points[-1].value, history.unit), right=True),
+            Column("", "last change", lambda series: _last_change(history, series)),
+        ),
+        history.series,
+    )
+
+
+def _last_change(history: LibraryHistory, series: MeasurementHistory) -> str:
+    if not series.changes:
+        return "" if series.searched or history.unit != "second" else "too few points"
+    change = series.changes[-1]
+    size = ratio(change.ratio) if history.unit == "second" else direction(history, change)
+    return f"{size} {date(change.first.wall_seconds)}"
+
+
+def notes(history: LibraryHistory) -> list[str]:
+    """What was left out, a sentence each, and what a change does not say."""
+    lines = [APART] if history.unit == "second" and any(series.changes for series in history.series) else []
+    if history.left_out:
+        counted = ", ".join(f"{count} {reason}" for reason, count in history.left_out.items())
+        lines.append(f"Runs that are no points: {counted}.")
+    if history.copies:
+        verb = "holds" if history.copies == 1 else "hold"
+        lines.append(f"{history.copies} file{_s(history.copies)} {verb} a session that another file holds, too.")
+    if history.refused:
+        lines.append(f"{len(history.refused)} file{_s(len(history.refused))} not read: {history.refused[0]}.")
+    lines += [f"{count} session{_s(count)}: {notice}." for notice, count in history.notices.items()]
+    return lines
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"
+
+
+def overview_text(history: LibraryHistory) -> str:
+    """A line for each measurement, without a line break at the end."""
+    lines = [f"{history.title} in {history.sessions} session{_s(history.sessions)}, the latest first"]
+    lines += text_lines(_overview(history), width=WIDTH) if history.series else ["  no points"]
+    for note in notes(history):
+        lines += wrap(note, width=WIDTH, indent="  ")
+    return "\n".join(lines)
+
+
+def history_text(history: LibraryHistory, shown: int | None = POINTS_SHOWN) -> str:
+    """Each measurement with its trend, its newest `shown` points (None: all) and its changes."""
+    lines: list[str] = []
+    for series in history.series:
+        lines += [*_series_lines(history, series, shown), ""]
+    for note in notes(history) or ([] if history.series else ["No points."]):
+        lines += wrap(note, width=WIDTH, indent="  ", first="")
+    return "\n".join(lines).rstrip("\n")
+
+
+def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: int | None) -> Iterator[str]:
+    name = safe(series_name(series))
+    yield from wrap(name, width=WIDTH, indent="  ", first="")
+    yield "─" * min(WIDTH, len(name))
+    values = [point.value for point in series.points]
+    ends = f"{figure(min(values), history.unit)} to {figure(max(values), history.unit)}"
+    yield f"  {trend(series, WIDTH - 4)}"
+    yield from wrap(f"{history.title}, {ends}; {outcome(history, series)}", width=WIDTH, indent="  ")
+    yield ""
+    rows = _rows(history, series)[-shown if shown else None :]
+    heading, *drawn = text_lines(Table(_OF_POINT, rows), width=WIDTH)
+    yield heading
+    if left := len(series.points) - len(rows):
+        yield f"  … {left} earlier: --last {len(series.points)} shows them"
+    for number, (row, line) in enumerate(zip(rows, drawn, strict=True)):
+        if (number or row.change) and row.what_changed:
+            mark = "══ " if row.change else " · "
+            yield from wrap(row.what_changed, width=WIDTH, indent="     ", first=f"  {mark}")
+        yield line
+
+
+def history_markdown(history: LibraryHistory) -> str:
+    """As `history_text`, with all points, for a report."""
+    lines: list[str] = []
+    columns = [*_OF_POINT, Column("", "changed", lambda row: row.what_changed)]
+    for series in history.series:
+        heading = f"{history.title}; {outcome(history, series)}"
+        lines += [f"### {markdown(series_name(series))}", "", markdown(heading), ""]
+        lines += [*markdown_lines(Table(columns, _rows(history, series))), ""]
+    lines += [f"- {markdown(note)}" for note in notes(history)]
+    return "\n".join(lines).rstrip("\n")
+
+
+def history_csv(history: LibraryHistory) -> str:
+    """A row for each point of each measurement."""
+    rows = [row for series in history.series for row in _rows(history, series)]
+    return to_csv_text(Table((*_POINTS, *_OF_POINT, _CHANGE_BEGINS), rows))
+
+
+def history_json(history: LibraryHistory) -> dict[str, Any]:
+    """All of it, unrounded."""
+    return {
+        "measure": history.measure,
+        "unit": history.unit,
+        "sessions": history.sessions,
+        "left_out": dict(history.left_out),
+        "copies": history.copies,
+        "refused": list(history.refused),
+        "notices": dict(history.notices),
+        "series": [_series_json(history, series) for series in history.series],
+    }
+
+
+def _series_json(history: LibraryHistory, series: MeasurementHistory) -> dict[str, Any]:
+    rows = _rows(history, series)
+    points = [
+        {**record, "changed": _changed_json(row.point.changed)}
+        for record, row in zip(records(Table(_OF_POINT, rows)), rows, strict=True)
+    ]
+    of_series = next(records(Table(_POINTS, rows[:1])))
+    return {
+        **of_series,
+        "searched": series.searched or history.unit != "second",
+        "points": points,
+        "changes": [
+            {
+                "last_session": change.last.session,
+                "first_session": change.first.session,
+                "before": change.before,
+                "after": change.after,
+                "ratio": change.ratio,
+                "p_value": change.p_value,
+                "measured_together": False,
+                "changed": _changed_json(change.changed),
+            }
+            for change in series.changes
+        ],
+    }
+
+
+def _changed_json(changed: Sequence[EnvironmentDifference]) -> list[dict[str, Any]]:
+    return [{"name": one.name, "before": one.before, "after": one.after} for one in changed]

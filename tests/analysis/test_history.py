@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import kept_histories as kept
+from jaxprof.analysis.history import FEWEST, LibraryHistory, MeasurementHistory, read_history
+from jaxprof.errors import UsageError
+from jaxprof.session.log import LogWriter
+
+
+def only(history: LibraryHistory) -> MeasurementHistory:
+    (series,) = history.series
+    return series
+
+
+def read(folder: Path, measure: str = "run", word: str = "", last: int | None = None) -> LibraryHistory:
+    return read_history(sorted(folder.glob("*")), measure, word, last=last)
+
+
+def test_a_planted_slow_down_is_found_at_its_place(tmp_path: Path) -> None:
+    kept.keep_all(tmp_path, kept.medians((0.010, 9), (0.012, 8)))
+    (change,) = only(read(tmp_path)).changes
+    assert (change.last.name, change.first.name) == ("session-008", "session-009")
+    assert change.ratio == pytest.approx(1 / 1.2, rel=0.03)
+    assert change.p_value is not None
+    assert change.p_value <= 0.01
+
+
+def test_noise_alone_is_no_change(tmp_path: Path) -> None:
+    kept.keep_all(tmp_path, kept.medians((0.010, 17)))
+    series = only(read(tmp_path))
+    assert series.searched
+    assert series.changes == ()
+
+
+def test_three_slow_sessions_in_ten_that_pass_are_no_change(tmp_path: Path) -> None:
+    slow = {2, 5, 8}
+    values = [median * (1.3 if at in slow else 1) for at, median in enumerate(kept.medians((0.010, 10)))]
+    kept.keep_all(tmp_path, values)
+    assert only(read(tmp_path)).changes == ()
+
+
+def test_a_short_history_claims_nothing(tmp_path: Path) -> None:
+    kept.keep_all(tmp_path, [0.01, 0.01, 0.01, 0.09, 0.09][: FEWEST - 1])
+    series = only(read(tmp_path))
+    assert not series.searched
+    assert series.changes == ()
+
+
+def test_an_empty_folder_and_one_session(tmp_path: Path) -> None:
+    assert read(tmp_path).series == ()
+    kept.keep(tmp_path, 0, kept.run("r1", 0.01, compile_seconds=(0.04, 0.05)))
+    (point,) = only(read(tmp_path)).points
+    assert (point.value, point.low, point.high) == pytest.approx((0.01, 0.00995, 0.01005))
+    assert (point.launches, point.environment["jax"], point.wrong, point.changed) == (2, "0.10.2", False, ())
+
+
+def test_what_is_not_the_same_measurement_is_another_series(tmp_path: Path) -> None:
+    runs = [
+        kept.run("r1", 0.01),
+        kept.run("r2", 0.02, variant="eager", how="eager"),
+        kept.run("r3", 0.03, parameters={"n": 2000}),
+        kept.run("r4", 0.04, kind="NVIDIA H100"),
+        kept.run("r5", 0.05, precision="highest"),
+        kept.run("r6", 0.06, workload="f.py:step", target="/a/f.py:step", arguments=("f32[8]",)),
+        kept.run("r7", 0.07, workload="f.py:step", target="/a/f.py:step", arguments=("f32[9]",)),
+        kept.run("r8", 0.08, workload="f.py:step", target="/b/f.py:step", arguments=("f32[8]",)),
+    ]
+    kept.keep(tmp_path, 0, [event for events in runs for event in events])
+    kept.keep(tmp_path, 1, kept.run("r1", 0.01), cpu="Another CPU")
+    assert sorted(series.points[0].value for series in read(tmp_path).series) == [
+        *(0.01, 0.01, 0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08)
+    ]
+    assert {series.points[0].value for series in read(tmp_path, word="/a/f.py:step").series} == {0.06, 0.07}
+    assert {series.points[0].value for series in read(tmp_path, word="matmul:eager").series} == {0.02}
+
+
+def test_another_host_with_the_same_hardware_is_named_and_not_apart(tmp_path: Path) -> None:
+    kept.keep(tmp_path, 0, kept.run("r1", 0.01))
+    kept.keep(tmp_path, 1, kept.run("r1", 0.01), host="container-2")
+    (change,) = only(read(tmp_path)).points[1].changed
+    assert (change.name, change.before, change.after) == ("host", "box", "container-2")
+
+
+def test_what_changed_between_two_points_is_said_at_the_second(tmp_path: Path) -> None:
+    kept.keep(tmp_path, 0, kept.run("r1", 0.01), driver="550.1")
+    kept.keep(tmp_path, 1, kept.run("r1", 0.01), driver="550.1")
+    edited = kept.run("r1", 0.01, jax="0.11.0", source="def f(x): return x\n", settings={"XLA_FLAGS": "--a"})
+    kept.keep(tmp_path, 2, edited, driver="560.2")
+    first, same, other = only(read(tmp_path)).points
+    assert first.changed == same.changed == ()
+    assert {one.name for one in other.changed} == {"jax", "jaxlib", "XLA_FLAGS", "NVIDIA driver", "source"}
+
+
+def test_the_environment_of_a_change_skips_points_that_are_not_looked_at(tmp_path: Path) -> None:
+    for number, median in enumerate(kept.medians((0.010, 9), (0.013, 8))):
+        new = number >= 9
+        kept.keep(tmp_path, number, kept.run("r1", median, jax="0.11.0" if new else "0.10.2", passed=number != 9))
+    (change,) = only(read(tmp_path)).changes
+    assert (change.last.name, change.first.name) == ("session-008", "session-010")
+    assert [one.name for one in change.changed] == ["jax", "jaxlib"]
+
+
+def test_wrong_results_are_shown_and_not_looked_at(tmp_path: Path) -> None:
+    values = kept.medians((0.010, 9), (0.013, 8))
+    for number, median in enumerate(values):
+        kept.keep(tmp_path, number, kept.run("r1", median, passed=number < 9))
+    series = only(read(tmp_path))
+    assert [point.wrong for point in series.points] == [False] * 9 + [True] * 8
+    assert series.changes == ()
+
+
+def test_runs_without_a_usable_median_are_counted(tmp_path: Path) -> None:
+    runs = [
+        kept.run("r1", 0.01),
+        kept.run("r2", 0.02, status="failed"),
+        kept.run("r3", 0.02, samples=1),
+        kept.run("r4", 0.02, ended=False),
+        kept.run("r5", 0.02, side="A"),
+        kept.run("r6", 0.02, side="A'"),
+    ]
+    kept.keep(tmp_path, 0, [event for events in runs for event in events], closed=False)
+    history = read(tmp_path)
+    assert [point.value for point in only(history).points] == [0.01]
+    assert history.left_out == {
+        "failed": 1,
+        "with fewer than two samples": 1,
+        "not ended": 1,
+        "side of an `ab` comparison": 2,
+    }
+
+
+def test_one_session_in_two_files_counts_once_the_whole_one(tmp_path: Path) -> None:
+    path = kept.keep(tmp_path, 0, kept.run("r1", 0.01))
+    torn = tmp_path / "a copy.jaxprof"
+    torn.write_bytes(path.read_bytes()[:-40])
+    history = read(tmp_path)
+    assert history.copies == 1
+    assert [point.path for point in only(history).points] == [path]
+
+
+def test_torn_foreign_and_newer_files_are_noted(tmp_path: Path) -> None:
+    path = kept.keep(tmp_path, 0, kept.run("r1", 0.01))
+    (tmp_path / "empty.jaxprof").touch()
+    (tmp_path / "foreign.jaxprof").write_bytes(b"\x1f\x8b not a session")
+    (tmp_path / "folder.jaxprof").mkdir()
+    newer = path.read_bytes().replace(b'"schema_major":1', b'"schema_major":9')
+    (tmp_path / "newer.jaxprof").write_bytes(newer)
+    minor = kept.keep(tmp_path, 1, kept.run("r1", 0.01))
+    minor.write_bytes(minor.read_bytes().replace(b'"schema_minor":', b'"schema_minor":9') + b'{"type":"run_cl')
+    history = read(tmp_path)
+    assert len(only(history).points) == 2
+    assert len(history.refused) == 4
+    assert list(history.notices.values()) == [1]
+
+
+def test_a_phase_has_the_interval_of_its_launches(tmp_path: Path) -> None:
+    runs = [
+        kept.run("r1", 0.01, compile_seconds=(0.04, 0.05, 0.045)),
+        kept.run("r2", 0.01, variant="numpy", how="numpy", compile_seconds=()),
+    ]
+    kept.keep(tmp_path, 0, [event for events in runs for event in events])
+    (point,) = only(read(tmp_path, "compile")).points
+    assert point.value == pytest.approx((0.04 * 0.05 * 0.045) ** (1 / 3))
+    assert point.low is not None
+    assert point.high is not None
+    assert point.low < point.value < point.high
+    assert read(tmp_path, "first_run").series == ()
+
+
+def test_an_exact_fact_changes_wherever_it_differs(tmp_path: Path) -> None:
+    for number, flops in enumerate([2e9, 2e9, 3e9]):
+        kept.keep(tmp_path, number, kept.run("r1", 0.01, flops=flops))
+    (change,) = only(read(tmp_path, "flops")).changes
+    assert (change.before, change.after, change.p_value) == (2e9, 3e9, None)
+    assert change.first.name == "session-002"
+    assert only(read(tmp_path, "bytes")).changes == ()
+    assert read(tmp_path, "peak").series == ()
+
+
+def test_the_newest_points_and_those_since_a_time(tmp_path: Path) -> None:
+    paths = kept.keep_all(tmp_path, [0.01, 0.02, 0.03])
+    assert [point.value for point in only(read(tmp_path, last=2)).points] == [0.02, 0.03]
+    late = read_history(paths, since=kept.FIRST + 1.5 * kept.DAY)
+    assert [point.value for point in only(late).points] == [0.03]
+
+
+def test_points_are_in_the_order_of_time_whatever_the_files_are_called(tmp_path: Path) -> None:
+    for number, day in enumerate([2.0, 0.0, 1.0]):
+        kept.keep(tmp_path, number, kept.run("r1", 0.01 * (number + 1)), day=day)
+    assert [point.name[-1] for point in only(read(tmp_path)).points] == ["1", "2", "0"]
+
+
+def test_an_unknown_workload_lists_similar_names(tmp_path: Path) -> None:
+    kept.keep(tmp_path, 0, kept.run("r1", 0.01, status="failed"))
+    with pytest.raises(UsageError, match="Did you mean matmul"):
+        read(tmp_path, word="matmull")
+    known = read(tmp_path, word="matmul")
+    assert (known.series, known.left_out) == ((), {"failed": 1})
+
+
+def test_a_session_of_a_writer_reads_as_it_was_written(tmp_path: Path) -> None:
+    from report import sessions
+
+    path = tmp_path / "kept.jaxprof"
+    writer = LogWriter(replace(sessions.HEADER, session="0123456789ab"), path)
+    for event in sessions.events():
+        writer.append(event)
+    writer.close()
+    shutil.copy(path, tmp_path / "copy.jaxprof")
+    history = read(tmp_path)
+    assert (history.sessions, history.copies) == (1, 1)
