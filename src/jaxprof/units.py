@@ -1,7 +1,8 @@
 """Quantities as text: one way to write a time, a size, a rate and a ratio, for every screen and report.
 
-Unknown is `None`, and shown as a dash, never as 0. Scales change at 1000 (times, rates, counts) or at 1024 (bytes),
-and no more than four significant digits are shown, because timings on real machines are noisy.
+Unknown is `None`, and shown as a dash, never as 0; so is what is not finite. Scales change at 1000 (times, rates,
+counts) or at 1024 (bytes), and no more than four significant digits are shown, because timings on real machines are
+noisy.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def _digits(value: float, significant: int) -> str:
 
 def seconds(value: float | None, significant: int = 3) -> str:
     """A duration: `4.37 ms`, `22.5 µs`, `1.61 s`, `2 min 05 s`, `1 h 12 min`."""
-    if value is None or math.isnan(value):
+    if value is None or not math.isfinite(value):
         return UNKNOWN
     if value < 0:
         return "-" + seconds(-value, significant)
@@ -48,7 +49,7 @@ def seconds(value: float | None, significant: int = 3) -> str:
 
 def bytes_(value: float | None, significant: int = 3) -> str:
     """A size in binary units: `64.0 MiB`, `139 GiB`, `512 B`."""
-    if value is None or math.isnan(value):
+    if value is None or not math.isfinite(value):
         return UNKNOWN
     scaled, unit = float(value), 0
     while abs(scaled) >= 1024 and unit < len(_BYTES) - 1:
@@ -61,7 +62,7 @@ def bytes_(value: float | None, significant: int = 3) -> str:
 
 def scaled(value: float | None, unit: str = "", significant: int = 3) -> str:
     """A count or a rate in decimal units: `2.00 M`, `812 GB/s` for `scaled(812e9, "B/s")`, `54.2 TFLOP/s`."""
-    if value is None or math.isnan(value):
+    if value is None or not math.isfinite(value):
         return UNKNOWN
     size, step = float(value), 0
     while abs(size) >= 999.5 and step < len(_COUNT) - 1:
@@ -84,7 +85,7 @@ def percent(fraction: float | None, significant: int = 2) -> str:
 
 def ratio(value: float | None, significant: int = 2) -> str:
     """A speed-up: `6.9×`, `28×`, `0.46×`; below a thousandth, as a fraction: `1/31k×`."""
-    if value is None or math.isnan(value):
+    if value is None or not math.isfinite(value):
         return UNKNOWN
     if 0 < value < 0.001:
         return f"1/{scaled(1 / value, significant=significant).replace(' ', '')}×"
@@ -107,6 +108,6 @@ def ratio_interval(value: float, low: float | None, high: float | None) -> str:
 
 def integer(value: float | None) -> str:
     """A whole number in groups of three, set apart by a thin no-break space: `1 000 000`."""
-    if value is None:
+    if value is None or not math.isfinite(value):
         return UNKNOWN
     return f"{value:,.0f}".replace(",", "\u202f")

@@ -37,6 +37,14 @@ def test_a_run_as_json(call: Caller, kept: Path) -> None:
     assert text == {"label": "r2 selu jit cpu:0", "stage": "hlo", "text": sessions.HLO}
 
 
+def test_several_modules_as_json(call: Caller, tmp_path: Path) -> None:
+    path = tmp_path / "two.txt"
+    path.write_text(sessions.HLO + "\n" + sessions.HLO.replace("jit_selu", "jit_other"))
+    programs = json.loads(call("hlo", path, "--format", "json").out)["programs"]
+    assert [program["module"] for program in programs] == ["jit_selu", "jit_other"]
+    assert all(program["kernels"] for program in programs)
+
+
 def test_the_kernels_of_a_session(call: Caller, kept: Path) -> None:
     lines = call("hlo", kept, "--kernels").out.splitlines()
     assert " ".join(lines[1].split()) == "fusion loop fusion 2 1 1.00 M 7.63 MiB selu.py:28 jit(selu)/mul"

@@ -11,7 +11,7 @@ from jaxprof.engine.protocol.request import DevicesRequest
 from jaxprof.errors import WorkerError
 from jaxprof.events import Event, PhaseStarted, RunFinished
 from jaxprof.runner import Interpreter, engine_process
-from jaxprof.runner.engine_process import EngineProcess, ask
+from jaxprof.runner.engine_process import EngineProcess, ask, jax_devices
 from runner import engines
 
 HERE = Interpreter(sys.executable, None, "this one")
@@ -72,13 +72,38 @@ def test_asking_for_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     engine = tmp_path / "engine.py"
     monkeypatch.setattr(engine_process, "ENGINE", engine)
     engine.write_text(engines.ANSWERS)
-    assert ask(HERE, DevicesRequest(), {}, 20) == {"seen": "devices"}
+    assert ask(HERE, DevicesRequest(), {}, 20, dict) == {"seen": "devices"}
     engine.write_text(engines.COMPLAINS)
     with pytest.raises(WorkerError, match="no such file"):
-        ask(HERE, DevicesRequest(), {}, 20)
+        ask(HERE, DevicesRequest(), {}, 20, dict)
     engine.write_text("import sys; sys.exit(4)")
     with pytest.raises(WorkerError):
-        ask(HERE, DevicesRequest(), {}, 20)
+        ask(HERE, DevicesRequest(), {}, 20, dict)
     engine.write_text(engines.SLOW)
     with pytest.raises(WorkerError, match="no answer"):
-        ask(HERE, DevicesRequest(), {}, 0.3)
+        ask(HERE, DevicesRequest(), {}, 0.3, dict)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"type":"answer","data":' + "[" * 3000 + "]" * 3000 + "}",
+        '{"type":"answer","data":{"devices":7}}',
+        '{"type":"answer","data":{"devices":[{"kind":"x"}]}}',
+        '{"type":"answer","data":{"devices":[{"id":"cpu:0","core_count":1' + "0" * 400 + "}]}}",
+        '{"type":"answer","error":{}}',
+        '{"type":"answer","data":',
+        '{"type":"answer"}',
+    ],
+    ids=range(7),
+)
+def test_an_answer_that_cannot_be_read_is_an_error(
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = tmp_path / "engine.py"
+    engine.write_text(
+        f"{engines.PREAMBLE}os.write(events.fileno(), {answer.encode()!r} + b'\\n')\ncontrol.readline()\n"
+    )
+    monkeypatch.setattr(engine_process, "ENGINE", engine)
+    with pytest.raises(WorkerError, match="answer"):
+        jax_devices(HERE, timeout_seconds=20)

@@ -27,7 +27,7 @@ def format_option(*formats: str) -> Callable[[Command], Command]:
 
 def print_json(data: Any) -> None:
     """Print indented JSON on stdout, with lists of numbers on one line. An iterator becomes a list, whose items are
-    written as they arrive. Refuses NaN and infinity, which JSON does not have."""
+    written as they arrive. NaN and infinity, which JSON does not have, become null: unknown."""
     _print(chain(json_pieces(data), ["\n"]))
 
 
@@ -85,5 +85,16 @@ def _text(data: Any, margin: str) -> str:
     return _encode(data)
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
+
+def _encode(value: Any) -> str:
+    try:
+        return _ENCODER.encode(value)
+    except ValueError:
+        if isinstance(value, float):
+            return "null"
+        raise
+
+
 _MAY_STREAM = (Iterator, dict)

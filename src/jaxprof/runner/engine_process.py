@@ -11,8 +11,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -30,6 +31,7 @@ from jaxprof.errors import WorkerError
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.interpreter import Interpreter
+from jaxprof.session.log.bounds import are_bounded
 from jaxprof.workloads.model import WorkloadInfo
 
 if TYPE_CHECKING:
@@ -129,15 +131,39 @@ class EngineProcess(ChildProcess):
 
     def _events_in(self, line: bytes) -> list[Event]:
         if line.startswith((b'{"type": "answer"', b'{"type":"answer"')):
-            self.answer = _ANSWER.decode(line)
+            self.answer = _answer(line)
             return []
         return super()._events_in(line)
 
 
-def ask(interpreter: Interpreter, request: Request, environment: Mapping[str, str], timeout_seconds: float) -> Any:
-    """Sends one request for data to a new engine and returns the answer's data.
+def _answer(line: bytes) -> EngineAnswer:
+    """The engine's answer on `line`; one with an error if it cannot be read."""
+    try:
+        answer = _ANSWER.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return EngineAnswer(error=f"the worker's answer cannot be read: {error}")
+    return answer if are_bounded(answer) else EngineAnswer(error="the worker's answer holds an impossible number")
 
-    Raises WorkerError with the engine's own words if it fails, ends, or does not answer in time.
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    """The answer to a `DevicesRequest`."""
+
+    devices: list[dict[str, Any]] = field(default_factory=list)
+    errors: dict[str, str] = field(default_factory=dict)
+    process_index: int | None = None
+
+
+def ask(
+    interpreter: Interpreter, request: Request, environment: Mapping[str, str], timeout_seconds: float, kind: type[T]
+) -> T:
+    """Sends one request for data to a new engine and returns the answer's data, as `kind`.
+
+    Raises WorkerError with the engine's own words if it fails, ends, or does not answer in time, and if the answer
+    cannot be read as `kind`.
     """
     process = EngineProcess(interpreter, environment)
     try:
@@ -148,11 +174,13 @@ def ask(interpreter: Interpreter, request: Request, environment: Mapping[str, st
             if process.answer is not None:
                 if process.answer.error:
                     raise WorkerError(process.answer.error, process.answer.advice)
-                return process.answer.data
+                return msgspec.convert(process.answer.data, kind, strict=False)
             if process.over:
                 ended = process.explain()
                 raise WorkerError(ended.what, ended.advice)
         raise WorkerError(f"no answer from {interpreter.path} within {timeout_seconds:g} s", "Try again.")
+    except msgspec.ValidationError as error:
+        raise WorkerError(f"the answer of {interpreter.path} cannot be used: {error}") from error
     finally:
         process.close()
 
@@ -166,19 +194,18 @@ def jax_devices(
     interpreter: Interpreter, environment: Mapping[str, str] | None = None, timeout_seconds: float = 60.0
 ) -> dict[str, Any]:
     """What JAX sees there, as the engine answers it. Raises WorkerError. Blocks; a child does the work."""
-    answer = ask(interpreter, DevicesRequest(), {**PROBE_ENVIRONMENT, **(environment or {})}, timeout_seconds)
-    return dict(answer)
+    answer = ask(interpreter, DevicesRequest(), {**PROBE_ENVIRONMENT, **(environment or {})}, timeout_seconds, _Devices)
+    if not all(device.get("id") for device in answer.devices):
+        raise WorkerError(f"the answer of {interpreter.path} cannot be used: a device has no id")
+    return asdict(answer)
 
 
 def describe_inputs(
     interpreter: Interpreter, spec: RunSpec, variables: Mapping[str, str] | None = None, timeout_seconds: float = 120.0
 ) -> list[KeptLeaf]:
     """What a run of `spec` would be called with. A child makes the inputs. Raises WorkerError."""
-    answer = ask(interpreter, InputsRequest(spec=spec), {"JAX_PLATFORMS": "cpu", **(variables or {})}, timeout_seconds)
-    try:
-        return msgspec.convert(answer, type=list[KeptLeaf])
-    except msgspec.ValidationError as error:
-        raise WorkerError(f"the description of the inputs cannot be used: {error}") from error
+    environment = {"JAX_PLATFORMS": "cpu", **(variables or {})}
+    return ask(interpreter, InputsRequest(spec=spec), environment, timeout_seconds, list[KeptLeaf])
 
 
 def describe(
@@ -193,8 +220,4 @@ def describe(
     of its CPU, and these `variables` in its environment. Raises WorkerError."""
     request = DescribeRequest(targets=list(targets), arguments=list(arguments))
     environment = {"JAX_PLATFORMS": "cpu", **host_devices(devices), **(variables or {})}
-    answer = ask(interpreter, request, environment, timeout_seconds)
-    try:
-        return msgspec.convert(answer, type=list[WorkloadInfo], strict=False)
-    except msgspec.ValidationError as error:
-        raise WorkerError(f"the workload's description cannot be used: {error}") from error
+    return ask(interpreter, request, environment, timeout_seconds, list[WorkloadInfo])

@@ -317,7 +317,7 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
             for module in modules
             if module.has_hlo
         ]
-    print_json(printed[0] if len(printed) == 1 else {"programs": printed})
+    print_json(printed[0] if len(printed) == 1 else {"programs": iter(printed)})
 
 
 def _csv(modules: list[TargetModule], choice: KernelOptions) -> None:

@@ -156,7 +156,7 @@ def _time_line(program: ProgramResult) -> Iterator[str]:
     yield f"  {letters(program, WIDTH - 4)}"
     yield ""
     yield from text_lines(Table(TIME_LINE_TEXT, rows), width=WIDTH)
-    if program.samples:
+    if program.samples > 0:
         yield from wrap(
             f"Exact is what JAX announced; estimates are from {integer(program.samples)} samples of the main thread's "
             f"stack{_error(program.samples)}.",

@@ -14,6 +14,7 @@ import msgspec
 from jaxprof.errors import FileRefusedError
 from jaxprof.events import SCHEMA_MAJOR, SCHEMA_MINOR, Event, Header, RunPlanned, event_type
 from jaxprof.events.wire import fields_of
+from jaxprof.session.log.bounds import are_bounded, bound_numbers
 
 T = TypeVar("T")
 Repair = Callable[[Any, list[object]], Any]
@@ -29,6 +30,9 @@ _PREFIXES: dict[type[Event], bytes] = {}
 _FLAT: dict[type[Event], list[str]] = {RunPlanned: ["spec"]}
 """Events with fields that are replaced by their own fields in JSON, as `events.base.FLAT` marks them."""
 _TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
+_OPEN: set[type] = {Header}
+"""Types whose values may be deeper than the types say."""
+bound_numbers(Header)
 _HEADER = msgspec.json.Decoder(Header)
 
 
@@ -53,7 +57,8 @@ def encode_line(event: Event) -> bytes:
 def decode_line(line: bytes, on_damaged_row: Callable[[str], object] | None = None) -> Event:
     """The event on `line`. Raises UnknownEvent for a type of a newer version, ValueError for anything else.
 
-    A damaged row of its tables is left out; `on_damaged_row` is called with the event's type for each.
+    A damaged row of its tables is left out; `on_damaged_row` is called with the event's type for each. Damaged is what
+    has another type than it should, and a number or a depth that is out of bounds (`bounds`).
     """
     match = _TYPE.match(line)
     try:
@@ -64,12 +69,12 @@ def decode_line(line: bytes, on_damaged_row: Callable[[str], object] | None = No
                 msgspec.json.decode(line)  # a torn line can begin like an unknown type
             raise UnknownEvent(name.decode())
         try:
-            event: Event = decoder.decode(line)
+            event: Event = _shallow(decoder.decode(line))
         except msgspec.ValidationError:
             if isinstance(decoder, _FlatDecoder):
                 raise
             left_out: list[object] = []
-            event = without_damaged_rows(msgspec.json.decode(line), decoder.type, left_out)
+            event = _shallow(without_damaged_rows(msgspec.json.decode(line), decoder.type, left_out))
             if on_damaged_row is not None:
                 for _ in left_out:
                     on_damaged_row(name.decode())
@@ -78,10 +83,19 @@ def decode_line(line: bytes, on_damaged_row: Callable[[str], object] | None = No
     return event
 
 
+def _shallow(decoded: T) -> T:
+    """`decoded` itself. Raises msgspec.ValidationError if what its type leaves open is out of bounds."""
+    if type(decoded) in _OPEN and not are_bounded(decoded):
+        raise msgspec.ValidationError("a number is out of bounds, or it is nested too deep")
+    return decoded
+
+
 def _new_decoder(name: bytes) -> msgspec.json.Decoder[Any] | _FlatDecoder | None:
     cls = event_type(name.decode())
     if cls is None:
         return None
+    if bound_numbers(cls):
+        _OPEN.add(cls)
     decoder = _DECODERS[name] = _FlatDecoder(cls) if cls in _FLAT else msgspec.json.Decoder(cls)
     return decoder
 
@@ -106,8 +120,8 @@ def encode_header(header: Header) -> bytes:
 def decode_header(line: bytes, name: str) -> Header:
     """The header on the first line of the file `name`. Raises FileRefusedError with what the file seems to be."""
     try:
-        header = _HEADER.decode(line)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+        header = _shallow(_HEADER.decode(line))
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         raise _refused(name, line) from None
     if header.format != "jaxprof" or not header.session:
         raise _refused(name, line)
@@ -126,6 +140,8 @@ def newer_minor(header: Header) -> bool:
 
 
 def _refused(name: str, start: bytes) -> FileRefusedError:
+    if start.startswith(b'{"format":"jaxprof"'):
+        return FileRefusedError(f"the header of {name}, its first line, is damaged", "Copy the file again.")
     guess = _what_it_is(start)
     if guess:
         return FileRefusedError(f"{name} is not a jaxprof session", guess)

@@ -1,0 +1,166 @@
+"""Whatever a line holds, it is a value that every report can show, or it is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import program_events
+from jaxprof import events as e
+from jaxprof.cli.output import json_pieces
+from jaxprof.errors import FileRefusedError
+from jaxprof.report import views
+from jaxprof.report.json import to_dict
+from jaxprof.report.markdown import to_markdown
+from jaxprof.report.recording.json import PROGRAM_VIEWS, program_view_json
+from jaxprof.report.recording.text import program_view_text
+from jaxprof.report.runs import to_csv
+from jaxprof.report.text import to_text
+from jaxprof.session import Session
+from jaxprof.session.log import Library, load
+from jaxprof.session.log.bounds import DEEPEST, LARGEST_FLOAT, LARGEST_INTEGER, are_bounded
+from jaxprof.session.log.codec import decode_header, decode_line, encode_header, encode_line
+from report import sessions
+
+_IMPOSSIBLE = {
+    "integer": "1" + "0" * 400,
+    "digits": "1" + "0" * 5000,
+    "beyond": "1e308",
+    "infinite": "1e400",
+    "nan": "NaN",
+    "infinity": "-Infinity",
+    "deep": "[" * 5000 + "]" * 5000,
+    "levels": '{"a":' * (DEEPEST + 2) + "1" + "}" * (DEEPEST + 2),
+    "object": '{"a": {"a": 1}}',
+    "array": '[null, "x", {}]',
+}
+_EXTREME = [repr(LARGEST_FLOAT), repr(-LARGEST_FLOAT), str(LARGEST_INTEGER), str(-LARGEST_INTEGER), "0", "5e-324"]
+_JIT = sessions.jit_run("r2", "r1")
+_RUNS = [*sessions.numpy_run("r1"), *_JIT[:-2], *sessions.captures("r2"), *_JIT[-2:], e.SessionClosed()]
+_PROGRAM = program_events.program(
+    e.JaxImported(run="r1", seconds=0.6, version="0.10.2", monotonic_seconds=program_events.BEGAN + 1),
+    program_events.sampled(0.1, 1.0, {"import": 0.9, "host_busy": 0.1}, [program_events.line(3, 0.9, "import", "i")]),
+    program_events.sampled(1.1, 1.0, {"device_busy": 1.0}, [program_events.line(88, 0.9, "device_busy", "step")]),
+    *program_events.shaped(4, compile_seconds=0.1),
+    program_events.steps(2400, 6.2e-3, 85, lines={91: 0.5, 88: 0.4, 86: 0.1}),
+    *program_events.arrays([40, 61]),
+    program_events.copies("host_to_device", 2400, bytes=9_830_400),
+)
+_STORED = {"runs": _RUNS, "program": _PROGRAM}
+
+
+def _places(value: Any, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where a value stands within another one; of a list, in its first item."""
+    if at:
+        yield at
+    items = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from _places(inner, (*at, key))
+
+
+def _with(value: Any, place: tuple[str | int, ...], text: str) -> str:
+    """The JSON of `value` with `text` at a place."""
+    mark = "the place that is changed"
+    changed = deepcopy(value)
+    inner = changed
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = mark
+    return json.dumps(changed).replace(json.dumps(mark), text)
+
+
+def _changed(events: list[e.Event], texts: list[str]) -> Iterator[tuple[int, str]]:
+    """Each field of each type of event, once, with each of the texts in its place; and the number of the event."""
+    seen: set[object] = set()
+    for number, event in enumerate(events):
+        line = json.loads(encode_line(event))
+        for place in _places(line):
+            key = (event.type, *(part for part in place if isinstance(part, str)))
+            if place != ("type",) and key not in seen:
+                seen.add(key)
+                yield from ((number, _with(line, place, text)) for text in texts)
+
+
+@pytest.mark.parametrize("kind", _IMPOSSIBLE)
+@pytest.mark.parametrize("name", _STORED)
+def test_an_impossible_value_is_refused_or_left_out_with_its_row(name: str, kind: str) -> None:
+    looked_at = 0
+    for _, line in _changed(_STORED[name], [_IMPOSSIBLE[kind]]):
+        looked_at += 1
+        try:
+            event = decode_line(line.encode())
+        except ValueError:
+            continue
+        assert are_bounded(event), line[:300]
+    assert looked_at > 100
+
+
+@pytest.mark.parametrize("name", _STORED)
+def test_every_report_shows_the_most_extreme_value_that_is_read(name: str) -> None:
+    """Also of a field of its own, without the others: an event is folded whole."""
+    events = _STORED[name]
+    for number, line in _changed(events, _EXTREME):
+        try:
+            changed = decode_line(line.encode())
+        except ValueError:
+            continue
+        session = Session(sessions.HEADER)
+        session.extend([*events[:number], changed, *events[number + 1 :]])
+        try:
+            _show(session, name)
+        except Exception as error:
+            error.add_note(line[:300])
+            raise
+
+
+def _show(session: Session, name: str) -> None:
+    to_text(session), to_markdown(session), to_csv(session)
+    "".join(json_pieces(to_dict(session)))
+    if name == "program":
+        for view in PROGRAM_VIEWS:
+            program_view_text(session, view), "".join(json_pieces(program_view_json(session, view)))
+    else:
+        for view in ("kernels", "compile", "steps", "memory", "trust"):
+            views.view_text(session, view), "".join(json_pieces(views.view_json(session, view)))
+
+
+def test_the_bounds_are_those_that_are_named() -> None:
+    line = '{"type":"samples_taken","run":"r1","series":"run","seconds":[%s]}'
+    assert decode_line((line % "1e100").encode()) == e.SamplesTaken(run="r1", series="run", seconds=[LARGEST_FLOAT])
+    with pytest.raises(ValueError, match=r"<= 1e\+100"):
+        decode_line((line % "1.1e100").encode())
+
+
+@pytest.mark.parametrize("kind", _IMPOSSIBLE)
+def test_a_damaged_header_refuses_its_file_alone(kind: str, tmp_path: Path) -> None:
+    header = encode_header(sessions.HEADER)
+    for name in ("good", "bad"):
+        lines = [header, *map(encode_line, _RUNS)]
+        (tmp_path / f"{name}.jaxprof").write_bytes(b"".join(lines))
+    for place in _places(json.loads(header)):
+        damaged = _with(json.loads(header), place, _IMPOSSIBLE[kind]).encode()
+        (tmp_path / "bad.jaxprof").write_bytes(damaged + b"\n" + b"".join(map(encode_line, _RUNS)))
+        try:
+            decode_header(damaged, "bad")
+        except FileRefusedError:
+            refused = True
+        else:
+            refused = False
+        entries = {entry.name: entry for entry in Library(tmp_path).entries()}
+        assert bool(entries["bad"].problem) == refused
+        assert entries["good"].workloads == ["selu"]
+
+
+def test_a_deep_line_is_a_notice_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.jaxprof"
+    deep = b'{"type":"environment_read","python":"3","numpy":"2","devices":[{"a":' + b"[" * 900 + b"]" * 900 + b"}]}\n"
+    path.write_bytes(encode_header(sessions.HEADER) + encode_line(_RUNS[0]) + deep + encode_line(e.SessionClosed()))
+    session = load(path, Session)
+    assert session.notices == ["damaged lines were left out"]
+    assert session.complete
+    assert list(session.runs) == ["r1"]
