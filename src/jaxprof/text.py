@@ -1,19 +1,22 @@
 """Text from outside, made safe to show.
 
 Names, HLO, logs and session files may contain escape sequences, control characters, bidirectional overrides and line
-breaks, which a terminal obeys; `safe` turns each into a visible symbol. Markup needs no handling here: the screens
-never parse markup from data, but build `Text` and `Content` objects.
+breaks, which a terminal obeys; `safe` turns each into a visible symbol, and `json_text` into an escape of JSON. Markup
+needs no handling here: the screens never parse markup from data, but build `Text` and `Content` objects.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
 _SUSPECT = re.compile(
     "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
+    "\ufffe\uffff\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_encode_compact = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -31,6 +34,27 @@ def safe(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _SUSPECT.sub(_visible, text.replace("\t", " "))
+
+
+def safe_text(text: str) -> str:
+    """`text` with its line feeds; every line of it made safe."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "\n".join(map(safe, text.split("\n")))
+
+
+def json_text(value: object, *, compact: bool = False) -> str:
+    """`value` as JSON on one line, with every character that `safe` would show written as an escape: it reads back as
+    it was. Raises ValueError for NaN and infinity, which JSON does not have."""
+    text = _encode_compact(value) if compact else _encode(value)
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _SUSPECT.sub(_json_escape, text)
+
+
+def _json_escape(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
 def safe_lines(text: str) -> list[str]:

@@ -1,11 +1,14 @@
 """Shell completion of workloads, their options, devices, sessions and runs. Imports no jax.
 
-On failure it offers no completions.
+On failure it offers no completions. bash inserts a completion as it is, so that a session called `$(touch x)` would be
+run with the line: `_offered` is the only place that makes completions, and leaves such names out.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import click
@@ -13,21 +16,19 @@ if TYPE_CHECKING:
 
     from jaxprof.workloads.model import Workload
 
+_INERT: Final = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*")
+"""What no shell reads as anything but a word, and no command as an option."""
+
 
 def complete_workload(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Built-in names, and Python files for the user's own functions."""
-    from click.shell_completion import CompletionItem
-
     from jaxprof.workloads import names
 
-    items = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
-    return items or [CompletionItem(incomplete, type="file")]
+    return _offered(incomplete, names()) or _files(incomplete)
 
 
 def complete_target(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """What `jaxprof hlo` takes: a workload, a workload and variant (`selu:jit`), a kept session, a file."""
-    from click.shell_completion import CompletionItem
-
     from jaxprof.workloads import built_in, names
 
     workload, colon, _ = incomplete.partition(":")
@@ -35,66 +36,57 @@ def complete_target(ctx: click.Context, parameter: click.Parameter, incomplete: 
         targets = [f"{workload}:{variant.name}" for variant in built_in(workload).variants if variant.how != "numpy"]
     else:
         targets = names()
-    items = [CompletionItem(target) for target in targets if target.startswith(incomplete)]
-    return [*items, *complete_session(ctx, parameter, incomplete)]
+    return [*_offered(incomplete, targets), *complete_session(ctx, parameter, incomplete)]
 
 
-def complete_variant(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_variant(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Variants of the workloads on the line, or of all workloads."""
-    return _starting(incomplete, {variant.name for workload in _typed(ctx) for variant in workload.variants})
+    return _offered(incomplete, sorted({variant.name for workload in _typed(ctx) for variant in workload.variants}))
 
 
-def complete_preset(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_preset(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Presets of the workloads on the line, or of all workloads."""
-    return _starting(incomplete, {preset for workload in _typed(ctx) for preset in workload.presets})
+    return _offered(incomplete, sorted({preset for workload in _typed(ctx) for preset in workload.presets}))
 
 
 def complete_parameter(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Parameters of the workloads on the line, or of all: `n=`, and `over=rows` for each choice."""
-    from click.shell_completion import CompletionItem
-
     descriptions: dict[str, str] = {}
     for workload in _typed(ctx):
         for declared in workload.parameters:
             words = [f"{declared.name}={choice}" for choice in declared.choices] or [f"{declared.name}="]
             descriptions |= dict.fromkeys(words, declared.description)
-    return [
-        CompletionItem(word, help=text) for word, text in sorted(descriptions.items()) if word.startswith(incomplete)
-    ]
+    return _offered(incomplete, dict(sorted(descriptions.items())))
 
 
-def complete_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The devices of this machine, without those that JAX cannot use. Does not start JAX."""
     from jaxprof.devices.inventory.machine import local_devices
 
-    return _starting(incomplete, {device.id for device in local_devices() if device.used_by_jax is not False})
+    return _offered(incomplete, sorted({device.id for device in local_devices() if device.used_by_jax is not False}))
 
 
-def complete_target_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+def complete_target_device(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Devices to compile for; after a comma, the next one."""
     from jaxprof.devices.targets import CHIPS
 
-    before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in _starting(last, {chip.name for chip in CHIPS})]
+    before, comma, _ = incomplete.rpartition(",")
+    return _offered(incomplete, sorted(f"{before}{comma}{chip.name}" for chip in CHIPS))
 
 
 def complete_run(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """The runs of the session on the line."""
-    from click.shell_completion import CompletionItem
-
     from jaxprof.errors import JaxprofError
     from jaxprof.session.log import Library
     from jaxprof.session.log.library import read_entry
 
     try:
         planned = read_entry(Library().find(next(iter(_words(ctx)), ""))).planned
-    except JaxprofError:
+    except (JaxprofError, OSError):
         return []
-    return [
-        CompletionItem(plan.run, help=f"{plan.spec.workload} {plan.spec.variant} {plan.spec.device}")
-        for plan in planned
-        if plan.run.startswith(incomplete)
-    ]
+    return _offered(
+        incomplete, {plan.run: f"{plan.spec.workload} {plan.spec.variant} {plan.spec.device}" for plan in planned}
+    )
 
 
 def _typed(ctx: click.Context) -> list[Workload]:
@@ -112,17 +104,32 @@ def _words(ctx: click.Context) -> list[str]:
     return [*ctx.args, *(word for value in values for word in ([value] if isinstance(value, str) else value or ()))]
 
 
-def _starting(incomplete: str, words: set[str]) -> list[str]:
-    return sorted(word for word in words if word.startswith(incomplete))
-
-
 def complete_session(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Kept sessions and files."""
-    from click.shell_completion import CompletionItem
-
     from jaxprof.session.log import Library
     from jaxprof.session.log.codec import EXTENSION
 
     stems = [path.name.removesuffix(EXTENSION) for path in Library().paths()]
-    items = [CompletionItem(stem) for stem in ("last", *stems) if stem.startswith(incomplete)]
-    return items if items and incomplete else [*items, CompletionItem(incomplete, type="file")]
+    items = _offered(incomplete, ["last", *stems])
+    return items if items and incomplete else [*items, *_files(incomplete)]
+
+
+def _offered(incomplete: str, words: Iterable[str] | Mapping[str, str]) -> list[CompletionItem]:
+    """The inert ones of `words` that begin like that, with their descriptions, if there are any."""
+    from click.shell_completion import CompletionItem
+
+    from jaxprof.text import safe
+
+    described = words if isinstance(words, Mapping) else {}
+    return [
+        CompletionItem(word, help=safe(described[word]) if word in described else None)
+        for word in words
+        if word.startswith(incomplete) and _INERT.fullmatch(word)
+    ]
+
+
+def _files(incomplete: str) -> list[CompletionItem]:
+    """Leave it to the shell to complete files, and to quote their names."""
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(incomplete, type="file")]

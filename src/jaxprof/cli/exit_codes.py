@@ -27,6 +27,8 @@ class ExitCode(IntEnum):
     """`gate --strict`: no limit was passed, and a fact is not known of a side."""
     NOT_WHOLE = 5
     """The printed answer is unreliable, because a part of its subject is missing. The answer says which part."""
+    STDOUT_LOST = 74
+    """Stdout cannot be written: its disk is full, or it is closed (EX_IOERR of sysexits.h). A session is kept."""
     INTERRUPTED = 130
     """Interrupted with ctrl+c; what was measured is kept and printed."""
     BROKEN_PIPE = 141

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from jaxprof.cli.exit_codes import ExitCode, for_error
+from jaxprof.cli.output import ReaderGone, StdoutLost, note, notes, own_the_streams, silence_stdout
+from jaxprof.text import safe
 from jaxprof.version import __version__
 
 if TYPE_CHECKING:
@@ -41,25 +43,13 @@ COMMANDS = {
 EPILOG = """\b
 Exit codes: 0 success; 1 a run failed, or the session could not be kept;
 2 wrong usage or a refused file; 3 a limit of `gate` was passed, 4 it is undecided;
-5 the answer covers only part of a module; 130 interrupted;
-128+n ended by signal n.
+5 the answer covers only part of a module;
+74 stdout is full or closed; 130 interrupted; 128+n ended by signal n.
 Progress and notes go to stderr, data to stdout."""
-
-
-class ReaderGone(Exception):
-    """The reader of stdout closed it. Not an OSError, because click would handle that itself and exit with 1."""
 
 
 class LazyGroup(click.Group):
     """A group that imports a command's module when the command is called."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            outcome = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError as error:
-            raise ReaderGone from error
-        return outcome
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -113,39 +103,38 @@ def cli(ctx: click.Context, python: str | None) -> int | None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Runs the command line and ends the process with its exit code."""
+    own_the_streams()
+    try:
+        code = _run(arguments)
+        sys.stdout.flush()
+    except ReaderGone:
+        code = ExitCode.BROKEN_PIPE
+        silence_stdout()
+    except StdoutLost as error:
+        code = ExitCode.STDOUT_LOST
+        silence_stdout()
+        note(f"jaxprof: stdout cannot be written: {error}")
+    sys.exit(code or ExitCode.OK)
+
+
+def _run(arguments: list[str] | None) -> int | None:
     from jaxprof.errors import JaxprofError
 
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot encode must not end the command
-            stream.reconfigure(errors="backslashreplace")
     try:
-        code = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
+        code: int | None = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
     except JaxprofError as error:
         code = for_error(error)
         print_error(error)
     except click.ClickException as error:
         code = error.exit_code
-        error.show()
+        shown, message = io.StringIO(), error.format_message()
+        error.show(shown)
+        notes(shown.getvalue().rstrip("\n").replace(message, safe(message)).split("\n"))
     except (click.Abort, KeyboardInterrupt):
         code = ExitCode.INTERRUPTED
-    except ReaderGone:
-        code = ExitCode.BROKEN_PIPE
-        _silence_stdout()
-    sys.exit(code or ExitCode.OK)
+    return code
 
 
 def print_error(error: JaxprofError) -> None:
-    """Print an error on stderr: what failed, then the hint."""
-    from jaxprof.text import safe_lines
-
-    lines = safe_lines(str(error))
-    click.echo("\n".join([f"jaxprof: {lines[0]}", *(f"  {line}" for line in lines[1:])]), err=True)
-
-
-def _silence_stdout() -> None:
-    """Redirect the interpreter's last flush away from a pipe that nobody reads."""
-    import os
-
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Print an error on stderr: what failed, then the hint, each on one line."""
+    notes([f"jaxprof: {error.what}", *([f"  {error.hint}"] if error.hint else [])])

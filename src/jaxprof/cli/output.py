@@ -1,21 +1,110 @@
-"""Write data to stdout, the same way for every command."""
+"""The only writer of stdout and stderr of the command line: whatever it is given leaves it escaped.
+
+Data goes to stdout; what cannot be written there raises `StdoutLost` or `ReaderGone`. Notes go to stderr, and a note
+that cannot be written is dropped: it must not cost the data. `Progress` alone draws on stderr itself.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator
+import contextlib
+import io
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from jaxprof.text import json_text, safe, safe_text
+
 if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
     from jaxprof.report.table import Table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 _WRITTEN_AT_ONCE = 1 << 16
+
+
+class ReaderGone(Exception):
+    """The reader of stdout closed it. Not an OSError, because click would handle that itself and exit with 1."""
+
+
+class StdoutLost(Exception):
+    """Stdout cannot be written: its disk is full, or it was closed before the start. The message says which.
+
+    Not an OSError, so that it is not taken for the failure of a file that the command itself writes."""
+
+
+class _Stdout(io.FileIO):
+    """File descriptor 1 for everything that writes through `sys.stdout`, click included."""
+
+    def __init__(self, *, closed_at_start: bool) -> None:
+        super().__init__(1, "w", closefd=False)
+        self.closed_at_start = closed_at_start
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        if self.closed_at_start:
+            raise StdoutLost("it is closed")
+        try:
+            return super().write(data)
+        except BrokenPipeError as error:
+            raise ReaderGone from error
+        except OSError as error:
+            raise StdoutLost(error.strerror or str(error)) from error
+
+
+def own_the_streams() -> None:
+    """Prepare stdin, stdout and stderr for a command. One that was closed becomes the null device, so that no file that
+    is opened later takes its descriptor, and with it what children print. What a stream cannot encode is written as an
+    escape."""
+    closed = [number for number, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)) if stream is None]
+    for number in closed:
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        if nowhere != number:
+            os.dup2(nowhere, number)
+            os.close(nowhere)
+    if 0 in closed:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - as long as the process
+    if 2 in closed:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if 1 in closed:
+        sys.stdout = _text(_Stdout(closed_at_start=True))
+    elif _is_plain_descriptor_1(sys.stdout):
+        sys.stdout.flush()
+        sys.stdout = _text(_Stdout(closed_at_start=False), sys.stdout)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot encode must not end the command
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _is_plain_descriptor_1(stream: Any) -> bool:
+    """Whether it is what Python opened itself; not another program's stream, nor the console of Windows."""
+    if type(stream) is not io.TextIOWrapper or stream.closed or stream.fileno() != 1:
+        return False
+    return isinstance(getattr(stream.buffer, "raw", stream.buffer), io.FileIO)
+
+
+def _text(raw: _Stdout, like: Any = None) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(raw),
+        encoding=like.encoding if like is not None else "utf-8",
+        line_buffering=like is not None and like.line_buffering,
+        write_through=like is not None and like.write_through,
+    )
+
+
+def silence_stdout() -> None:
+    """Redirect the interpreter's last flush away from where nothing can be written."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    raw = getattr(sys.stdout.buffer, "raw", None)
+    if isinstance(raw, _Stdout):
+        raw.closed_at_start = False
 
 
 def format_option(*formats: str) -> Callable[[Command], Command]:
@@ -25,30 +114,63 @@ def format_option(*formats: str) -> Callable[[Command], Command]:
     )
 
 
+def print_text(text: str) -> None:
+    """Print a text of one or several lines on stdout."""
+    click.echo(safe_text(text))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines on stdout, as they arrive. A line feed inside one is shown, not obeyed."""
+    print_pieces(f"{safe(line)}\n" for line in lines)
+
+
 def print_json(data: Any) -> None:
     """Print indented JSON on stdout, with lists of numbers on one line. An iterator becomes a list, whose items are
     written as they arrive. NaN and infinity, which JSON does not have, become null: unknown."""
-    _print(chain(json_pieces(data), ["\n"]))
+    print_pieces(chain(json_pieces(data), ["\n"]))
 
 
 def print_csv(table: Table[Any]) -> None:
     """Print CSV on stdout, each row as it arrives."""
     from jaxprof.report.renderers import csv_lines
 
-    _print(csv_lines(table))
+    print_pieces(csv_lines(table))
 
 
-def _print(pieces: Iterable[str]) -> None:
-    """Write the pieces to stdout in batches."""
+def print_pieces(pieces: Iterable[str]) -> None:
+    """Write the pieces of a text to stdout in batches; the text has its own line feeds."""
     waiting: list[str] = []
     size = 0
     for piece in pieces:
         waiting.append(piece)
         size += len(piece)
         if size > _WRITTEN_AT_ONCE:
-            click.echo("".join(waiting), nl=False)
+            click.echo(safe_text("".join(waiting)), nl=False)
             waiting, size = [], 0
-    click.echo("".join(waiting), nl=False)
+    click.echo(safe_text("".join(waiting)), nl=False)
+
+
+def note(line: str) -> None:
+    """Print a line on stderr."""
+    with contextlib.suppress(OSError):
+        click.echo(safe(line), err=True)
+
+
+def notes(lines: Iterable[str]) -> None:
+    """Print lines on stderr."""
+    for line in lines:
+        note(line)
+
+
+def confirm(question: str, *, abort: bool = False) -> bool:
+    """Ask on stderr. With `abort`, the answer "no" ends the command."""
+    return click.confirm(safe(question), abort=abort, err=True)
+
+
+def ask(question: str, answers: Sequence[str]) -> str:
+    """Ask on stderr for one of `answers`."""
+    answer: str = click.prompt(safe(question), type=click.Choice(answers), show_choices=False, err=True)
+    return answer
 
 
 def json_pieces(data: Any, margin: str = "") -> Iterator[str]:
@@ -64,33 +186,30 @@ def json_pieces(data: Any, margin: str = "") -> Iterator[str]:
     elif isinstance(data, dict) and any(isinstance(value, _MAY_STREAM) for value in data.values()):
         opened = "{"
         for key, value in data.items():
-            yield f"{opened}\n{inner}{_encode(str(key))}: "
+            yield f"{opened}\n{inner}{json_text(str(key))}: "
             yield from json_pieces(value, inner)
             opened = ","
         yield f"\n{margin}}}"
     else:
-        yield _text(data, margin)
+        yield _json(data, margin)
 
 
-def _text(data: Any, margin: str) -> str:
+def _json(data: Any, margin: str) -> str:
     """Avoids the encoder's own indentation, which is written in Python and takes five times as long."""
     inner = margin + "  "
     if isinstance(data, dict) and data:
-        items = [f"{inner}{_encode(str(key))}: {_text(value, inner)}" for key, value in data.items()]
+        items = [f"{inner}{json_text(str(key))}: {_json(value, inner)}" for key, value in data.items()]
         return "{\n" + ",\n".join(items) + f"\n{margin}}}"
     if isinstance(data, list | tuple) and data:
         if all(type(value) in (int, float) for value in data):
             return f"[{', '.join(map(_encode, data))}]"
-        return "[\n" + ",\n".join(f"{inner}{_text(value, inner)}" for value in data) + f"\n{margin}]"
+        return "[\n" + ",\n".join(f"{inner}{_json(value, inner)}" for value in data) + f"\n{margin}]"
     return _encode(data)
-
-
-_ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
 
 
 def _encode(value: Any) -> str:
     try:
-        return _ENCODER.encode(value)
+        return json_text(value)
     except ValueError:
         if isinstance(value, float):
             return "null"

@@ -16,8 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import click
-
+from jaxprof.cli import output
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.session_output import new_writer, report_location
 from jaxprof.operating_system import signals
@@ -78,7 +77,7 @@ def note(text: str) -> None:
     """Print a line of our own on stderr."""
     from jaxprof.text import shorten
 
-    click.echo(f"jaxprof: {shorten(text, 2000)}", err=True)
+    output.note(f"jaxprof: {shorten(text, 2000)}")
 
 
 def _nobody(events: object) -> None:

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
 from jaxprof.runner import Interpreter, PlannedRun, PlanOptions, describe, plan_runs, read_sweep
 from jaxprof.workloads import built_in
@@ -64,7 +62,7 @@ def find_workloads(
 
 def _asked(target: str, infos: Sequence[WorkloadInfo], *, several: bool) -> list[WorkloadInfo]:
     """The functions of `target` that the user chooses. Without a terminal, raises UsageError with the list."""
-    from jaxprof.text import safe
+    from jaxprof.cli.output import ask, note
 
     functions = {each.origin.rpartition(":")[2]: each for each in infos}
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -73,10 +71,10 @@ def _asked(target: str, infos: Sequence[WorkloadInfo], *, several: bool) -> list
             f"Name one: {next(iter(functions.values())).origin}. jaxprof workloads {target} lists them.",
         )
     for number, (name, function) in enumerate(functions.items(), start=1):
-        click.echo(safe(f"  {number}  {name}  {function.title}"), err=True)
+        note(f"  {number}  {name}  {function.title}")
     words = [*(str(number) for number in range(1, len(infos) + 1)), *functions, *([_ALL] if several else [])]
     asked = f"Which function of {target}? (a number{', a name or all' if several else ' or a name'})"
-    answer = click.prompt(asked, type=click.Choice(words), show_choices=False, err=True)
+    answer = ask(asked, words)
     if answer in functions:
         return [functions[answer]]
     return list(infos) if answer == _ALL else [infos[int(answer) - 1]]

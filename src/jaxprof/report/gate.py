@@ -104,7 +104,7 @@ def gate_junit(result: GateResult, *, strict: bool) -> str:
     for note in notes(result):
         SubElement(properties, "property", {"name": "note", "value": safe(note)})
     for row in rows:
-        case = SubElement(suite, "testcase", {"classname": safe(row.label), "name": row.limit.text, "time": "0"})
+        case = SubElement(suite, "testcase", {"classname": safe(row.label), "name": safe(row.limit.text), "time": "0"})
         message = safe(
             f"{figure(row.before, row.unit)} → {figure(row.after, row.unit)} ({_growth(row)}) {row.reason}".strip()
         )

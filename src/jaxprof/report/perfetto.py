@@ -8,12 +8,12 @@ readers pass it over. So a file that was exported can be imported again, and los
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
 from jaxprof.analysis.timeline import Timeline, TimelineLane
+from jaxprof.text import json_text
 
 HLO_KEY: Final = "jaxprofHlo"
 """Under which the modules are, beside `traceEvents`."""
@@ -31,7 +31,7 @@ class ExportedHlo:
 
 def to_perfetto(timeline: Timeline, title: str, hlo: Sequence[ExportedHlo] = ()) -> Iterator[str]:
     """The file's text in pieces, so that a million intervals need not be one string."""
-    yield '{"displayTimeUnit":"ns","otherData":' + json.dumps({"source": title}) + ',"traceEvents":[\n'
+    yield '{"displayTimeUnit":"ns","otherData":' + json_text({"source": title}, compact=True) + ',"traceEvents":[\n'
     devices = {device: number for number, device in enumerate(dict.fromkeys(lane.device for lane in timeline.lanes), 1)}
     thread = 0
     separator = ""
@@ -53,11 +53,11 @@ def to_perfetto(timeline: Timeline, title: str, hlo: Sequence[ExportedHlo] = ())
             yield separator + _named("process_name", number, 0, _process(counter.device))
             separator = ",\n"
         for time, value in zip(counter.times, counter.values, strict=True):
-            yield separator + _json({"ph": "C", "pid": number, "name": counter.name, "ts": time / 1000,
-                                     "args": {counter.unit: value}})  # fmt: skip
+            yield separator + json_text({"ph": "C", "pid": number, "name": counter.name, "ts": time / 1000,
+                                     "args": {counter.unit: value}}, compact=True)  # fmt: skip
     yield "\n]"
     if hlo:
-        yield f",{json.dumps(HLO_KEY)}:" + json.dumps([asdict(module) for module in hlo], separators=(",", ":"))
+        yield f",{json_text(HLO_KEY)}:" + json_text([asdict(module) for module in hlo], compact=True)
     yield "}\n"
 
 
@@ -91,13 +91,13 @@ def _process(device: str) -> str:
 
 
 def _named(kind: str, process: int, thread: int, name: str) -> str:
-    return _json({"ph": "M", "pid": process, "tid": thread, "name": kind, "args": {"name": name}})
+    return json_text({"ph": "M", "pid": process, "tid": thread, "name": kind, "args": {"name": name}}, compact=True)
 
 
 def _intervals(
     timeline: Timeline, lane: TimelineLane, process: int, thread: int, track_of: Sequence[int]
 ) -> Iterator[str]:
-    names = [json.dumps(name) for name, _ in lane.labels]
+    names = [json_text(name) for name, _ in lane.labels]
     ops = [_op_arguments(timeline, lane.device, op) for _, op in lane.labels]
     executions, correlations = lane.executions, lane.correlations
     columns = zip(lane.label_of, lane.starts, lane.durations, track_of, strict=True)
@@ -125,8 +125,4 @@ def _op_arguments(timeline: Timeline, device: str, op: int | None) -> str:
     platform, _, number = device.rpartition("/")[2].partition(":")
     if platform == "cpu":  # its threads may serve several devices, and the process is the host
         arguments["device_ordinal"] = number
-    return "".join(f",{json.dumps(name)}:{json.dumps(value)}" for name, value in arguments.items())
-
-
-def _json(event: dict[str, object]) -> str:
-    return json.dumps(event, ensure_ascii=True, separators=(",", ":"))
+    return "".join(f",{json_text(name)}:{json_text(value)}" for name, value in arguments.items())

@@ -6,7 +6,6 @@ says how much was left out."""
 
 from __future__ import annotations
 
-import json
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 from jaxprof.report.table import Column, Row, Table, texts
 from jaxprof.text import columns as terminal_columns
-from jaxprof.text import safe, safe_lines, shorten
+from jaxprof.text import json_text, safe, safe_lines, shorten
 from jaxprof.units import UNKNOWN
 
 GAP = "  "
@@ -85,7 +84,7 @@ def _pad(cell: str, width: int, right: bool) -> str:
     return space + cell if right else cell + space
 
 
-_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>|#~&$]|^[-+](?= )|^[-=](?=[-=]))")
 
 
 def markdown(text: str) -> str:
@@ -183,7 +182,7 @@ def safe_cell(value: Any) -> Any:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple | dict):
-        value = json.dumps(value, ensure_ascii=False)
+        value = json_text(value)
     if not isinstance(value, str):
         return value
     text = value if value.isascii() and value.isprintable() else "\n".join(safe_lines(value))

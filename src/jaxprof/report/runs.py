@@ -6,7 +6,6 @@ its warnings are the codes of its findings.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +17,7 @@ from jaxprof.events import PHASES, STAGES, EnvironmentRead, Scalar
 from jaxprof.report.renderers import to_csv_text
 from jaxprof.report.table import Column, Table, at
 from jaxprof.session import Run, Session
+from jaxprof.text import json_text
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio_interval, scaled, seconds
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Published
@@ -307,7 +307,7 @@ OF_CSV: Final[tuple[Column[RunRow], ...]] = (
     VARIANT,
     Column("how", value=at("run.plan.how")),
     DEVICE,
-    Column("parameters", value=lambda row: json.dumps(row.run.plan.parameters)),
+    Column("parameters", value=lambda row: json_text(row.run.plan.parameters)),
     Column("status", value=at("outcome.status")),
     Column("error", value=at("outcome.error")),
     *(_phase(name) for name in PHASES),

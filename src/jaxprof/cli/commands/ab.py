@@ -19,7 +19,7 @@ from jaxprof.cli.complete import (
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.cli.given import refuse_without
 from jaxprof.cli.options import positive_seconds, share
-from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.output import format_option, print_json, print_lines
 from jaxprof.cli.session_output import new_writer, report_location
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def _finish(headless_runs: HeadlessRuns, form: str, *, kept: bool) -> int:
         writer = headless_runs.scheduler.writer
         print_json({"session": str(writer.path) if kept else None, **ab_json(result)})
     else:
-        click.echo("\n".join(ab_lines(result)))
+        print_lines(ab_lines(result))
     if stopped is not None:
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if result.failed or not kept else ExitCode.OK

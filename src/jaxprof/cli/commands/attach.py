@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from jaxprof.cli.output import note
+
 
 @click.command("attach")
 @click.argument("address", metavar="HOST:PORT")
@@ -47,8 +49,8 @@ def command(address: str, duration: float, out: Path | None, force: bool, python
         refuse_existing(out)
     target = out if out is not None else Library().new_path(new_header({}))
     with tempfile.TemporaryDirectory(prefix="jaxprof-attach-") as folder:
-        click.echo(f"capturing {place} for {duration:g} s", err=True)
+        note(f"capturing {place} for {duration:g} s")
         collect(place, duration, Path(folder), find_interpreter(Path(python) if python else None))
         session = import_to(Path(folder), target, replace=force and out is not None)
     programs = len(session.runs) - 1
-    click.echo(f"session: {target} ({programs} program{'s' * (programs != 1)})", err=True)
+    note(f"session: {target} ({programs} program{'s' * (programs != 1)})")

@@ -12,7 +12,7 @@ import click
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.given import refuse_without
 from jaxprof.cli.options import target_options
-from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.errors import JaxprofError, UsageError
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ def _compiled(files: tuple[str, ...], compiling: dict[str, Any]) -> list[Session
     sides: list[dict[str, tuple[Session, Run]]] = []
     for name in files:
         modules = find_modules(name, None, None, options, alone=False)
-        for note in dict.fromkeys(note for module in modules for note in module.notes):
-            click.echo(note, err=True)
+        for each in dict.fromkeys(each for module in modules for each in module.notes):
+            note(each)
         programs = [(module.session, module.run) for module in modules]
         runs = {run.plan.device: (session, run) for session, run in programs if session is not None and run is not None}
         if not runs:
@@ -156,7 +156,7 @@ def _show(differences: list[SessionDifference], form: str) -> None:
     elif form == "csv":
         for number, difference in enumerate(differences):
             text = report.comparison_csv(difference)
-            click.echo(text if number == 0 else text.partition("\n")[2], nl=False)
+            print_pieces([text if number == 0 else text.partition("\n")[2]])
     else:
         written = report.comparison_text if form == "text" else report.comparison_markdown
-        click.echo("\n\n".join(written(difference) for difference in differences))
+        print_text("\n\n".join(written(difference) for difference in differences))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from jaxprof.cli.output import print_text
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -23,4 +25,4 @@ def command(shell: str) -> None:
 
     completer = get_completion_class(shell)
     assert completer is not None, shell
-    click.echo(completer(cli, {}, "jaxprof", "_JAXPROF_COMPLETE").source())
+    print_text(completer(cli, {}, "jaxprof", "_JAXPROF_COMPLETE").source())

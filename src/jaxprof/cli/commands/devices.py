@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.output import format_option, note, print_json, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,12 +32,12 @@ def command(python: str | None, form: str) -> None:
     interpreter = find_interpreter(Path(python) if python else None)
     devices, problem = find_all(interpreter)
     if problem:
-        click.echo(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}", err=True)
+        note(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}")
     readings = _read(devices)
     if form == "json":
         print_json(devices_report(devices, readings))
     else:
-        click.echo("\n".join(devices_text(devices, readings)))
+        print_lines(devices_text(devices, readings))
 
 
 def _read(devices: Sequence[Device]) -> list[DeviceReading]:

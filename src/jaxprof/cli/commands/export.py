@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_run, complete_session
+from jaxprof.cli.output import note, print_pieces
 from jaxprof.cli.profiles import profile_at, profile_options
 
 if TYPE_CHECKING:
@@ -61,11 +62,10 @@ def _export(session: Session, file: str, run_id: str | None, out: Path | None, f
     run = _chosen(session, file, run_id)
     timeline = read_timeline(session.text(run.id, TEXT_NAME) or "")
     if timeline.left_out:
-        click.echo(f"note: the {timeline.left_out} shortest intervals are not in the timeline", err=True)
+        note(f"note: the {timeline.left_out} shortest intervals are not in the timeline")
     pieces = to_perfetto(timeline, run.label, list(_modules(session, run)))
     if out is None:
-        for piece in pieces:
-            click.echo(piece, nl=False)
+        print_pieces(pieces)
         return
     try:
         _write(pieces, out, force)
@@ -73,7 +73,7 @@ def _export(session: Session, file: str, run_id: str | None, out: Path | None, f
         raise StorageError(f"{out} already exists", "--force replaces it.") from error
     except OSError as error:
         raise StorageError(f"{out} cannot be written: {error.strerror or error}", "Name another place.") from error
-    click.echo(f"written: {out} (open it at https://ui.perfetto.dev)", err=True)
+    note(f"written: {out} (open it at https://ui.perfetto.dev)")
 
 
 def _modules(session: Session, run: Run) -> Iterator[ExportedHlo]:

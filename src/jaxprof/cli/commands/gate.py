@@ -10,7 +10,7 @@ import click
 from jaxprof.cli.complete import complete_session, complete_target
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.options import target_options
-from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.errors import JaxprofError, UsageError
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ def _programs(
     from jaxprof.cli.hlo_target import find_modules
 
     modules = find_modules(name, None, None, options, alone=False, variables=variables)
-    for note in dict.fromkeys(note for module in modules for note in module.notes):
-        click.echo(note, err=True)
+    for each in dict.fromkeys(each for module in modules for each in module.notes):
+        note(each)
     programs = [
         (module.session, module.run) for module in modules if module.session is not None and module.run is not None
     ]
@@ -131,6 +131,6 @@ def _print(result: GateResult, form: str, *, strict: bool) -> None:
     if form == "json":
         print_json(report.gate_json(result))
     elif form == "junit":
-        click.echo(report.gate_junit(result, strict=strict), nl=False)
+        print_pieces([report.gate_junit(result, strict=strict)])
     else:
-        click.echo(report.gate_markdown(result) if form == "markdown" else report.gate_text(result))
+        print_text(report.gate_markdown(result) if form == "markdown" else report.gate_text(result))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import click
 
 from jaxprof.cli.complete import complete_workload
-from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([mhdw])$")
 _AGES = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -58,10 +58,10 @@ def command(
     if form == "json":
         print_json(report.history_json(found))
     elif form == "csv":
-        click.echo(report.history_csv(found), nl=False)
+        print_pieces([report.history_csv(found)])
     elif form == "markdown":
-        click.echo(report.history_markdown(found))
+        print_text(report.history_markdown(found))
     elif workload:
-        click.echo(report.history_text(found, report.POINTS_SHOWN if last is None else None))
+        print_text(report.history_text(found, report.POINTS_SHOWN if last is None else None))
     else:
-        click.echo(report.overview_text(found))
+        print_text(report.overview_text(found))

@@ -18,7 +18,7 @@ from jaxprof.cli.complete import (
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import chosen_view, is_given, refuse, refuse_without, view_options
 from jaxprof.cli.options import target_options
-from jaxprof.cli.output import format_option, print_csv, print_json
+from jaxprof.cli.output import format_option, note, print_csv, print_json, print_lines
 from jaxprof.errors import UsageError, missing_file, unknown_name
 
 if TYPE_CHECKING:
@@ -118,8 +118,8 @@ def command(
         return _difference(target, other, run_id, number, options, form)
     modules = find_modules(target, run_id, number, options)
     for module in modules:
-        for note in module.notes:
-            click.echo(note, err=True)
+        for each in module.notes:
+            note(each)
     if tree or dot:
         _one_kernel(modules, tree or dot or "", as_dot=bool(dot))
     elif form == "json":
@@ -153,8 +153,7 @@ def _difference(
     if form == "json":
         print_json(difference_json(before, after))
     else:
-        for line in difference_text(before, after):
-            click.echo(line)
+        print_lines(difference_text(before, after))
     return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, of_text=True) else ExitCode.OK
 
 
@@ -207,7 +206,7 @@ def _passes(folder: Path, number: int | None, form: str) -> None:
     if form == "json":
         print_json(passes_json(changes))
     else:
-        click.echo("\n".join(passes_text(changes)))
+        print_lines(passes_text(changes))
 
 
 def _text(modules: list[TargetModule], stage: str, target: str) -> None:
@@ -225,7 +224,7 @@ def _text(modules: list[TargetModule], stage: str, target: str) -> None:
             raise UsageError(f"--stage {stage} prints one program", "Name one device with --for.")
         raise UsageError(f"{len(having)} runs of {target} have {stage}", f"Choose one with --run: {named}.")
     for module in having:
-        click.echo("\n".join(safe_lines(_plain(name, module.stages.text(name)).rstrip("\n"))))
+        print_lines(safe_lines(_plain(name, module.stages.text(name)).rstrip("\n")))
         if name == "hlo":
             _note(module)
 
@@ -234,12 +233,11 @@ def _note(module: TargetModule) -> None:
     """Print notices and unreadable places on stderr, if the answer's format has no room for them."""
     from jaxprof.hlo.analysis.notices import notices
     from jaxprof.hlo.problems import problems
-    from jaxprof.text import safe
 
     for notice in notices(module.hlo):
-        click.echo(safe(str(notice)), err=True)
+        note(str(notice))
     for problem in problems(module.hlo)[:MOST_PROBLEMS]:
-        click.echo(safe(f"line {problem.line}: {problem.message}"), err=True)
+        note(f"line {problem.line}: {problem.message}")
 
 
 def _plain(name: str, text: str) -> str:
@@ -256,34 +254,31 @@ def _plain(name: str, text: str) -> str:
 def _view(modules: list[TargetModule], view: str, choice: KernelOptions) -> None:
     from jaxprof.report import modules as report
     from jaxprof.report.kernel_list import kernel_lines
-    from jaxprof.text import safe
 
     having = [module for module in modules if module.has_hlo]
     if not having:
         raise UsageError("there is no optimised HLO", "--stage shows the stages that exist.")
     for at, module in enumerate(having):
         if len(having) > 1:
-            click.echo(("\n" if at else "") + safe(module.label))
+            print_lines([*([""] if at else []), module.label])
         if view == "findings":
             lines = report.findings_text(module.hlo)
         elif view == "barriers":
             lines = report.barriers_text(module.hlo)
         else:
             lines = []
-            for line in kernel_lines(module.hlo, module.machine, choice):
-                click.echo(line)
+            print_lines(kernel_lines(module.hlo, module.machine, choice))
             if module.elsewhere and module.machine is not None:
                 lines += ["", *report.collectives_text(module.hlo, module.machine)]
                 lines += ["", *report.devices_table([_device_row(module, module.machine)])]
-        if lines:
-            click.echo("\n".join(lines))
+        print_lines(lines)
 
 
 def _devices(modules: list[TargetModule]) -> None:
     from jaxprof.report.modules import devices_table
 
     rows = [_device_row(module, module.machine) for module in modules if module.machine is not None]
-    click.echo("\n".join(devices_table(rows)))
+    print_lines(devices_table(rows))
 
 
 def _device_row(module: TargetModule, machine: Machine) -> tuple[str, Module, Machine, Run | None]:
@@ -337,7 +332,7 @@ def _one_kernel(modules: list[TargetModule], name: str, *, as_dot: bool) -> None
         kernel = next((kernel for kernel in kernels(module.hlo) if kernel.name == name.lstrip("%")), None)
         if kernel is not None:
             _note(module)
-            click.echo("\n".join(_kernel_lines(module, kernel, as_dot=as_dot)))
+            print_lines(_kernel_lines(module, kernel, as_dot=as_dot))
             return
     raise unknown_name("kernel", name, [kernel.name for module in modules for kernel in kernels(module.hlo)])
 

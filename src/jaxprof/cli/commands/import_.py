@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from jaxprof.cli.output import note
 from jaxprof.cli.profiles import profile_options
 
 
@@ -38,4 +39,4 @@ def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: 
     target = out if out is not None else Library().new_path(new_header({}))
     session = import_to(path, target, profile_run, hosts, replace=force and out is not None)
     programs = len(session.runs) - 1
-    click.echo(f"session: {target} ({programs} program{'s' * (programs != 1)})", err=True)
+    note(f"session: {target} ({programs} program{'s' * (programs != 1)})")

@@ -20,7 +20,7 @@ from jaxprof.cli.complete import (
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.cli.given import is_given, refuse, refuse_without
 from jaxprof.cli.options import positive_seconds
-from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.output import format_option, note, print_json, print_lines, print_text
 from jaxprof.cli.session_output import new_writer, report_location
 
 if TYPE_CHECKING:
@@ -189,8 +189,8 @@ def _work(
     from jaxprof.cli.run_headless import HeadlessRuns
 
     progress = Progress(sys.stderr)
-    for note in notes:
-        progress.note(f"note: {note}")
+    for each in notes:
+        progress.note(f"note: {each}")
     headless_runs = HeadlessRuns(writer, interpreter, progress)
     headless_runs.work(planned)
     kept = report_location(writer, progress.note)
@@ -233,8 +233,8 @@ def _given_changes(options: PlanOptions) -> dict[str, Any]:
 def _list_names() -> int:
     from jaxprof import workloads
 
-    click.echo("\n".join(workloads.names()))
-    click.echo("jaxprof run NAME... measures them, --all all of them; jaxprof workloads NAME describes one.", err=True)
+    print_lines(workloads.names())
+    note("jaxprof run NAME... measures them, --all all of them; jaxprof workloads NAME describes one.")
     return ExitCode.OK
 
 
@@ -261,4 +261,4 @@ def _print(session: Session, form: str) -> None:
     else:
         from jaxprof.report.text import to_text
 
-        click.echo(to_text(session))
+        print_text(to_text(session))

@@ -12,7 +12,7 @@ import click
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import refuse
-from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.output import confirm, format_option, note, notes, print_json, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +53,7 @@ def list_(form: str) -> None:
 @command.command()
 def path() -> None:
     """Print the folder of the kept sessions."""
-    click.echo(_library().folder)
+    print_lines([str(_library().folder)])
 
 
 @command.command()
@@ -62,7 +62,7 @@ def path() -> None:
 def rename(name: str, new_name: str) -> None:
     """Give the session NAME another name."""
     library = _library()
-    click.echo(library.rename(library.find(name), new_name))
+    print_lines([str(library.rename(library.find(name), new_name))])
 
 
 @command.command()
@@ -87,8 +87,7 @@ def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_
     library = _library()
     doomed = library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size)
     if dry_run:
-        for each in doomed:
-            click.echo(each)
+        print_lines(map(str, doomed))
         return ExitCode.OK
     return _delete(library, doomed, yes=yes)
 
@@ -111,11 +110,10 @@ def _list(form: str) -> None:
     from jaxprof.report.renderers import text_lines
     from jaxprof.units import bytes_
 
-    for line in text_lines(_table(entries), indent=""):
-        click.echo(line)
+    print_lines(text_lines(_table(entries), indent=""))
     total_text = bytes_(sum(entry.size_bytes for entry in entries))
     count = f"{len(entries)} session{'' if len(entries) == 1 else 's'}"
-    click.echo(f"{count}, {total_text}, in {library.folder}")
+    print_lines([f"{count}, {total_text}, in {library.folder}"])
 
 
 def _table(entries: list[Entry]) -> Table[Entry]:
@@ -183,19 +181,18 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
 def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> int:
     """Delete after asking. Without a terminal, `--yes` is required."""
     if not doomed:
-        click.echo("Nothing to delete.", err=True)
+        note("Nothing to delete.")
         return ExitCode.OK
     from jaxprof.units import bytes_
 
     taken = bytes_(sum(each.stat().st_size for each in doomed))
-    for each in doomed:
-        click.echo(each, err=True)
+    notes(map(str, doomed))
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("Deleting asks first, and stdin is not a terminal: add --yes.")
-        if not click.confirm(f"Delete {len(doomed)} ({taken})?", err=True):
+        if not confirm(f"Delete {len(doomed)} ({taken})?"):
             return ExitCode.OK
     for each in doomed:
         library.delete(each)
-    click.echo(f"Deleted {len(doomed)} ({taken}).", err=True)
+    note(f"Deleted {len(doomed)} ({taken}).")
     return ExitCode.OK

@@ -8,7 +8,7 @@ import click
 
 from jaxprof.cli.complete import complete_run, complete_session
 from jaxprof.cli.given import chosen_view, view_options
-from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
 from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
 
 if TYPE_CHECKING:
@@ -95,16 +95,16 @@ def _print_session(session: Session, form: str, *, live: bool = False) -> None:
     elif form == "csv":
         from jaxprof.report.runs import to_csv
 
-        click.echo(to_csv(session, live=live), nl=False)
+        print_pieces([to_csv(session, live=live)])
     elif form == "markdown":
         from jaxprof.report.markdown import to_markdown
 
-        click.echo(to_markdown(session, live=live))
+        print_text(to_markdown(session, live=live))
     else:
         from jaxprof.report.text import to_text
         from jaxprof.report.views import is_profile, profile_text
 
-        click.echo(profile_text(session) if is_profile(session) else to_text(session, live=live))
+        print_text(profile_text(session) if is_profile(session) else to_text(session, live=live))
 
 
 def _print_view(session: Session, view: str, form: str) -> None:
@@ -117,8 +117,8 @@ def _print_view(session: Session, view: str, form: str) -> None:
     if form == "json":
         print_json((json.program_view_json if of_program else views.view_json)(session, view))
     elif form == "csv":
-        click.echo((json.program_view_csv if of_program else views.view_csv)(session, view), nl=False)
+        print_pieces([(json.program_view_csv if of_program else views.view_csv)(session, view)])
     elif form == "text":
-        click.echo((text.program_view_text if of_program else views.view_text)(session, view))
+        print_text((text.program_view_text if of_program else views.view_text)(session, view))
     else:
         raise UsageError(f"--{view} has no {form} form", "It has --format text, json and csv.")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from jaxprof.cli.output import confirm, note, print_lines
+
 VENDORS = ("nvidia", "tpu")
 
 
@@ -32,7 +34,7 @@ def list_() -> None:
         Column("", "a chip", lambda chip: f"{chip.devices} device{'s' if chip.devices > 1 else ''}"),
         Column("", "needs", lambda chip: f"jaxprof target install {chip.vendor}"),
     )
-    click.echo("\n".join(text_lines(Table(columns, CHIPS), indent="")))
+    print_lines(text_lines(Table(columns, CHIPS), indent=""))
 
 
 @command.command("install")
@@ -52,17 +54,17 @@ def install(vendor: str, yes: bool, python: Path | None) -> None:
     kit = wheels.kit_for(vendor)
     there = wheels.installed(kit.vendor, interpreter.path)
     if there is not None:
-        click.echo(f"already installed in {there}", err=True)
+        note(f"already installed in {there}")
         return
-    click.echo(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:", err=True)
+    note(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:")
     for package, licence in kit.licences:
-        click.echo(f"  {package}: {licence}", err=True)
+        note(f"  {package}: {licence}")
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("there is no terminal to ask on", "Give --yes to install without being asked.")
-        click.confirm("Install?", abort=True, err=True)
-    place = wheels.install(kit.vendor, interpreter.path, lambda line: click.echo(line, err=True))
-    click.echo(f"installed in {place}", err=True)
+        confirm("Install?", abort=True)
+    place = wheels.install(kit.vendor, interpreter.path, note)
+    note(f"installed in {place}")
 
 
 @command.command("remove")
@@ -72,4 +74,4 @@ def remove(vendor: str) -> None:
     from jaxprof.devices.targets import wheels
 
     removed = wheels.remove(wheels.kit_for(vendor).vendor)
-    click.echo(f"removed {len(removed)} folders" if removed else "nothing was installed", err=True)
+    note(f"removed {len(removed)} folders" if removed else "nothing was installed")

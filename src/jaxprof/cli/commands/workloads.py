@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_workload
-from jaxprof.cli.output import format_option, print_json
+from jaxprof.cli.output import format_option, note, print_json, print_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,12 +31,12 @@ def command(name: str | None, python: str | None, arguments: tuple[str, ...], fo
     if form == "json":
         print_json([asdict(info) for info in infos])
     elif name is None:
-        click.echo("\n".join(_list(infos)))
+        print_lines(_list(infos))
     elif len(infos) > 1:
-        click.echo("\n".join(_list(infos)))
-        click.echo(f"jaxprof workloads {infos[0].origin} describes one.", err=True)
+        print_lines(_list(infos))
+        note(f"jaxprof workloads {infos[0].origin} describes one.")
     else:
-        click.echo("\n".join(_detail(infos[0])))
+        print_lines(_detail(infos[0]))
 
 
 def _infos(name: str | None, python: str | None, arguments: tuple[str, ...]) -> list[WorkloadInfo]:

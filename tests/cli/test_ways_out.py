@@ -1,0 +1,282 @@
+"""Whatever a name holds, nothing leaves a command that a terminal or a shell would obey; and stdout that cannot be
+written is one line and an exit code."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+import jaxprof
+from cli.calling import Caller, environment
+from cli.test_csv import session_file
+from folding import fold
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.given import _collect
+from jaxprof.cli.main import COMMANDS, cli
+from jaxprof.session.log.library import read_entry
+from jaxprof.text import safe_text
+from report import sessions
+
+HOSTILE = "a\x1b]0;x\x07\r\x9b31m\x7f\u202eb\u2028c\u200b\nforged"
+FILE_NAME = "k\x1b[31m\u202e\nforged $(touch PWNED).jaxprof"
+SOURCE = Path(jaxprof.__file__).parent
+READING = {"show", "compare", "gate", "hlo", "export", "history"}
+"""Commands with a format that read a session, and whose output can hold its names."""
+
+
+def ways() -> Iterator[tuple[str, ...]]:
+    """Each of those commands, in each format, alone and with each of its views."""
+    context = click.Context(cli)
+    for name in READING:
+        command = cli.get_command(context, name)
+        assert command is not None
+        form = next(parameter for parameter in command.params if parameter.name == "form")
+        assert isinstance(form.type, click.Choice)
+        views = [one.opts[0] for one in command.params if isinstance(one, click.Option) and one.callback is _collect]
+        for choice in form.type.choices:
+            yield (name, "--format", str(choice))
+            yield from ((name, view, "--format", str(choice)) for view in views)
+
+
+@pytest.fixture
+def hostile(state_home: Path, tmp_path: Path) -> Path:
+    """A kept session whose names, and whose file's name, are hostile."""
+    folder = state_home / "sessions"
+    folder.mkdir(parents=True, exist_ok=True)
+    return session_file(tmp_path, HOSTILE).rename(folder / FILE_NAME)
+
+
+def with_timeline(path: Path, name: str) -> Path:
+    """The session with a timeline of two intervals, whose names are all `name`."""
+    lane = {"device": "gpu:0", "name": name, "kind": "stream", "labels": [[name, 0]], "label": [0, 0]}
+    text = json.dumps(
+        {
+            "version": 1,
+            "started_unix_ns": None,
+            "left_out": 0,
+            "ops": [[name, name, name]],
+            "lanes": [lane | {"start": [0, 10], "duration": [5, 5]}],
+            "counters": [{"device": name, "name": name, "unit": name, "time": [1], "value": [2.0]}],
+        }
+    )
+    event = {"type": "text_recorded", "run": "r2", "seq": 99, "monotonic_seconds": 9.0, "name": "timeline"}
+    with path.open("a") as file:
+        file.write(json.dumps(event | {"text": text, "bytes": len(text)}) + "\n")
+    return path
+
+
+def is_inert(text: str) -> bool:
+    return text == safe_text(text) and "\nforged" not in text
+
+
+@pytest.mark.parametrize("words", sorted(ways()), ids=" ".join)
+def test_no_format_of_a_command_passes_a_control_character_on(
+    call: Caller, hostile: Path, words: tuple[str, ...]
+) -> None:
+    name, *options = words
+    given = [str(hostile)]
+    if name == "compare":
+        given = [f"{hostile}:r1", f"{hostile}:r2"]
+    if name == "history":
+        given = []
+    if name == "gate":
+        given += ["--base", str(hostile), "--fail-on", "kernels"]
+    said = call(name, *given, *options)
+    assert said.code in set(ExitCode)
+    assert said.out or said.err
+    assert safe_text(said.out) == said.out
+    assert "\nforged" not in said.out or options[-1] == "csv", "a cell of CSV may have lines; nothing else may"
+    assert is_inert(said.err), repr(said.err)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sessions",),
+        ("sessions", "list", "--format", "json"),
+        ("sessions", "prune", "--keep", "0", "--dry-run"),
+        ("sessions", "prune", "--keep", "0"),
+        ("sessions", "delete", FILE_NAME),
+        ("sessions", "rename", FILE_NAME, HOSTILE),
+        ("sessions", "delete", HOSTILE),
+        ("sessions", "prune", "--max-size", HOSTILE),
+        ("show", HOSTILE),
+        ("show", FILE_NAME, "--run", HOSTILE),
+        ("show", "last", HOSTILE),
+        ("open", FILE_NAME),
+        ("import", FILE_NAME),
+        ("export", FILE_NAME, "--run", HOSTILE),
+        ("compare", FILE_NAME, HOSTILE),
+        ("hlo", FILE_NAME, "--kernel", HOSTILE),
+        ("workloads", HOSTILE),
+        ("run", HOSTILE),
+        ("run", "selu", "--set", HOSTILE),
+        ("run", "--from", HOSTILE),
+        ("ab", HOSTILE, "selu"),
+        ("attach", HOSTILE),
+        ("target", "install", HOSTILE),
+        ("completion", HOSTILE),
+        (HOSTILE,),
+    ],
+    ids=lambda words: " ".join(words).encode("ascii", "replace").decode(),
+)
+def test_no_list_and_no_error_passes_a_control_character_on(
+    call: Caller, hostile: Path, words: tuple[str, ...]
+) -> None:
+    said = call(*words)
+    assert said.out or said.err
+    assert is_inert(said.out), repr(said.out)
+    assert is_inert(said.err), repr(said.err)
+    assert hostile.exists()
+
+
+def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call: Caller, hostile: Path) -> None:
+    said = call("show", hostile, "--format", "json")
+    read = json.loads(said.out)
+    assert HOSTILE in {run["workload"] for run in read["runs"]}
+    for escape in ("\\u001b", "\\u009b", "\\u007f", "\\u202e", "\\u2028", "\\u200b"):
+        assert escape in said.out
+
+
+def test_so_does_an_exported_timeline(call: Caller, hostile: Path) -> None:
+    said = call("export", with_timeline(hostile, HOSTILE))
+    assert said.code == ExitCode.OK, said.err
+    assert is_inert(said.out), repr(said.out)
+    assert {event["name"] for event in json.loads(said.out)["traceEvents"]} >= {HOSTILE}
+
+
+def test_a_completion_is_never_more_than_a_word(hostile: Path, tmp_path: Path) -> None:
+    """In bash itself: what it would insert after Tab is put on a command line and run."""
+    folder = hostile.parent
+    names = ["$(touch PWNED)", "`touch PWNED`", "a;touch PWNED", "a b", "x\nplain,$(touch PWNED)", "~"]
+    for name in names:
+        (folder / f"{name}.jaxprof").write_bytes(hostile.read_bytes())
+    (folder / "plain-1.jaxprof").write_bytes(hostile.read_bytes())
+    work = tmp_path / "work"
+    work.mkdir()
+    binary = tmp_path / "bin"
+    binary.mkdir()
+    (binary / "jaxprof").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m jaxprof "$@"\n')
+    (binary / "jaxprof").chmod(0o755)
+    script = """
+        eval "$(jaxprof completion bash | sed 's/complete -o nosort/complete/')"
+        compopt() { :; }
+        for typed in '$' '`' a x '~' l p; do
+            COMPREPLY=() COMP_WORDS=(jaxprof show "$typed") COMP_CWORD=2
+            _jaxprof_completion jaxprof
+            for inserted in "${COMPREPLY[@]}"; do echo "$inserted"; eval "true $inserted"; done
+        done
+    """
+    ran = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        cwd=work,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment() | {"PATH": f"{binary}{os.pathsep}{os.environ['PATH']}"},
+    )
+    assert ran.stdout.split() == ["last", "plain-1"], ran.stderr
+    assert list(work.iterdir()) == []
+
+
+def test_the_description_of_a_run_stays_on_its_line(hostile: Path) -> None:
+    from click.shell_completion import ShellComplete
+
+    completion = ShellComplete(cli, {}, "jaxprof", "_JAXPROF_COMPLETE")
+    described = completion.get_completions(["show", str(hostile), "--run"], "r")
+    assert {item.value for item in described} == {plan.run for plan in read_entry(hostile).planned}
+    assert all(is_inert(item.help or "") and "\n" not in (item.help or "") for item in described)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_full_or_closed_stdout_is_one_line_and_a_code(name: str, state_home: Path, tmp_path: Path) -> None:
+    session = session_file(tmp_path, "name")
+    words = {
+        "show": [session],
+        "compare": [f"{session}:r1", f"{session}:r2"],
+        "gate": [session, "--base", session, "--fail-on", "kernels"],
+        "export": [with_timeline(session, "name")],
+        "sessions": [],
+        "completion": ["fish"],
+        "target": ["list"],
+        "run": [],
+        "workloads": [],
+    }.get(name, ["--help"])
+    command = f'"{sys.executable}" -m jaxprof {name} "$@"'
+    for redirected in ("> /dev/full", ">&-"):
+        ran = subprocess.run(
+            ["sh", "-c", f"{command} {redirected}", "sh", *map(str, words)],
+            capture_output=True,
+            text=True,
+            env=environment() | {"JAXPROF_HOME": str(state_home)},
+        )
+        *before, last = ran.stderr.splitlines()
+        assert last.startswith("jaxprof: stdout cannot be written: "), ran.stderr
+        assert not any("Traceback" in line or "Exception" in line for line in before)
+        assert ran.returncode == ExitCode.STDOUT_LOST
+
+
+def test_a_closed_stdin_or_stderr_costs_no_data(state_home: Path) -> None:
+    ran = subprocess.run(
+        ["sh", "-c", f'"{sys.executable}" -m jaxprof workloads <&- 2>&-'],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment() | {"JAXPROF_HOME": str(state_home)},
+    )
+    assert ran.returncode == ExitCode.OK
+    assert "selu" in ran.stdout
+
+
+_WRITERS = {"click.echo", "click.secho", "click.prompt", "click.confirm", "print", "pprint", "sys.stdout.write"}
+_PLACES = {
+    **{name: {"cli/output.py", "api/magics.py"} for name in _WRITERS},
+    "sys.stderr.write": {"tui/launch.py"},
+    "CompletionItem": {"cli/complete.py:_offered", "cli/complete.py:_files"},
+    "csv.writer": {"report/renderers.py:csv_lines"},
+    "html.escape": set(),
+    "escape": {"report/renderers.py:html_text", "hlo/graph.py:_markup"},
+    "json.dumps": {"trace/timeline.py", "events/wire.py", "analysis/ceilings.py"},
+}
+"""What writes, or escapes for a medium, and the only files or functions that may call it. `json.dumps` stands where
+programs alone read the text."""
+_OF_THE_CLIENT = ("cli", "api", "report", "analysis", "hlo", "trace", "tui", "events")
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """What is called, and the outermost function in which."""
+    for node in ast.iter_child_nodes(tree):
+        name = node.name if isinstance(node, ast.FunctionDef | ast.ClassDef) else ""
+        for inner in ast.walk(node):
+            if isinstance(inner, ast.Call):
+                yield ast.unparse(inner.func), name
+
+
+def test_nothing_writes_but_through_the_one_place_of_its_medium() -> None:
+    found: dict[str, set[str]] = {name: set() for name in _PLACES}
+    for path in (path for package in _OF_THE_CLIENT for path in (SOURCE / package).rglob("*.py")):
+        file = str(path.relative_to(SOURCE))
+        for called, function in calls(ast.parse(path.read_text())):
+            if called in _PLACES and not {file, f"{file}:{function}"} & _PLACES[called]:
+                found[called].add(f"{file}:{function}")
+    assert {name: places for name, places in found.items() if places} == {}
+
+
+def test_a_writer_is_found_wherever_it_stands() -> None:
+    source = "def f():\n    if x:\n        click.echo(1)\nprint(2)\nclass A:\n    def g(self):\n        print(3)"
+    assert set(calls(ast.parse(source))) == {("click.echo", "f"), ("print", ""), ("print", "A")}
+
+
+def test_a_reports_own_text_is_not_changed_on_its_way() -> None:
+    from jaxprof.report.text import to_text
+
+    text = to_text(fold(sessions.HEADER, sessions.events()))
+    assert safe_text(text) == text
