@@ -100,7 +100,9 @@ def test_another_size_decides_nothing() -> None:
     assert _state(_session(parameters={"n": 1}), _session(parameters={"n": 2}), "kernels") == "undecided"
 
 
-@pytest.mark.parametrize("text", ["", "flops:", "flops:-1%", "flops:1", "run:5%", "kernel", "flops:1%x"])
+@pytest.mark.parametrize(
+    "text", ["", "flops:", "flops:-1%", "flops:1", "run", "run:0%", "transfer_in:5%", "kernel", "flops:1%x"]
+)
 def test_a_limit_that_cannot_be_read(text: str) -> None:
     with pytest.raises(UsageError):
         read_limit(text)

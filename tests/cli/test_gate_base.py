@@ -139,9 +139,9 @@ def test_modules_of_the_environments_path_are_the_revisions(folder: Path, monkey
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder / "pack"), "/elsewhere"]))
     with found_base("own.py:step", "HEAD") as base:
         entries = base.variables["PYTHONPATH"].split(os.pathsep)
-        assert base.tree is not None
-        assert entries[0] == str(base.tree / "project")
-        assert str(base.tree / "project" / "pack") in entries
+        assert base.revision is not None
+        assert entries[0] == str(base.revision.tree / "project")
+        assert str(base.revision.tree / "project" / "pack") in entries
         assert entries[-1] == "/elsewhere"
 
 

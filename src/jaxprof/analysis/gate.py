@@ -1,20 +1,37 @@
-"""Limits on exact facts: by how much each may grow between a baseline and what is there now, and whether it did.
+"""Limits on exact facts and on times: by how much each may grow between a baseline and what is there now, and whether
+it did.
 
 A fact that a side does not know is undecided, never within. Two programs of another size, device or precision are not
-the same measurement, and leave every limit undecided.
+the same measurement, and leave every limit undecided. A time is decided only where both sides were measured in turns,
+by the whole interval of its growth.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
 
 from jaxprof.analysis.run_difference import FACTS, CollectiveDifference, RunDifference
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.stats import growth, growth_interval, judge_growth, refuse, with_control
+from jaxprof.stats.growth import LimitState
 
-LimitState: TypeAlias = Literal["within", "passed", "undecided"]
+if TYPE_CHECKING:
+    from jaxprof.analysis.ab import AbResult
+    from jaxprof.analysis.run_result import RunResult
+    from jaxprof.analysis.session_difference import PhaseDifference
+    from jaxprof.stats import TimeComparison
+
+TIMES: Final[dict[str, str]] = {
+    "run": "time of a call",
+    "first_run": "first call",
+    "trace": "trace",
+    "lower": "lower",
+    "compile": "compile",
+}
+"""What can be limited beside the exact facts, in the words of a table."""
 LESS_IS_WORSE: Final = frozenset({"donated"})
 """Facts that must not shrink."""
 _LIMIT: Final = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d+)?)\s*%\s*)?")
@@ -22,12 +39,17 @@ _LIMIT: Final = re.compile(r"\s*(?P<fact>[a-z_]+)\s*(?::\s*(?P<growth>\d+(?:\.\d
 
 @dataclass(frozen=True, slots=True)
 class GateLimit:
-    """How much a fact may grow."""
+    """How much a fact or a time may grow."""
 
     fact: str
-    """One of `FACTS`."""
+    """One of `FACTS` or `TIMES`."""
     growth: float = 0.0
     """As a share of the baseline: 0.01 allows 1 % more."""
+
+    @property
+    def is_time(self) -> bool:
+        """Whether it limits a time."""
+        return self.fact in TIMES
 
     @property
     def text(self) -> str:
@@ -63,6 +85,13 @@ class GateRow:
     unit: str
     reason: str = ""
     """Why it is undecided, or what passed the limit where the numbers do not say it."""
+    growth: float | None = None
+    """Of a time: by which share it has grown, as its samples say. None: not measured together."""
+    growth_low: float | None = None
+    """The 95 % interval of `growth`; all times of one gate hold together."""
+    growth_high: float | None = None
+    launches_to_decide: int | None = None
+    """Of an undecided time: how many more launches would decide it; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +100,11 @@ class GateResult:
 
     base: GateBase
     rows: tuple[GateRow, ...]
+    """Exact facts first, then times."""
+    notes: tuple[str, ...] = ()
+    """What is to be known before the rows."""
+    measured: AbResult | None = None
+    """What the times stand on."""
 
     @property
     def outcome(self) -> LimitState:
@@ -96,18 +130,81 @@ def read_limit(text: str) -> GateLimit:
     """The limit that `flops:1%` or `kernels` says. Raises UsageError."""
     match = _LIMIT.fullmatch(text)
     if match is None:
-        raise UsageError(f"cannot read --fail-on {text!r}", "It looks like --fail-on kernels or --fail-on flops:1%.")
+        raise UsageError(
+            f"cannot read --fail-on {text!r}",
+            "It looks like --fail-on kernels, --fail-on flops:1% or --fail-on run:5%.",
+        )
     fact = match["fact"]
-    if fact in ("run", "first_run", "trace", "lower", "transfer_in", "transfer_out"):
-        raise UsageError(f"--fail-on {fact} is a time", "The gate decides on exact facts; jaxprof ab compares times.")
-    if fact not in FACTS:
-        raise unknown_name("fact", fact, FACTS)
-    return GateLimit(fact, float(match["growth"] or 0) / 100)
+    growth = float(match["growth"] or 0) / 100
+    if fact in TIMES and not growth:
+        raise UsageError(f"--fail-on {fact} is a time, and two times are never equal", f"Say by how much: {fact}:5%.")
+    if fact not in FACTS and fact not in TIMES:
+        raise unknown_name("fact", fact, (*FACTS, *TIMES))
+    return GateLimit(fact, growth)
 
 
 def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
-    """Each limit applied to two runs, the first the baseline."""
-    return tuple(_judged(label, difference, limit) for limit in limits)
+    """Each limit on a fact applied to two runs, the first the baseline."""
+    return tuple(_judged(label, difference, limit) for limit in limits if not limit.is_time)
+
+
+def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
+    """Each limit on a time applied to B, measured in turns with A. Reads the HLO of both."""
+    wanted = [limit for limit in limits if limit.is_time]
+    (versus,) = compared.versus
+    phases = {phase.phase: phase for phase in compared.difference(versus).runs[0].phases}
+    again = compared.difference(compared.control).runs[0].phases if compared.control is not None else ()
+    control = {phase.phase: phase.times for phase in again}
+    rows: list[GateRow] = []
+    for limit in wanted:
+        phase = phases.get(limit.fact)
+        if phase is None:
+            reason = versus.times.refusal or "not known of either side"
+            rows.append(GateRow(label, limit, "undecided", None, None, "second", reason))
+            continue
+        times = phase.times
+        if not times.together:
+            times = refuse(times, "it happens once in a process, and there was one launch: --launches 5 has five")
+        if limit.fact in control:
+            times = with_control(times, control[limit.fact])
+        rows.append(_judged_time(label, limit, phase, replace(times, family=len(wanted))))
+    return tuple(rows)
+
+
+def judged_apart(label: str, before: RunResult, after: RunResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
+    """Each limit on a time where the two were not measured in turns: undecided, whatever the times are."""
+    reason = "not measured together: --base REV measures both in turns"
+    return tuple(
+        GateRow(
+            label,
+            limit,
+            "undecided",
+            before.phase_seconds.get(limit.fact),
+            after.phase_seconds.get(limit.fact),
+            "second",
+            reason,
+        )
+        for limit in limits
+        if limit.is_time
+    )
+
+
+def _judged_time(label: str, limit: GateLimit, phase: PhaseDifference, times: TimeComparison) -> GateRow:
+    verdict = judge_growth(times, limit.growth)
+    low, high = growth_interval(times) or (None, None)
+    return GateRow(
+        label=label,
+        limit=limit,
+        state=verdict.state,
+        before=phase.before_seconds,
+        after=phase.after_seconds,
+        unit="second",
+        reason=verdict.reason,
+        growth=growth(times),
+        growth_low=low,
+        growth_high=high,
+        launches_to_decide=verdict.launches_to_decide,
+    )
 
 
 def _judged(label: str, difference: RunDifference, limit: GateLimit) -> GateRow:

@@ -56,10 +56,10 @@ def read_sides(words: AllWords) -> Iterator[ReadSides]:
     """The sides that the words describe; another revision is checked out until the end. Raises UsageError."""
     targets = _targets(words)
     if words.revision is None:
-        yield _read(words, targets, None)
+        yield sides_of(words, targets, None)
         return
     with checked_out(targets[1], words.revision) as revision:
-        yield _read(words, targets, revision)
+        yield sides_of(words, targets, revision)
 
 
 def _targets(words: AllWords) -> tuple[str, ...]:
@@ -79,7 +79,8 @@ def _targets(words: AllWords) -> tuple[str, ...]:
     return targets * 2 if len(targets) == 1 else targets
 
 
-def _read(words: AllWords, targets: Sequence[str], revision: Revision | None) -> ReadSides:
+def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None) -> ReadSides:
+    """The sides at these targets, the first of them at `revision`. Raises UsageError."""
     notes: list[str] = []
     interpreters: dict[str | None, Interpreter] = {}
     sides: list[ComparedSide] = []

@@ -22,9 +22,9 @@ class ExitCode(IntEnum):
     USAGE = 2
     """Wrong usage, a refused file, or no terminal."""
     LIMIT_PASSED = 3
-    """`gate`: a fact has grown by more than its limit allows."""
+    """`gate`: a fact, or a time, has grown by more than its limit allows."""
     UNDECIDED = 4
-    """`gate --strict`: no limit was passed, and a fact is not known of a side."""
+    """`gate --strict`: no limit was passed, and one is undecided."""
     NOT_WHOLE = 5
     """The printed answer is unreliable, because a part of its subject is missing. The answer says which part."""
     STDOUT_LOST = 74

@@ -6,13 +6,13 @@ A path or a target that exists wins over a revision of the same name; which read
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from jaxprof.analysis.gate import GateBase
-from jaxprof.cli.git_revision import Repository, checked_out, repository_of
+from jaxprof.cli.git_revision import Repository, Revision, checked_out, repository_of
 from jaxprof.cli.selection import is_own
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.session.log import Library
@@ -29,16 +29,20 @@ class FoundBase:
     about: GateBase
     target: str
     """What `find_modules` takes."""
-    variables: Mapping[str, str] = field(default_factory=dict)
-    """Laid over the environment of its processes."""
-    tree: Path | None = None
-    """The folder of a revision's files."""
+    revision: Revision | None = None
+    """Checked out, where it is one."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What is laid over the environment of its processes."""
+        return self.revision.variables() if self.revision is not None else {}
 
     def named(self, error: JaxprofError) -> JaxprofError:
         """The error, said of the base, with a revision's files as git writes them: `HEAD~1:train.py`."""
         what, hint = error.what, error.hint
-        if self.tree is not None:
-            what, hint = (text.replace(f"{self.tree}{os.sep}", f"{self.about.name}:") for text in (what, hint))
+        if self.revision is not None:
+            tree = f"{self.revision.tree}{os.sep}"
+            what, hint = (text.replace(tree, f"{self.about.name}:") for text in (what, hint))
         return type(error)(f"the base, {self.about.name}: {what}", hint)
 
 
@@ -118,7 +122,7 @@ def _revision(target: str, word: str, repository: Path) -> Iterator[FoundBase]:
             commit=revision.commit,
             dirty=revision.dirty,
         )
-        yield FoundBase(about, revision.target(target), revision.variables(), revision.tree)
+        yield FoundBase(about, revision.target(target), revision)
 
 
 def _unknown(word: str, repository: Repository | None, refused: str) -> UsageError:

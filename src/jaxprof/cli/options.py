@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -61,3 +62,54 @@ def share(value: str | float) -> float:
     if not 0 < number < 1:
         raise click.BadParameter(f"{value!r} is not between 0 and 100 %")
     return number
+
+
+def measuring_options(when: str = "") -> Callable[[Command], Command]:
+    """How long the sides of a comparison are measured, and where the session goes. `when`: put before each help."""
+    options = (
+        click.option(
+            "--launches",
+            type=click.IntRange(1, 100),
+            metavar="N",
+            help=f"{when}Fresh processes of each side; by default until the ratio is known to ± 2 %, at most 10.",
+        ),
+        click.option(
+            "--budget",
+            "budget_seconds",
+            type=positive_seconds,
+            default=60.0,
+            show_default=True,
+            metavar="S",
+            help=f"{when}Seconds of measuring in all, without --launches.",
+        ),
+        click.option(
+            "--max-seconds",
+            type=positive_seconds,
+            metavar="S",
+            help=f"{when}Hard cap of each process; by default --budget.",
+        ),
+        click.option(
+            "--no-check",
+            "no_check",
+            is_flag=True,
+            help=f"{when}Do not check the results against the NumPy twin.",
+        ),
+        click.option(
+            "--seed",
+            type=click.IntRange(0, 2**32 - 1),
+            default=0,
+            show_default=True,
+            help=f"{when}Seed of the random inputs.",
+        ),
+        click.option(
+            "--out", type=click.Path(path_type=Path), metavar="FILE", help=f"{when}Where to write the session."
+        ),
+        click.option("--force", is_flag=True, help="Replace the file of --out."),
+    )
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add

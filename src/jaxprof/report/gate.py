@@ -5,47 +5,77 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from jaxprof.analysis.gate import GateBase, GateResult, GateRow
+from jaxprof.analysis.gate import TIMES, GateBase, GateResult, GateRow
 from jaxprof.analysis.run_difference import FACTS, FactDifference, Unit
-from jaxprof.report.comparison import figure, growth_text
+from jaxprof.events import ResultsCompared
+from jaxprof.report.comparison import figure, growth_text, signed
 from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines, wrap
+from jaxprof.report.sides import basis_lines, results_text, versus_json
 from jaxprof.report.table import Column, Table
 from jaxprof.text import safe
+from jaxprof.units import UNKNOWN, integer, percent
 
 WIDTH: Final = 100
 ANSWERS: Final = {
     "within": "within the limits",
     "passed": "a limit was passed",
-    "undecided": "undecided: a fact is not known",
+    "undecided": "undecided",
 }
 
 
 def _growth(row: GateRow) -> str:
+    if row.limit.is_time:
+        return _time_growth(row)
     unit: Unit = "byte" if row.unit == "byte" else "flop" if row.unit == "flop" else ""
     return growth_text(FactDifference(row.limit.fact, row.before, row.after, unit))
+
+
+def _time_growth(row: GateRow) -> str:
+    """`+52 % (+48 % to +56 %)`; a dash for times that were not measured together."""
+    if row.growth is None:
+        return UNKNOWN
+    if row.growth_low is None or row.growth_high is None:
+        return signed(row.growth, percent(row.growth))
+    low, high = (signed(bound, percent(bound)) for bound in (row.growth_low, row.growth_high))
+    return f"{signed(row.growth, percent(row.growth))} ({low} to {high})"
+
+
+def _reason(row: GateRow) -> str | None:
+    more = row.launches_to_decide
+    decide = f", about {integer(more)} more launch{'' if more == 1 else 'es'} would decide" if more else ""
+    return f"{row.reason}{decide}" or None
 
 
 LIMITS: Final[tuple[Column[GateRow], ...]] = (
     Column("state", "", lambda row: row.state),
     Column("label", "program"),
     Column("limit", "limit", lambda row: row.limit.text),
-    Column("fact", "fact", lambda row: FACTS[row.limit.fact]),
+    Column("fact", "fact", lambda row: {**FACTS, **TIMES}[row.limit.fact]),
     Column("", "baseline", lambda row: figure(row.before, row.unit), right=True),
     Column("", "now", lambda row: figure(row.after, row.unit), right=True),
     Column("", "difference", _growth, right=True),
     Column("before"),
     Column("after"),
     Column("unit", value=lambda row: row.unit or None),
-    Column("reason", "reason", lambda row: row.reason or None),
+    Column("growth"),
+    Column("growth_low"),
+    Column("growth_high"),
+    Column("launches_to_decide"),
+    Column("", "reason", _reason),
+    Column("reason", value=lambda row: row.reason or None),
 )
 
 
 def gate_text(result: GateResult) -> str:
-    """The outcome, what the base is, then a line for each limit."""
+    """The outcome, what the base is, a line for each limit, and one for each reason."""
     lines = [ANSWERS[result.outcome]]
     for note in notes(result):
         lines += wrap(note, width=WIDTH, indent="  ")
-    return "\n".join([*lines, *text_lines(Table(LIMITS, result.rows))])
+    lines += text_lines(Table([column for column in LIMITS if column.title != "reason"], result.rows))
+    for row in result.rows:
+        if reason := _reason(row):
+            lines += wrap(f"{row.limit.text} {row.state}: {reason}", width=WIDTH, indent="    ", first="  ")
+    return "\n".join(lines)
 
 
 def gate_markdown(result: GateResult) -> str:
@@ -58,7 +88,7 @@ def gate_markdown(result: GateResult) -> str:
 
 def gate_json(result: GateResult) -> dict[str, Any]:
     """The same as data."""
-    base = result.base
+    base, control = result.base, result.measured and result.measured.control
     return {
         "outcome": result.outcome,
         "base": {
@@ -69,13 +99,27 @@ def gate_json(result: GateResult) -> dict[str, Any]:
             "dirty": base.dirty if base.reading == "revision" else None,
         },
         "notes": list(notes(result)),
+        "versus": None if result.measured is None else versus_json(result.measured.versus[0]),
+        "control": control and versus_json(control),
         "limits": list(records(Table(LIMITS, result.rows))),
     }
 
 
 def notes(result: GateResult) -> Iterator[str]:
-    """What is to be known before the rows: what the base is."""
+    """What is to be known before the rows: what the base is, and what the times stand on."""
     yield base_sentence(result.base)
+    yield from result.notes
+    if result.measured is not None:
+        (versus,) = result.measured.versus
+        yield f"A is the base, B what is there now; {_results(versus.results)}"
+        yield from (f"{label}: {text}" for label, text in basis_lines(result.measured))
+        for side in result.measured.failed:
+            yield f"{side.run.plan.side} {side.run.status}: {side.run.error}"
+
+
+def _results(results: ResultsCompared | None) -> str:
+    text = results_text(results)
+    return f"the results differ{text.removeprefix('differs')}" if text.startswith("differs") else text
 
 
 def base_sentence(base: GateBase) -> str:
@@ -105,9 +149,8 @@ def gate_junit(result: GateResult, *, strict: bool) -> str:
         SubElement(properties, "property", {"name": "note", "value": safe(note)})
     for row in rows:
         case = SubElement(suite, "testcase", {"classname": safe(row.label), "name": safe(row.limit.text), "time": "0"})
-        message = safe(
-            f"{figure(row.before, row.unit)} → {figure(row.after, row.unit)} ({_growth(row)}) {row.reason}".strip()
-        )
+        change = f"{figure(row.before, row.unit)} → {figure(row.after, row.unit)} ({_growth(row)})"
+        message = safe(f"{change} {_reason(row) or ''}".strip())
         if row in failed:
             SubElement(case, "failure", {"message": message, "type": row.state})
         elif row.state == "undecided":

@@ -83,6 +83,9 @@ class SideOptions:
     preset: str = "quick"
     launches: int | None = None
     """None: as many as the width of the interval needs."""
+    half_width: float | None = HALF_WIDTH
+    """Without `launches`: how well the time of a call has to be known; None: what happens once in a process is
+    compared, too, and the time or the most launches end it."""
     budget_seconds: float = 60.0
     max_seconds: float | None = None
     margin: float = MARGIN
@@ -115,7 +118,7 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         parameters=workload.resolve(options.preset, side.settings),
         preset=options.preset,
         precision=side.precision or variant.precision,
-        **how_long(options.launches, options.budget_seconds, options.max_seconds),
+        **how_long(options.launches, options.budget_seconds, options.max_seconds, options.half_width),
         arguments=tuple(options.arguments),
         check=options.check and not is_control,
         capture=options.capture and not is_control,
@@ -133,14 +136,16 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
     )
 
 
-def how_long(launches: int | None, budget_seconds: float, max_seconds: float | None) -> dict[str, Any]:
+def how_long(
+    launches: int | None, budget_seconds: float, max_seconds: float | None, half_width: float | None = HALF_WIDTH
+) -> dict[str, Any]:
     """The fields of a side's `RunSpec` that say how long it is measured. `launches` None: as the width needs."""
     most = launches or MOST_LAUNCHES
     return {
         "launches": most,
         "budget_seconds": LAUNCH_SECONDS * most,
         "max_seconds": max_seconds or (None if launches else budget_seconds),
-        "until_half_width": None if launches else HALF_WIDTH,
+        "until_half_width": None if launches else half_width,
     }
 
 

@@ -18,6 +18,7 @@ from jaxprof.stats.comparison import (
     refuse,
     with_control,
 )
+from jaxprof.stats.growth import GrowthVerdict, growth, growth_interval, judge_growth
 from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run
 from jaxprof.stats.modes import Modes, two_modes
 from jaxprof.stats.summary import Summary, histogram, median_interval, outliers, summarise
@@ -28,6 +29,7 @@ __all__ = [
     "MARGIN",
     "Block",
     "ChangePoint",
+    "GrowthVerdict",
     "LaunchBlocks",
     "LaunchSummary",
     "Modes",
@@ -40,8 +42,11 @@ __all__ = [
     "compare",
     "compare_apart",
     "corrected",
+    "growth",
+    "growth_interval",
     "histogram",
     "in_blocks",
+    "judge_growth",
     "median_interval",
     "narrow_enough",
     "outliers",

@@ -9,7 +9,7 @@ Nothing here knows why a comparison may not be made (a failed check, another dev
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -130,17 +130,22 @@ class TimeComparison:
         """
         if self.verdict(margin) != "inconclusive":
             return 0
+        return self.launches_until(lambda times: times.verdict(margin) != "inconclusive")
+
+    def launches_until(self, decided: Callable[[TimeComparison], bool]) -> int | None:
+        """How many more launches would make it `decided`, if ratio and spread stay as they are. None where that is not
+        known, or more than `MOST_LAUNCHES` would be needed."""
         if self.unit != "launch" or not self.spreads or self.refusal or not self.together:
             return None
         enough, too_few = MOST_LAUNCHES, self.units
-        if self._with_launches(enough).verdict(margin) == "inconclusive":
+        if not decided(self._with_launches(enough)):
             return None
         while enough - too_few > 1:
             middle = (enough + too_few) // 2
-            if self._with_launches(middle).verdict(margin) == "inconclusive":
-                too_few = middle
-            else:
+            if decided(self._with_launches(middle)):
                 enough = middle
+            else:
+                too_few = middle
         return enough - self.units
 
     def _half_width(self, confidence: float) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,19 +15,17 @@ from jaxprof.cli.complete import (
     complete_variant,
     complete_workload,
 )
-from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.cli.given import refuse_without
-from jaxprof.cli.options import positive_seconds, share
+from jaxprof.cli.options import measuring_options, share
 from jaxprof.cli.output import format_option, print_json, print_lines
-from jaxprof.cli.session_output import new_writer, report_location
+from jaxprof.cli.session_output import new_writer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from jaxprof.cli.ab_measuring import MeasuredSides
     from jaxprof.cli.ab_sides import AllWords, ReadSides
-    from jaxprof.cli.run_headless import HeadlessRuns
     from jaxprof.runner.sides import SideOptions
-    from jaxprof.session.log import LogWriter
 
 
 _PRECISIONS = click.Choice(("default", "high", "highest", "bfloat16", "tensorfloat32", "float32"))
@@ -92,33 +89,10 @@ def _of_each_side(command: Callable[..., Any]) -> Callable[..., Any]:
     "--arg", "arguments", multiple=True, metavar="SPEC", help="An argument of your functions: f32[1024,1024]."
 )
 @click.option(
-    "--launches",
-    type=click.IntRange(1, 100),
-    metavar="N",
-    help="Fresh processes of each side; by default until the ratio is known to ± 2 %, at most 10.",
-)
-@click.option(
-    "--budget",
-    "budget_seconds",
-    type=positive_seconds,
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    help="Seconds of measuring in all, without --launches.",
-)
-@click.option(
-    "--max-seconds", type=positive_seconds, metavar="S", help="Hard cap of each process; by default --budget."
-)
-@click.option(
     "--margin", type=share, default="2%", show_default=True, metavar="M", help="Closer than this is the same."
 )
-@click.option("--no-check", "no_check", is_flag=True, help="Do not check the results against the NumPy twin.")
+@measuring_options()
 @click.option("--capture", is_flag=True, help="Capture kernel times, in a pass of their own.")
-@click.option(
-    "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the random inputs."
-)
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
-@click.option("--force", is_flag=True, help="Replace the file of --out.")
 @format_option("text", "json")
 def command(out: Path | None, force: bool, form: str, **words: Any) -> int:
     """Compare two or more targets, or two settings of one: which is faster, and do they compute the same?
@@ -127,6 +101,7 @@ def command(out: Path | None, force: bool, form: str, **words: Any) -> int:
     whatever the verdict is, and with 1 if a side failed.
     """
     refuse_without("out", ("force",))
+    from jaxprof.cli.ab_measuring import measure
     from jaxprof.cli.ab_sides import read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
 
@@ -137,7 +112,8 @@ def command(out: Path | None, force: bool, form: str, **words: Any) -> int:
         read_sides(_all_words(words)) as read,
     ):
         options = _options(words, read, Path(folder))
-        return _compare(read, options, form, lambda: new_writer(out, replace_existing=force))
+        measured = measure(read, options, lambda: new_writer(out, replace_existing=force))
+    return _printed(measured, form)
 
 
 def _all_words(words: dict[str, Any]) -> AllWords:
@@ -171,38 +147,13 @@ def _options(words: dict[str, Any], read: ReadSides, folder: Path) -> SideOption
     return SideOptions(**taken, device=device, check=not words["no_check"], folder=folder)
 
 
-def _compare(read: ReadSides, options: SideOptions, form: str, make_writer: Callable[[], LogWriter]) -> int:
-    """Measure, print the comparison and return the exit code."""
-    from jaxprof.cli.progress import Progress
-    from jaxprof.cli.run_headless import HeadlessRuns
-    from jaxprof.runner.sides import plan_comparison
-
-    planned = plan_comparison(read.sides, options, read.notes)
-    writer = make_writer()
-    progress = Progress(sys.stderr)
-    for note in planned[0].comparison.notes if planned[0].comparison is not None else ():
-        progress.note(f"note: {note}")
-    headless_runs = HeadlessRuns(writer, read.sides[0].interpreter, progress)
-    headless_runs.work(planned)
-    kept = report_location(writer, progress.note)
-    return _finish(headless_runs, form, kept=kept)
-
-
-def _finish(headless_runs: HeadlessRuns, form: str, *, kept: bool) -> int:
-    import signal
-
-    from jaxprof.analysis.ab import ab_results
+def _printed(measured: MeasuredSides, form: str) -> int:
+    """Print the comparison and return the exit code."""
     from jaxprof.report.ab import ab_json, ab_lines
 
-    stopped = headless_runs.stopped_by
-    if stopped is not None and stopped != signal.SIGINT:
-        return SIGNAL_BASE + stopped
-    (result,) = ab_results(headless_runs.scheduler.session)
-    if form == "json":
-        writer = headless_runs.scheduler.writer
-        print_json({"session": str(writer.path) if kept else None, **ab_json(result)})
-    else:
+    result = measured.result
+    if result is not None and form == "json":
+        print_json({"session": measured.path, **ab_json(result)})
+    elif result is not None:
         print_lines(ab_lines(result))
-    if stopped is not None:
-        return ExitCode.INTERRUPTED
-    return ExitCode.FAILED if result.failed or not kept else ExitCode.OK
+    return measured.exit_code

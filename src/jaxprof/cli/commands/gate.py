@@ -1,22 +1,30 @@
-"""`jaxprof gate TARGET --base BASE --fail-on FACT[:N%]`: whether the exact facts of a program are within limits."""
+"""`jaxprof gate TARGET --base BASE --fail-on FACT[:N%]`: whether the exact facts and times of a program are within
+limits."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.complete import complete_session, complete_target
+from jaxprof.cli.complete import complete_device, complete_session, complete_target
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.options import target_options
+from jaxprof.cli.given import refuse, refuse_without
+from jaxprof.cli.options import measuring_options, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
+from jaxprof.cli.session_output import new_writer
 from jaxprof.errors import JaxprofError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from jaxprof.analysis.gate import GateResult, GateRow
+    from jaxprof.analysis import RunResult
+    from jaxprof.analysis.gate import GateLimit, GateResult, GateRow
+    from jaxprof.analysis.run_difference import RunDifference
+    from jaxprof.cli.ab_measuring import MeasuredSides
+    from jaxprof.cli.gate_base import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.session import Run, Session
 
@@ -35,46 +43,128 @@ if TYPE_CHECKING:
     multiple=True,
     required=True,
     metavar="FACT[:N%]",
-    help="Fail if it grows (by more than N %): kernels, flops, bytes, peak, collectives, compiles... May be repeated.",
+    help="Fail if it grows (by more than N %): kernels, flops, bytes, peak, collectives... or a time: run:5%, "
+    "compile:20%. May be repeated.",
 )
-@click.option("--strict", is_flag=True, help="Exit with 4 where a fact is not known of a side.")
+@click.option("--strict", is_flag=True, help="Exit with 4 where a limit is undecided.")
 @target_options("Compile for h100, tpu-v5e... that need not be here.")
 @click.option("--variant", default="", metavar="NAME", help="The variant of a workload.")
 @click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="For your own function: f32[1024,1024].")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of a workload.")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
+@click.option(
+    "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=complete_device, help="Of times: where."
+)
+@measuring_options("Of times: ")
 @format_option("text", "markdown", "json", "junit")
 def command(
-    target: str, base: str | None, limits: tuple[str, ...], strict: bool, form: str, **compiling: Any
-) -> ExitCode:
-    """Compile TARGET, and fail if an exact fact of it has grown since BASE.
+    target: str,
+    base: str | None,
+    limits: tuple[str, ...],
+    strict: bool,
+    form: str,
+    out: Path | None,
+    force: bool,
+    **words: Any,
+) -> int:
+    """Fail if an exact fact of TARGET, or a time, has grown since BASE.
 
     TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
-    BASE is one of these, or a git revision of the repository that holds TARGET. Nothing is run and no time is compared,
-    so the machine need not be quiet. FACT is one of kernels, launches, flops, bytes, transcendentals, peak, argument,
-    output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes, compiles. Exit codes: 0
-    within, 1 a side failed, 3 a limit was passed, 4 undecided (--strict).
+    BASE is one of these, or a git revision of the repository that holds TARGET.
+
+    For facts both are compiled, and nothing is run: kernels, launches, flops, bytes, transcendentals, peak, argument,
+    output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes, compiles. Times are
+    measured in turns, as `ab` does: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a side
+    failed, 3 a limit was passed, 4 undecided (--strict).
     """
-    from jaxprof.analysis.gate import GateResult, judged, read_limits
-    from jaxprof.analysis.run_difference import run_difference
+    from jaxprof.analysis.gate import GateResult, judged, judged_apart, judged_times, read_limits
     from jaxprof.cli.gate_base import found_base
+    from jaxprof.cli.gate_times import TimeOptions, can_be_measured, measure_times
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.operating_system import unwound_by_signals
 
     wanted = read_limits(limits)
-    options = CompileOptions(**compiling)
+    timed = any(limit.is_time for limit in wanted)
+    _refuse_ineffective(words["targets"], wanted, timed=timed)
+    how = TimeOptions(**{option.name: words.pop(option.name) for option in fields(TimeOptions)})
+    options = CompileOptions(**words)
+    rows: list[GateRow] = []
+    measured: MeasuredSides | None = None
     with unwound_by_signals(), found_base(target, base) as found:
-        try:
-            ours = _programs(found.target, options, found.variables)
-        except JaxprofError as error:
-            raise found.named(error) from error
-        theirs = _programs(target, options)
-        rows: list[GateRow] = []
-        for session, run in theirs:
-            before_session, before = _counterpart(run, ours, found.about.name)
-            rows += judged(run.label, run_difference(before_session, before, session, run), wanted)
-    result = GateResult(found.about, tuple(rows))
+        together = timed and can_be_measured(target, found)
+        if not together or not all(limit.is_time for limit in wanted):
+            pairs = _pairs(target, found, options)
+            rows += [row for pair in pairs for row in judged(pair.label, pair.difference(), wanted)]
+        if together:
+            measured = measure_times(
+                target, found, options, how, wanted, lambda: new_writer(out, replace_existing=force)
+            )
+            if measured.result is None:
+                return measured.exit_code
+            rows += judged_times(_label(measured.result.versus[0].run), measured.result, wanted)
+        elif timed:
+            rows += [row for pair in pairs for row in judged_apart(pair.label, *pair.results(), wanted)]
+    result = GateResult(found.about, tuple(rows), measured=measured.result if measured is not None else None)
     _print(result, form, strict=strict)
+    return _exit_code(result, measured, strict=strict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """A program and its base."""
+
+    session: Session
+    run: Run
+    base_session: Session
+    base: Run
+
+    @property
+    def label(self) -> str:
+        return _label(self.run)
+
+    def difference(self) -> RunDifference:
+        from jaxprof.analysis.run_difference import run_difference
+
+        return run_difference(self.base_session, self.base, self.session, self.run)
+
+    def results(self) -> tuple[RunResult, RunResult]:
+        from jaxprof.analysis import result
+
+        return result(self.base_session, self.base.id), result(self.session, self.run.id)
+
+
+def _pairs(target: str, base: FoundBase, options: CompileOptions) -> list[_Pair]:
+    """Each program of the target with its base, both compiled, or read from a session. Raises JaxprofError."""
+    try:
+        ours = _programs(base.target, options, base.variables)
+    except JaxprofError as error:
+        raise base.named(error) from error
+    return [
+        _Pair(session, run, *_counterpart(run, ours, base.about.name)) for session, run in _programs(target, options)
+    ]
+
+
+def _label(run: Run) -> str:
+    return f"{run.plan.workload} {run.plan.variant} {run.plan.device}"
+
+
+def _refuse_ineffective(targets: str, wanted: Sequence[GateLimit], *, timed: bool) -> None:
+    """Raises UsageError for a time of a device that is not here, and for options of times without a limit on one."""
+    if timed and targets:
+        limit = next(limit for limit in wanted if limit.is_time)
+        raise UsageError(
+            f"--fail-on {limit.text} is a time, and --for compiles for devices that are not here",
+            "With --for, limit exact facts: kernels, flops, bytes, peak.",
+        )
+    if not timed:
+        names = ("device", "launches", "budget_seconds", "max_seconds", "no_check", "seed", "out", "force")
+        refuse(names, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
+    refuse_without("out", ("force",))
+
+
+def _exit_code(result: GateResult, measured: MeasuredSides | None, *, strict: bool) -> int:
+    if measured is not None and measured.exit_code:
+        return measured.exit_code
     if result.outcome == "passed":
         return ExitCode.LIMIT_PASSED
     return ExitCode.UNDECIDED if strict and result.outcome == "undecided" else ExitCode.OK

@@ -1,0 +1,193 @@
+"""Limits on times: measured in turns with the base, undecided wherever that was not done, and refused with `--for`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from cli.calling import Caller
+from folding import fold
+from jaxprof import events as e
+from jaxprof.analysis.ab import AbResult, ab_results
+from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
+from jaxprof.report.gate import gate_json, gate_markdown, gate_text
+from jaxprof.session import Session
+from jaxprof.session.log import load
+from jaxprof.session.run import UNLIKE_RESULTS
+from report import sessions
+
+STEP = """
+import jax.numpy as jnp, numpy as np
+
+def step(x):
+    return jnp.tanh(x @ x)
+def step_inputs():
+    return (np.full((64, 64), 0.01, np.float32),)
+def broken(x):
+    raise RuntimeError("not today")
+def wide(x):
+    return x
+def wide_inputs():
+    return (np.zeros((8, 8), np.float32),)
+broken_inputs = step_inputs
+def bare(x):
+    return x
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    named = {f"GIT_{who}_{what}": "x@y.z" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+    def git(*words: str) -> None:
+        subprocess.run(
+            ["git", "-C", str(tmp_path), *words], check=True, capture_output=True, env={**os.environ, **named}
+        )
+
+    (tmp_path / "own.py").write_text(STEP)
+    git("init", "-q")
+    git("add", "-A")
+    git("commit", "-qm", "one")
+    (tmp_path / "own.py").write_text(STEP.replace("x @ x", "x @ x @ x"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+SIDES = {"r1": "A", "r2": "A'", "r3": "B"}
+
+
+def measured(call_seconds: float, compile_seconds: float, launches: int = 3, *more: e.Event) -> AbResult:
+    """A comparison of that many launches. A and A' take 10 ms a call, and compile in 1 s."""
+    events: list[e.Event] = []
+    for run, side in SIDES.items():
+        spec = e.RunSpec(workload="own.py:step", variant="jit", how="jit", device="cpu:0", side=side, launches=launches)
+        events.append(e.RunPlanned(run=run, spec=replace(spec, baseline="" if side == "A" else "r1")))
+    for launch in range(1, launches + 1):
+        wobble = 1 + 0.002 * (launch % 3)
+        for run, side in SIDES.items():
+            took = compile_seconds if side == "B" else 1.0
+            events.append(e.WorkerStarted(run=run, pid=1, python="python", launch=launch))
+            events.append(e.PhaseEnded(run=run, phase="compile", seconds=took * (wobble if side == "B" else 1)))
+        noise = Random(launch)
+        for block, run in enumerate([*SIDES, *reversed(SIDES)] * 8):
+            took = (call_seconds if SIDES[run] == "B" else 0.01) * (1 + noise.gauss(0, 0.004))
+            events.append(e.SamplesTaken(run=run, series="run", seconds=[took], block=1000 * launch + block))
+    events += [e.RunFinished(run=run, status="ok") for run in SIDES]
+    (found,) = ab_results(fold(sessions.HEADER, [*events, *more]))
+    return found
+
+
+def states(found: AbResult, *limits: str) -> dict[str, str]:
+    return {row.limit.text: row.state for row in judged_times("x", found, read_limits(limits))}
+
+
+def test_a_call_and_a_compile_that_took_longer_pass_their_limits() -> None:
+    limits = ("run:5%", "compile:20%", "kernels")
+    assert states(measured(0.01, 1.0), *limits) == {"run:5%": "within", "compile:20%": "within"}
+    assert states(measured(0.015, 1.0), *limits) == {"run:5%": "passed", "compile:20%": "within"}
+    assert states(measured(0.01, 1.5), *limits) == {"run:5%": "within", "compile:20%": "passed"}
+    assert states(measured(0.015, 1.5), "run:60%", "compile:60%") == {"run:60%": "within", "compile:60%": "within"}
+
+
+def test_with_one_launch_a_call_needs_more_and_a_compile_is_undecided() -> None:
+    (run, compiled) = judged_times("x", measured(0.0115, 1.5, 1), read_limits(["run:5%", "compile:20%"]))
+    assert (run.state, "one launch" in run.reason) == ("undecided", True)
+    assert (compiled.state, "--launches 5" in compiled.reason) == ("undecided", True)
+    assert states(measured(0.015, 1.0, 1), "run:5%") == {"run:5%": "passed"}
+
+
+def test_results_that_are_not_alike_decide_no_call() -> None:
+    warning = e.WarningRaised(run="r3", code=UNLIKE_RESULTS, message="the results are not alike: f32[2], f32[3]")
+    (row,) = judged_times("x", measured(0.015, 1.0, 3, warning), read_limits(["run:5%"]))
+    assert (row.state, "not alike" in row.reason) == ("undecided", True)
+
+
+def test_a_phase_that_no_side_has_is_undecided() -> None:
+    (row,) = judged_times("x", measured(0.01, 1.0), read_limits(["first_run:5%"]))
+    assert (row.state, row.before) == ("undecided", None)
+
+
+def test_the_intervals_of_several_limits_hold_together() -> None:
+    found = measured(0.011, 1.0)
+    (alone,) = judged_times("x", found, read_limits(["run:5%"]))
+    beside, _ = judged_times("x", found, read_limits(["run:5%", "compile:20%"]))
+    assert alone.growth_low is not None
+    assert beside.growth_low is not None
+    assert alone.growth_low > beside.growth_low
+    assert alone.growth == beside.growth
+
+
+def test_every_form_says_the_growth_with_its_interval_and_what_it_stands_on() -> None:
+    found = measured(0.015, 1.0)
+    rows = judged_times("x", found, read_limits(["run:5%"]))
+    result = GateResult(GateBase("HEAD", "revision", "/repo", "abc"), rows, measured=found)
+    for said in (gate_text(result), gate_markdown(result)):
+        assert "+50 % (+" in said
+        assert "A against itself" in said.replace("\\", "")
+        assert "3 launches, measured in turns" in " ".join(said.split())
+    data = gate_json(result)
+    (row,) = data["limits"]
+    assert row["growth_low"] < row["growth"] < row["growth_high"]
+    assert row["growth"] == pytest.approx(0.5, abs=0.02)
+    assert (data["versus"]["side"], data["control"]["side"]) == ("B", "A'")
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "hint"),
+    [
+        (("--fail-on", "run"), "is a time", "run:5%"),
+        (("--fail-on", "run:5%", "--for", "h100"), "is a time, and --for", "exact facts"),
+        (("--fail-on", "kernels", "--launches", "3"), "--launches applies to times", "run:5%"),
+        (("--fail-on", "run:5%", "--force"), "--force has no effect without --out", ""),
+        (("--fail-on", "run:5%", "--launches", "0"), "--launches", ""),
+        (("--fail-on", "run:5%", "--device", "xpu:7"), "xpu", ""),
+        (("--fail-on", "run:5%", "--base", "own.py:wide"), "not called with the same arguments", "--arg"),
+        (("--fail-on", "run:5%", "--base", "own.py:bare"), "--arg", ""),
+        (("--fail-on", "run:5%", "--base", "selu:jax", "--variant", "jit"), "as one variant", "Name one"),
+    ],
+)
+def test_words_that_do_not_fit_are_a_usage_error(
+    folder: Path, call: Caller, words: tuple[str, ...], what: str, hint: str
+) -> None:
+    said = call("gate", "own.py:step", *words)
+    assert said.code == 2
+    assert what in said.err
+    assert hint in said.err
+    assert said.out == ""
+
+
+def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(folder: Path, call: Caller) -> None:
+    words = ("--fail-on", "run:1000%", "--fail-on", "flops", "--launches", "1", "--no-check", "--out", "s.jaxprof")
+    said = call("gate", "own.py:step", *words, "--format", "json")
+    data = json.loads(said.out)
+    assert said.code == 3
+    assert [(row["limit"], row["state"]) for row in data["limits"]] == [("flops", "passed"), ("run:1000%", "within")]
+    assert data["versus"]["results"]["alike"]
+    session = load(folder / "s.jaxprof", Session)
+    assert [run.plan.side for run in session.runs.values()] == ["A", "A'", "B"]
+    assert said.err.count("s.jaxprof") == 1
+
+
+def test_a_side_that_fails_at_its_run_is_exit_code_1_and_decides_nothing(folder: Path, call: Caller) -> None:
+    words = ("--base", "own.py:step", "--fail-on", "run:5%", "--launches", "1", "--no-check", "--format", "json")
+    said = call("gate", "own.py:broken", *words)
+    (row,) = json.loads(said.out)["limits"]
+    assert (said.code, row["state"]) == (1, "undecided")
+    assert "not today" in said.out
+
+
+def test_a_session_of_another_time_decides_no_time(folder: Path, call: Caller, kept: Path) -> None:
+    assert call("hlo", "own.py:step", "--out", "base.jaxprof").code == 0
+    said = call("gate", "own.py:step", "--base", "base.jaxprof", "--fail-on", "compile:5%", "--format", "json")
+    (row,) = json.loads(said.out)["limits"]
+    assert (said.code, row["state"], "--base REV" in row["reason"]) == (0, "undecided", True)
+    assert row["before"] > 0
+    assert row["growth"] is None
+    said = call("gate", "own.py:step", "--base", "base.jaxprof", "--fail-on", "compile:5%", "--strict")
+    assert said.code == 4
