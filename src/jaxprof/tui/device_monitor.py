@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from textual.message import Message
 
 from jaxprof.errors import JaxprofError
+from jaxprof.tui.kit.threads import in_daemon
+from jaxprof.tui.messages import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -201,7 +203,7 @@ class DeviceMonitor:
         self._stop.set()
 
     def _thread(self, work: Callable[[], None], name: str) -> None:
-        threading.Thread(target=work, name=name, daemon=True).start()
+        in_daemon(work, name, lambda error: self._post(Failed(error)))
 
     def _read(self) -> None:
         source = self._make()

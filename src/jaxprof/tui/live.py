@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from jaxprof.errors import JaxprofError, StorageError, UsageError
-from jaxprof.tui.messages import EventsArrived, Failed, LiveChanged, StorageFailed
+from jaxprof.errors import StorageError, UsageError
+from jaxprof.tui.kit.threads import in_thread
+from jaxprof.tui.messages import EventsArrived, LiveChanged, StorageFailed
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -188,13 +189,7 @@ class Live:
             self._in_thread(lambda: what(scheduler), "ask")
 
     def _in_thread(self, work: Callable[[], object], name: str) -> None:
-        def guarded() -> None:
-            try:
-                work()
-            except JaxprofError as error:
-                self._post(Failed(error))
-
-        self._app.run_worker(guarded, name=name, group="live", thread=True)
+        in_thread(self._app, work, name, group="live", exclusive=False)
 
     def _start(self, planned: Sequence[PlannedRun]) -> None:
         interpreter = self.interpreter()

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profiler import Profiler
 
 TWICE_SECONDS = 2.0
@@ -129,7 +130,9 @@ class ScreenNavigation(Profiler):
         self.monitor.stop()
 
         def close() -> None:
-            self.live.close()
-            self.call_from_thread(self.exit)
+            try:
+                self.live.close()
+            finally:
+                self.call_from_thread(self.exit)
 
-        self.run_worker(close, name="leave", group="leave", exclusive=True, thread=True)
+        in_thread(self, close, "leave")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from jaxprof.analysis.profile import IMPORTED
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import EventsArrived, SessionChanged
 from jaxprof.tui.opened_session import OpenedSession, ReadingChanged, SessionOpened, read
 
@@ -90,7 +91,7 @@ class SessionInView:
                 self.reading = ProfileReading(path, lambda reading: self._app.post_message(ReadingChanged(reading)))
                 self._app.show_state()
             work = partial(read, path, go, self._app.post_message, follow=follow, reading=self.reading)
-            self._app.run_worker(work, name="open", group="open", exclusive=True, thread=True)
+            in_thread(self._app, work, "open")
 
     def stop_reading(self) -> None:
         """Stops the reading of a profile, if there is one; the session in view stays."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from textual.message import Message
@@ -26,6 +27,7 @@ from jaxprof.analysis.ranking import Ranking
 from jaxprof.errors import JaxprofError
 from jaxprof.hlo.analysis.kernel import Kernel
 from jaxprof.hlo.analysis.origin_columns import OriginColumns, origin_columns
+from jaxprof.tui.kit.threads import in_daemon
 
 OPEN_UP_TO = 40
 """With more kernels than this, groups are closed at first."""
@@ -74,7 +76,8 @@ class OriginReader:
         self._kernels = kernels
         self._stop = threading.Event()
         # Not a worker of the app: the app waits for its workers when it quits, and a large program takes long.
-        threading.Thread(target=self._read, args=(kernels, self._stop), name="origins", daemon=True).start()
+        stop = self._stop
+        in_daemon(partial(self._read, kernels, stop), "origins", partial(self._failed, kernels, stop))
 
     def stop(self) -> None:
         """Stops the messages. The thread ends soon; nothing waits for it."""
@@ -86,15 +89,14 @@ class OriginReader:
             if not stop.is_set():
                 self._post(message)
 
-        try:
-            origins = origin_columns(kernels, lambda done: post(OriginsRead(kernels, done)), stop.is_set)
-        except Exception as error:  # noqa: BLE001  nothing above this frame would report it
-            what = f"where the kernels came from could not be read: {type(error).__name__}: {error}"
-            hint = "This is a defect of jaxprof. Names and kinds can be filtered; please report it, with the HLO."
-            post(OriginsFailed(kernels, JaxprofError(what, hint)))
-            return
+        origins = origin_columns(kernels, lambda done: post(OriginsRead(kernels, done)), stop.is_set)
         if origins is not None:
             post(OriginsRead(kernels, len(kernels), origins))
+
+    def _failed(self, kernels: Sequence[Kernel], stop: threading.Event, error: JaxprofError) -> None:
+        if not stop.is_set():
+            what = f"where the kernels came from could not be read: {error.what}"
+            self._post(OriginsFailed(kernels, JaxprofError(what, f"Names and kinds can be filtered. {error.hint}")))
 
 
 class Arrangement(NamedTuple):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from jaxprof.hlo.places import HloPlaces, Places, without_comments, without_loca
 from jaxprof.hlo.read.lexer import Language
 from jaxprof.tui.hlo.text.document import Document
 from jaxprof.tui.hlo.text.navigation import HloNavigation, TextNavigation
+from jaxprof.tui.kit.threads import in_daemon
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -215,7 +217,8 @@ class ModuleReader:
         self.stop()
         self._stop = threading.Event()
         # Not a worker of the app: the app waits for its workers when it quits, and a large program takes long.
-        threading.Thread(target=self._read, args=(opened, self._stop), name="program", daemon=True).start()
+        stop = self._stop
+        in_daemon(partial(self._read, opened, stop), "program", partial(self._failed, opened, stop))
 
     def stop(self) -> None:
         """Stops the reports. The thread ends after the current part; nothing waits for it."""
@@ -224,20 +227,17 @@ class ModuleReader:
             gc.unfreeze()
 
     def _read(self, opened: OpenedModule, stop: threading.Event) -> None:
-        """Runs in the thread. Reports any exception, because no program may end the app."""
-
         def report(part: str) -> None:
             self._freeze(opened, stop)
             if not stop.is_set():
                 self._report(opened, part)
 
-        try:
-            open_program(opened, report, stop.is_set)
-        except Exception as error:  # noqa: BLE001  nothing above this frame would report it
-            if not stop.is_set():
-                what = f"{opened.program.title} could not be analysed: {type(error).__name__}: {error}"
-                hint = "This is a defect of jaxprof; the text can still be read. Please report it, with the HLO."
-                self._fail(JaxprofError(what, hint))
+        open_program(opened, report, stop.is_set)
+
+    def _failed(self, opened: OpenedModule, stop: threading.Event, error: JaxprofError) -> None:
+        if not stop.is_set():
+            what = f"{opened.program.title} could not be analysed: {error.what}"
+            self._fail(JaxprofError(what, f"The text can still be read. {error.hint}"))
 
     def _freeze(self, opened: OpenedModule, stop: threading.Event) -> None:
         """Hides what was read from the garbage collector, until another program is opened.

@@ -16,7 +16,6 @@ from textual.message import Message
 
 from jaxprof.analysis.measured import seconds_per_call
 from jaxprof.analysis.opener import modules_of
-from jaxprof.errors import JaxprofError
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.tui.hlo.kernel_side import KernelSide
 from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
@@ -26,6 +25,7 @@ from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.hlo.text.code_view import CodeView
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.kit.trust import TrustLine
 from jaxprof.tui.kit.views import source_of
 from jaxprof.tui.messages import Failed
@@ -249,7 +249,7 @@ class HloScreen(SessionScreen):
         def find() -> None:
             self.post_message(MatchesFound(texts.matches()))
 
-        self.run_worker(find, name="matches", group="matches", exclusive=True, thread=True)
+        in_thread(self, find, "matches")
 
     def on_matches_found(self, message: MatchesFound) -> None:
         matches, opened = message.matches, self._opened
@@ -290,12 +290,9 @@ class HloScreen(SessionScreen):
         """Opens an HLO file, or a folder that XLA dumped into, in a thread."""
 
         def read() -> None:
-            try:
-                self.post_message(FileRead(modules_at(path)))
-            except JaxprofError as error:
-                self.post_message(Failed(error))
+            self.post_message(FileRead(modules_at(path)))
 
-        self.run_worker(read, name="file", group="file", exclusive=True, thread=True)
+        in_thread(self, read, "file")
 
     def on_file_read(self, message: FileRead) -> None:
         self._module_list.add_files(message.programs)

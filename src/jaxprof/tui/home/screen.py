@@ -21,6 +21,7 @@ from jaxprof.tui.home.workload_detail import SourcePane, WorkloadDetail, last_me
 from jaxprof.tui.home.workload_list import WorkloadList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.session_list import SessionList
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import EntriesRead, Failed, WorkloadsLoaded
 from jaxprof.workloads import names
 
@@ -115,7 +116,7 @@ class HomeScreen(SessionScreen):
         self.call_after_refresh(self._load)
 
     def _load(self) -> None:
-        self.run_worker(self._read_workloads, name="workloads", group="workloads", thread=True)
+        in_thread(self, self._read_workloads, "workloads")
 
     def _read_workloads(self) -> None:
         """Runs in a thread: reads descriptions and sessions, and imports what the first key would wait for."""
@@ -170,9 +171,7 @@ class HomeScreen(SessionScreen):
             self._list_sessions()
 
     def _list_sessions(self) -> None:
-        self.run_worker(
-            lambda: self.profiler.list_sessions(self), name="entries", group="entries", exclusive=True, thread=True
-        )
+        in_thread(self, lambda: self.profiler.list_sessions(self), "entries")
 
     # -- what is shown -----------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from textual.widgets import Button, Input, Static
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.kit.dialogs import Dialog, FormDialog
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.workloads.model import WorkloadInfo
 from jaxprof.workloads.specs import split_shard
 
@@ -226,15 +227,14 @@ class OwnWorkload(Dialog[Added | None]):
         message = self.query_one("#said", Static)
         message.remove_class("wrong")
         message.update("importing it in a child process…")
-        self.run_worker(lambda: self._describe_in_thread(target, arguments), name="describe", thread=True)
-
-    def _describe_in_thread(self, target: str, arguments: tuple[str, ...]) -> None:
-        try:
-            infos = self._describe(self._interpreter(), [target], arguments)
-        except JaxprofError as error:
-            self.post_message(self.Described([], arguments, error))
-            return
-        self.post_message(self.Described(infos, arguments, None))
+        in_thread(
+            self,
+            lambda: self.post_message(
+                self.Described(self._describe(self._interpreter(), [target], arguments), arguments, None)
+            ),
+            "describe",
+            failed=lambda error: self.post_message(self.Described([], arguments, error)),
+        )
 
     def on_own_workload_described(self, message: Described) -> None:
         self._waiting = False

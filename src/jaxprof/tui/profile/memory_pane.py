@@ -21,6 +21,7 @@ from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn
 from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import UNKNOWN, bytes_, percent
 
 if TYPE_CHECKING:
@@ -264,9 +265,7 @@ class MemoryPane(Container):
         if fresh:
             self._show_text("Analysing the memory…" if run is not None else "Nothing was run yet.")
         if run is not None:
-            self.run_worker(
-                lambda: self._derive(session, run.id), name="memory", group="memory", exclusive=True, thread=True
-            )
+            in_thread(self, lambda: self._derive(session, run.id), "memory")
 
     def _derive(self, session: Session, run: str) -> None:
         from jaxprof.analysis.memory import buffers_of

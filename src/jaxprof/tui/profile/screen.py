@@ -19,6 +19,7 @@ from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.kit.trust import TrustLine, why_no_capture
 from jaxprof.tui.kit.views import first_with_capture, source_of, views_of, whole_of
 from jaxprof.tui.profile.compile_pane import CompilePane
@@ -140,10 +141,9 @@ class ProfileScreen(SessionScreen):
         elif self._overview_of != (whole.id, id(session)):
             self._overview_of = (whole.id, id(session))
             self.query_one(OverviewList).show(None, lambda width: ())
-            self.run_worker(
-                lambda: self.post_message(self.OverviewRead(id(session), overview(session, whole))),
-                name="overview", group="overview", exclusive=True, thread=True,
-            )  # fmt: skip
+            in_thread(
+                self, lambda: self.post_message(self.OverviewRead(id(session), overview(session, whole))), "overview"
+            )
 
     def on_profile_screen_overview_read(self, message: OverviewRead) -> None:
         contents = message.contents

@@ -22,6 +22,7 @@ from jaxprof.tui.kit.format import VERDICT_STYLES, parameters_text, speedup_styl
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.table_columns import TableColumn, header_line, placed, row_line
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
@@ -128,16 +129,14 @@ class CompareScreen(SessionScreen):
     def _start(self) -> None:
         self._found = None
         self._say(Content.styled("comparing…", "$text-muted"))
-        self.run_worker(self._compare_in_thread, name="compare", group="compare", exclusive=True, thread=True)
-
-    def _compare_in_thread(self) -> None:
         runs, session = self._runs, self._session
         assert session is not None
-        try:
-            found, failed = compare(session, *runs), None
-        except JaxprofError as error:
-            found, failed = None, error
-        self.post_message(self.Compared(runs, found, failed))
+        in_thread(
+            self,
+            lambda: self.post_message(self.Compared(runs, compare(session, *runs), None)),
+            "compare",
+            failed=lambda error: self.post_message(self.Compared(runs, None, error)),
+        )
 
     def on_compare_screen_compared(self, message: Compared) -> None:
         """Shows what the thread found, unless the runs were exchanged since."""

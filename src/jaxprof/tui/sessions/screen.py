@@ -22,6 +22,7 @@ from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.session_list import SessionList, SessionTable
 from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.messages import EntriesRead, LiveChanged
 
 if TYPE_CHECKING:
@@ -87,13 +88,7 @@ class SessionsScreen(SessionScreen):
 
     def action_read(self) -> None:
         """Reads the folder again."""
-        self.run_worker(
-            lambda: self.profiler.list_sessions(self, None),
-            name="entries",
-            group="entries",
-            exclusive=True,
-            thread=True,
-        )
+        in_thread(self, lambda: self.profiler.list_sessions(self, None), "entries")
 
     def on_entries_read(self, message: EntriesRead) -> None:
         if not self.whole:

@@ -13,6 +13,7 @@ from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.text.document import Document, Folds
 from jaxprof.tui.hlo.text.navigation import Name
 from jaxprof.tui.hlo.text.text_view import PIECE, TextView
+from jaxprof.tui.kit.threads import in_thread
 
 READ_AT_ONCE = 20_000
 """Lines of a text below which users are found at once; a thread searches a larger one."""
@@ -142,7 +143,7 @@ class CodeView(TextView):
             def find() -> None:
                 self.post_message(self.UsersFound(document, name, list(navigation.users(name, line))))
 
-            self.run_worker(find, name="users", group="users", exclusive=True, thread=True)
+            in_thread(self, find, "users")
 
     @on(UsersFound)
     def _users_found(self, message: UsersFound) -> None:

@@ -16,6 +16,7 @@ from jaxprof.errors import UsageError
 from jaxprof.text import safe
 from jaxprof.tui.hlo.text.code_view import CodeView
 from jaxprof.tui.kit.search import Hits, compiled, matches, pieces
+from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -147,7 +148,7 @@ class TextPane(Vertical):
         self._jump = jump
         self._show_count("…")
         body = self.view.document.text
-        self.run_worker(lambda: self._work(body, hits), name="search", group="search", exclusive=True, thread=True)
+        in_thread(self, lambda: self._work(body, hits), "search")
 
     _jump = False
 

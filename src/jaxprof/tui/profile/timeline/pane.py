@@ -16,6 +16,7 @@ from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.search import compiled
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profile.timeline.browse import TimelineRow
 from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_lines, step_lines
 from jaxprof.tui.profile.timeline.view import TimelineView
@@ -92,8 +93,11 @@ class TimelinePane(Vertical):
         self.workers.cancel_group(self, "timeline")
         self.view.show(None, "Reading the timeline…" if run else words)
         if run:
-            self.run_worker(
-                lambda: self._read(session, run), name="timeline", group="timeline", exclusive=True, thread=True
+            in_thread(
+                self,
+                lambda: self._read(session, run),
+                "timeline",
+                failed=lambda error: self.post_message(self.Read(run, None, error)),
             )
 
     def _read(self, session: Session, run: str) -> None:
@@ -102,13 +106,9 @@ class TimelinePane(Vertical):
         from jaxprof.tui.profile.timeline.lanes import lanes_of
 
         worker = get_current_worker()
-        try:
-            timeline = read_timeline(session.text(run, TEXT_NAME) or "")
-            readings = readings_within(session, timeline)
-            lanes = lanes_of(timeline, readings=readings)
-        except JaxprofError as error:
-            self.post_message(self.Read(run, None, error))
-            return
+        timeline = read_timeline(session.text(run, TEXT_NAME) or "")
+        readings = readings_within(session, timeline)
+        lanes = lanes_of(timeline, readings=readings)
         if worker.is_cancelled:
             return
         self.post_message(self.Read(run, lanes))
