@@ -33,7 +33,6 @@ class ProgramLog:
 
     def __init__(self, header: Header, path: Path, *, replace_existing: bool = False) -> None:
         """Create the file. Raises StorageError if it already exists (unless `replace_existing`) or is not writable."""
-        self.path = path
         self._writer = LogWriter(header, path, replace_existing=replace_existing)
         if self._writer.failure is not None:
             raise StorageError(self._writer.failure.what, "Give another path.")
@@ -42,6 +41,17 @@ class ProgramLog:
         self._ids: dict[str, str] = {"": PROGRAM_RUN}
         self._open: dict[str, RunPlanned] = {}
         self._finished: dict[str, RunFinished] = {}
+
+    @property
+    def path(self) -> Path:
+        """The file. `close` may have put it elsewhere: see `changed`."""
+        assert self._writer.path is not None
+        return self._writer.path
+
+    @property
+    def changed(self) -> str:
+        """What had happened to the file while it was written, known after `close`; empty: nothing."""
+        return self._writer.changed
 
     @property
     def failure(self) -> StorageError | None:

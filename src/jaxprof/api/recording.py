@@ -21,6 +21,7 @@ import socket
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -44,6 +45,7 @@ from jaxprof.events import (
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.session.log import Library, new_header
 from jaxprof.session.log.library import is_live
+from jaxprof.text import safe
 
 if TYPE_CHECKING:
     from jaxprof.api.session import Session
@@ -212,7 +214,7 @@ class Recording:
         self.path = path
         """The session's file."""
         self.note = note
-        """Why nothing is recorded; empty if the program is recorded."""
+        """Why nothing is recorded, or what happened to the file meanwhile; empty if all is well."""
         self._log = log
         self._cell = cell
         self._windows: list[CaptureWindow] = []
@@ -257,6 +259,10 @@ class Recording:
         for number, window in enumerate(self._windows, start=1):
             self._open_window(window, f"window:{number}")
         self._log.close(_finished(error), time.monotonic() - self._began)
+        self.path = self._log.path
+        if self._log.changed or self._log.failure is not None:
+            self.note = self._log.changed or str(self._log.failure)
+            warnings.warn(f"jaxprof: {safe(self.note)}", RuntimeWarning, stacklevel=2)
 
     def __enter__(self) -> Recording:
         return self

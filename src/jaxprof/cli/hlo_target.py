@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import HOW_TO_COMPILE, HloSource, Kind, kind_of, modules_of, open_hlo
 from jaxprof.cli.given import refuse
+from jaxprof.cli.output import note
+from jaxprof.cli.session_output import report_location
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
 from jaxprof.hlo.open.stages import ModuleStages
 
@@ -293,6 +295,8 @@ def _compiled(
         scheduler.run()
     finally:
         scheduler.close()
+    if writer.failure is not None or writer.changed:
+        report_location(writer, note)
     session = scheduler.session
     for run in session.runs.values():
         if run.status != "ok":

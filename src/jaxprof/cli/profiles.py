@@ -88,7 +88,8 @@ def import_to(
     writer = LogWriter(new_header({}), partial, replace_existing=True)
     try:
         session = _read(planned, writer, path)
-        partial.replace(target)
+        assert writer.path is not None
+        writer.path.replace(target)  # which `close` may have put elsewhere
     except OSError as error:
         raise StorageError(f"{target} cannot be written: {error.strerror or error}", "Name another place.") from error
     finally:

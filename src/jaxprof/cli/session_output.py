@@ -53,8 +53,8 @@ def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
     from jaxprof.session.log.codec import EXTENSION
 
     if writer.failure is None:
-        note(f"session: {writer.path}")
-        return True
+        note(f"session: {writer.path}" + (f" ({writer.changed})" if writer.changed else ""))
+        return not writer.is_displaced
     for folder in _other_places(writer.path):
         target = folder / f"jaxprof-{writer.header.session}{EXTENSION}"
         try:

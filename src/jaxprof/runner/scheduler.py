@@ -161,6 +161,11 @@ class Scheduler:
         for run in (*waiting, *current):
             self.cancel(run)
 
+    @property
+    def file_change(self) -> str:
+        """What had happened to the session's file while it was written, known after `close`; empty: nothing."""
+        return self.writer.changed
+
     def move_to(self, path: Path) -> None:
         """Continues the session in another file, which gets everything so far. Raises StorageError."""
         with self._lock:

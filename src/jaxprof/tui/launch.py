@@ -18,6 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from jaxprof.operating_system import can_run, signals
+from jaxprof.text import safe
 
 if TYPE_CHECKING:
     from jaxprof.runner import Interpreter
@@ -97,7 +98,7 @@ def _refused() -> bool:
     """Reports on stderr why the app cannot open here; whether it cannot."""
     problem = terminal_problem()
     if problem:
-        sys.stderr.write(f"jaxprof: {problem}\n  jaxprof --help lists what works without one.\n")
+        sys.stderr.write(f"jaxprof: {safe(problem)}\n  jaxprof --help lists what works without one.\n")
     return bool(problem)
 
 
@@ -107,6 +108,8 @@ def _run(app: JaxprofApp) -> None:
             app.run()
         finally:
             app.live.close()
+            if app.live.file_change:
+                sys.stderr.write(f"jaxprof: {safe(app.live.file_change)}\n")
 
 
 def terminal_problem() -> str:

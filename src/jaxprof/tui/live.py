@@ -31,6 +31,8 @@ class Driven(Protocol):
     @property
     def storage_failure(self) -> StorageError | None: ...
     @property
+    def file_change(self) -> str: ...
+    @property
     def busy(self) -> bool: ...
     def run(self) -> None: ...
     def cancel(self, run: str) -> None: ...
@@ -182,6 +184,11 @@ class Live:
         self._ended = True
         if self._scheduler is not None:
             self._scheduler.close(reason)
+
+    @property
+    def file_change(self) -> str:
+        """What had happened to the session's file while it was written, known after `close`; empty: nothing."""
+        return self._scheduler.file_change if self._scheduler is not None else ""
 
     def _ask(self, what: Callable[[Driven], None]) -> None:
         scheduler = self._scheduler

@@ -183,9 +183,10 @@ def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> int:
     if not doomed:
         note("Nothing to delete.")
         return ExitCode.OK
+    from jaxprof.session.log.library import total_bytes
     from jaxprof.units import bytes_
 
-    taken = bytes_(sum(each.stat().st_size for each in doomed))
+    taken = bytes_(total_bytes(doomed))
     notes(map(str, doomed))
     if not yes:
         if not sys.stdin.isatty():

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,11 +116,7 @@ class Library:
 
     def size_bytes(self) -> int:
         """The size of all sessions on disk, in bytes."""
-        total = 0
-        for path in self.paths():
-            with contextlib.suppress(OSError):
-                total += path.stat().st_size
-        return total
+        return total_bytes(self.paths())
 
     def rename(self, path: Path, name: str) -> Path:
         """Rename the session within its folder. Raises UsageError or StorageError."""
@@ -166,8 +162,13 @@ class Library:
         """
         doomed: list[Path] = []
         used = 0
-        for rank, path in enumerate(self.paths()):
-            status = path.stat()
+        rank = -1
+        for path in self.paths():
+            try:
+                status = path.stat()
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+            rank += 1
             used += status.st_size
             aged = older_than_days is not None and time.time() - status.st_mtime > older_than_days * 86_400
             beyond = keep is not None and rank >= keep
@@ -175,6 +176,15 @@ class Library:
             if (aged or beyond or full) and not is_live(path):
                 doomed.append(path)
         return doomed
+
+
+def total_bytes(paths: Iterable[Path]) -> int:
+    """The size of these files on disk; those that were deleted meanwhile have none."""
+    total = 0
+    for path in paths:
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total
 
 
 def read_entry(path: Path) -> Entry:

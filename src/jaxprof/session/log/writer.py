@@ -2,7 +2,8 @@
 
 Each line is written whole and flushed to the kernel; the end of a run is synced to the disk. If the disk is full or the
 folder cannot be written, the events stay in memory, the failure is reported once, and `move_to` writes all of them to
-another place.
+another place. `close` looks whether the file holds what was written; a file that was deleted, cut or replaced meanwhile
+is written again, from a second copy that has no name.
 """
 
 from __future__ import annotations
@@ -12,18 +13,23 @@ import os
 import secrets
 import socket
 import sys
+import tempfile
 import time
+import zlib
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from jaxprof.errors import StorageError
 from jaxprof.events import Event, Header, RunClosed, SessionClosed
-from jaxprof.session.log.codec import encode_header, encode_line
+from jaxprof.session.log.codec import EXTENSION, encode_header, encode_line
 from jaxprof.version import __version__
 
 FILE_MODE = 0o600
+_PART_BYTES = 1 << 20
 _PLAIN_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 """Not inherited by children, and on Windows without translated line ends."""
 
@@ -55,7 +61,9 @@ def _lock(file: int) -> None:
 class LogWriter:
     """The one writer of a session file. `path=None` keeps the session in memory only.
 
-    `failure` is None, or the StorageError since which events are kept in memory instead.
+    `failure` is None, or the StorageError since which events are kept in memory instead. `changed` says, after `close`,
+    what had happened to the file (`x.jaxprof was deleted while it was written; all of it was written again`), and is
+    empty if nothing had; `path` is then where it is now. `is_displaced`: another file stands at its place.
     """
 
     def __init__(self, header: Header, path: Path | None, *, replace_existing: bool = False) -> None:
@@ -69,8 +77,14 @@ class LogWriter:
         self._seq = 0
         self._kept: list[bytes] = []
         """The lines that are not in the file: all of them without a file, else those since the failure."""
+        self.changed = ""
+        self.is_displaced = False
         self._file = -1
         self._end = 0
+        self._checksum = 0
+        """CRC-32 of the `_end` bytes that are in the file."""
+        self._copy: IO[bytes] | None = None
+        """The same bytes in a file without a name, unbuffered: a forked child must have nothing to flush."""
         if path is not None:
             self._open(path, replace_existing)
         self._write(encode_header(header))
@@ -92,22 +106,83 @@ class LogWriter:
 
     def move_to(self, path: Path) -> None:
         """Continue in another file that holds everything so far. Raises StorageError if that cannot be written."""
-        before = self._lines_so_far()
+        content = self._content()
         fresh = LogWriter(self.header, path)
         if fresh.failure is None:
-            fresh._write(b"".join(before[1:]))
+            fresh._write(content[fresh._end :])
         if fresh.failure is not None:
-            fresh.close()
+            fresh._release()
             raise fresh.failure
-        self.close()
+        self._release()
         self.path, self.failure = path, None
-        self._file, self._end, self._kept = fresh._file, fresh._end, []
+        self._file, self._end, self._checksum, self._copy = fresh._file, fresh._end, fresh._checksum, fresh._copy
+        self._kept = []
 
     def close(self) -> None:
-        """Close the file; later events are kept in memory."""
+        """Close the file, after a look at it; later events are kept in memory. A file that was changed is written again
+        where it was, or beside that place if another file is there: see `changed`. If that fails: see `failure`."""
+        if self._file >= 0 and self.failure is None:
+            self._restore()
+        if self.failure is not None:  # for `move_to`
+            self._kept, self._end = [self._content()], 0
+        self._release()
+
+    def _release(self) -> None:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+        self._drop_copy()
+
+    def _restore(self) -> None:
+        """See to it that the file at `path` holds what was written."""
+        assert self.path is not None
+        what = self._what_happened(self.path)
+        if not what:
+            return
+        if moved := self._renamed_to():
+            self.path, self.changed = moved, f"{self.path} was renamed while it was written"
+            return
+        place_before = self.path
+        for place in (place_before, _free_place_beside(place_before)):
+            try:
+                self.move_to(place)
+            except StorageError as error:
+                failure = error
+            else:
+                self.changed = f"{place_before} {what} while it was written; all of it was written again"
+                self.is_displaced = place != place_before
+                return
+        self.failure = StorageError(f"{place_before} {what} while it was written. {failure.what}", failure.hint)
+
+    def _what_happened(self, path: Path) -> str:
+        """Compare the file at `path` with what was written; empty if they are the same."""
+        try:
+            there, ours = path.stat(), os.fstat(self._file)
+        except (FileNotFoundError, NotADirectoryError):
+            return "was deleted"
+        except OSError as error:
+            return f"could not be read ({error.strerror or error})"
+        if not os.path.samestat(there, ours):
+            return "was replaced by another file"
+        if there.st_size < self._end:
+            return self._cleared("was cut")
+        return "" if _checksum(self._file, there.st_size) == self._checksum else self._cleared("was overwritten")
+
+    def _cleared(self, what: str) -> str:
+        """Take the damaged file away, so that it can be written again at its place."""
+        with contextlib.suppress(OSError):
+            self.path.unlink()  # type: ignore[union-attr]
+        return what
+
+    def _renamed_to(self) -> Path | None:
+        """Where the whole file is now, if it only has another name in its folder (Linux alone can tell)."""
+        try:
+            place = Path(os.readlink(f"/proc/self/fd/{self._file}"))
+        except OSError:
+            return None
+        assert self.path is not None
+        is_beside = place.suffix == EXTENSION and place.parent == self.path.parent.resolve()
+        return place if is_beside and not self.path.exists() and not self._what_happened(place) else None
 
     def _open(self, path: Path, replace_existing: bool) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | _PLAIN_BYTES | (0 if replace_existing else os.O_EXCL)
@@ -122,10 +197,12 @@ class LogWriter:
             if replace_existing:
                 os.ftruncate(self._file, 0)
                 path.chmod(FILE_MODE)
+            with contextlib.suppress(OSError):  # without a copy, only what is in the file can be written again
+                self._copy = tempfile.TemporaryFile(buffering=0, dir=path.parent)  # noqa: SIM115
         except FileExistsError:
             raise StorageError(f"{path} already exists", "Give another name, or --force to replace it.") from None
         except BlockingIOError:
-            self.close()
+            self._release()
             raise StorageError(f"{path} is being written by another jaxprof", "Give another name.") from None
         except OSError as error:
             self._fail(error)
@@ -134,16 +211,38 @@ class LogWriter:
         if self._file < 0 or self.failure is not None:
             self._kept.append(data)
             return
-        view = memoryview(data)
         try:
-            while view:
-                view = view[os.write(self._file, view) :]
-            self._end += len(data)
+            try:
+                _write_all(self._file, data)
+            except OSError:
+                if not self._drop_copy():
+                    raise
+                self._take_back()
+                _write_all(self._file, data)
         except OSError as error:
-            with contextlib.suppress(OSError):  # half a line on a full disk: take it back, so that the file stays whole
-                os.ftruncate(self._file, self._end)
+            self._take_back()
             self._kept.append(data)
             self._fail(error)
+            return
+        self._end += len(data)
+        self._checksum = zlib.crc32(data, self._checksum)
+        if self._copy is not None:
+            try:
+                _write_all(self._copy.fileno(), data)
+            except OSError:
+                self._drop_copy()
+
+    def _take_back(self) -> None:
+        """Half a line on a full disk: take it back, so that the file stays whole."""
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, self._end)
+
+    def _drop_copy(self) -> bool:
+        """Give the copy's room back; whether there was one."""
+        copy, self._copy = self._copy, None
+        if copy is not None:
+            copy.close()
+        return copy is not None
 
     def _fail(self, error: OSError) -> None:
         self.failure = StorageError(
@@ -151,9 +250,40 @@ class LogWriter:
             "Measuring goes on in memory. Free some space and save it somewhere else, or it is lost at the end.",
         )
 
-    def _lines_so_far(self) -> list[bytes]:
-        lines: list[bytes] = []
-        if self.path is not None and self._end:
-            with contextlib.suppress(OSError):
-                lines = self.path.read_bytes()[: self._end].splitlines(keepends=True)
-        return lines + self._kept
+    def _content(self) -> bytes:
+        """Everything that was appended: what is in the file, then what is not."""
+        source = self._copy.fileno() if self._copy is not None else self._file
+        written = b"".join(_parts(source, self._end)) if source >= 0 else b""
+        return written + b"".join(self._kept)
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _parts(file: int, size: int) -> Iterator[bytes]:
+    """The first `size` bytes of the file, wherever it is written now."""
+    before = os.lseek(file, 0, os.SEEK_CUR)
+    at = 0
+    while at < size:
+        os.lseek(file, at, os.SEEK_SET)
+        part = os.read(file, min(_PART_BYTES, size - at))
+        if not part:
+            break
+        at += len(part)
+        yield part
+    os.lseek(file, before, os.SEEK_SET)
+
+
+def _checksum(file: int, size: int) -> int:
+    total = 0
+    for part in _parts(file, size):
+        total = zlib.crc32(part, total)
+    return total
+
+
+def _free_place_beside(path: Path) -> Path:
+    stem = path.name.removesuffix(EXTENSION)
+    return next(place for number in count(2) if not (place := path.with_name(f"{stem}-{number}{EXTENSION}")).exists())

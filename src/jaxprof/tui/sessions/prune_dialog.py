@@ -11,6 +11,7 @@ from textual.widgets import Button, Input, Label, Static
 
 from jaxprof import units
 from jaxprof.errors import UsageError
+from jaxprof.session.log.library import total_bytes
 from jaxprof.tui.kit.dialogs import Dialog
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Prune(Dialog[list[Path] | None]):
                 older_than_days=days,
                 max_bytes=None if space is None else int(space * MIB),
             )
-            size = sum(path.stat().st_size for path in self._doomed if path.exists())
+            size = total_bytes(self._doomed)
             count = len(self._doomed)
             message.update(
                 f"{count} session{'s' if count != 1 else ''} would be deleted, {units.bytes_(size)}."

@@ -1,0 +1,188 @@
+"""At its close a log looks at its file: whatever happened to it meanwhile, all of the session is in a file, and the
+writer says in which."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from jaxprof.errors import StorageError
+from jaxprof.events import LogLine
+from jaxprof.session import Session
+from jaxprof.session.log import Library, LogWriter, load, new_header
+from jaxprof.session.log.library import is_live
+from report import sessions
+
+EVENTS = sessions.events()
+
+
+def half_written(path: Path) -> LogWriter:
+    writer = LogWriter(new_header({}), path)
+    for event in EVENTS[: len(EVENTS) // 2]:
+        writer.append(event)
+    return writer
+
+
+def finish(writer: LogWriter) -> None:
+    for event in EVENTS[len(EVENTS) // 2 :]:
+        writer.append(event)
+    writer.close()
+
+
+def is_whole(path: Path) -> bool:
+    read = load(path, Session)
+    return read.complete and not read.notices and list(read.runs) == ["r1", "r2", "r3"] and not is_live(path)
+
+
+def overwrite(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(20)
+        file.write(b"x")
+
+
+def append(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b"{}\n")
+
+
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [
+        (Path.unlink, "was deleted"),
+        (lambda path: shutil.rmtree(path.parent), "was deleted"),
+        (lambda path: os.truncate(path, 0), "was cut"),
+        (lambda path: os.truncate(path, path.stat().st_size - 5), "was cut"),
+        (lambda path: path.rename(path.with_suffix(".1")), "was deleted"),
+        (overwrite, "was overwritten"),
+        (append, "was overwritten"),
+    ],
+    ids=["deleted", "folder deleted", "emptied", "cut", "rotated", "overwritten", "appended to"],
+)
+@pytest.mark.parametrize("late", [False, True], ids=["while written", "after the last line"])
+def test_a_harmed_file_is_written_again_at_its_place(
+    tmp_path: Path, harm: Callable[[Path], object], said: str, late: bool
+) -> None:
+    path = tmp_path / "folder" / "x.jaxprof"
+    writer = half_written(path)
+    if late:
+        for event in EVENTS[len(EVENTS) // 2 :]:
+            writer.append(event)
+        harm(path)
+        writer.close()
+    else:
+        harm(path)
+        finish(writer)
+    assert writer.failure is None
+    assert writer.path == path
+    assert writer.changed.startswith(f"{path} {said}")
+    assert not writer.is_displaced
+    assert is_whole(path)
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_file_that_another_one_replaced_is_written_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    path.unlink()
+    path.write_text("somebody's own")
+    (tmp_path / "x-2.jaxprof").write_text("taken")
+    finish(writer)
+    assert writer.path == tmp_path / "x-3.jaxprof"
+    assert writer.is_displaced
+    assert "replaced by another file" in writer.changed
+    assert is_whole(writer.path)
+    assert path.read_text() == "somebody's own"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say where an open file is")
+def test_a_session_that_was_given_another_name_keeps_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    Library(tmp_path).rename(path, "better")
+    finish(writer)
+    assert writer.path == tmp_path / "better.jaxprof"
+    assert "renamed" in writer.changed
+    assert [each.name for each in tmp_path.iterdir()] == ["better.jaxprof"]
+    assert is_whole(writer.path)
+
+
+def test_an_unharmed_file_is_not_touched_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    number = path.stat().st_ino
+    finish(writer)
+    assert (writer.path, writer.changed, writer.failure) == (path, "", None)
+    assert path.stat().st_ino == number
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_where_it_cannot_be_written_again_nothing_is_lost_either(tmp_path: Path) -> None:
+    path = tmp_path / "folder" / "x.jaxprof"
+    writer = half_written(path)
+    shutil.rmtree(path.parent)
+    path.parent.write_text("a file in the way")
+    finish(writer)
+    assert isinstance(writer.failure, StorageError)
+    assert "was deleted while it was written" in writer.failure.what
+    writer.move_to(tmp_path / "y.jaxprof")
+    writer.close()
+    assert is_whole(tmp_path / "y.jaxprof")
+
+
+def test_a_disk_that_fills_up_gets_the_copys_room_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first write that fails is tried again without the copy."""
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    write, refused = os.write, []
+
+    def full_once(file: int, data: bytes) -> int:
+        if not refused and file == writer._file:
+            refused.append(file)
+            write(file, bytes(data[:3]))
+            raise OSError(28, "No space left on device")
+        return write(file, data)
+
+    monkeypatch.setattr(os, "write", full_once)
+    finish(writer)
+    assert refused
+    assert writer.failure is None
+    assert is_whole(path)
+
+
+def test_a_forked_child_adds_nothing_to_the_copy(tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    child = os.fork() if hasattr(os, "fork") else None
+    if child == 0:
+        os._exit(0)
+    if child is not None:
+        os.waitpid(child, 0)
+    os.truncate(path, 0)
+    finish(writer)
+    assert is_whole(path)
+
+
+def test_a_session_that_vanishes_while_others_are_chosen_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abcd":
+        finish(half_written(tmp_path / f"{name}.jaxprof"))
+        os.utime(tmp_path / f"{name}.jaxprof", (ord(name), ord(name)))
+    library = Library(tmp_path)
+    before = library.paths()
+    monkeypatch.setattr(Library, "paths", lambda self: before)
+    (tmp_path / "d.jaxprof").unlink()  # by another prune
+    assert library.prunable(keep=2) == [tmp_path / "a.jaxprof"]
+    library.delete(tmp_path / "d.jaxprof")
+    assert library.size_bytes() == sum((tmp_path / f"{name}.jaxprof").stat().st_size for name in "abc")
+
+
+def test_lines_after_the_close_do_not_fail(tmp_path: Path) -> None:
+    writer = half_written(tmp_path / "x.jaxprof")
+    writer.close()
+    writer.append(LogLine(text="late", stream="stdout"))
+    assert writer.failure is None
