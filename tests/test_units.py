@@ -58,6 +58,11 @@ def test_scaled_rates_and_counts() -> None:
 def test_percent_and_ratio() -> None:
     assert units.percent(0.87) == "87 %"
     assert units.percent(0.004) == "0.40 %"
+    assert units.percent(9.8e-7) == "under 0.001 %"
+    assert units.percent(1.1e-5) == "0.0011 %"
+    assert units.percent(0.0) == "0 %"
+    assert units.percent(117.04) == "over 10\u202f000 %"
+    assert units.percent(99.0) == "9900 %"
     assert units.percent(0.999) == "100 %"
     assert units.ratio(6.93) == "6.9×"
     assert units.ratio(28.4) == "28×"
@@ -69,3 +74,25 @@ def test_percent_and_ratio() -> None:
 
 def test_integer_groups_by_three() -> None:
     assert units.integer(1_000_000) == "1\u202f000\u202f000"
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [
+        (0.12, "+12 %"),
+        (-0.004, "-0.40 %"),
+        (-9.8e-7, "under 0.001 %"),
+        (9.8e-7, "under 0.001 %"),
+        (-2e-5, "-0.0020 %"),
+        (0.0, "0 %"),
+        (None, "-"),
+    ],
+)
+def test_a_difference_has_a_sign_and_no_digits_that_say_nothing(fraction: float | None, text: str) -> None:
+    assert units.growth(fraction) == text
+
+
+def test_bounds_that_say_nothing_have_no_digits() -> None:
+    assert units.ratio_interval(0.55, 1e-18, 6e28) == "0.55× (0-∞)"
+    assert units.ratio_interval(1.2, 0.012, 118) == "1.2× (0.012-118)"
+    assert units.ratio_interval(30_000, 29_000, 31_000) == "30000× (29000-31000)"

@@ -12,6 +12,10 @@ import math
 UNKNOWN = "-"
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_LEAST_PERCENT = 0.001
+_MOST_PERCENT = 10_000
+_WIDEST = 1e4
+"""Bounds of a ratio that are further apart say nothing: a hundred times as fast, or as slow."""
 _COUNT = ("", "k", "M", "G", "T", "P", "E")
 
 
@@ -74,13 +78,26 @@ def scaled(value: float | None, unit: str = "", significant: int = 3) -> str:
 
 
 def percent(fraction: float | None, significant: int = 2) -> str:
-    """A share: `0.87` is `87 %`, `0.004` is `0.40 %`."""
+    """A share: `0.87` is `87 %`, `0.004` is `0.40 %`; `under 0.001 %` and `over 10 000 %` beyond what says more."""
     if fraction is None or math.isnan(fraction):
         return UNKNOWN
     value = fraction * 100
+    if 0 < abs(value) < _LEAST_PERCENT:
+        return f"under {_LEAST_PERCENT} %"
+    if abs(value) > _MOST_PERCENT:
+        return f"over {integer(_MOST_PERCENT)} %"
     if abs(value) >= 99.5:
         return f"{value:.0f} %"
     return f"{_digits(value, significant)} %"
+
+
+def growth(fraction: float | None) -> str:
+    """A difference as a share of what it differs from: `+12 %`, `-0.40 %`, `0 %`; without a sign `under 0.001 %`."""
+    if fraction is None or math.isnan(fraction):
+        return UNKNOWN
+    text = percent(abs(fraction))
+    sign = "" if fraction == 0 or text.startswith("under") else "+" if fraction > 0 else "-"
+    return sign + text
 
 
 def ratio(value: float | None, significant: int = 2) -> str:
@@ -93,12 +110,15 @@ def ratio(value: float | None, significant: int = 2) -> str:
 
 
 def ratio_interval(value: float, low: float | None, high: float | None) -> str:
-    """A ratio with its interval: `6.9× (6.8-7.0)`; a third digit where the bounds look equal at two.
+    """A ratio with its interval: `6.9× (6.8-7.0)`; a third digit where the bounds look equal at two, and `(0-∞)` where
+    they are too far apart to say anything.
 
     Without bounds, the ratio alone.
     """
     if low is None or high is None:
         return ratio(value)
+    if low <= 0 or high / low > _WIDEST:
+        return f"{ratio(value)} (0-∞)"
     for significant in (2, 3):
         lowest, highest = (ratio(bound, significant).removesuffix("×") for bound in (low, high))
         if lowest != highest:

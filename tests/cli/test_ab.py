@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -35,6 +36,10 @@ def off(x):
 def broken(x):
     raise RuntimeError("not today")
 def wide(x):
+    return x
+def bare(x):
+    return {"y": jnp.tanh(x @ x), "s": x.sum()}
+def of_two(x, y):
     return x
 def endless(x):
     jax.debug.callback(lambda: time.sleep(3600))
@@ -92,6 +97,12 @@ def repository(folder: Path) -> Path:
         (("selu", "selu", "--variant", "nope"), "A, selu, has no variant nope", "jit"),
         (("selu", "--set-b", "m=3"), "unknown parameter of selu 'm'", "n"),
         (("sides.py:step", "sides.py:wide"), "float32[64,64] and float32[8,8]", "--arg"),
+        (
+            ("sides.py:step", "sides.py:of_two"),
+            "takes (x, y), and cannot be called with the inputs of",
+            "of_two_inputs",
+        ),
+        (("sides.py:bare", "sides.py:step"), "nothing says what they are", "bare_inputs"),
     ],
 )
 def test_sides_that_do_not_fit_are_a_usage_error(
@@ -186,9 +197,35 @@ def test_one_target_with_another_environment_and_other_inputs(folder: Path, call
     flags = next(row for row in found["versus"][0]["environment"] if row["name"] == "XLA_FLAGS")
     assert flags["after"] == "--xla_cpu_enable_fast_math=true"
     assert flags["differs"]
+    said, found = measured(call, "sides.py:step", "sides.py:bare")
+    assert found["inputs"]["same_numbers"]
+    assert found["versus"][0]["results"]["equal"]
+    assert found["notes"] == ["B has no inputs of its own, and is called with those of A"]
+    kept = load(folder / "s.jaxprof", Session).runs["r3"].plan
+    assert kept.inputs_from == str(folder / "sides.py:step")
     said, found = measured(call, "sides.py:step", "sides.py:shifted")
+    assert found["notes"] == []
     assert not found["inputs"]["same_numbers"]
     assert found["versus"][0]["results"] is None, "of other inputs, results say nothing"
+
+
+def test_a_kept_comparison_is_measured_again(repository: Path, call: Caller) -> None:
+    said, found = measured(call, "sides.py:step", "--git", "HEAD~1", "--env-b", "FLAVOUR=b")
+    assert [side["revision"] for side in found["sides"]] == ["HEAD~1", "HEAD~1", None]
+    (repository / "sides.py").write_text(SIDES.replace("x.sum()", "x.sum() + 1"))
+    said = call("run", "--from", "s.jaxprof", "--launches", "1", "--no-check", "--out", "t.jaxprof", "--format", "json")
+    assert said.code == 0
+    (again,) = json.loads(said.out)["comparisons"]
+    was = found["sides"][0]
+    assert [side["commit"] for side in again["sides"]] == [was["commit"], was["commit"], found["sides"][2]["commit"]]
+    assert [side["dirty"] for side in again["sides"]] == [False, False, True]
+    assert again["sides"][2]["variables"] == {"FLAVOUR": "b"}
+    assert again["versus"][0]["results"]["agree"] is False
+    assert "with the changes that are not committed" in again["notes"][0]
+    assert "B was the tree at" in again["notes"][1]
+    assert call("run", "--from", "t.jaxprof", "--python", sys.executable).code == 2
+    listed = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True, check=True)
+    assert len(listed.stdout.splitlines()) == 1
 
 
 def test_an_interrupt_keeps_what_was_measured_and_removes_the_worktree(repository: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pytest
 from folding import fold
 from jaxprof import events as e
 from jaxprof.errors import UsageError
+from jaxprof.runner import find_interpreter, rerun
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
-from jaxprof.runner.rerun import plan_again, plan_all_again
+from jaxprof.runner.rerun import SidesAgain, plan_again, plan_all_again, what_runs, with_changes
+from jaxprof.runner.sides import ComparedSide, SharedInputs, SideOptions, SideTree, compared_as, plan_sides
 from jaxprof.session import Session
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import workload_info
@@ -135,3 +138,139 @@ def test_what_a_notebook_was_started_with_is_nothing_to_its_functions(tmp_path: 
         ],
     )
     assert plan_again(session, "r2")[0].spec.argv == ()
+
+
+@pytest.fixture
+def same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rerun, "same_inputs", lambda planned: SharedInputs(("float32[3]",), True))
+
+
+def sides_of(
+    tmp_path: Path, options: SideOptions | None = None, tree: SideTree | None = None, **b: Any
+) -> tuple[list[PlannedRun], Session]:
+    """A comparison of two functions of one file as it was planned, and as its session has it."""
+    (tmp_path / "train.py").write_text("")
+    info = replace(
+        workload_info(built_in("selu"), sources=False), name="train.py:step", origin=f"{tmp_path}/train.py:step"
+    )
+    given = {"workload": info, "interpreter": find_interpreter(None)}
+    first = ComparedSide(label="A", title="A's", tree=tree or SideTree(), **given)  # type: ignore[arg-type]
+    other = ComparedSide(label="B", title="B's", **given, **b)
+    planned = plan_sides([first, other], options or SideOptions(launches=2))
+    plan = e.ComparisonPlanned(
+        sides=[side.spec() for side in (first, other)],
+        margin=0.05,
+        group_seconds=planned[0].group_seconds,
+        notes=["environments differ"],
+    )
+    session = kept(*compared_as(plan, planned))
+    session.apply(replace(plan, run="r1", seq=3))
+    return planned, session
+
+
+@pytest.mark.usefixtures("same")
+@pytest.mark.parametrize("wanted", ["", "r1", "r2", "r3"])
+def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path: Path, wanted: str) -> None:
+    was, session = sides_of(tmp_path, environment={"FLAGS": "x"}, settings={"n": "4000"}, precision="highest")
+    again = plan_all_again(session, wanted, SidesAgain(folder=tmp_path))
+    assert [plan.spec.side for plan in again] == ["A", "A'", "B"]
+    assert [plan.environment for plan in again] == [plan.environment for plan in was]
+    assert all(plan.baseline is again[0] for plan in again[1:])
+    for now, then in zip(again, was, strict=True):
+        assert replace(now.spec, target="") == replace(then.spec, target="", baseline="")
+    assert len({plan.keep_output for plan in again}) == 3
+    assert again[0].comparison is not None
+    assert again[0].comparison.margin == 0.05
+    assert again[0].comparison.inputs == ["float32[3]"]
+    assert again[0].comparison.seq == 0
+
+
+@pytest.mark.usefixtures("same")
+def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_path: Path) -> None:
+    tree = SideTree(revision="HEAD~1", commit="19789fa", repository="/repo", dirty=False)
+    _, session = sides_of(tmp_path, tree=tree)
+    asked: list[tuple[str, str]] = []
+
+    def check_out(target: str, commit: str) -> tuple[str, SideTree]:
+        asked.append((target, commit))
+        return "/tree/train.py:step", SideTree(stays_at=target, variables={"PYTHONPATH": "/tree"})
+
+    first, control, other = plan_again(session, "r3", SidesAgain(check_out=check_out))
+    assert asked == [(f"{tmp_path}/train.py:step", "19789fa")], "once, for A and its control"
+    assert first.spec.target == control.spec.target == "/tree/train.py:step"
+    assert first.environment == control.environment == {"PYTHONPATH": "/tree"}
+    assert first.stays_at == control.stays_at == f"{tmp_path}/train.py:step"
+    assert other.spec.target == f"{tmp_path}/train.py:step"
+    assert other.environment == {}
+    assert kept(first, control, other).runs["r1"].plan.target == f"{tmp_path}/train.py:step"
+
+    def gone(target: str, commit: str) -> tuple[str, SideTree]:
+        raise UsageError(f"/repo has no revision {commit!r}", "git log lists them.")
+
+    with pytest.raises(UsageError, match="side A cannot be measured again: /repo has no revision '19789fa'"):
+        plan_again(session, "r3", SidesAgain(check_out=gone))
+    with pytest.raises(UsageError, match="A's has to be checked out"):
+        plan_again(session, "r3")
+
+
+@pytest.mark.usefixtures("same")
+@pytest.mark.parametrize(
+    ("then", "now", "said"),
+    [
+        (("19789fa", False), ("19789fa", False), ""),
+        (("19789fa", False), ("5555555", False), "B was the tree at 19789fa, and is the tree as it is now"),
+        (("19789fa", True), ("19789fa", True), "B was the tree at 19789fa with changes that were not committed"),
+    ],
+)
+def test_files_that_may_have_changed_since_are_said(
+    tmp_path: Path, then: tuple[str, bool], now: tuple[str, bool], said: str
+) -> None:
+    tree = SideTree(commit=then[0], repository="/repo", dirty=then[1])
+    _, session = sides_of(tmp_path)
+    first = session.runs["r1"]
+    assert first.comparison is not None
+    b = replace(first.comparison.sides[1], commit=tree.commit, dirty=tree.dirty)
+    session.apply(replace(first.comparison, sides=[first.comparison.sides[0], b]))
+    present = SideTree(commit=now[0], repository="/repo", dirty=now[1])
+    (planned, *_) = plan_again(session, "r1", SidesAgain(present=lambda target: present))
+    assert planned.comparison is not None
+    assert planned.comparison.sides[1].commit == now[0]
+    assert planned.comparison.notes[0] == "environments differ"
+    assert (said in " ".join(planned.comparison.notes[1:])) if said else planned.comparison.notes[1:] == []
+
+
+@pytest.mark.usefixtures("same")
+def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path: Path) -> None:
+    _, session = sides_of(tmp_path, SideOptions(budget_seconds=30))
+    again = plan_again(session, "r1")
+    assert [plan.group_seconds for plan in again] == [30, 30, 30]
+    fixed = with_changes(again[0], {"launches": 4, "device": "cpu:0"}, None)
+    assert (fixed.spec.launches, fixed.spec.until_half_width, fixed.group_seconds) == (4, None, None)
+    longer = with_changes(again[0], {"budget_seconds": 90.0}, None)
+    assert (longer.spec.launches, longer.spec.until_half_width, longer.group_seconds) == (10, 0.02, 90)
+    assert longer.comparison is not None
+    assert longer.comparison.group_seconds == 90
+    assert with_changes(again[1], {"check": True}, longer).spec.check is False, "the control is A, which is checked"
+    assert with_changes(again[2], {"check": False}, longer).spec.check is False
+
+
+@pytest.mark.usefixtures("same")
+def test_what_a_file_makes_run_is_said(tmp_path: Path) -> None:
+    _, session = sides_of(tmp_path, environment={"LD_PRELOAD": "x.so"})
+    first, second = what_runs(plan_again(session, "r1"))
+    assert first == f"A: {tmp_path}/train.py:step, in {sys.executable}"
+    assert second == f"B: {tmp_path}/train.py:step with LD_PRELOAD=x.so, in {sys.executable}"
+
+
+@pytest.mark.usefixtures("same")
+def test_an_interpreter_or_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
+    _, session = sides_of(tmp_path)
+    first = session.runs["r1"]
+    assert first.comparison is not None
+    b = replace(first.comparison.sides[1], python="/nowhere/python")
+    session.apply(replace(first.comparison, sides=[first.comparison.sides[0], b]))
+    with pytest.raises(UsageError, match="side B cannot be measured again: there is no interpreter /nowhere/python"):
+        plan_again(session, "r1")
+    (tmp_path / "train.py").unlink()
+    with pytest.raises(UsageError, match=r"side A cannot be measured again: .*there is no file"):
+        plan_again(session, "r1")

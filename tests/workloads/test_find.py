@@ -10,6 +10,7 @@ import pytest
 
 from jaxprof.errors import UsageError
 from jaxprof.workloads.find import find, find_all
+from jaxprof.workloads.function import refuse_borrowed_misfit
 from workloads.running import errors, inputs_of
 
 MODEL = """
@@ -199,3 +200,55 @@ def test_a_broken_file_can_be_mended_and_found(folder: Path) -> None:
     assert "line 2" in refusal("broken.py:f").what
     (folder / "broken.py").write_text("def f(x):\n    return x\n")
     assert find("broken.py:f", ["f32[2]"]).name == "broken.py:f"
+
+
+OTHER = """
+import jax.numpy as jnp
+
+
+def step(x):
+    return x + 1
+
+
+def two(x, y):
+    return x
+
+
+def none():
+    return 1
+"""
+
+
+def test_a_function_without_inputs_takes_those_of_the_one_that_lends_them(folder: Path) -> None:
+    (folder / "other.py").write_text(OTHER)
+    with pytest.raises(UsageError, match="nothing says what they are"):
+        find("other.py:step")
+    taken, lender = find("other.py:step", inputs_from="model.py:step"), find("model.py:step")
+    assert taken.inputs_from == "model.py:step"
+    assert inputs_of(taken, {})[0].tolist() == inputs_of(lender, {})[0].tolist()
+    of_sizes = find("other.py:step", inputs_from="selu")
+    assert of_sizes.inputs_from == "selu"
+    assert of_sizes.resolve("quick", {"n": "6"})["n"] == 6
+    assert [each.name for each in find_all("other.py", inputs_from="model.py:step")] == ["other.py:step"]
+
+
+def test_inputs_of_its_own_are_not_borrowed(folder: Path) -> None:
+    (folder / "other.py").write_text(OTHER)
+    assert find("model.py:declared", inputs_from="model.py:step").inputs_from == ""
+    assert find("model.py:step", inputs_from="selu").inputs_from == ""
+    assert find("other.py:step", ["f32[3]"], inputs_from="model.py:step").inputs_from == ""
+    assert find("other.py:none", inputs_from="model.py:step").inputs_from == "", "it takes none"
+
+
+def test_a_lender_of_another_number_of_inputs_is_refused_before_a_call(folder: Path) -> None:
+    (folder / "other.py").write_text(OTHER)
+    for name, fits in (("step", True), ("two", False)):
+        taken = find(f"other.py:{name}", inputs_from="model.py:step")
+        given = inputs_of(taken, {})
+        if fits:
+            refuse_borrowed_misfit(taken, taken.variant("jit"), {}, given)
+        else:
+            with pytest.raises(
+                UsageError, match=r"takes \(x, y\), and cannot be called with the inputs of model.py:step"
+            ):
+                refuse_borrowed_misfit(taken, taken.variant("jit"), {}, given)

@@ -19,6 +19,8 @@ from jaxprof.events import EnvironmentRead
 from jaxprof.session import Run, Session
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, compare_apart, corrected, refuse
 
+_SAMPLED_ONCE = ("transfer_in", "transfer_out")
+"""Phases that are sampled, in the first launch alone."""
 _OF_THE_HOUR = ("load_average_before", "load_average_after", "other_busy_cores")
 """Settings that describe the hour, and not the environment: they always differ."""
 
@@ -158,19 +160,21 @@ def _phases(session_a: Session, run_a: Run, session_b: Session, run_b: Run) -> t
 
 
 def _in_launches(run_a: Run, run_b: Run, phases: Container[str]) -> dict[str, TimeComparison]:
-    """What happens once in a process, compared over the launches that both runs have: each launch has both, in turns
-    before and after one another. By phase, all of them read together; empty with one launch."""
+    """What is not measured in turns, of two runs that were measured together: what happens once in a process, over the
+    launches that both have, and the transfers, which the first launch samples. By phase, all of them read together."""
     blocks: dict[str, list[LaunchBlocks]] = {}
     for first, second in zip(run_a.launches, run_b.launches, strict=False):
         for phase in first.phases:
-            before, after = (
-                first.phases[phase].seconds,
-                second.phases[phase].seconds if phase in second.phases else None,
-            )
-            if phase in phases and phase not in run_a.series and before and after:
-                both = Block(0, (before,)), Block(1, (after,))
+            ours = first.phases[phase].seconds
+            theirs = second.phases[phase].seconds if phase in second.phases else None
+            if phase in phases and phase not in run_a.series and ours and theirs:
+                both = Block(0, (ours,)), Block(1, (theirs,))
                 blocks.setdefault(phase, []).append(LaunchBlocks(both, in_turns=False))
-    comparisons = {phase: compare(launches) for phase, launches in blocks.items() if len(launches) > 1}
+    for phase in _SAMPLED_ONCE:
+        if phase in phases and (before := run_a.samples(phase)) and (after := run_b.samples(phase)):
+            both = Block(0, tuple(before)), Block(1, tuple(after))
+            blocks[phase] = [LaunchBlocks(both, in_turns=False)]
+    comparisons = {phase: compare(launches) for phase, launches in blocks.items()}
     return dict(zip(comparisons, corrected(list(comparisons.values())), strict=True))
 
 

@@ -11,7 +11,7 @@ from jaxprof.cli.git_revision import Revision, checked_out
 from jaxprof.cli.selection import find_workloads, read_settings
 from jaxprof.errors import UsageError
 from jaxprof.runner import Interpreter, find_interpreter
-from jaxprof.runner.sides import ComparedSide, SideTree
+from jaxprof.runner.sides import ComparedSide, SideTree, tree_note
 
 LABELS = "ABCDEFGHIJ"
 
@@ -109,7 +109,10 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
             words.arguments,
             several=False,
             variables={**tree.variables, **environment},
+            inputs_from=sides[0].workload.target if sides else "",
         )
+        if infos[0].inputs_from:
+            notes.append(f"{label} has no inputs of its own, and is called with those of A")
         side = ComparedSide(
             label=label,
             title=", ".join(title),
@@ -121,9 +124,8 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
             tree=tree,
         )
         sides.append(side)
-    if revision is not None:
-        state = "with the changes that are not committed" if revision.dirty else "which has no uncommitted changes"
-        notes.append(f"A is {words.revision} ({revision.commit}), B the present tree of {revision.repository}, {state}")
+    if note := tree_note([side.spec() for side in sides]):
+        notes.append(note)
     elif len(set(targets)) == 1 and not words.differ:
         notes.append("all sides are the same: an A/A comparison, which shows what this machine can tell apart")
     return ReadSides(sides, notes)

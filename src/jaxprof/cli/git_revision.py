@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxprof.errors import UsageError
+from jaxprof.runner.rerun import SidesAgain
 from jaxprof.runner.sides import SideTree
 
 _OF_A_HOOK = (
@@ -204,3 +205,21 @@ def _git(folder: Path, *words: str) -> _Answer:
 
 def _is_file(place: str) -> bool:
     return place.endswith(".py") or "/" in place
+
+
+@contextlib.contextmanager
+def sides_again() -> Iterator[SidesAgain]:
+    """What the sides of a kept comparison need to be measured again: a folder for their results, and git revisions,
+    which are removed at the end."""
+    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory(prefix="jaxprof-ab-") as folder:
+
+        def check_out(target: str, commit: str) -> tuple[str, SideTree]:
+            revision = stack.enter_context(checked_out(target, commit))
+            return revision.target(target), revision.then(target)
+
+        def present(target: str) -> SideTree:
+            repository = repository_of(target)
+            commit = repository.commit("HEAD") or ""
+            return SideTree(commit=commit, repository=str(repository.folder), dirty=repository.dirty)
+
+        yield SidesAgain(folder=Path(folder), check_out=check_out, present=present)

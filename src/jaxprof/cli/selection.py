@@ -17,6 +17,7 @@ from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
+    from jaxprof.runner.rerun import SidesAgain
     from jaxprof.session import Session
 
 _ALL = "all"
@@ -38,20 +39,21 @@ def find_workloads(
     *,
     several: bool = True,
     variables: Mapping[str, str] | None = None,
+    inputs_from: str = "",
 ) -> list[WorkloadInfo]:
     """The workloads of the targets, in order, without repeats. If a file or module has several functions, the user is
     asked to choose one, or (with `several`) all.
 
     `devices`: how many CPU devices a user's file sees while it is imported, and `variables` what is laid over its
-    environment. Raises UsageError for an unknown name, for
-    a target that cannot be imported, and if there is no terminal to ask on.
+    environment. `inputs_from`: the target whose inputs those without any take. Raises UsageError for an unknown name,
+    for a target that cannot be imported, and if there is no terminal to ask on.
     """
     wanted = list(dict.fromkeys(targets))
     own = [target for target in wanted if is_own(target)]
     if arguments and not own:
         raise UsageError("--arg is for your own functions", "Sizes of built-in workloads are set with --set n=4000.")
     infos = {target: [workload_info(built_in(target), sources=False)] for target in wanted if target not in own}
-    described = describe_own(own, interpreter, arguments, devices, variables) if own else []
+    described = describe_own(own, interpreter, arguments, devices, variables, inputs_from) if own else []
     for target in own:
         prefix = f"{target}:"
         of_target = [each for each in described if each.origin == target or each.origin.startswith(prefix)]
@@ -86,10 +88,11 @@ def describe_own(
     arguments: Sequence[str],
     devices: int = 1,
     variables: Mapping[str, str] | None = None,
+    inputs_from: str = "",
 ) -> list[WorkloadInfo]:
     """A user's own functions as workloads. Raises UsageError for a target that cannot be described."""
     try:
-        return describe(interpreter, targets, arguments, devices, variables=variables)
+        return describe(interpreter, targets, arguments, devices, variables=variables, inputs_from=inputs_from)
     except WorkerError as error:
         raise UsageError(error.what, error.hint) from error
 
@@ -135,21 +138,23 @@ def read_settings(items: Sequence[str]) -> dict[str, str]:
     return settings
 
 
-def planned_from(source: str, changes: Mapping[str, Any], device: str = "") -> list[PlannedRun]:
+def planned_from(
+    source: str, changes: Mapping[str, Any], device: str = "", sides: SidesAgain | None = None
+) -> list[PlannedRun]:
     """The runs that `source` names: a session's path or name, optionally with a colon and a run's id, workload or
     function.
 
     `changes` replace the recorded options of each run. With `device`, all runs except NumPy's are planned for that
-    device. Raises UsageError and FileRefusedError.
+    device. `sides`: what those of a comparison need. Raises UsageError and FileRefusedError.
     """
-    from jaxprof.runner.rerun import plan_all_again
+    from jaxprof.runner.rerun import plan_all_again, with_changes
 
     session, wanted = _session_of(source)
     made: dict[PlannedRun, PlannedRun] = {}
-    for planned in plan_all_again(session, wanted):
+    for planned in plan_all_again(session, wanted, sides):
         place = device if device and planned.spec.how != "numpy" else planned.spec.device
         baseline = made[planned.baseline] if planned.baseline is not None else None
-        made[planned] = replace(planned, spec=replace(planned.spec, **changes, device=place), baseline=baseline)
+        made[planned] = with_changes(planned, {**changes, "device": place}, baseline)
     return list(made.values())
 
 

@@ -284,7 +284,9 @@ def _describe(request: DescribeRequest) -> object:
     from jaxprof.workloads.find import find_all
     from jaxprof.workloads.model import workload_info
 
-    workloads = [workload for target in request.targets for workload in find_all(target, request.arguments)]
+    workloads = [
+        workload for target in request.targets for workload in find_all(target, request.arguments, request.inputs_from)
+    ]
     return [asdict(workload_info(workload)) for workload in workloads]
 
 

@@ -38,6 +38,8 @@ class RunSpec:
     from a log. Empty for a built-in workload, and for a function that no name leads to."""
     arguments: tuple[str, ...] = ()
     """The arguments of a user's function without declared inputs, as `--arg` takes them: `f32[1024,1024]`."""
+    inputs_from: str = ""
+    """The target whose inputs it is called with, for want of its own: that of the baseline. Empty: its own."""
     argv: tuple[str, ...] = ()
     """`sys.argv` while the user's file is imported, as its program was started; empty: the file alone."""
     keep_constants: bool = False

@@ -30,7 +30,7 @@ from jaxprof.analysis.session_difference import (
 from jaxprof.report.recording.words import words
 from jaxprof.report.runs import parameters_text
 from jaxprof.report.table import Column, Table, at
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, ratio_interval, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, growth, integer, ratio_interval, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.findings.finding import HloFinding
@@ -71,8 +71,7 @@ def growth_text(fact: FactDifference) -> str:
         return "same"
     if fact.growth is None:
         return f"+{figure(fact.after, fact.unit)}"
-    sign = "+" if fact.growth > 0 else "-"
-    return f"{sign}{percent(abs(fact.growth))}"
+    return growth(fact.growth)
 
 
 def _ratio(row: PhaseDifference) -> str:

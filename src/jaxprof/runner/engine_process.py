@@ -215,9 +215,11 @@ def describe(
     devices: int = 1,
     timeout_seconds: float = 120.0,
     variables: Mapping[str, str] | None = None,
+    inputs_from: str = "",
 ) -> list[WorkloadInfo]:
     """The workloads at `targets`. The user's code is imported in a child, never here; the child has so many `devices`
-    of its CPU, and these `variables` in its environment. Raises WorkerError."""
-    request = DescribeRequest(targets=list(targets), arguments=list(arguments))
+    of its CPU, and these `variables` in its environment. Those that do not say what their inputs are take those of
+    `inputs_from`. Raises WorkerError."""
+    request = DescribeRequest(targets=list(targets), arguments=list(arguments), inputs_from=inputs_from)
     environment = {"JAX_PLATFORMS": "cpu", **host_devices(devices), **(variables or {})}
     return ask(interpreter, request, environment, timeout_seconds, list[WorkloadInfo])

@@ -44,7 +44,9 @@ def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
 def plan_event(run: str, plan: PlannedRun, ids: Mapping[PlannedRun, str]) -> RunPlanned:
     """The event that a run joined the queue; `ids` holds the ids of all runs so far."""
     baseline = ids[plan.baseline] if plan.baseline is not None else ""
-    return RunPlanned(run=run, spec=replace(plan.spec, baseline=baseline, target=_found_again_at(plan)))
+    lender = _found_again_at(plan.baseline) or plan.spec.inputs_from if plan.baseline and plan.spec.inputs_from else ""
+    spec = replace(plan.spec, baseline=baseline, target=_found_again_at(plan), inputs_from=lender)
+    return RunPlanned(run=run, spec=spec)
 
 
 def _found_again_at(plan: PlannedRun) -> str:

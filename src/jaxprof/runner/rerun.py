@@ -1,5 +1,8 @@
 """Plans runs of a kept session once more, from the session's records: for `jaxprof run --from` and for the app.
 
+The sides of a comparison are planned together, with what told them apart; what cannot be had again (a git revision, an
+interpreter, a file) is an error that names it.
+
 Each run is planned beside a fresh measurement of its baseline, because a speed-up computed from times of different
 hours means little. A user's function is found by its file or module, and its arguments are made from their specs, as
 the session has them. If the session lacks these, that is reported.
@@ -7,11 +10,17 @@ the session has them. If the session lacks these, that is reported.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from jaxprof.errors import UsageError, unknown_name
+from jaxprof.errors import UsageError, WorkerError, unknown_name
+from jaxprof.events import ComparisonPlanned, SideSpec
+from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.sides import SideTree, compared_as, how_long, output_file, same_inputs, tree_note, variables
 from jaxprof.session import Run, Session
 from jaxprof.workloads import names
 
@@ -23,9 +32,25 @@ _OTHERWISE = {
 """By how a run was made, if it cannot be repeated from a session: what it is instead, and what to do."""
 
 
-def plan_again(session: Session, run_id: str) -> list[PlannedRun]:
-    """The run `run_id`, its baseline first if it has one. Raises UsageError if it cannot be repeated."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SidesAgain:
+    """What the sides of a comparison need, as long as they are measured."""
+
+    folder: Path | None = None
+    """Where the engines write their results; None: nowhere, and they are not compared."""
+    check_out: Callable[[str, str], tuple[str, SideTree]] | None = None
+    """Checks out a commit of the repository that holds a target: the target there, and what its side keeps of the tree.
+    None where no revision can be checked out."""
+    present: Callable[[str], SideTree] = lambda target: SideTree()
+    """What a side whose files are those on disk keeps of the tree that holds its target."""
+
+
+def plan_again(session: Session, run_id: str, sides: SidesAgain | None = None) -> list[PlannedRun]:
+    """The run `run_id`, its baseline first if it has one; of a side, the whole comparison. Raises UsageError if it
+    cannot be repeated."""
     run = session.runs[run_id]
+    if run.plan.side:
+        return _comparison(session, session.runs.get(run.plan.baseline, run), sides or SidesAgain())
     first = session.runs.get(run.plan.baseline)
     if first is None:
         return [_planned(session, run, None)]
@@ -33,8 +58,9 @@ def plan_again(session: Session, run_id: str) -> list[PlannedRun]:
     return [baseline, _planned(session, run, baseline)]
 
 
-def plan_all_again(session: Session, wanted: str = "") -> list[PlannedRun]:
+def plan_all_again(session: Session, wanted: str = "", sides: SidesAgain | None = None) -> list[PlannedRun]:
     """All runs of `session` that can be repeated, or those that match `wanted`: a run's id, its workload, its function.
+    With a side comes the whole comparison.
 
     Raises UsageError if there is no such run, or if a named one (or every one) cannot be repeated.
     """
@@ -46,6 +72,10 @@ def plan_all_again(session: Session, wanted: str = "") -> list[PlannedRun]:
     refused: list[UsageError] = []
     for run in chosen:
         try:
+            if run.plan.side:
+                if run.id not in made:
+                    made |= _by_run(session, run, plan_again(session, run.id, sides))
+                continue
             _with_baseline(session, run, made)
         except UsageError as error:
             refused.append(error)
@@ -57,6 +87,21 @@ def plan_all_again(session: Session, wanted: str = "") -> list[PlannedRun]:
 def is_of_a_user(planned: PlannedRun) -> bool:
     """Whether running it runs the user's own code, not a built-in workload."""
     return planned.spec.target not in names()
+
+
+def what_runs(planned: Iterable[PlannedRun]) -> list[str]:
+    """What code and which settings a session file makes run, a line each: `train.py:step with FLAGS=x, in
+    /venv/bin/python`."""
+    lines: list[str] = []
+    for plan in planned:
+        line = plan.stays_at or plan.spec.target
+        if plan.spec.side:
+            own = [f"{name}={value}" for name, value in plan.environment.items() if name != "PYTHONPATH"]
+            line = f"{plan.spec.side}: {line}" + (f" with {', '.join(own)}" if own else "")
+            line += f", in {plan.interpreter.path}" if plan.interpreter is not None else ""
+        if not plan.spec.is_control:
+            lines.append(line)
+    return list(dict.fromkeys(lines))
 
 
 def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> PlannedRun:
@@ -76,11 +121,6 @@ def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> Planned
     if plan.how in _OTHERWISE:
         what, hint = _OTHERWISE[plan.how]
         raise UsageError(f"{plan.workload} {what}", hint)
-    if plan.side:
-        raise UsageError(
-            f"{plan.workload} is side {plan.side} of a comparison, and its session does not keep what it was run with",
-            "jaxprof ab A B compares again.",
-        )
     spec = replace(
         plan,
         target=_target(run),
@@ -91,6 +131,113 @@ def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> Planned
         keep_trace=False,
     )
     return PlannedRun(spec=spec, baseline=baseline)
+
+
+def with_changes(planned: PlannedRun, changes: Mapping[str, Any], baseline: PlannedRun | None) -> PlannedRun:
+    """`planned` with other options than the session's (fields of `RunSpec`) and another baseline."""
+    if not planned.spec.side:
+        return replace(planned, spec=replace(planned.spec, **changes), baseline=baseline)
+    fields = {name: value for name, value in changes.items() if name not in ("launches", "budget_seconds")}
+    group_seconds = planned.group_seconds
+    if changes.keys() & {"launches", "budget_seconds"}:
+        launches = changes.get("launches") or (None if "budget_seconds" in changes else planned.spec.launches)
+        group_seconds = None if launches else changes["budget_seconds"]
+        fields |= how_long(launches, group_seconds or 0.0, changes.get("max_seconds"))
+    if planned.spec.is_control:
+        fields |= {"check": False, "capture": False}
+    comparison = planned.comparison and replace(planned.comparison, group_seconds=group_seconds)
+    spec = replace(planned.spec, **fields)
+    return replace(planned, spec=spec, baseline=baseline, group_seconds=group_seconds, comparison=comparison)
+
+
+def _by_run(session: Session, side: Run, planned: list[PlannedRun]) -> dict[str, PlannedRun]:
+    """The sides planned again, by the id of the run that each repeats."""
+    first = session.runs.get(side.plan.baseline, side)
+    return dict(zip((run.id for run in _sides(session, first)), planned, strict=True))
+
+
+def _sides(session: Session, first: Run) -> list[Run]:
+    """The sides of the comparison whose first one is `first`, in order."""
+    return [first, *(run for run in session.runs.values() if run.plan.side and run.plan.baseline == first.id)]
+
+
+def _comparison(session: Session, first: Run, sides: SidesAgain) -> list[PlannedRun]:
+    """All sides of the comparison whose first one is `first`, as they were. Raises UsageError. Blocks: children make
+    the inputs."""
+    plan = first.comparison
+    if plan is None:
+        raise UsageError(
+            f"{first.plan.workload} is side {first.plan.side} of a comparison, and its session does not keep what it "
+            "was run with",
+            "jaxprof ab A B compares again.",
+        )
+    specs = {spec.label: spec for spec in plan.sides}
+    runs = _sides(session, first)
+    planned: list[PlannedRun] = []
+    for run in runs:
+        label = run.plan.side.removesuffix("'")
+        if label not in specs:
+            raise UsageError(f"the session does not keep what side {label} was", "jaxprof ab A B compares again.")
+        try:
+            planned.append(_side(session, run, specs[label], plan, planned[0] if planned else None, sides))
+        except (UsageError, WorkerError) as error:
+            raise UsageError(f"side {run.plan.side} cannot be measured again: {error.what}", error.hint) from error
+    inputs = same_inputs(planned)
+    targets = {run.plan.side: run.plan.target for run in runs}
+    present = [_in_present_tree(spec, partial(sides.present, targets[spec.label])) for spec in plan.sides]
+    notes = [tree_note(present), *(note for note in plan.notes if note != tree_note(plan.sides))]
+    notes += [_other_tree(was, now) for was, now in zip(plan.sides, present, strict=True)]
+    again = replace(
+        plan, run="", seq=0, monotonic_seconds=0.0, sides=present, inputs=list(inputs.specs),
+        same_inputs=inputs.same_numbers, notes=list(dict.fromkeys(filter(None, notes))),
+    )  # fmt: skip
+    return compared_as(again, planned)
+
+
+def _side(
+    session: Session, run: Run, spec: SideSpec, plan: ComparisonPlanned, baseline: PlannedRun | None, sides: SidesAgain
+) -> PlannedRun:
+    planned = _planned(session, run, baseline)
+    target, tree = planned.spec.target, SideTree()
+    if spec.revision:
+        if sides.check_out is None:
+            raise UsageError(
+                f"{spec.title} has to be checked out", "jaxprof run --from SESSION does that, or jaxprof ab --git."
+            )
+        if run.plan.is_control and baseline is not None:
+            target, tree = baseline.spec.target, SideTree(variables=baseline.environment, stays_at=baseline.stays_at)
+        else:
+            target, tree = sides.check_out(target, spec.commit)
+    return replace(
+        planned,
+        spec=replace(
+            planned.spec,
+            target=target,
+            check=run.plan.check,
+            inputs_from=baseline.spec.target if run.plan.inputs_from and baseline is not None else "",
+        ),
+        interpreter=find_interpreter(Path(spec.python) if spec.python else None),
+        environment=variables(tree.variables, spec.environment, spec.precision),
+        stays_at=tree.stays_at,
+        keep_output=output_file(sides.folder, run.plan.side),
+        group_seconds=plan.group_seconds,
+    )
+
+
+def _in_present_tree(spec: SideSpec, present: Callable[[], SideTree]) -> SideSpec:
+    """A side as it is now: that of a revision is what it was, the others are of the present tree."""
+    if spec.revision or not spec.commit:
+        return spec
+    tree = present()
+    return replace(spec, commit=tree.commit, dirty=tree.dirty)
+
+
+def _other_tree(was: SideSpec, now: SideSpec) -> str:
+    """What is to be said of a side whose files may be others than they were."""
+    if (was.commit, was.dirty) == (now.commit, now.dirty) and not was.dirty:
+        return ""
+    state = " with changes that were not committed" if was.dirty else ""
+    return f"{was.label} was the tree at {was.commit}{state}, and is the tree as it is now"
 
 
 def _target(run: Run) -> str:

@@ -120,6 +120,7 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         precision=side.precision or variant.precision,
         **how_long(options.launches, options.budget_seconds, options.max_seconds, options.half_width),
         arguments=tuple(options.arguments),
+        inputs_from=workload.inputs_from,
         check=options.check and not is_control,
         capture=options.capture and not is_control,
         seed=options.seed,
@@ -131,9 +132,18 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         interpreter=side.interpreter,
         environment=variables(side.tree.variables, side.environment, side.precision),
         stays_at=side.tree.stays_at,
-        keep_output=str(options.folder / f"{len(label)}{label[0]}.npz") if options.folder else "",
+        keep_output=output_file(options.folder, label),
         group_seconds=None if options.launches else options.budget_seconds,
     )
+
+
+def tree_note(sides: Sequence[SideSpec]) -> str:
+    """Which tree each side is of, where A is a git revision; empty where it is not."""
+    then, now = sides[0], sides[-1]
+    if not then.revision:
+        return ""
+    state = "with the changes that are not committed" if now.dirty else "which has no uncommitted changes"
+    return f"A is {then.revision} ({then.commit}), B the present tree of {now.repository}, {state}"
 
 
 def how_long(
@@ -147,6 +157,11 @@ def how_long(
         "max_seconds": max_seconds or (None if launches else budget_seconds),
         "until_half_width": None if launches else half_width,
     }
+
+
+def output_file(folder: Path | None, label: str) -> str:
+    """Where the engine of the side `label` writes its result; empty without a folder."""
+    return str(folder / f"{len(label)}{label[0]}.npz") if folder is not None else ""
 
 
 def variables(tree: Mapping[str, str], environment: Mapping[str, str], precision: str) -> dict[str, str]:
@@ -181,7 +196,8 @@ def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
         if unlike := difference(baseline, leaves):
             raise UsageError(
                 f"{first} and {label} are not called with the same arguments: {unlike}",
-                "Each side makes its own inputs; --arg f32[1024,1024] gives all of them the same, --set their sizes.",
+                "A side that has inputs of its own makes them; --arg f32[1024,1024] gives all of them the same, --set "
+                "their sizes.",
             )
     digests = {tuple(leaf.digest for leaf in leaves) for leaves in described.values()}
     return SharedInputs(tuple(leaf.spec for leaf in baseline), len(digests) == 1)

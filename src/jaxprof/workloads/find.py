@@ -31,9 +31,10 @@ SHARDINGS = "_shardings"
 _OFFERED = 12
 
 
-def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = ()) -> Workload:
+def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = (), inputs_from: str = "") -> Workload:
     """The workload at `target`. `arguments`: specs for a user's own function, ignored for a built-in one. `argv`: the
     value of `sys.argv` while the user's file is imported; by default the file alone, as with `python FILE`.
+    `inputs_from`: the target whose inputs it takes, if nothing says what its own are.
 
     Raises UsageError with the reason, and with similar names.
     """
@@ -45,21 +46,31 @@ def find(target: str, arguments: Sequence[str] = (), argv: Sequence[str] = ()) -
     module = _load(place, argv)
     if not wanted:
         raise UsageError(f"{place} is a file or module, not a function", _offer(place, module))
-    return _workload(module, place, wanted, arguments)
+    return _workload(module, place, wanted, arguments, _lending(inputs_from))
 
 
-def find_all(target: str, arguments: Sequence[str] = ()) -> list[Workload]:
+def _lending(target: str) -> Callable[[], Workload] | None:
+    """The workload that lends its inputs. It is imported after the one that takes them, which may share its name."""
+    return (lambda: find(target)) if target else None
+
+
+def find_all(target: str, arguments: Sequence[str] = (), inputs_from: str = "") -> list[Workload]:
     """As `find`, but a file or module without a function means all its functions that are ready to be run.
 
     Those are the declared ones, and the ones with an inputs function; with `arguments`, those of them (or, if there are
-    none, of all functions) that can be called with these. Raises UsageError, listing the functions, if there are none.
+    none, of all functions) that can be called with these. If there are none and `inputs_from` lends its inputs, the
+    function of the same name as that, or all. Raises UsageError, listing the functions, if there are none.
     """
     if target in names() or ":" in target or not _is_place(target):
-        return [find(target, arguments)]
+        return [find(target, arguments, inputs_from=inputs_from)]
     module = _load(target)
     defined = functions_in(module)
     ready = [name for name in defined if _is_ready(module, name)]
     if not arguments:
+        if not ready and inputs_from and defined:
+            namesake = inputs_from.rpartition(":")[2]
+            borrowing = [namesake] if namesake in defined else defined
+            return [_workload(module, target, name, (), _lending(inputs_from)) for name in borrowing]
         if not ready:
             raise UsageError(f"{target} declares no workload", _offer(target, module))
         return [_workload(module, target, name) for name in ready]
@@ -101,7 +112,13 @@ def _is_own(module: ModuleType, value: object) -> bool:
     return maker == module.__name__ or (maker == "functools" and declaration_of(value) is not None)
 
 
-def _workload(module: ModuleType, place: str, wanted: str, arguments: Sequence[str] = ()) -> Workload:
+def _workload(
+    module: ModuleType,
+    place: str,
+    wanted: str,
+    arguments: Sequence[str] = (),
+    lend: Callable[[], Workload] | None = None,
+) -> Workload:
     function = _attribute(module, place, wanted)
     short = Path(place).name if place.endswith(".py") else place
     workload = workload_of(
@@ -111,6 +128,7 @@ def _workload(module: ModuleType, place: str, wanted: str, arguments: Sequence[s
         companion=_companion(module, wanted),
         shardings=_companion(module, wanted, SHARDINGS),
         arguments=arguments,
+        lend=lend,
     )
     if workload.name in names():
         raise UsageError(

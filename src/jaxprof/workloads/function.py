@@ -45,22 +45,33 @@ def workload_of(
     shardings: Callable[..., Any] | None = None,
     arguments: Sequence[str] = (),
     declared: Declaration | None = None,
+    lend: Callable[[], Workload] | None = None,
 ) -> Workload:
     """`function` as a workload.
 
     `origin` is the target under which it was found, and `name` its name if none was declared. Its arguments come from
     `arguments` (specs), else from the declaration, else from `companion`; how they are split over a mesh, from the
-    declaration, else from `shardings`. `declared` replaces the function's own declaration. Raises UsageError if nothing
-    tells what the arguments are.
+    declaration, else from `shardings`. `declared` replaces the function's own declaration. If nothing says what its
+    arguments are, `lend` makes the workload whose inputs and sizes it takes; without it, raises UsageError.
     """
     declared = declared or declaration_of(function) or Declaration()
     if arguments:
         declared = replace(declared, specs=tuple(parse(text) for text in arguments), inputs=None)
     elif declared.specs is None and declared.inputs is None and companion is not None:
         declared = replace(declared, inputs=companion)
+    lender: Workload | None = None
     if declared.specs is None and declared.inputs is None:
-        declared = replace(declared, specs=_no_arguments(function, origin, factory=declared.factory))
+        try:
+            declared = replace(declared, specs=_no_arguments(function, origin, factory=declared.factory))
+        except UsageError:
+            if lend is None:
+                raise
+            lender = lend()
     parameters, presets = declared_parameters(declared, origin)
+    if lender is not None:
+        own = {parameter.name for parameter in lender.parameters}
+        parameters = (*lender.parameters, *(parameter for parameter in parameters if parameter.name not in own))
+        presets = {name: {**presets["quick"], **sizes} for name, sizes in lender.presets.items()}
     given_by_name: tuple[str, ...] = ()
     if declared.specs is not None:
         _refuse_unknown_sizes(declared.specs, presets["quick"])
@@ -79,7 +90,8 @@ def workload_of(
         parameters=parameters,
         presets=presets,
         variants=variants,
-        inputs=_inputs(declared, origin),
+        inputs=lender.inputs if lender is not None else _inputs(declared, origin),
+        inputs_from=lender.target if lender is not None else "",
         baseline=_baseline(declared, variants, origin),
         expected=_expected(declared, variants),
         against=declared.against or _against(declared, variants),
@@ -199,6 +211,21 @@ def _against(declared: Declaration, variants: Sequence[Variant]) -> str:
     if declared.expected is not None:
         return "known answer"
     return "numpy twin" if _has_twin(variants) else "the function op by op"
+
+
+def refuse_borrowed_misfit(workload: Workload, variant: Variant, parameters: Parameters, inputs: Sequence[Any]) -> None:
+    """Raises UsageError if the variant cannot be called with as many `inputs` as another workload lends it."""
+    signature = signature_of(variant.build(parameters))
+    if not workload.inputs_from or signature is None:
+        return
+    try:
+        signature.bind(*inputs)
+    except TypeError as error:
+        raise UsageError(
+            f"{workload.origin} takes {signature}, and cannot be called with the inputs of {workload.inputs_from} "
+            f"({len(inputs)}): {error}",
+            f"Write {workload.origin.rpartition(':')[2]}_inputs() beside it, or give all sides the same with --arg.",
+        ) from None
 
 
 def _tolerance(tolerance: float | Mapping[str, float] | None) -> Mapping[str, float]:

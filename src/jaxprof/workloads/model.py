@@ -213,6 +213,13 @@ class Workload:
     may take the mesh)."""
     origin: str = "built in"
     """`built in`, or the target under which a user's workload was found: `path/to/file.py:function`."""
+    inputs_from: str = ""
+    """The target whose inputs it takes, for want of its own."""
+
+    @property
+    def target(self) -> str:
+        """How the engine is asked for it: the name of a built-in workload, or the target of a user's own."""
+        return self.name if self.origin == "built in" else self.origin
 
     def variant(self, name: str) -> Variant:
         """The variant of that name. Raises UsageError naming the near ones."""
@@ -271,6 +278,7 @@ class WorkloadInfo:
     published: tuple[Published, ...] = ()
     has_dots: bool = False
     origin: str = "built in"
+    inputs_from: str = ""
 
     def variant(self, name: str) -> VariantInfo:
         """The variant of that name. Raises UsageError naming the near ones."""
@@ -317,4 +325,5 @@ def workload_info(workload: Workload, *, sources: bool = True) -> WorkloadInfo:
         published=workload.published,
         has_dots=workload.has_dots,
         origin=workload.origin,
+        inputs_from=workload.inputs_from,
     )

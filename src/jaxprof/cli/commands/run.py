@@ -148,9 +148,12 @@ def command(
         refuse(("keep_trace",), "keeps what --no-capture omits", "Give only one of them.")
     from jaxprof import workloads
     from jaxprof.cli.device_selection import HOST, choose, idle_accelerators
-    from jaxprof.cli.selection import Chosen, find_workloads, plan, planned_from
-    from jaxprof.operating_system import refuse_to_run
+    from jaxprof.cli.git_revision import sides_again
+    from jaxprof.cli.selection import find_workloads, plan, planned_from
+    from jaxprof.errors import UsageError
+    from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.runner import PlanOptions, find_interpreter
+    from jaxprof.runner.rerun import what_runs
 
     refuse_to_run("jaxprof run")
     if source is not None:
@@ -159,13 +162,20 @@ def command(
     sizes = _sizes(settings, sweep)
     options = PlanOptions(devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, **planning)
     if source is not None:
-        chosen = Chosen(planned_from(source, _given_changes(options), options.devices[0] if devices else ""))
-    else:
-        names = (*names, *(workloads.names() if everything else ()))
-        chosen = plan(find_workloads(names, interpreter, options.arguments), options)
+        with unwound_by_signals(), sides_again() as sides:
+            planned = planned_from(source, _given_changes(options), options.devices[0] if devices else "", sides)
+            if python and any(run.spec.side for run in planned):
+                raise UsageError(
+                    "each side of a comparison has its own interpreter", "jaxprof ab --python-a, --python-b."
+                )
+            notes = [said for run in planned if run.comparison is not None for said in run.comparison.notes]
+            notes += what_runs([run for run in planned if run.spec.side])
+            return _work(planned, notes, interpreter, new_writer(out, replace_existing=force), form)
+    names = (*names, *(workloads.names() if everything else ()))
+    chosen = plan(find_workloads(names, interpreter, options.arguments), options)
     writer = new_writer(out, replace_existing=force)
     notes = list(chosen.notes)
-    if not devices and source is None and (idle := idle_accelerators(interpreter)):
+    if not devices and (idle := idle_accelerators(interpreter)):
         notes.append(f"this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
     return _work(chosen.planned, notes, interpreter, writer, form)
 

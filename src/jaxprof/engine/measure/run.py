@@ -46,7 +46,8 @@ def measure_request(
     def work(recorder: Reporter) -> None:
         from jaxprof.workloads.find import find
 
-        workload = execute(partial(find, request.spec.target, request.spec.arguments, request.spec.argv))
+        spec = request.spec
+        workload = execute(partial(find, spec.target, spec.arguments, spec.argv, spec.inputs_from))
         variant = workload.variant(request.spec.variant)
         complete = replace(request, spec=replace(request.spec, parameters=_complete(workload, request.spec.parameters)))
         _run(recorder, workload, variant, complete, execute)
@@ -192,10 +193,13 @@ def inputs_of(spec: RunSpec) -> tuple[Any, ...]:
     raise."""
     from jaxprof.engine.measure.host_arrays import make_inputs
     from jaxprof.workloads.find import find
+    from jaxprof.workloads.function import refuse_borrowed_misfit
 
-    workload = find(spec.target, spec.arguments, spec.argv)
-    inputs = make_inputs(workload, _complete(workload, spec.parameters), spec.seed)
-    return workload.variant(spec.variant).arguments(inputs)
+    workload = find(spec.target, spec.arguments, spec.argv, spec.inputs_from)
+    parameters, variant = _complete(workload, spec.parameters), workload.variant(spec.variant)
+    arguments = variant.arguments(make_inputs(workload, parameters, spec.seed))
+    refuse_borrowed_misfit(workload, variant, parameters, arguments)
+    return arguments
 
 
 def _report_estimate(recorder: Reporter, estimate: Estimate) -> None:

@@ -102,6 +102,8 @@ class DescribeRequest:
 
     targets: list[str]
     arguments: list[str] = field(default_factory=list)
+    inputs_from: str = ""
+    """The target whose inputs those without any take."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

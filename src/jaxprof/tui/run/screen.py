@@ -327,6 +327,11 @@ def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]
         from jaxprof.runner.rerun import plan_again
 
         return plan_again(session, run_id)
+    if planned.spec.side:
+        first = planned.baseline or planned
+        again = replace(first)
+        others = [plan for plan in plans.values() if plan.baseline is first]
+        return [again, *(replace(plan, baseline=again) for plan in others)]
     if planned.baseline is None:
         return [replace(planned)]
     baseline = replace(planned.baseline)
@@ -335,8 +340,10 @@ def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]
 
 def code_to_confirm(planned: list[PlannedRun]) -> str:
     """What to show before running somebody's code that a session file names; else empty."""
-    from jaxprof.runner.rerun import is_of_a_user
+    from jaxprof.runner.rerun import is_of_a_user, what_runs
 
+    if any(run.spec.side for run in planned):
+        return "\n".join(what_runs(planned))
     if not is_of_a_user(planned[-1]):
         return ""
     last = planned[-1].spec
