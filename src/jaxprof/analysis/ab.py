@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from jaxprof.analysis.run_result import RunResult, result
-from jaxprof.analysis.session_difference import SessionDifference, session_difference
 from jaxprof.analysis.speedup import compared
 from jaxprof.events import ComparisonPlanned, ResultsCompared, SideSpec
 from jaxprof.session import Run, Session
 from jaxprof.stats import MARGIN, TimeComparison, Verdict
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.session_difference import SessionDifference
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ class AbResult:
 
     def difference(self, versus: AbVersus) -> SessionDifference:
         """What else is different, exact facts first; A is `before`. Reads the HLO of both."""
+        from jaxprof.analysis.session_difference import session_difference  # a report without exact facts needs none
+
         return session_difference(self.session, self.session, run_before=self.baseline.id, run_after=versus.run.id)
 
 

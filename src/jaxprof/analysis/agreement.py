@@ -58,17 +58,9 @@ def unlike_warning(run: str, baseline: str, agreement: ResultsCompared | None) -
     return WarningRaised(
         run=run,
         code="results_differ",
-        message=f"the result differs from {baseline}'s {how_far(agreement)}",
+        message=f"the result differs from {baseline}'s {agreement.how_far}",
         advice="Another precision, order of sums or seed may explain it; a mistake may, too.",
     )
-
-
-def how_far(agreement: ResultsCompared) -> str:
-    """`by 3.0e-02 in ['w']`, of two results that are alike."""
-    where = f" in {agreement.where}" if agreement.where else ""
-    if agreement.relative is None:
-        return f"where one of them is not finite{where}"
-    return f"by {agreement.relative:.1e}{where}"
 
 
 def compare_results(

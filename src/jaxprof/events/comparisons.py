@@ -77,3 +77,9 @@ class ResultsCompared(Event):
     def equal(self) -> bool:
         """Whether they are the same number by number."""
         return self.alike and self.relative == 0
+
+    @property
+    def how_far(self) -> str:
+        """`by 3.0e-02 in ['w']`, of two results that are alike."""
+        where = f" in {self.where}" if self.where else ""
+        return f"where one of them is not finite{where}" if self.relative is None else f"by {self.relative:.1e}{where}"

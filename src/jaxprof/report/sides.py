@@ -11,7 +11,6 @@ from typing import Any
 
 from jaxprof.analysis import RunResult
 from jaxprof.analysis.ab import AbResult, AbVersus
-from jaxprof.analysis.agreement import how_far
 from jaxprof.events import ResultsCompared, SideSpec
 from jaxprof.report.renderers import wrap
 from jaxprof.report.runs import interval_text
@@ -79,7 +78,7 @@ def results_text(results: ResultsCompared | None) -> str:
     if results.agree:
         ulps = "" if results.ulps is None else f" ({integer(results.ulps)} ULP)"
         return f"the results agree to {results.relative:.1e}{ulps}"
-    return f"differs {how_far(results)}"
+    return f"differs {results.how_far}"
 
 
 def _ratio_line(versus: AbVersus) -> str:

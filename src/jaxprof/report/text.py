@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Final
 
 from jaxprof.analysis import RunResult, SweepGroup, SweepLine, sweep_groups
-from jaxprof.analysis.ab import ab_result
 from jaxprof.analysis.measured import MeasuredKernel, whole_profile
 from jaxprof.analysis.programs.derive import programs
 from jaxprof.report.recording.text import program_lines
@@ -34,7 +33,6 @@ from jaxprof.report.runs import (
     state_of,
     verdicts_text,
 )  # fmt: skip
-from jaxprof.report.sides import ab_head
 from jaxprof.report.table import Column, Table, at
 from jaxprof.session import Session
 from jaxprof.text import safe
@@ -119,6 +117,9 @@ def _group(session: Session, group: RunGroup, live: bool) -> Iterator[str]:
     yield "─" * max(map(len, title))
     rows = rows_of_group(session, group, live=live)
     if group.comparison:
+        from jaxprof.analysis.ab import ab_result
+        from jaxprof.report.sides import ab_head
+
         yield from ab_head(ab_result(session, group.comparison), WIDTH)
         yield ""
     yield from _tables(rows, judged=bool(group.comparison))
