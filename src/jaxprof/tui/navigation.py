@@ -89,6 +89,12 @@ class ScreenNavigation(Profiler):
         """Returns to the mode from which Profile was opened."""
         self.switch_mode(self._profile_from)
 
+    def show_history(self, workload: str = "") -> None:
+        """Shows how a workload, or all of them, went over the kept sessions, on a screen above the current one."""
+        from jaxprof.tui.history.screen import OVER
+
+        self.push_screen(OVER[self.current_mode](workload))
+
     def action_help(self) -> None:
         """Shows the keys of the current screen."""
         from jaxprof.tui.help import HelpScreen

@@ -137,6 +137,11 @@ class Profiler(App[None]):
         """Goes to the HLO of that run, and to a kernel in it; Esc returns to the current mode."""
         raise NotImplementedError
 
+    def show_history(self, workload: str = "") -> None:
+        """Shows how a workload, or all of them, went over the kept sessions, on a screen above the current one: Home,
+        Results or Sessions."""
+        raise NotImplementedError
+
     def leave_hlo(self) -> None:
         """Returns to the mode from which HLO was opened."""
         raise NotImplementedError

@@ -57,6 +57,14 @@ KEYS: list[BindingType] = [
         tooltip="Estimate the kernels of this workload on a device that is not here",
         id="home.compile_for",
     ),
+    Binding(
+        "H",
+        "history",
+        "History",
+        show=False,
+        tooltip="How this workload went over the kept sessions",
+        id="home.history",
+    ),
     Binding("r", "run", "Run", show=False, tooltip="Run the marked workloads, or this one", id="home.run"),
     Binding("s", "recent", "Recent sessions", show=False, tooltip="Go to the recent sessions", id="home.recent"),
     Binding("escape", "back", "Back", show=False, tooltip="Clear the filter, or go back to the list", id="home.back"),
@@ -328,6 +336,11 @@ class HomeScreen(SessionScreen):
             from jaxprof.tui.home.workload_dialogs import ask_devices
 
             ask_devices(self.profiler, self.info, self.choices)
+
+    def action_history(self) -> None:
+        """Shows how the current workload went over the kept sessions."""
+        if self.info is not None:
+            self.profiler.show_history(self.info.target or self.info.name)
 
     def action_program(self) -> None:
         """Asks for a user's program, and runs it."""

@@ -27,6 +27,7 @@ class PlotLine:
     """Points joined by straight lines, in the axes' units."""
 
     label: str
+    """In the legend; empty: not there."""
     points: tuple[tuple[float, float], ...]
     style: str = "$primary"
     marker: str = ""
@@ -110,6 +111,8 @@ def _head(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int) -> 
     parts: list[tuple[str, str]] = [(shorten(title, width), "$text-muted")]
     used = columns(parts[0][0])
     for line in lines:
+        if not line.label:
+            continue
         text = f"{line.marker or ('┄' if line.dotted else '─')} {shorten(line.label, 24)}"
         if used + columns(text) + 3 > width:
             break

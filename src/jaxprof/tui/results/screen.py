@@ -40,6 +40,14 @@ class ResultsScreen(SessionScreen):
         Binding("space", "mark", "Mark", tooltip="Mark or unmark this run: two are compared", id="results.mark"),
         Binding("c", "compare", "Compare", tooltip="Compare the two marked runs", id="results.compare"),
         *view_keys("results"),
+        Binding(
+            "H",
+            "history",
+            "History",
+            show=False,
+            tooltip="How this workload went over the kept sessions",
+            id="results.history",
+        ),
         Binding("s", "sort", "Sort", tooltip="Sort by the next column", id="results.sort"),
         Binding("S", "reverse", "Reverse", show=False, tooltip="Reverse the order", id="results.reverse"),
         Binding("y", "copy", "Copy", tooltip="Copy this row as text", id="results.copy"),
@@ -179,6 +187,12 @@ class ResultsScreen(SessionScreen):
             self.profiler.tell(error)
             return
         self.app.push_screen(CompareScreen(first, second))
+
+    def action_history(self) -> None:
+        """Shows how the workload of the row under the cursor went over the kept sessions."""
+        result = self._result()
+        plan = result.run.plan if result is not None else None
+        self.profiler.show_history((plan.target or plan.workload) if plan is not None else "")
 
     def action_hlo(self) -> None:
         """Goes to the HLO of this run."""

@@ -51,6 +51,13 @@ class SessionsScreen(SessionScreen):
             tooltip="Show only sessions that contain these words",
             id="sessions.filter",
         ),
+        Binding(
+            "H",
+            "history",
+            "History",
+            tooltip="How the workload of this session went over all of them",
+            id="sessions.history",
+        ),
         Binding("y", "copy_path", "Copy path", show=False, tooltip="Copy the path of this session", id="sessions.copy"),
         Binding("ctrl+l", "read", "Reload", show=False, tooltip="Read the folder again", id="sessions.read"),
         Binding(
@@ -211,6 +218,12 @@ class SessionsScreen(SessionScreen):
         if entry is not None:
             self.app.copy_to_clipboard(str(entry.path))
             self.notify(safe(str(entry.path)), title="Copied", markup=False)
+
+    def action_history(self) -> None:
+        """Shows how the workload of this session, or of all if it has several, went over the kept sessions."""
+        entry = self.query_one(SessionTable).entry
+        workloads = entry.workloads if entry is not None else []
+        self.profiler.show_history(workloads[0] if len(workloads) == 1 else "")
 
     def action_filter(self) -> None:
         """Opens the filter line."""

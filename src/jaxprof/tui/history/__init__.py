@@ -1,0 +1,1 @@
+"""History: how measurements went over the kept sessions."""
