@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -109,14 +110,25 @@ def _best_cut(values: NDArray[np.float64]) -> tuple[float, int]:
         return 0.0, 0
     # sums[i, j]: all distances between the first i values and the first j.
     sums = np.zeros((count + 1, count + 1))
-    sums[1:, 1:] = np.abs(values[:, None] - values[None, :]).cumsum(axis=0).cumsum(axis=1)
+    np.cumsum(np.abs(values[:, None] - values[None, :]).cumsum(axis=0), axis=1, out=sums[1:, 1:])
+    own = sums.diagonal()[SHORTEST : count - SHORTEST + 1, None]
+    to_end = sums[SHORTEST : count - SHORTEST + 1, 2 * SHORTEST :]
+    whole = sums.diagonal()[None, 2 * SHORTEST :]
+    of_across, of_own, of_later, refused = _weights(count)
+    weighed = of_across * (to_end - own) - of_own * own - of_later * (whole - 2 * to_end + own) + refused
+    at = int(np.argmax(weighed.max(axis=1)))
+    return float(weighed[at].max()), SHORTEST + at
+
+
+@lru_cache(maxsize=8)
+def _weights(count: int) -> tuple[NDArray[np.float64], ...]:
+    """By cut and end, what the distances across, before and after the cut weigh; and minus infinity for ends that are
+    too near. They depend on the number of values alone, and each permutation has the same."""
+    import numpy as np
+
     cuts = np.arange(SHORTEST, count - SHORTEST + 1)[:, None]
     ends = np.arange(2 * SHORTEST, count + 1)[None, :]
     before, after = cuts, np.maximum(ends - cuts, 2)
-    own = sums[cuts, cuts]
-    across = sums[cuts, ends] - own
-    later = sums[ends, ends] - 2 * sums[cuts, ends] + own
-    apart = 2 * across / (before * after) - own / (before * (before - 1)) - later / (after * (after - 1))
-    weighed = np.where(ends - cuts >= SHORTEST, apart * before * after / (before + after), -np.inf)
-    at = int(np.argmax(weighed.max(axis=1)))
-    return float(weighed[at].max()), int(cuts[at, 0])
+    share = before * after / (before + after)
+    refused = np.where(ends - cuts >= SHORTEST, 0.0, -np.inf)
+    return 2 * share / (before * after), share / (before * (before - 1)), share / (after * (after - 1)), refused
