@@ -15,14 +15,15 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.errors import JaxprofError
-from jaxprof.text import safe
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.text import safe, safe_text
 from jaxprof.tui.history.lists import Measurements, Points
 from jaxprof.tui.history.plot import change_style, history_plot
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -97,17 +98,19 @@ class HistoryScreen(SessionScreen):
     def action_read(self) -> None:
         """Reads the sessions again, in a thread."""
         self.query_one("#measurements-box").border_subtitle = "reading…"
-        self.run_worker(self._read_in_thread, name="history", group="history", exclusive=True, thread=True)
+        wanted = self._workload, self._measure
+        in_thread(
+            self,
+            lambda: self.post_message(self.Read(wanted, self._histories(*wanted), None)),
+            "history",
+            failed=lambda error: self.post_message(self.Read(wanted, None, error)),
+        )
 
-    def _read_in_thread(self) -> None:
+    def _histories(self, workload: str, measure: str) -> LibraryHistory:
+        """Reads the folder: for threads only. Raises UsageError for a workload that no session measured."""
         from jaxprof.analysis.history import read_history
 
-        wanted = self._workload, self._measure
-        try:
-            found, failed = read_history(self.profiler.library().paths(), wanted[1], wanted[0]), None
-        except JaxprofError as error:
-            found, failed = None, error
-        self.post_message(self.Read(wanted, found, failed))
+        return read_history(self.profiler.library().paths(), measure, workload)
 
     def on_history_screen_read(self, message: Read) -> None:
         """Shows what the thread has read, unless something else is wanted since."""
@@ -121,7 +124,8 @@ class HistoryScreen(SessionScreen):
         self.query_one(Measurements).show(message.found, of_all=not self._workload)
         self._show_notes()
         if message.error is not None:
-            self._say(f"No kept session measured {safe(self._workload)}. Run it, or press a for all workloads.")
+            unknown = f"No kept session measured {safe(self._workload)}. Run it, or press a for all workloads."
+            self._say(unknown if isinstance(message.error, UsageError) else safe_text(str(message.error)))
         elif message.found is None or not message.found.series:
             self._say("No session holds a point of this.")
         else:
