@@ -98,6 +98,19 @@ def test_a_function_that_exits_is_a_failed_run_and_the_process_lives(engine: Chi
     assert engine.process.poll() is None
 
 
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt('enough')", "type('Odd', (BaseException,), {})('enough')"])
+@pytest.mark.parametrize("when", ["imported", "called"])
+def test_what_is_no_exception_is_a_failed_run_and_the_process_lives(
+    engine: Child, tmp_path: Path, raised: str, when: str
+) -> None:
+    indent = "    " if when == "called" else ""
+    path = written(tmp_path, f"def stop(x):\n    pass\n{indent}raise {raised}\n")
+    finished = ask(engine, f"{path}:stop", "jax", arguments=["f32[8]"])[-1]
+    assert finished["status"] == "failed"
+    assert finished["error"] == f"{'KeyboardInterrupt' if 'Keyboard' in raised else 'Odd'}: enough"
+    assert engine.process.poll() is None
+
+
 def test_what_does_not_fit_is_said_before_it_is_run(engine: Child) -> None:
     lines = ask(engine, "matmul", "numpy", parameters={"n": 10_000_000})
     assert lines[-1]["status"] == "failed"
@@ -176,7 +189,7 @@ def test_a_call_that_does_not_come_back_meets_the_hard_cap(start: Start, tmp_pat
     child = start()
     child.send(wanted(f"{path}:stuck", "jax", arguments=["f32[8]"], max_seconds=1.0))
     finished = child.finished()
-    assert finished["status"] == "failed"
+    assert finished["status"] == "timed out"
     assert "a single step of the run exceeded the hard cap of 1 s" in finished["error"]
     assert child.process.wait(5) == 0
 

@@ -103,6 +103,32 @@ control.readline()
 """
 )
 
+HOLDS_THE_LOCK = """
+import ctypes
+ctypes.PyDLL(None).sleep(600)
+"""
+"""Native code that keeps the interpreter's lock: no thread of the process can run."""
+
+STUCK = PREAMBLE + "say('phase_started', phase='run')" + HOLDS_THE_LOCK
+
+STUCK_AFTER_ITS_START = (
+    PREAMBLE
+    + """
+say("environment_read", python="3.11", numpy="2.0")
+say("phase_started", phase="run")
+"""
+    + HOLDS_THE_LOCK
+)
+
+MUTE = (
+    PREAMBLE
+    + """
+say("phase_started", phase="run")
+os.closerange(3, 100)
+time.sleep(600)
+"""
+)
+
 ANSWERS = (
     PREAMBLE
     + """

@@ -181,6 +181,46 @@ def test_a_silent_engine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert session.runs["r1"].over
 
 
+def test_an_engine_that_is_silent_for_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.STUCK)
+    stage.scheduler.max_silence_seconds = 0.5
+    stage.scheduler.add([plan(), plan()])
+    stage.scheduler.run()
+    for run in stage.told.runs.values():
+        assert run.status == "timed out"
+        assert run.error == "the worker gave no sign of life for 500 ms"
+
+
+def test_the_hard_cap_ends_an_engine_that_holds_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.STUCK_AFTER_ITS_START)
+    stage.scheduler.add([plan(max_seconds=0.5)])
+    began = time.monotonic()
+    stage.scheduler.run()
+    assert time.monotonic() - began < 30  # start-up is given a minute
+    assert stage.told.runs["r1"].status == "timed out"
+    assert stage.told.runs["r1"].error == "the worker did not stop at its hard cap of 500 ms"
+
+
+def test_an_engine_is_not_timed_out_while_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxprof.runner.engine_run.SILENT_CAP_GRACE_SECONDS", 0.0)
+    monkeypatch.setattr("jaxprof.runner.engine_run.CAP_GRACE_SECONDS", 0.0)
+    starting = engines.PREAMBLE + "time.sleep(1.5)\nsay('run_finished', status='ok')\ncontrol.readline()"
+    stage = Stage(tmp_path, monkeypatch, starting)
+    stage.scheduler.add([plan(max_seconds=0.2)])
+    stage.scheduler.run()
+    assert stage.told.runs["r1"].status == "ok"
+
+
+def test_an_engine_that_closes_its_event_pipe_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.MUTE)
+    stage.scheduler.add([plan()])
+    stage.scheduler.run()
+    run = stage.told.runs["r1"]
+    assert run.status == "crashed"
+    assert "closed the pipe" in run.error
+    assert "memory" not in run.error
+
+
 def test_an_interpreter_that_is_not_there_fails_the_run_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.GOOD)
     stage.scheduler.interpreter = Interpreter("/nowhere/python", None, "--python")

@@ -44,6 +44,7 @@ def measure(read: ReadSides, options: SideOptions, make_writer: Callable[[], Log
     for note in planned[0].comparison.notes if planned[0].comparison is not None else ():
         progress.note(f"note: {note}")
     runs = HeadlessRuns(writer, read.sides[0].interpreter, progress)
+    runs.scheduler.max_silence_seconds = options.max_silence_seconds
     runs.work(planned)
     path = str(writer.path) if report_location(writer, progress.note) else None
     if runs.stopped_by is not None and runs.stopped_by != signal.SIGINT:

@@ -30,6 +30,7 @@ class TimeOptions:
     launches: int | None
     budget_seconds: float
     max_seconds: float | None
+    max_silence_seconds: float
     no_check: bool
     seed: int
 
@@ -70,6 +71,7 @@ def measure_times(
             half_width=HALF_WIDTH if all(limit.fact == "run" for limit in limits if limit.is_time) else None,
             budget_seconds=options.budget_seconds,
             max_seconds=options.max_seconds,
+            max_silence_seconds=options.max_silence_seconds,
             arguments=compiling.arguments,
             check=not options.no_check,
             seed=options.seed,

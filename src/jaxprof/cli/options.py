@@ -52,6 +52,19 @@ def positive_seconds(value: str | float) -> float:
     return number
 
 
+def silence_option(when: str = "") -> Callable[[Command], Command]:
+    """`--max-silence`, for commands that start engines. `when`: put before its help."""
+    return click.option(
+        "--max-silence",
+        "max_silence_seconds",
+        type=positive_seconds,
+        default=300.0,
+        show_default=True,
+        metavar="S",
+        help=f"{when}End a process that gives no sign of life for so long.",
+    )
+
+
 def share(value: str | float) -> float:
     """A margin: `2%` or `0.02`, above 0 and below 1. Raises BadParameter."""
     text = str(value).strip()
@@ -88,6 +101,7 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
             metavar="S",
             help=f"{when}Hard cap of each process; by default --budget.",
         ),
+        silence_option(when),
         click.option(
             "--no-check",
             "no_check",

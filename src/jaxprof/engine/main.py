@@ -145,7 +145,7 @@ class Keeper(threading.Thread):
         limit = f"{request.spec.max_seconds:g} s" if request.spec.max_seconds is not None else "its cap"
         self._pipe.send(
             RunFinished(
-                status="failed",
+                status="timed out",
                 error=f"stopped: a single step of the run exceeded the hard cap of {limit}",
                 advice="Choose a smaller size, or a larger --max-seconds.",
             ),
@@ -259,7 +259,7 @@ class Engine:
 
         try:
             answer = EngineAnswer(data=self.main_thread(work))
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the user's module raises is the answer
+        except BaseException as error:  # noqa: BLE001 - whatever the user's module raises is the answer
             failure = failed(error)
             answer = EngineAnswer(error=failure.error, advice=failure.advice)
         self._pipe.answer(answer)

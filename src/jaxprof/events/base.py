@@ -17,7 +17,8 @@ STARTUP_PHASES = ("import", "backend_init", "warm_up")
 PHASES = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
 """The phases of a run, in the order in which a call goes through them."""
 
-STATUSES = ("ok", "failed", "cancelled", "crashed")
+STATUSES = ("ok", "failed", "cancelled", "crashed", "timed out")
+"""How a run may end. `timed out`: past its hard cap without a sample, or silent for too long."""
 
 SERIES = ("run", "dispatch", "pipelined", "transfer_in", "transfer_out")
 """Kinds of raw samples: a blocked call, the time until a call returned, one of many calls of which only the last is

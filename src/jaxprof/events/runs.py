@@ -278,7 +278,8 @@ class RunFinished(Event):
     type: ClassVar[str] = "run_finished"
 
     status: str
-    """`ok`, `failed` or `cancelled`; the client uses `crashed` for an engine that ended without this event."""
+    """`ok`, `failed`, `cancelled` or `timed out`; the client uses `crashed` for an engine that ended without this
+    event."""
     error: str = ""
     advice: str = ""
     traceback: str = ""

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,6 +21,7 @@ import msgspec
 
 from jaxprof.engine.protocol.arrays import KeptLeaf
 from jaxprof.engine.protocol.request import (
+    SCRATCH,
     CancelRequest,
     DescribeRequest,
     DevicesRequest,
@@ -30,7 +33,9 @@ from jaxprof.engine.protocol.request import (
 from jaxprof.errors import WorkerError
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import ChildProcess, Pipes
+from jaxprof.runner.exits import Exit
 from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.reaper import REAPER
 from jaxprof.session.log.bounds import are_bounded
 from jaxprof.workloads.model import WorkloadInfo
 
@@ -42,6 +47,8 @@ ASK_SECONDS = 1.0
 """How long a cancelled run may take to stop by itself; a compile cannot be stopped."""
 TERMINATE_SECONDS = 2.0
 """How long SIGTERM may take after that."""
+MUTE_SECONDS = 1.0
+"""How long an engine may live without its event pipe: it closes when the process ends, and a moment before."""
 _END_SECONDS = 0.2
 """How long an engine that has nothing to do may take to end by itself."""
 _ANSWER = msgspec.json.Decoder(EngineAnswer)
@@ -64,18 +71,27 @@ class EngineProcess(ChildProcess):
         """The latest reply to a request for data."""
         self._cancelled_seconds: float | None = None
         self._steps_taken = 0
+        self._mute_seconds: float | None = None
+        """Since when its event pipe is closed."""
+        self._ended_as_mute = False
+        self._scratch = _scratch()
         pipes = Pipes.open()
         command = [interpreter.path, "-u", str(ENGINE)]
         command += ["--events-fd", str(pipes.events_write), "--control-fd", str(pipes.control_read)]
         if import_jax:
             command.append("--import-jax")
-        super().__init__(
-            command,
-            pipes,
-            {**os.environ, **self.environment, "PYTHONUNBUFFERED": "1"},
-            name="the worker",
-            descriptors=(pipes.events_write, pipes.control_read),
-        )
+        try:
+            super().__init__(
+                command,
+                pipes,
+                {**os.environ, **self.environment, SCRATCH: self._scratch, "PYTHONUNBUFFERED": "1"},
+                name="the worker",
+                descriptors=(pipes.events_write, pipes.control_read),
+            )
+        except BaseException:
+            self._remove_scratch()
+            raise
+        REAPER.add(self.pid, self._scratch)
 
     def send(self, request: Request) -> None:
         """Writes a request. Raises WorkerError if the child has gone."""
@@ -110,6 +126,21 @@ class EngineProcess(ChildProcess):
             self._ended_within(TERMINATE_SECONDS)
         self.kill()  # with the processes of its group that it may have left behind
         super().close()
+        self._remove_scratch()
+        REAPER.drop(self.pid)
+
+    def explain(self) -> Exit:
+        """Why it has ended."""
+        if self._ended_as_mute:
+            return Exit(
+                "the worker closed the pipe on which it reports, and ran on",
+                "The measured code closes file descriptors that are not its own (os.closerange, a daemon).",
+            )
+        return super().explain()
+
+    def _remove_scratch(self) -> None:
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _ended_within(self, patience_seconds: float) -> bool:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -117,8 +148,15 @@ class EngineProcess(ChildProcess):
         return not self.alive
 
     def _after_read(self) -> list[Event]:
-        """Ends a cancelled child that does not stop by itself."""
-        if self._cancelled_seconds is None or self.over:
+        """Ends a cancelled child that does not stop by itself, and one that can no longer say anything."""
+        if self.over:
+            return []
+        if "events" not in self._watched():
+            self._mute_seconds = self._mute_seconds or time.monotonic()
+            if time.monotonic() - self._mute_seconds > MUTE_SECONDS and not self._ended_as_mute:
+                self._ended_as_mute = True
+                self.kill()
+        if self._cancelled_seconds is None:
             return []
         waited = time.monotonic() - self._cancelled_seconds
         if waited > ASK_SECONDS + TERMINATE_SECONDS and self._steps_taken == 1:
@@ -155,6 +193,14 @@ class _Devices:
     devices: list[dict[str, Any]] = field(default_factory=list)
     errors: dict[str, str] = field(default_factory=dict)
     process_index: int | None = None
+
+
+def _scratch() -> str:
+    """A folder for what an engine keeps while it works; empty if none can be made, and then it looks for one itself."""
+    try:
+        return tempfile.mkdtemp(prefix="jaxprof-engine-")
+    except OSError:
+        return ""
 
 
 def ask(

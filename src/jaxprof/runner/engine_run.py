@@ -9,17 +9,22 @@ from dataclasses import replace
 
 from jaxprof.engine.protocol.request import Request
 from jaxprof.errors import WorkerError
-from jaxprof.events import DeviceReading, Event, RunFinished, TurnAwaited, WarningRaised
+from jaxprof.events import DeviceReading, EnvironmentRead, Event, RunFinished, TurnAwaited, WarningRaised
 from jaxprof.runner.device_readings import DeviceWatch
 from jaxprof.runner.engine_process import EngineProcess
 from jaxprof.runner.profile_reader import ProfileReader
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder
+from jaxprof.units import seconds
 
 Worker = EngineProcess | ProfileReader
 SILENCE_SECONDS = 15.0
 """Report the worker as silent after this long without a heartbeat (one a second)."""
+MAX_SILENCE_SECONDS = 300.0
+"""End a worker that gives no sign of life for so long: native code holds the interpreter's lock, or it is stopped."""
 CAP_GRACE_SECONDS = 5.0
-"""How much longer than its hard cap a run may take before it is cancelled from here."""
+"""How much longer than its hard cap a run may take before it is cancelled from here: the engine keeps it as well."""
+SILENT_CAP_GRACE_SECONDS = 2.0
+"""The same for an engine that has sent no heartbeat for as long, and so keeps nothing."""
 START_UP_SECONDS = 60.0
 """How long importing and backend start may take on top of the hard cap."""
 
@@ -36,8 +41,10 @@ class EngineRun:
         *,
         let_go: Callable[[], object],
         max_seconds: float | None = None,
+        max_silence_seconds: float = MAX_SILENCE_SECONDS,
     ) -> None:
-        """`let_go` is called before the worker is closed: from then on nobody may cancel it."""
+        """`let_go` is called before the worker is closed: from then on nobody may cancel it. `max_seconds`: the hard
+        cap of its work after start-up."""
         self.run = run
         self.process = process
         self.made: dict[str, str] = {}
@@ -46,7 +53,12 @@ class EngineRun:
         """Which events are recorded; None: all."""
         self._recorder = recorder
         self._watch = watch
-        self._cap = None if max_seconds is None else max_seconds + CAP_GRACE_SECONDS + START_UP_SECONDS
+        self._max_seconds = max_seconds
+        self._max_silence_seconds = max_silence_seconds
+        self._worked_seconds: float | None = None
+        """How long it has worked on the run in earlier calls of `follow`; None while it starts up."""
+        self._timed_out = ""
+        """Why it was ended from here; empty if it was not."""
         self._let_go = let_go
         self._silent_told = False
 
@@ -60,23 +72,32 @@ class EngineRun:
         """Records what the worker reports until its final event, or the first one that `until` accepts; returns that
         one."""
         began = time.monotonic()
+        try:
+            return self._follow(until, began)
+        finally:
+            if self._worked_seconds is not None:
+                self._worked_seconds += time.monotonic() - began
+
+    def _follow(self, until: Callable[[Event], bool], began: float) -> Event:
         while True:
             events = self.process.read(BATCH_SECONDS)
             last = next((event for event in events if self._ends(event) or until(event)), None)
             if isinstance(last, RunFinished):
                 events += self.process.read(BATCH_SECONDS)  # the child's stderr comes on another pipe
+            now = time.monotonic()
             for event in events:
+                if isinstance(event, EnvironmentRead) and self._worked_seconds is None:
+                    self._worked_seconds = began - now  # start-up is over; the engine starts its clock at this event
                 self._take(event)
             if last is not None:
-                return replace(last, run=self.run)
+                return self._timed_out_end() if self._timed_out else replace(last, run=self.run)
             self._recorder.flush_when_due()
             if self.process.over:
                 return self._ended()
-            now = time.monotonic()
             self._tell(self._watch.take_when_due(now))
-            self._report_silence(max(began, self.process.last_sign_seconds), now)
-            if self._cap is not None and now - began > self._cap and not self.process.cancelled:
-                self.process.cancel()
+            silent_seconds = now - max(began, self.process.last_sign_seconds)
+            self._report_silence(silent_seconds)
+            self._end_in_time(now - began, silent_seconds)
 
     def tell_readings(self) -> None:
         """Takes a reading of the device now, and records it."""
@@ -103,8 +124,8 @@ class EngineRun:
         """Whether it is the engine's final event for the requested run."""
         return isinstance(event, RunFinished) and event.run in ("", self.run)
 
-    def _report_silence(self, since: float, now: float) -> None:
-        if self._silent_told or now - since <= SILENCE_SECONDS:
+    def _report_silence(self, silent_seconds: float) -> None:
+        if self._silent_told or silent_seconds <= SILENCE_SECONDS:
             return
         self._silent_told = True
         self._recorder.emit(
@@ -116,7 +137,38 @@ class EngineRun:
             )
         )
 
+    def _end_in_time(self, following_seconds: float, silent_seconds: float) -> None:
+        """Ends a worker that is past its hard cap, or that has been silent for too long."""
+        if self._timed_out or self.process.cancelled:
+            return
+        if silent_seconds > self._max_silence_seconds:
+            self._timed_out = f"gave no sign of life for {seconds(self._max_silence_seconds)}"
+            self.process.kill()
+        if self._max_seconds is None:
+            return
+        if self._worked_seconds is None:
+            beyond = following_seconds - self._max_seconds - START_UP_SECONDS
+        else:
+            beyond = self._worked_seconds + following_seconds - self._max_seconds
+        stuck = min(beyond, silent_seconds) > SILENT_CAP_GRACE_SECONDS
+        if stuck or beyond > CAP_GRACE_SECONDS:
+            self._timed_out = f"did not stop at its hard cap of {seconds(self._max_seconds)}"
+            if stuck:
+                self.process.kill()
+            else:
+                self.process.cancel()
+
+    def _timed_out_end(self) -> RunFinished:
+        return RunFinished(
+            run=self.run,
+            status="timed out",
+            error=f"the worker {self._timed_out}",
+            advice="Native code may hang with the interpreter's lock; --max-seconds and --max-silence set the limits.",
+        )
+
     def _ended(self) -> RunFinished:
+        if self._timed_out:
+            return self._timed_out_end()
         if self.process.cancelled:
             return RunFinished(run=self.run, status="cancelled", error="cancelled")
         ended = self.process.explain()

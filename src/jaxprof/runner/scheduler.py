@@ -21,7 +21,7 @@ from jaxprof.operating_system import can_run
 from jaxprof.runner import attribution
 from jaxprof.runner.device_readings import DeviceWatch
 from jaxprof.runner.engine_process import EngineProcess
-from jaxprof.runner.engine_run import EngineRun, Worker
+from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun, Worker
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.profile_reader import ProfileReader
@@ -49,6 +49,8 @@ class Scheduler:
         self._lock = self._session_recorder.lock
         """Guards the queue, `_current` and `_working`. The thread of `run` reads and closes the children without the
         lock; others only cancel or kill them, with the lock held."""
+        self.max_silence_seconds = MAX_SILENCE_SECONDS
+        """How long an engine may give no sign of life before it is ended."""
         self._queue: deque[tuple[str, PlannedRun]] = deque()
         self._ids: dict[PlannedRun, str] = {}
         self._current: dict[str, Side] = {}
@@ -231,7 +233,8 @@ class Scheduler:
             self._session_recorder,
             watch,
             let_go=lambda: self._hold(side.run, None),
-            max_seconds=side.plan.spec.max_seconds,
+            max_seconds=side.left_seconds,
+            max_silence_seconds=self.max_silence_seconds,
         )
 
     def _one(self, run: str, planned: PlannedRun) -> None:

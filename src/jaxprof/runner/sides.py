@@ -15,6 +15,7 @@ from jaxprof.engine.protocol.arrays import KeptLeaf
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
 from jaxprof.runner.engine_process import describe_inputs
+from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
 from jaxprof.stats import MARGIN
@@ -88,6 +89,7 @@ class SideOptions:
     compared, too, and the time or the most launches end it."""
     budget_seconds: float = 60.0
     max_seconds: float | None = None
+    max_silence_seconds: float = MAX_SILENCE_SECONDS
     margin: float = MARGIN
     """Within this share of each other, two sides are the same."""
     arguments: Sequence[str] = ()

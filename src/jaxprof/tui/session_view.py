@@ -30,7 +30,7 @@ def alerts(events: Iterable[Event], *, programs: bool) -> Iterator[tuple[Jaxprof
     from jaxprof.events import RunClosed, WarningRaised
 
     for event in events:
-        if isinstance(event, RunClosed) and event.status in ("failed", "crashed"):
+        if isinstance(event, RunClosed) and event.status in ("failed", "crashed", "timed out"):
             if programs or event.variant != "program":
                 what = event.error or f"the run {event.status}"
                 yield JaxprofError(what, event.advice), f"{event.workload} {event.variant}: {event.status}"

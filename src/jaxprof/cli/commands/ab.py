@@ -142,7 +142,18 @@ def _options(words: dict[str, Any], read: ReadSides, folder: Path) -> SideOption
     from jaxprof.runner.sides import SideOptions
 
     (device,) = choose([words["device"]], read.sides[0].interpreter)
-    names = ("variant", "preset", "launches", "budget_seconds", "max_seconds", "arguments", "capture", "seed", "margin")
+    names = (
+        "variant",
+        "preset",
+        "launches",
+        "budget_seconds",
+        "max_seconds",
+        "max_silence_seconds",
+        "arguments",
+        "capture",
+        "seed",
+        "margin",
+    )
     taken = {name: words[name] for name in names}
     return SideOptions(**taken, device=device, check=not words["no_check"], folder=folder)
 

@@ -157,7 +157,17 @@ def _refuse_ineffective(targets: str, wanted: Sequence[GateLimit], *, timed: boo
             "With --for, limit exact facts: kernels, flops, bytes, peak.",
         )
     if not timed:
-        names = ("device", "launches", "budget_seconds", "max_seconds", "no_check", "seed", "out", "force")
+        names = (
+            "device",
+            "launches",
+            "budget_seconds",
+            "max_seconds",
+            "max_silence_seconds",
+            "no_check",
+            "seed",
+            "out",
+            "force",
+        )
         refuse(names, "applies to times, and no limit is one", "Limit a time: --fail-on run:5%.")
     refuse_without("out", ("force",))
 

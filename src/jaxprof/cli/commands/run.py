@@ -19,7 +19,7 @@ from jaxprof.cli.complete import (
 )
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.cli.given import is_given, refuse, refuse_without
-from jaxprof.cli.options import positive_seconds
+from jaxprof.cli.options import positive_seconds, silence_option
 from jaxprof.cli.output import format_option, note, print_json, print_lines, print_text
 from jaxprof.cli.session_output import new_writer, report_location
 
@@ -103,6 +103,7 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
     help="Fresh processes for each run, which share its budget.",
 )
 @click.option("--max-seconds", type=positive_seconds, metavar="S", help="Hard cap of each run, after its start-up.")
+@silence_option()
 @click.option("--python", metavar="PATH", help="The interpreter or environment whose jax is measured.")
 @click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="An argument of your function: f32[1024,1024].")
 @click.option("--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets).")
@@ -129,6 +130,7 @@ def command(
     devices: tuple[str, ...],
     settings: tuple[str, ...],
     sweep: str,
+    max_silence_seconds: float,
     python: str | None,
     out: Path | None,
     force: bool,
@@ -170,14 +172,16 @@ def command(
                 )
             notes = [said for run in planned if run.comparison is not None for said in run.comparison.notes]
             notes += what_runs([run for run in planned if run.spec.side])
-            return _work(planned, notes, interpreter, new_writer(out, replace_existing=force), form)
+            return _work(
+                planned, notes, interpreter, new_writer(out, replace_existing=force), form, max_silence_seconds
+            )
     names = (*names, *(workloads.names() if everything else ()))
     chosen = plan(find_workloads(names, interpreter, options.arguments), options)
     writer = new_writer(out, replace_existing=force)
     notes = list(chosen.notes)
     if not devices and (idle := idle_accelerators(interpreter)):
         notes.append(f"this runs on {HOST}; there is also {', '.join(idle)} (--device {idle[0]})")
-    return _work(chosen.planned, notes, interpreter, writer, form)
+    return _work(chosen.planned, notes, interpreter, writer, form, max_silence_seconds)
 
 
 def _sizes(settings: Sequence[str], sweep: str) -> dict[str, str]:
@@ -192,7 +196,12 @@ def _sizes(settings: Sequence[str], sweep: str) -> dict[str, str]:
 
 
 def _work(
-    planned: Sequence[PlannedRun], notes: Sequence[str], interpreter: Interpreter, writer: LogWriter, form: str
+    planned: Sequence[PlannedRun],
+    notes: Sequence[str],
+    interpreter: Interpreter,
+    writer: LogWriter,
+    form: str,
+    max_silence_seconds: float,
 ) -> int:
     """Print `notes`, run the plan to its end and print the session. Returns the exit code."""
     from jaxprof.cli.progress import Progress
@@ -202,6 +211,7 @@ def _work(
     for each in notes:
         progress.note(f"note: {each}")
     headless_runs = HeadlessRuns(writer, interpreter, progress)
+    headless_runs.scheduler.max_silence_seconds = max_silence_seconds
     headless_runs.work(planned)
     kept = report_location(writer, progress.note)
     return _finish(headless_runs, kept=kept, form=form)

@@ -7,6 +7,7 @@ folder, read, and removed unless it is to be kept.
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -21,6 +22,7 @@ from typing import Any, Final
 import jax
 
 from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.protocol.request import SCRATCH
 from jaxprof.errors import JaxprofError
 from jaxprof.events import TrustCheck, TrustReported
 from jaxprof.trace.summary import summarise
@@ -85,7 +87,8 @@ def _capture(
 ) -> None:
     """Runs `work` under the profiler and emits what its profile holds. Afterwards `seconds` holds the times of its
     calls."""
-    with recorder.phase(f"capture_{kind}"), TemporaryDirectory(prefix="jaxprof-profile-") as folder:
+    scratch = os.environ.get(SCRATCH) or None
+    with recorder.phase(f"capture_{kind}"), TemporaryDirectory(prefix="jaxprof-profile-", dir=scratch) as folder:
         try:
             with _profiler(folder):
                 work()

@@ -52,17 +52,19 @@ def measure_request(
         complete = replace(request, spec=replace(request.spec, parameters=_complete(workload, request.spec.parameters)))
         _run(recorder, workload, variant, complete, execute)
 
-    _conclude(Reporter(emit, control), request, work)
+    _conclude(Reporter(emit, control), request, work, BaseException)
 
 
 def measure_workload(
     workload: Workload, variant: Variant, request: RunRequest, emit: Emit, control: RunControl | None = None
 ) -> None:
-    """Like `measure_request`, for a workload that the caller has, possibly in a process of the user's."""
+    """Like `measure_request`, for a workload that the caller has, possibly in a process of the user's: an interrupt
+    there is the user's, and is raised."""
     _conclude(
         Reporter(emit, control or RunControl()),
         request,
         lambda recorder: _run(recorder, workload, variant, request, here),
+        (Exception, SystemExit),
     )
 
 
@@ -76,8 +78,13 @@ def _complete(workload: Workload, given: Mapping[str, Scalar]) -> dict[str, Scal
     return {**first, **given}
 
 
-def _conclude(recorder: Reporter, request: RunRequest, work: Any) -> None:
-    """Runs `work`, and turns its end, whatever it is, into the run's last event."""
+def _conclude(
+    recorder: Reporter,
+    request: RunRequest,
+    work: Callable[[Reporter], None],
+    results: type[BaseException] | tuple[type[BaseException], ...],
+) -> None:
+    """Runs `work`, and turns its end into the run's last event; of what it raises, `results`."""
     try:
         work(recorder)
         recorder.emit(RunFinished(status="ok"))
@@ -85,7 +92,7 @@ def _conclude(recorder: Reporter, request: RunRequest, work: Any) -> None:
         recorder.emit(RunFinished(status="cancelled", error=_where("cancelled", recorder)))
     except CapReached:
         _capped(recorder, request)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever the measured function raises is the run's result
+    except results as error:  # whatever the measured function raises is the run's result
         recorder.emit(failed(error))
     finally:
         recorder.control.stop_clock()
@@ -99,7 +106,7 @@ def _capped(recorder: Reporter, request: RunRequest) -> None:
         recorder.warn("max_seconds_reached", _where(text, recorder) + ": later phases were not measured", advice)
         recorder.emit(RunFinished(status="ok"))
     else:
-        recorder.emit(RunFinished(status="failed", error=_where(text, recorder), advice=advice))
+        recorder.emit(RunFinished(status="timed out", error=_where(text, recorder), advice=advice))
 
 
 def _where(text: str, recorder: Reporter) -> str:

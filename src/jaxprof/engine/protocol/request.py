@@ -13,6 +13,10 @@ from typing import Any
 from jaxprof.engine.protocol import read_request, write_request
 from jaxprof.events import RunSpec
 
+SCRATCH = "JAXPROF_SCRATCH"
+"""The variable with the folder in which an engine keeps its profiles for as long as it reads them. The client makes it
+and removes it, because an engine may be killed at any moment."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:

@@ -25,6 +25,7 @@ STATUS_MARKS = {
     "failed": ("✗", "bold $error"),
     "crashed": ("✗", "bold $error"),
     "cancelled": ("○", "$quiet"),
+    "timed out": ("✗", "bold $error"),
 }
 VERDICT_STYLES = {"faster": "$better", "slower": "$worse"}
 

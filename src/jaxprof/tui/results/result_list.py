@@ -164,7 +164,7 @@ class ResultList(TableView[ResultRow]):
             words = in_a_line(program_result(self._session, run.id))
         else:
             words = run.error.splitlines()[0] if run.error else run.current_phase.replace("_", " ") or run.status
-        return Span((words, "$error" if run.status in ("failed", "crashed") else "$quiet"))
+        return Span((words, "$error" if run.status in ("failed", "crashed", "timed out") else "$quiet"))
 
     def _bar(self, run_result: RunResult) -> Cell:
         longest = self._longest[run_result.run.id]

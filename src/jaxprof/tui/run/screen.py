@@ -144,7 +144,7 @@ class RunScreen(SessionScreen):
         self._set_title("run-now", shorten(f"{run.variant} · {run.plan.device}", 48), state)
         self.query_one(PhaseStrip).show(steps(run_result, growing=self.profiler.session_grows))
         samples = run.samples("run")
-        broken = run.status in ("failed", "crashed") or bool(run.error and not samples)
+        broken = run.status in ("failed", "crashed", "timed out") or bool(run.error and not samples)
         program = is_program(run)
         self.query_one(PhaseStrip).display = not program
         self.query_one("#samples").display = not broken and not program

@@ -261,6 +261,7 @@ _MARKS = {
     "failed": ("✗", "$error"),
     "crashed": ("✗", "$error"),
     "cancelled": ("–", "$warning"),
+    "timed out": ("✗", "$error"),
 }
 
 
