@@ -10,6 +10,7 @@ from pathlib import Path
 from jaxprof.cli.git_revision import Revision, checked_out
 from jaxprof.cli.selection import find_workloads, read_settings
 from jaxprof.errors import UsageError
+from jaxprof.private import kept_value
 from jaxprof.runner import Interpreter, find_interpreter
 from jaxprof.runner.sides import ComparedSide, SideTree, tree_note
 
@@ -100,7 +101,8 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
             place, tree = (revision.target(target), revision.then(target)) if label == "A" else (target, revision.now())
         if revision is not None and label == "A":
             title = [f"{target} at {words.revision}" + f" ({revision.commit})" * (words.revision != revision.commit)]
-        title += [*own.environment, *own.settings]
+        title += [f"{name}={kept_value(name, value)}" for name, value in _variables(own.environment).items()]
+        title += own.settings
         title += [f"{own.precision} precision"] if own.precision else []
         title += [own.python] if own.python else []
         infos = find_workloads(

@@ -77,9 +77,11 @@ class Recorder:
     def start(self, import_seconds: float | None = None) -> None:
         """Begins. `import_seconds`: how long the import of jax took, if the caller has just seen it."""
         if self._how:
+            from jaxprof.private import redacted  # compiles patterns: not in programs that our client has started
+
             self._emit(
                 ProgramStarted(
-                    argv=list(sys.argv) if self._argv is None else self._argv,
+                    argv=redacted(sys.argv if self._argv is None else self._argv),
                     how=self._how,
                     directory=_directory(),
                     options=asdict(self._options),

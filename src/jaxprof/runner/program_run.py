@@ -30,6 +30,7 @@ from jaxprof.events import (
     WarningRaised,
     WorkerStarted,
 )
+from jaxprof.private import redacted
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import Listener, SessionRecorder
@@ -119,7 +120,7 @@ class ProgramScheduler:
         self._emit(WorkerStarted(pid=process.pid, python=self.interpreter.path, monotonic_seconds=began))
         self._emit(
             ProgramStarted(
-                argv=self.program.argv,
+                argv=redacted(self.program.argv),
                 how="module" if self.program.module else "script",
                 directory=self.program.directory or _directory(),
                 options=asdict(self.program.options),

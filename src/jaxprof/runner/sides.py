@@ -14,6 +14,7 @@ from jaxprof.analysis.agreement import difference
 from jaxprof.engine.protocol.arrays import KeptLeaf
 from jaxprof.errors import UsageError, WorkerError
 from jaxprof.events import ComparisonPlanned, RunSpec, SideSpec
+from jaxprof.private import kept_value
 from jaxprof.runner.engine_process import describe_inputs
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
 from jaxprof.runner.interpreter import Interpreter
@@ -66,7 +67,7 @@ class ComparedSide:
             label=self.label,
             title=self.title,
             python=self.interpreter.path,
-            environment=dict(self.environment),
+            environment={name: kept_value(name, value) for name, value in self.environment.items()},
             precision=self.precision,
             revision=self.tree.revision,
             commit=self.tree.commit,

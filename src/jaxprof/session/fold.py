@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxprof import events as e
+from jaxprof.private import REDACTED
 from jaxprof.session.program import PROGRAM_EVENTS, RecordedProgram
 from jaxprof.session.run import Phase, Run, RunLaunch, Series, Turn
 from jaxprof.session.texts import Texts
@@ -41,8 +42,13 @@ class Session:
 
     @property
     def notices(self) -> list[str]:
-        """What could not be read or used, a line each."""
-        return [text if count == 1 else f"{text} ({count} times)" for text, count in self._problems.items()]
+        """What could not be read or used, and what was not kept, a line each."""
+        unread = [text if count == 1 else f"{text} ({count} times)" for text, count in self._problems.items()]
+        started = [run.program.started for run in self.runs.values() if run.program is not None]
+        commands = [self.header.command, *(program.argv for program in started if program is not None)]
+        if any(REDACTED in word for command in commands for word in command):
+            unread.append(f"what looks like a secret in the command line was not kept: {REDACTED} stands for it")
+        return unread
 
     def notice(self, text: str) -> None:
         """Record that a part of the file could not be read or used."""

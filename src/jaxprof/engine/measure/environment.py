@@ -1,6 +1,6 @@
 """The surroundings that affect a measurement: versions, devices, settings, threads, load. An allow-list.
 
-Nothing else of the process's environment is recorded, because it holds secrets.
+Of the process's environment, `jaxprof.private` says what may be recorded, because it holds secrets.
 """
 
 from __future__ import annotations
@@ -18,28 +18,8 @@ from typing import Any
 import numpy as np
 
 from jaxprof.events import EnvironmentRead, Scalar
+from jaxprof.private import safe_variables
 
-_VARIABLES = (
-    "XLA_FLAGS",
-    "JAX_PLATFORMS",
-    "JAX_ENABLE_X64",
-    "JAX_DEFAULT_MATMUL_PRECISION",
-    "JAX_DISABLE_JIT",
-    "JAX_DEBUG_NANS",
-    "XLA_PYTHON_CLIENT_PREALLOCATE",
-    "XLA_PYTHON_CLIENT_MEM_FRACTION",
-    "XLA_CLIENT_MEM_FRACTION",
-    "XLA_PYTHON_CLIENT_ALLOCATOR",
-    "TF_CPP_MIN_LOG_LEVEL",
-    "CUDA_VISIBLE_DEVICES",
-    "ROCR_VISIBLE_DEVICES",
-    "TPU_VISIBLE_CHIPS",
-    "LIBTPU_INIT_ARGS",
-    "OMP_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "NVIDIA_TF32_OVERRIDE",
-)
 _JAX_SETTINGS = (
     "jax_enable_x64",
     "jax_default_matmul_precision",
@@ -127,7 +107,7 @@ def read_environment(devices: list[dict[str, Any]], load_average_before: float |
         "clock_governor": _first_line(Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         "load_average_before": load_average_before,
     }
-    settings |= {name: os.environ[name] for name in _VARIABLES if name in os.environ}
+    settings |= safe_variables(os.environ)
     if jax is not None:
         settings |= {name: _scalar(getattr(jax.config, name, None)) for name in _JAX_SETTINGS}
     return EnvironmentRead(

@@ -25,6 +25,7 @@ from typing import IO, Any
 
 from jaxprof.errors import StorageError
 from jaxprof.events import Event, Header, RunClosed, SessionClosed
+from jaxprof.private import redacted
 from jaxprof.session.log.codec import EXTENSION, encode_header, encode_line
 from jaxprof.version import __version__
 
@@ -41,7 +42,7 @@ def new_header(environment: dict[str, Any] | None = None, command: list[str] | N
         session=secrets.token_hex(6),
         created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         host=socket.gethostname(),
-        command=list(sys.argv) if command is None else command,
+        command=redacted(sys.argv if command is None else command),
         environment=environment or {},
         wall_seconds=time.time(),
         monotonic_seconds=time.monotonic(),

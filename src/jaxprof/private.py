@@ -1,0 +1,159 @@
+"""What a session may keep of an environment and of a command line: one list, for every place that writes it.
+
+Session files are kept, mailed and put into bug reports. So variables are taken by name from a list that was reviewed
+one by one, and each value has to look like the setting that it is (a number, a word, flags). `XLA_FLAGS` may hold paths
+(dumps, tool chains, credentials of a mounted bucket), which become `...`. A `JAX_...` variable that is not on the list
+may be a path, a URL or a token (`JAX_COMPILATION_CACHE_DIR`, `JAX_COORDINATOR_ADDRESS`), so only the fact that it is
+set is kept. Of a command line, everything is kept but what looks like a secret: a guess by the names of options and by
+the prefixes of common tokens, so it refuses no secret for certain. Standard library only: the recorder uses it too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+SETTINGS: Final = (
+    "CUDA_DEVICE_ORDER",
+    "CUDA_VISIBLE_DEVICES",
+    "JAX_DEBUG_NANS",
+    "JAX_DEFAULT_DTYPE_BITS",
+    "JAX_DEFAULT_MATMUL_PRECISION",
+    "JAX_DEFAULT_PRNG_IMPL",
+    "JAX_DISABLE_JIT",
+    "JAX_ENABLE_COMPILATION_CACHE",
+    "JAX_ENABLE_X64",
+    "JAX_NUM_CPU_DEVICES",
+    "JAX_NUMPY_DTYPE_PROMOTION",
+    "JAX_PLATFORMS",
+    "JAX_PLATFORM_NAME",
+    "JAX_THREEFRY_PARTITIONABLE",
+    "MKL_NUM_THREADS",
+    "NPROC",
+    "NUMEXPR_NUM_THREADS",
+    "NVIDIA_TF32_OVERRIDE",
+    "OMP_NUM_THREADS",
+    "OMP_PROC_BIND",
+    "OPENBLAS_NUM_THREADS",
+    "ROCR_VISIBLE_DEVICES",
+    "TF_CPP_MIN_LOG_LEVEL",
+    "TF_GPU_ALLOCATOR",
+    "TPU_VISIBLE_CHIPS",
+    "XLA_CLIENT_MEM_FRACTION",
+    "XLA_PYTHON_CLIENT_ALLOCATOR",
+    "XLA_PYTHON_CLIENT_MEM_FRACTION",
+    "XLA_PYTHON_CLIENT_PREALLOCATE",
+)
+FLAGS: Final = ("XLA_FLAGS", "LIBTPU_INIT_ARGS")
+
+HIDDEN: Final = "..."
+"""Replaces a value of a variable that does not look like a setting."""
+REDACTED: Final = "[redacted]"
+"""Replaces what looks like a secret in a command line."""
+
+_SETTING = re.compile(r"[\w.,:+-]{0,200}(?:/\d+/\d+)?")
+"""Numbers, words, lists, UUIDs, and the old names of MIG instances; otherwise no slashes, no spaces, no `=`, no `@`."""
+_TOKEN_LENGTH = 48
+_FLAG = re.compile(r"--(\w+)(?:=(.*))?", re.DOTALL)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_SECRET_NAMES = frozenset(
+    ("password", "passwd", "passphrase", "secret", "secrets", "credential", "credentials", "apikey", "authorization",
+     "cookie", "bearer", "auth", "pat")
+)  # fmt: skip
+_KEYS_OF_SECRETS = frozenset(
+    ("api", "access", "secret", "private", "auth", "account", "license", "encryption", "wandb")
+)
+_TOKENS_OF_TEXT = frozenset(
+    ("eos", "bos", "pad", "mask", "unk", "cls", "sep", "special", "start", "end", "stop", "image", "max", "min", "num",
+     "per", "next", "new", "prompt")
+)  # fmt: skip
+"""Before `token` in the name of an option of a language model, which is no secret."""
+_SECRET_VALUE = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"sk-[\w-]{8,}|hf_\w{8,}|gh[opsur]_\w{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}|xox[a-z]-[\w-]{8,}|AKIA[0-9A-Z]{12,}"
+    r"|AIza[\w-]{20,}|eyJ[\w-]{8,}\.[\w.-]{8,}"
+    r")"
+)
+_IN_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+_BEARER = re.compile(r"(?i)\b(bearer|basic)\s+\S+")
+
+
+def safe_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that change a measurement, with values if these may be kept. Pure."""
+    kept = {name: kept_value(name, environment[name]) for name in (*SETTINGS, *FLAGS) if name in environment}
+    others = (name for name in environment if re.fullmatch(r"JAX_[A-Z0-9_]{1,60}", name) and name not in kept)
+    kept |= dict.fromkeys(others, HIDDEN)
+    return dict(sorted(kept.items()))
+
+
+def kept_value(name: str, value: str) -> str:
+    """What may be kept of a variable that the user named: a setting, or flags; else `...`."""
+    if name in FLAGS:
+        return _flags(value)
+    return HIDDEN if is_secret_name(name) else _setting(value)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether an option or a variable of this name (`--api-key`, `HF_TOKEN`, `dbPassword`) holds a secret, by its
+    words."""
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words:
+        return False
+    before = words[-2] if len(words) > 1 else ""
+    return (
+        not _SECRET_NAMES.isdisjoint(words)
+        or (words[-1] == "key" and before in _KEYS_OF_SECRETS)
+        or (words[-1] == "token" and before not in _TOKENS_OF_TEXT)
+    )
+
+
+def redacted(command: Sequence[str]) -> list[str]:
+    """The words of a command line, those that look like secrets replaced: `--api-key X`, `token=X`, `sk-...`,
+    `https://user:password@host`, `Authorization: Bearer X`."""
+    kept: list[str] = []
+    is_value = False
+    for word in command:
+        if is_value and not word.startswith("-"):
+            kept.append(REDACTED)
+            is_value = False
+            continue
+        name, equals, _ = word.rpartition("=") if word.count("=") == 1 else _named(word)
+        if equals and is_secret_name(name.rpartition("=")[2]):
+            kept.append(f"{name}={REDACTED}")
+        else:
+            text = _IN_URL.sub(REDACTED, _SECRET_VALUE.sub(REDACTED, word))
+            kept.append(_BEARER.sub(rf"\1 {REDACTED}", text))
+        is_value = word.startswith("-") and not equals and is_secret_name(word)
+    return kept
+
+
+def _named(word: str) -> tuple[str, str, str]:
+    """`--set=token=x=y` as the name up to the first secret one, and its value; else without a name."""
+    pieces = word.split("=")
+    for at, piece in enumerate(pieces[:-1]):
+        if is_secret_name(piece):
+            return "=".join(pieces[: at + 1]), "=", "=".join(pieces[at + 1 :])
+    return word, "", ""
+
+
+def _setting(value: str) -> str:
+    """Whether a value is a setting. A long unbroken word may be a token that was put in the wrong place."""
+    longest = max((len(word) for word in re.split(r"[,:.]", value)), default=0)
+    is_setting = _SETTING.fullmatch(value) and longest <= _TOKEN_LENGTH and not _SECRET_VALUE.search(value)
+    return value if is_setting else HIDDEN
+
+
+def _flags(value: str) -> str:
+    """`--name=value` words. Values that are not settings (above all paths) are hidden, as is everything that is not a
+    flag."""
+    kept = []
+    for word in value.split():
+        match = _FLAG.fullmatch(word)
+        if match is None:
+            kept.append(HIDDEN)
+        elif match.group(2) is None:
+            kept.append(word)
+        else:
+            kept.append(f"--{match.group(1)}={kept_value(match.group(1), match.group(2))}")
+    return " ".join(kept)
