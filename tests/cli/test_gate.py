@@ -19,6 +19,7 @@ from jaxprof.cli import hlo_target
 from jaxprof.cli.hlo_target import TargetModule
 from jaxprof.errors import UsageError
 from jaxprof.session import Session
+from jaxprof.session.log import LogWriter
 from report import sessions
 
 pytestmark = pytest.mark.usefixtures("state_home")
@@ -179,3 +180,29 @@ def test_a_program_compiled_now_against_a_kept_one(call: Caller, tmp_path: Path)
     assert call("gate", target, *words, "--strict").code == 0
     own.write_text("import jax.numpy as jnp\n\ndef step(x):\n    return jnp.tanh(x) + jnp.sort(x)\n")
     assert call("gate", target, *words).code == 3
+
+
+@pytest.mark.parametrize(
+    ("more", "ended", "code", "state"), [(0, True, 0, "within"), (1, True, 3, "passed"), (0, False, 0, "undecided")]
+)
+def test_a_recorded_program_is_gated_on_its_compiles(
+    call: Caller, tmp_path: Path, more: int, ended: bool, code: int, state: str
+) -> None:
+    for name, count in (("before", 2), ("now", 2 + more)):
+        writer = LogWriter(sessions.HEADER, tmp_path / f"{name}.jaxprof")
+        spec = e.RunSpec(workload="train.py", variant="program", how="program", device="host")
+        events: list[e.Event] = [
+            e.RunPlanned(run="r1", spec=spec),
+            e.ProgramStarted(run="r1", argv=["train.py"], how="script"),
+        ]
+        events += [e.Compiled(run="r1", function="step", compile_seconds=0.1) for _ in range(count)]
+        events.append(e.Compiled(run="r1", function="only_traced", trace_seconds=0.1))
+        if ended or name == "before":
+            events += [e.ProgramEnded(run="r1", exit_code=0, wall_seconds=1.0), e.RunFinished(run="r1", status="ok")]
+        for event in events:
+            writer.append(event)
+        writer.close()
+    words = ("--base", tmp_path / "before.jaxprof", "--fail-on", "compiles", "--format", "json")
+    said = call("gate", tmp_path / "now.jaxprof", *words)
+    (row,) = json.loads(said.out)["limits"]
+    assert (said.code, row["state"], row["before"]) == (code, state, 2)

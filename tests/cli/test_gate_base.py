@@ -90,7 +90,7 @@ def test_what_has_no_revisions_needs_a_base(folder: Path, target: str) -> None:
 def test_an_unknown_word_names_what_was_tried(folder: Path) -> None:
     with pytest.raises(UsageError) as raised:
         found("own.py:step", "mian")
-    assert "a path, a target, a kept session, a revision of" in raised.value.what
+    assert "a path, a target, a baseline, a kept session, a revision of" in raised.value.what
     with pytest.raises(UsageError) as raised:
         found("selu", "mian")
     assert "built in" in raised.value.hint

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from jaxprof.analysis.run_difference import FACTS, CollectiveDifference, RunDifference
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.session.log import Decision
 from jaxprof.stats import growth, growth_interval, judge_growth, refuse, with_control
 from jaxprof.stats.growth import LimitState
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.run_result import RunResult
     from jaxprof.analysis.session_difference import PhaseDifference
+    from jaxprof.session import Run
     from jaxprof.stats import TimeComparison
 
 TIMES: Final[dict[str, str]] = {
@@ -63,7 +65,7 @@ class GateBase:
 
     name: str
     """As it was given."""
-    reading: Literal["path", "target", "session", "revision"]
+    reading: Literal["path", "target", "baseline", "session", "revision"]
     place: str
     """Where it is: a path, a target, the folder of a repository."""
     commit: str = ""
@@ -90,6 +92,10 @@ class GateRow:
     growth_low: float | None = None
     """The 95 % interval of `growth`; all times of one gate hold together."""
     growth_high: float | None = None
+    program: str = ""
+    """The program as decisions name it."""
+    accepted: Decision | None = None
+    """Why it is within its limit though the fact has grown further."""
     launches_to_decide: int | None = None
     """Of an undecided time: how many more launches would decide it; None: unknown."""
 
@@ -143,9 +149,63 @@ def read_limit(text: str) -> GateLimit:
     return GateLimit(fact, growth)
 
 
-def judged(label: str, difference: RunDifference, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:
-    """Each limit on a fact applied to two runs, the first the baseline."""
-    return tuple(_judged(label, difference, limit) for limit in limits if not limit.is_time)
+def program_name(run: Run) -> str:
+    """What decisions call a program: `train.py:step jit h100 f32[64,256]`."""
+    plan = run.plan
+    sizes = [f"{name}={value}" for name, value in sorted(plan.parameters.items())]
+    return " ".join([plan.workload, plan.variant, plan.device, *sizes, *plan.arguments])
+
+
+def versions_differ(before: Run, after: Run) -> str:
+    """What is said where two programs were compiled by different versions of jax or jaxlib; else empty."""
+    ours, theirs = (versions_of(run) for run in (before, after))
+    if ours == theirs or not ours or not theirs:
+        return ""
+    return f"compiled by different versions, which changes programs by itself: base {ours}; now {theirs}"
+
+
+def versions_of(run: Run) -> str:
+    """`jax 0.10.2, jaxlib 0.10.2`, which compiled a program; empty where that was not reported."""
+    environment = run.environment
+    if environment is None or environment.jax is None:
+        return ""
+    return f"jax {environment.jax}, jaxlib {environment.jaxlib or 'unknown'}"
+
+
+def judged(
+    label: str, difference: RunDifference, limits: Iterable[GateLimit], decisions: Iterable[Decision] = ()
+) -> tuple[GateRow, ...]:
+    """Each limit on a fact applied to two runs, the first the baseline. A growth that was accepted is within its limit,
+    up to the value that was."""
+    program = program_name(difference.after)
+    by_fact = {decision.fact: decision for decision in decisions if decision.program == program}
+    rows = [_judged(label, difference, limit) for limit in limits if not limit.is_time]
+    return tuple(with_decision(replace(row, program=program), by_fact.get(row.limit.fact)) for row in rows)
+
+
+def decided(row: GateRow, reason: str, moment: str, run: Run) -> Decision:
+    """The decision to accept what passed its limit. Raises ValueError for a row that did not, or is a time."""
+    if row.state != "passed" or row.limit.is_time or row.after is None:
+        raise ValueError(f"{row.limit.text} is {row.state}: there is nothing to accept")
+    environment = run.environment
+    return Decision(
+        program=row.program,
+        fact=row.limit.fact,
+        value=row.after,
+        detail=row.reason,
+        reason=reason,
+        decided=moment,
+        jax=environment.jax if environment is not None else None,
+        jaxlib=environment.jaxlib if environment is not None else None,
+    )
+
+
+def with_decision(row: GateRow, decision: Decision | None) -> GateRow:
+    """The row, within its limit if what passed it is no more than `decision` accepts."""
+    if row.state != "passed" or decision is None or row.after is None or row.reason != decision.detail:
+        return row
+    beyond = row.after < decision.value if row.limit.fact in LESS_IS_WORSE else row.after > decision.value
+    return row if beyond else replace(row, state="within", accepted=decision)
 
 
 def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) -> tuple[GateRow, ...]:

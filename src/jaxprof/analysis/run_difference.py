@@ -76,6 +76,12 @@ FACTS: Final[dict[str, str]] = {
     "compiles": "compiles",
 }
 """What is compared, by code, in the words of a table."""
+_COUNTS: Final = frozenset({"kernels", "launches", "transcendentals", "collectives", "compiles"})
+
+
+def unit_of(code: str) -> Unit:
+    """The unit of the fact of that code."""
+    return "flop" if code == "flops" else "" if code in _COUNTS else "byte"
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,7 +361,10 @@ def _of_run(run: Run) -> _Known:
 
 
 def _compiles(run: Run) -> int | None:
-    """Programs that were compiled for one launch; None where nothing says so."""
+    """Programs that were compiled for one launch, or by a recorded program to its end; None where nothing says so."""
+    if run.program is not None:
+        made = [row.count for row in run.program.compiled if row.compile_seconds is not None or row.cache is not None]
+        return sum(made) if run.program.ended is not None else None
     announced = sum(compiled.stage == "compile" for compiled in run.compiles)
     if announced:
         launches = sum("compile" in launch.phases or "run" in launch.phases for launch in run.launches)

@@ -104,6 +104,18 @@ def _words(ctx: click.Context) -> list[str]:
     return [*ctx.args, *(word for value in values for word in ([value] if isinstance(value, str) else value or ()))]
 
 
+def complete_baseline(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Named baselines."""
+    from jaxprof.session.log import Baselines
+
+    return _offered(incomplete, Baselines().names())
+
+
+def complete_base(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What `gate --base` takes, without revisions: named baselines, kept sessions and files."""
+    return [*complete_baseline(ctx, parameter, incomplete), *complete_session(ctx, parameter, incomplete)]
+
+
 def complete_session(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Kept sessions and files."""
     from jaxprof.session.log import Library

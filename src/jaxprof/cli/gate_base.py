@@ -1,4 +1,4 @@
-"""What the word after `--base` means: a file, a target, a kept session or a git revision, in that order.
+"""What the word after `--base` means: a file, a target, a baseline, a kept session or a git revision, in that order.
 
 A path or a target that exists wins over a revision of the same name; which reading was taken is always said.
 """
@@ -15,7 +15,7 @@ from jaxprof.analysis.gate import GateBase
 from jaxprof.cli.git_revision import Repository, Revision, checked_out, repository_of
 from jaxprof.cli.selection import is_own
 from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.session.log import Library
+from jaxprof.session.log import Baselines, Library
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.workloads import names
 
@@ -70,13 +70,16 @@ def found_base(target: str, word: str | None) -> Iterator[FoundBase]:
 
 
 def _known(word: str) -> FoundBase | None:
-    """The base that `word` names by itself: a path, a target, or the whole name of a kept session."""
+    """The base that `word` names by itself: a path, a target, a baseline, or the whole name of a kept session."""
     path = Path(os.path.expanduser(word))
     if path.exists() and not word.endswith(".py"):
         return FoundBase(GateBase(word, "session" if path.suffix == EXTENSION else "path", str(path)), word)
     place = word.partition(":")[0]
     if place in names() or word.endswith(".py") or (":" in word and place and "@{" not in word):
         return FoundBase(GateBase(word, "target", word), word)
+    baseline = Baselines().search(word)
+    if baseline is not None:
+        return FoundBase(GateBase(word, "baseline", str(baseline)), str(baseline))
     for kept in Library().paths()[: 1 if word == "last" else None]:
         if word in ("last", kept.name, kept.name.removesuffix(EXTENSION)):
             return FoundBase(GateBase(word, "session", str(kept)), str(kept))
@@ -85,7 +88,7 @@ def _known(word: str) -> FoundBase | None:
 
 def _default(target: str) -> Repository:
     """The repository whose HEAD is the base. Raises UsageError where there is none, or where it says nothing."""
-    example = "--base takes a revision (origin/main), a session, or another target."
+    example = "--base takes a revision (origin/main), a baseline, a session, or another target."
     if target.partition(":")[0] in names() or not is_own(target) or Path(target).suffix == EXTENSION:
         raise UsageError(f"what is {target} held against?", example)
     try:
@@ -126,7 +129,7 @@ def _revision(target: str, word: str, repository: Path) -> Iterator[FoundBase]:
 
 
 def _unknown(word: str, repository: Repository | None, refused: str) -> UsageError:
-    tried = "a path, a target, a kept session"
+    tried = "a path, a target, a baseline, a kept session"
     if repository is None:
         return UsageError(f"--base {word!r} is none of {tried}", f"It is no git revision either: {refused}.")
     return UsageError(f"--base {word!r} is none of {tried}, a revision of {repository.folder}", repository.lack)

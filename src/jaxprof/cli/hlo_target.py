@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from jaxprof.devices.targets import Machine
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.model import Module
+    from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.session import Run, Session
 
 
@@ -136,27 +137,31 @@ def find_modules(
         if alone:
             _refuse_compiling(target)
         return _of_path(path, run, number)
-    workload, _, variant = target.partition(":")
-    from jaxprof.workloads import names
-
-    if workload in names():
+    if is_compiled_now(target):
         if alone:
             _refuse_choosing(target)
-        if variant and options.variant and variant != options.variant:
-            raise UsageError(f"{target} says its variant, and so does --variant {options.variant}", "Give one of them.")
-        return _compiled(workload, variant, options)
-    if ":" in target or target.endswith(".py"):
-        if alone:
-            _refuse_choosing(target)
-        return _compiled(target, "", options, variables)
+        return _compiled(target, options, variables)
     from jaxprof.session.log import Library
 
     kept = Library().search(target)
     if kept is None:
+        from jaxprof.workloads import names
+
         raise not_found("path, workload or session", target, names())
     if alone:
         _refuse_compiling(target)
     return _of_path(kept, run, number)
+
+
+def session_at(target: str) -> Session | None:
+    """The session that `target` names, by its path or its name; None for everything else. Raises FileRefusedError."""
+    from jaxprof.session import Session
+    from jaxprof.session.log import Library, load
+
+    if is_compiled_now(target):
+        return None
+    path = Library().search(target)
+    return load(path, Session) if path is not None and kind_of(path) is Kind.SESSION else None
 
 
 def find_pair(
@@ -259,35 +264,26 @@ def _of_source(source: HloSource, label: str, run: str | None) -> list[TargetMod
     return [TargetModule(stages, session) for stages in chosen]
 
 
-def _compiled(
-    target: str, variant: str, options: CompileOptions, variables: Mapping[str, str] | None = None
-) -> list[TargetModule]:
-    """Lower and compile now, in a child process, without running anything. Raises JaxprofError if that fails."""
-    from jaxprof.cli.selection import find_workloads, read_settings
+def is_compiled_now(target: str) -> bool:
+    """Whether `target` is a workload or a function of the user's, and nothing that is compiled already."""
+    from jaxprof.workloads import names
+
+    if Path(os.path.expanduser(target)).exists() and not target.endswith(".py"):
+        return False
+    return target.partition(":")[0] in names() or ":" in target or target.endswith(".py")
+
+
+def compile_session(
+    targets: Sequence[str], options: CompileOptions, variables: Mapping[str, str] | None = None
+) -> Session:
+    """Lower and compile the targets now, in child processes, without running anything, as one session. Raises
+    WorkerError if that fails, JaxprofError for a target or an option that does not fit."""
     from jaxprof.devices.inventory.environment import environment_facts
-    from jaxprof.devices.targets import parse_targets
-    from jaxprof.runner import PlanOptions, Scheduler, find_interpreter, plan_compiles
+    from jaxprof.runner import Scheduler, find_interpreter
     from jaxprof.session.log import LogWriter, new_header
 
-    choice = PlanOptions(
-        preset=options.preset,
-        settings=read_settings(options.settings),
-        arguments=options.arguments,
-        keep_constants=options.keep_constants,
-    )
-    mesh = options.mesh()
     interpreter = find_interpreter(options.python)
-    targets = parse_targets(options.targets) if options.targets else []
-    devices = targets[0].devices if targets else 1
-    try:
-        (info,) = find_workloads([target], interpreter, options.arguments, devices, several=False, variables=variables)
-    except UsageError as error:
-        if targets and "ValueError" in error.what:  # usually because the file makes its own mesh
-            hint = f"It sees {devices} device{'s' if devices > 1 else ''}, as --for {targets[0].label} says."
-            raise UsageError(error.what, f"{error.hint} {hint}".strip()) from error
-        raise
-    plans = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
-    planned = [replace(plan, environment=variables or {}) for plan in plans]
+    planned = [plan for target in targets for plan in _planned(target, options, interpreter, variables)]
     writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force)
     scheduler = Scheduler(writer, interpreter, lambda batch: None)
     try:
@@ -297,10 +293,47 @@ def _compiled(
         scheduler.close()
     if writer.failure is not None or writer.changed:
         report_location(writer, note)
-    session = scheduler.session
-    for run in session.runs.values():
+    for run in scheduler.session.runs.values():
         if run.status != "ok":
             raise WorkerError(f"{run.label}: {run.error}", run.advice)
+    return scheduler.session
+
+
+def _planned(
+    target: str, options: CompileOptions, interpreter: Interpreter, variables: Mapping[str, str] | None
+) -> list[PlannedRun]:
+    """The compilations of one target: here, or for each device that is not. Raises JaxprofError."""
+    from jaxprof.cli.selection import find_workloads, read_settings
+    from jaxprof.devices.targets import parse_targets
+    from jaxprof.runner import PlanOptions, plan_compiles
+    from jaxprof.workloads import names
+
+    name, _, variant = target.partition(":") if target.partition(":")[0] in names() else (target, "", "")
+    if variant and options.variant and variant != options.variant:
+        raise UsageError(f"{target} says its variant, and so does --variant {options.variant}", "Give one of them.")
+    choice = PlanOptions(
+        preset=options.preset,
+        settings=read_settings(options.settings),
+        arguments=options.arguments,
+        keep_constants=options.keep_constants,
+    )
+    mesh = options.mesh()
+    targets = parse_targets(options.targets) if options.targets else []
+    devices = targets[0].devices if targets else 1
+    try:
+        (info,) = find_workloads([name], interpreter, options.arguments, devices, several=False, variables=variables)
+    except UsageError as error:
+        if targets and "ValueError" in error.what:  # usually because the file makes its own mesh
+            hint = f"It sees {devices} device{'s' if devices > 1 else ''}, as --for {targets[0].label} says."
+            raise UsageError(error.what, f"{error.hint} {hint}".strip()) from error
+        raise
+    plans = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)
+    return [replace(plan, environment=variables or {}) for plan in plans]
+
+
+def _compiled(target: str, options: CompileOptions, variables: Mapping[str, str] | None = None) -> list[TargetModule]:
+    """The modules of a target that is compiled now. Raises JaxprofError."""
+    session = compile_session([target], options, variables)
     modules = _of_source(HloSource(Kind.SESSION, modules_of(session), session), target, None)
     for module in modules:
         if module.run is not None:

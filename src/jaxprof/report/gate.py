@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from jaxprof.analysis.gate import TIMES, GateBase, GateResult, GateRow
+from jaxprof.analysis.gate import LESS_IS_WORSE, TIMES, GateBase, GateResult, GateRow
 from jaxprof.analysis.run_difference import FACTS, FactDifference, Unit
 from jaxprof.events import ResultsCompared
+from jaxprof.report.baselines import decision_json
 from jaxprof.report.comparison import figure, growth_text, signed
 from jaxprof.report.renderers import markdown, markdown_lines, records, text_lines, wrap
 from jaxprof.report.sides import basis_lines, results_text, versus_json
@@ -41,13 +42,18 @@ def _time_growth(row: GateRow) -> str:
 
 
 def _reason(row: GateRow) -> str | None:
+    if row.accepted is not None:
+        value = figure(row.accepted.value, row.unit)
+        bound = "down to" if row.limit.fact in LESS_IS_WORSE else "up to"
+        return f"accepted {bound} {value}: {row.accepted.reason}"
     more = row.launches_to_decide
     decide = f", about {integer(more)} more launch{'' if more == 1 else 'es'} would decide" if more else ""
     return f"{row.reason}{decide}" or None
 
 
 LIMITS: Final[tuple[Column[GateRow], ...]] = (
-    Column("state", "", lambda row: row.state),
+    Column("", "", lambda row: "accepted" if row.accepted is not None else row.state),
+    Column("state", value=lambda row: row.state),
     Column("label", "program"),
     Column("limit", "limit", lambda row: row.limit.text),
     Column("fact", "fact", lambda row: {**FACTS, **TIMES}[row.limit.fact]),
@@ -63,6 +69,7 @@ LIMITS: Final[tuple[Column[GateRow], ...]] = (
     Column("launches_to_decide"),
     Column("", "reason", _reason),
     Column("reason", value=lambda row: row.reason or None),
+    Column("accepted", value=lambda row: decision_json(row.accepted) if row.accepted is not None else None),
 )
 
 
@@ -74,7 +81,8 @@ def gate_text(result: GateResult) -> str:
     lines += text_lines(Table([column for column in LIMITS if column.title != "reason"], result.rows))
     for row in result.rows:
         if reason := _reason(row):
-            lines += wrap(f"{row.limit.text} {row.state}: {reason}", width=WIDTH, indent="    ", first="  ")
+            state = "" if row.accepted is not None else f"{row.state}: "
+            lines += wrap(f"{row.limit.text} {state}{reason}", width=WIDTH, indent="    ", first="  ")
     return "\n".join(lines)
 
 
@@ -131,7 +139,8 @@ def base_sentence(base: GateBase) -> str:
     if base.reading == "target":
         return f"base: {base.name}, compiled now"
     where = f" ({base.place})" if base.place != base.name else ""
-    return f"base: {'the session ' if base.reading == 'session' else ''}{base.name}{where}"
+    kind = f"the {base.reading} " if base.reading in ("session", "baseline") else ""
+    return f"base: {kind}{base.name}{where}"
 
 
 def gate_junit(result: GateResult, *, strict: bool) -> str:

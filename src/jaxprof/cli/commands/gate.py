@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from jaxprof.cli.complete import complete_device, complete_session, complete_target
+from jaxprof.cli.complete import complete_base, complete_device, complete_target
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import refuse, refuse_without
 from jaxprof.cli.options import measuring_options, target_options
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from jaxprof.analysis import RunResult
-    from jaxprof.analysis.gate import GateLimit, GateResult, GateRow
+    from jaxprof.analysis.gate import GateBase, GateLimit, GateResult, GateRow
     from jaxprof.analysis.run_difference import RunDifference
     from jaxprof.cli.ab_measuring import MeasuredSides
     from jaxprof.cli.gate_base import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.session import Run, Session
+    from jaxprof.session.log import Decision
 
 
 @click.command("gate")
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--base",
     metavar="BASE",
-    shell_complete=complete_session,
+    shell_complete=complete_base,
     help="What TARGET is held against; by default HEAD, where it has changes that are not committed.",
 )
 @click.option(
@@ -45,6 +46,11 @@ if TYPE_CHECKING:
     metavar="FACT[:N%]",
     help="Fail if it grows (by more than N %): kernels, flops, bytes, peak, collectives... or a time: run:5%, "
     "compile:20%. May be repeated.",
+)
+@click.option(
+    "--accept",
+    metavar="WHY",
+    help="Keep the decision, beside the named baseline, that what passes a limit now may be so.",
 )
 @click.option("--strict", is_flag=True, help="Exit with 4 where a limit is undecided.")
 @target_options("Compile for h100, tpu-v5e... that need not be here.")
@@ -63,6 +69,7 @@ def command(
     limits: tuple[str, ...],
     strict: bool,
     form: str,
+    accept: str | None,
     out: Path | None,
     force: bool,
     **words: Any,
@@ -70,14 +77,15 @@ def command(
     """Fail if an exact fact of TARGET, or a time, has grown since BASE.
 
     TARGET is a function of yours (path/to/file.py:function), a workload, or a session (of `run`, or of `hlo --out`).
-    BASE is one of these, or a git revision of the repository that holds TARGET.
+    BASE is one of these, a baseline (jaxprof baseline save NAME), or a git revision of the repository that holds
+    TARGET.
 
     For facts both are compiled, and nothing is run: kernels, launches, flops, bytes, transcendentals, peak, argument,
     output, temporary, constant, donated (must not shrink), code, collectives, collective_bytes, compiles. Times are
     measured in turns, as `ab` does: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a side
     failed, 3 a limit was passed, 4 undecided (--strict).
     """
-    from jaxprof.analysis.gate import GateResult, judged, judged_apart, judged_times, read_limits
+    from jaxprof.analysis.gate import GateResult, judged, judged_apart, judged_times, read_limits, versions_differ
     from jaxprof.cli.gate_base import found_base
     from jaxprof.cli.gate_times import TimeOptions, can_be_measured, measure_times
     from jaxprof.cli.hlo_target import CompileOptions
@@ -89,12 +97,16 @@ def command(
     how = TimeOptions(**{option.name: words.pop(option.name) for option in fields(TimeOptions)})
     options = CompileOptions(**words)
     rows: list[GateRow] = []
+    pairs: list[_Pair] = []
     measured: MeasuredSides | None = None
     with unwound_by_signals(), found_base(target, base) as found:
+        decisions = _decisions(found.about, accept)
         together = timed and can_be_measured(target, found)
         if not together or not all(limit.is_time for limit in wanted):
             pairs = _pairs(target, found, options)
-            rows += [row for pair in pairs for row in judged(pair.label, pair.difference(), wanted)]
+            for pair in pairs:
+                of_pair = judged(pair.label, pair.difference(), wanted, decisions)
+                rows += of_pair if accept is None else _accept(found.about.name, pair.run, of_pair, accept)
         if together:
             measured = measure_times(
                 target, found, options, how, wanted, lambda: new_writer(out, replace_existing=force)
@@ -104,7 +116,13 @@ def command(
             rows += judged_times(_label(measured.result.versus[0].run), measured.result, wanted)
         elif timed:
             rows += [row for pair in pairs for row in judged_apart(pair.label, *pair.results(), wanted)]
-    result = GateResult(found.about, tuple(rows), measured=measured.result if measured is not None else None)
+    notes = dict.fromkeys(versions_differ(pair.base, pair.run) for pair in pairs)
+    result = GateResult(
+        base=found.about,
+        rows=tuple(rows),
+        notes=tuple(filter(None, notes)),
+        measured=measured.result if measured is not None else None,
+    )
     _print(result, form, strict=strict)
     return _exit_code(result, measured, strict=strict)
 
@@ -142,6 +160,37 @@ def _pairs(target: str, base: FoundBase, options: CompileOptions) -> list[_Pair]
     return [
         _Pair(session, run, *_counterpart(run, ours, base.about.name)) for session, run in _programs(target, options)
     ]
+
+
+def _decisions(base: GateBase, accept: str | None) -> tuple[Decision, ...]:
+    """What was accepted beside the base. Raises UsageError if a decision cannot be kept there, FileRefusedError for a
+    damaged file of decisions."""
+    from jaxprof.session.log import Baselines
+
+    if accept is not None and not accept.strip():
+        raise UsageError("--accept needs a reason", '--accept "the larger tile is 20 % faster on the target"')
+    if base.reading == "baseline":
+        return Baselines().decisions(base.name)
+    if accept is not None:
+        raise UsageError(
+            f"--accept keeps a decision beside a named baseline, and {base.name} is none",
+            "jaxprof baseline save NAME TARGET, then --base NAME.",
+        )
+    return ()
+
+
+def _accept(name: str, run: Run, rows: Sequence[GateRow], reason: str) -> list[GateRow]:
+    """Keep the decision to accept what passed a limit; the rows with it. Raises FileRefusedError, StorageError."""
+    from datetime import UTC, datetime
+
+    from jaxprof.analysis.gate import decided, with_decision
+    from jaxprof.session.log import Baselines
+
+    moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    made = {row.limit.fact: decided(row, reason, moment, run) for row in rows if row.state == "passed"}
+    if made:
+        Baselines().decide(name, list(made.values()))
+    return [with_decision(row, made[row.limit.fact]) if row.limit.fact in made else row for row in rows]
 
 
 def _label(run: Run) -> str:
@@ -183,9 +232,13 @@ def _exit_code(result: GateResult, measured: MeasuredSides | None, *, strict: bo
 def _programs(
     name: str, options: CompileOptions, variables: Mapping[str, str] | None = None
 ) -> list[tuple[Session, Run]]:
-    """The compiled programs that an argument names. Raises JaxprofError."""
-    from jaxprof.cli.hlo_target import find_modules
+    """The compiled programs that an argument names, or the recorded ones of a session. Raises JaxprofError."""
+    from jaxprof.analysis.programs.derive import is_program
+    from jaxprof.cli.hlo_target import find_modules, session_at
 
+    session = session_at(name)
+    if session is not None and (recorded := [run for run in session.runs.values() if is_program(run)]):
+        return [(session, run) for run in recorded]
     modules = find_modules(name, None, None, options, alone=False, variables=variables)
     for each in dict.fromkeys(each for module in modules for each in module.notes):
         note(each)

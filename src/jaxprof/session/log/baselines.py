@@ -1,0 +1,185 @@
+"""Baselines by name: sessions that are kept to be held against, each with the decisions that were made about it.
+
+A baseline is a session file `NAME.jaxprof`; the decisions are in `NAME.decisions.json` beside it. Both are written
+whole, into another file that takes their place, so that a reader never sees half of one. A file of decisions that
+cannot be read is an error: without it, the gate would answer otherwise.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from jaxprof.errors import FileRefusedError, StorageError, UsageError, unknown_name
+from jaxprof.session.log.codec import EXTENSION
+from jaxprof.session.log.library import is_live, state_folder
+from jaxprof.session.log.writer import FILE_MODE
+
+DECISIONS: Final = ".decisions.json"
+_NAME: Final = re.compile(r"\w[\w.@+-]{0,79}")
+_SCHEMA: Final = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A growth that somebody accepted."""
+
+    program: str
+    """Which program of the baseline: its name, variant, device, parameters and arguments."""
+    fact: str
+    """`flops`, `kernels`..."""
+    value: float
+    """Up to this value, in the unit of the fact; of a fact that must not shrink, down to it."""
+    detail: str = ""
+    """What had changed where the value does not say it: another kind of collective."""
+    reason: str
+    """Why, in the words of whoever decided."""
+    decided: str
+    """When, in UTC: `2026-11-22T12:40:00Z`."""
+    jax: str | None = None
+    jaxlib: str | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=False):
+    """What a file of decisions holds."""
+
+    schema: int
+    decisions: list[Decision]
+
+
+_DECODER = msgspec.json.Decoder(_File)
+
+
+class Baselines:
+    """The named baselines of one folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder if folder is not None else state_folder() / "baselines"
+
+    def names(self) -> list[str]:
+        """The names, in alphabetical order."""
+        return sorted(path.name.removesuffix(EXTENSION) for path in self.folder.glob(f"*{EXTENSION}"))
+
+    def path(self, name: str) -> Path:
+        """Where the baseline of that name is, or would be. Raises UsageError for what cannot be a name."""
+        if not _NAME.fullmatch(name) or name.endswith((EXTENSION, ".py")):
+            raise UsageError(
+                f"{name!r} cannot be the name of a baseline",
+                "Use letters, digits, '-', '_' and '.', as in feature-x: no path, and no file's ending.",
+            )
+        return self.folder / f"{name}{EXTENSION}"
+
+    def search(self, name: str) -> Path | None:
+        """The session of the baseline `name`; None if there is none."""
+        path = self.folder / f"{name}{EXTENSION}"
+        return path if _NAME.fullmatch(name) and path.is_file() else None
+
+    def find(self, name: str) -> Path:
+        """As `search`. Raises UsageError with similar names if there is none."""
+        path = self.search(name)
+        if path is None:
+            raise unknown_name("baseline", name, self.names())
+        return path
+
+    @contextlib.contextmanager
+    def replacing(self, name: str, *, replace: bool) -> Iterator[Path]:
+        """A path for the session of the baseline `name`, which takes its place at the end, and drops the decisions
+        about the one before. After an error everything is as before. Raises UsageError for a name that cannot be or is
+        taken (unless it may be replaced), StorageError if it cannot be written."""
+        path = self.path(name)
+        if path.exists() and not replace:
+            raise UsageError(f"there is a baseline {name} already", "Give another name, or --force to replace it.")
+        fresh = self._beside(path)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            yield fresh
+            fresh.chmod(FILE_MODE)
+            self._decisions(name).unlink(missing_ok=True)
+            fresh.replace(path)
+        except OSError as error:
+            raise StorageError(f"the baseline cannot be written to {path}: {error.strerror or error}") from error
+        finally:
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
+
+    def save(self, name: str, session: Path, *, replace: bool) -> Path:
+        """Keep a copy of the session file as the baseline `name`. Raises as `replacing`, and UsageError for a session
+        that is being written."""
+        if is_live(session):
+            raise UsageError(f"{session} is being written now", "Wait until its runs are over.")
+        with self.replacing(name, replace=replace) as fresh:
+            fresh.write_bytes(session.read_bytes())
+        return self.path(name)
+
+    def delete(self, name: str) -> None:
+        """Delete the baseline and the decisions about it. Raises UsageError or StorageError."""
+        path = self.find(name)
+        try:
+            self._decisions(name).unlink(missing_ok=True)
+            path.unlink()
+        except OSError as error:
+            raise StorageError(f"{path} cannot be deleted: {error.strerror or error}") from error
+
+    def decisions(self, name: str) -> tuple[Decision, ...]:
+        """The decisions about the baseline `name`, in the order made. Raises FileRefusedError for a damaged file."""
+        path = self._decisions(name)
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return ()
+        except OSError as error:
+            raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
+        hint = "It holds what was accepted. Mend it, or delete it to start anew: limits are then passed again."
+        try:
+            read = _DECODER.decode(data)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise FileRefusedError(f"{path} is damaged: {error}", hint) from error
+        if read.schema > _SCHEMA:
+            raise FileRefusedError(f"{path} was written by a newer jaxprof", "Update jaxprof.")
+        return tuple(read.decisions)
+
+    def decide(self, name: str, decisions: Sequence[Decision]) -> None:
+        """Keep these decisions; of two about the same fact of a program the later one counts. Raises FileRefusedError
+        for a damaged file, StorageError if it cannot be written."""
+        path = self._decisions(name)
+        with self._locked():
+            fresh = {(one.program, one.fact): one for one in (*self.decisions(name), *decisions)}
+            data = msgspec.json.format(msgspec.json.encode(_File(_SCHEMA, list(fresh.values()))), indent=2) + b"\n"
+            temporary = self._beside(path)
+            try:
+                with temporary.open("xb") as file:
+                    os.chmod(temporary, FILE_MODE)
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                temporary.replace(path)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+                raise StorageError(f"the decision cannot be written to {path}: {error.strerror or error}") from error
+
+    def _decisions(self, name: str) -> Path:
+        return self.path(name).with_name(name + DECISIONS)
+
+    def _beside(self, path: Path) -> Path:
+        return path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        """One process at a time: two that decide at once must not lose a decision. On Windows nobody waits."""
+        try:
+            import fcntl
+        except ImportError:
+            yield
+            return
+        with (self.folder / ".lock").open("ab") as file:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+            yield

@@ -1,0 +1,181 @@
+"""`jaxprof baseline`, and the gate against one: saved, shown, accepted up to a value, deleted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.calling import Caller
+from jaxprof import events as e
+from jaxprof.session.log import Baselines, LogWriter
+from report import sessions
+
+WHY = "the new loss needs it"
+
+
+def keep(path: Path, flops: float = 100.0, jax: str = "0.10.2", alias_bytes: int = 64, **plan: Any) -> Path:
+    """A session file of one compiled program."""
+    spec = e.RunSpec(**{"workload": "f.py:step", "variant": "jit", "how": "compile", "device": "cpu:0", **plan})
+    writer = LogWriter(sessions.HEADER, path)
+    for event in (
+        e.RunPlanned(run="r1", spec=spec),
+        sessions.environment("r1", jax),
+        e.TextRecorded(run="r1", name="hlo", text=sessions.HLO),
+        e.CostReported(run="r1", flops=flops, bytes_accessed=100.0),
+        e.MemoryReported(run="r1", alias_bytes=alias_bytes),
+        e.RunFinished(run="r1", status="ok"),
+        e.SessionClosed(),
+    ):
+        writer.append(event)
+    writer.close()
+    return path
+
+
+@pytest.fixture
+def base(tmp_path: Path, call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("baseline", "save", "main", keep(tmp_path / "base.jaxprof")).code == 0
+
+
+def row(call: Caller, target: Path, *words: str, limit: str = "flops:1%") -> tuple[int, Any]:
+    said = call("gate", target, "--base", "main", "--fail-on", limit, "--format", "json", *words)
+    (only,) = json.loads(said.out)["limits"]
+    return said.code, only
+
+
+def test_the_gate_reads_the_name_and_says_so(base: None, call: Caller, tmp_path: Path) -> None:
+    said = call("gate", keep(tmp_path / "now.jaxprof"), "--base", "main", "--fail-on", "flops")
+    assert (said.code, "base: the baseline main (" in said.out) == (0, True)
+
+
+def test_a_growth_that_was_accepted_is_within_up_to_its_value(base: None, call: Caller, tmp_path: Path) -> None:
+    now, more = keep(tmp_path / "now.jaxprof", 110), keep(tmp_path / "more.jaxprof", 111)
+    assert row(call, now)[0] == 3
+    code, accepted = row(call, now, "--accept", WHY)
+    assert (code, accepted["state"], accepted["accepted"]["reason"]) == (0, "within", WHY)
+    code, accepted = row(call, now)
+    assert (code, accepted["state"], accepted["accepted"]["value"], accepted["accepted"]["jax"]) == (
+        0, "within", 110.0, "0.10.2",
+    )  # fmt: skip
+    said = call("gate", now, "--base", "main", "--fail-on", "flops:1%")
+    assert f"accepted up to 110: {WHY}" in said.out
+    assert "accepted  f.py:step" in said.out
+    code, beyond = row(call, more)
+    assert (code, beyond["state"], beyond["accepted"]) == (3, "passed", None)
+
+
+def test_what_must_not_shrink_is_accepted_down_to_its_value(base: None, call: Caller, tmp_path: Path) -> None:
+    less, least = keep(tmp_path / "less.jaxprof", alias_bytes=32), keep(tmp_path / "least.jaxprof", alias_bytes=16)
+    assert row(call, less, "--accept", WHY, limit="donated")[0] == 0
+    assert row(call, less, limit="donated")[0] == 0
+    assert row(call, least, limit="donated")[0] == 3
+
+
+def test_a_decision_is_about_one_program_and_one_fact(base: None, call: Caller, tmp_path: Path) -> None:
+    now = keep(tmp_path / "now.jaxprof", 110, alias_bytes=32)
+    assert row(call, now, "--accept", WHY)[0] == 0
+    assert row(call, now, limit="donated")[0] == 3
+    other = keep(tmp_path / "other.jaxprof", 110, workload="g.py:step", target="g.py:step")
+    assert row(call, other)[0] == 3
+
+
+def test_what_is_within_its_limit_needs_no_decision(base: None, call: Caller, tmp_path: Path) -> None:
+    assert row(call, keep(tmp_path / "now.jaxprof"), "--accept", WHY)[0] == 0
+    assert Baselines().decisions("main") == ()
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("--base", "base.jaxprof", "--accept", "x"), "beside a named baseline"),
+        (("--base", "main", "--accept", " "), "needs a reason"),
+    ],
+)
+def test_a_decision_needs_a_baseline_and_a_reason(base: None, call: Caller, words: tuple[str, ...], what: str) -> None:
+    said = call("gate", "base.jaxprof", *words, "--fail-on", "flops")
+    assert (said.code, what in said.err, said.out) == (2, True, "")
+
+
+def test_a_torn_file_of_decisions_ends_the_gate(base: None, call: Caller) -> None:
+    path = Baselines().folder / "main.decisions.json"
+    path.write_text('{"schema":1,"dec')
+    for words in (("gate", "base.jaxprof", "--base", "main", "--fail-on", "flops"), ("baseline", "show", "main")):
+        said = call(*words)
+        assert (said.code, "main.decisions.json is damaged" in said.err, said.out) == (2, True, "")
+
+
+def test_other_versions_of_jax_are_said_above_the_rows(base: None, call: Caller, tmp_path: Path) -> None:
+    now = keep(tmp_path / "now.jaxprof", jax="0.9.1")
+    words = ("gate", now, "--base", "main", "--fail-on", "flops")
+    text = " ".join(call(*words).out.split())
+    assert text.index("base jax 0.10.2, jaxlib 0.10.2; now jax 0.9.1") < text.index("within f.py")
+    assert "0.9.1" in call(*words, "--format", "markdown").out
+    assert any("0.9.1" in note for note in json.loads(call(*words, "--format", "json").out)["notes"])
+    assert "different versions" not in call("gate", "base.jaxprof", "--base", "main", "--fail-on", "flops").out
+
+
+def test_list_and_show(base: None, call: Caller, tmp_path: Path) -> None:
+    row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
+    listed = json.loads(call("baseline", "list", "--format", "json").out)["baselines"]
+    assert [(one["name"], one["programs"], one["decisions"]) for one in listed] == [("main", 1, 1)]
+    assert "main" in call("baseline", "list").out
+    shown = call("baseline", "show", "main").out
+    assert WHY in shown
+    assert "FLOPs" in shown
+    data = json.loads(call("baseline", "show", "main", "--format", "json").out)
+    (program,) = data["programs"]
+    assert (program["facts"]["flops"], program["jax"]) == (100.0, "0.10.2")
+    assert data["decisions"][0]["reason"] == WHY
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("save", "main", "base.jaxprof"), "already"),
+        (("save", "a/b", "base.jaxprof"), "cannot be the name"),
+        (("save", "selu", "base.jaxprof"), "--base selu is a workload"),
+        (("save", "last", "base.jaxprof"), "the newest session"),
+        (("save", "x", "base.jaxprof", "selu"), "compiled now, or of a session"),
+        (("save", "x", "base.jaxprof", "base.jaxprof"), "a copy of one session"),
+        (("save", "x", "base.jaxprof", "--arg", "f32[3]"), "--arg applies when jaxprof compiles"),
+        (("save", "x", "nowhere.jaxprof"), "there is no file nowhere.jaxprof"),
+        (("save", "x", "nowhere.py:step"), "nowhere.py"),
+        (("show", "mian"), "unknown baseline 'mian'"),
+        (("delete", "mian", "--yes"), "unknown baseline 'mian'"),
+        (("delete", "main"), "add --yes"),
+    ],
+)
+def test_words_that_do_not_fit_are_a_usage_error(base: None, call: Caller, words: tuple[str, ...], what: str) -> None:
+    said = call("baseline", *words)
+    assert (said.code, what in said.err, said.out) == (2, True, ""), said.err
+    assert Baselines().names() == ["main"]
+
+
+def test_force_replaces_and_says_what_was_dropped(base: None, call: Caller, tmp_path: Path) -> None:
+    row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
+    said = call("baseline", "save", "main", "now.jaxprof", "--force")
+    assert (said.code, "dropped: 1" in said.err) == (0, True)
+    assert row(call, tmp_path / "now.jaxprof")[1]["before"] == 110
+    assert call("baseline", "delete", "main", "--yes").code == 0
+    assert Baselines().names() == []
+
+
+def test_several_targets_are_compiled_into_one_baseline(call: Caller, tmp_path: Path) -> None:
+    own = tmp_path / "own.py"
+    own.write_text(
+        "def one(x):\n    return x + 1\n\ndef two(x):\n    return x * 2\n\ndef bad(x):\n    raise ValueError\n"
+    )
+    said = call("baseline", "save", "pair", f"{own}:one", f"{own}:two", "--arg", "f32[8]")
+    assert said.code == 0
+    data = json.loads(call("baseline", "show", "pair", "--format", "json").out)
+    assert [program["program"] for program in data["programs"]] == [
+        "own.py:one jit cpu:0 f32[8]", "own.py:two jit cpu:0 f32[8]",
+    ]  # fmt: skip
+    assert all(program["jax"] for program in data["programs"])
+    assert call("gate", f"{own}:two", "--base", "pair", "--arg", "f32[8]", "--fail-on", "flops", "--strict").code == 0
+    said = call("baseline", "save", "worse", f"{own}:one", f"{own}:bad", "--arg", "f32[8]")
+    assert (said.code, Baselines().names()) == (1, ["pair"])
+    assert [path.name for path in Baselines().folder.iterdir()] == ["pair.jaxprof"]

@@ -1,0 +1,134 @@
+"""Named baselines on disk: whole or not at all, with decisions that are never ignored."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jaxprof.errors import FileRefusedError, StorageError, UsageError
+from jaxprof.session.log import Baselines, Decision, LogWriter
+from report import sessions
+
+DECISION = Decision(
+    program="f.py:step jit cpu:0", fact="flops", value=110.0, reason="why", decided="2026-11-22T00:00:00Z"
+)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    path = tmp_path / "s.jaxprof"
+    LogWriter(sessions.HEADER, path).close()
+    return path
+
+
+def test_a_baseline_is_a_copy_that_is_found_by_its_name(session: Path) -> None:
+    baselines = Baselines()
+    path = baselines.save("main", session, replace=False)
+    assert path.read_bytes() == session.read_bytes()
+    assert (baselines.names(), baselines.find("main"), baselines.search("other")) == (["main"], path, None)
+    with pytest.raises(UsageError, match="unknown baseline 'mian'"):
+        baselines.find("mian")
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "../x", "a:b", "-x", ".x", "x.py", "x.jaxprof", "a\n", "a" * 81, "a b", "\x1b[31m"]
+)
+def test_a_path_is_no_name(session: Path, name: str) -> None:
+    with pytest.raises(UsageError, match="cannot be the name"):
+        Baselines().save(name, session, replace=False)
+    assert Baselines().search(name) is None
+
+
+def test_a_taken_name_is_replaced_only_on_purpose_and_the_decisions_go_with_it(session: Path) -> None:
+    baselines = Baselines()
+    baselines.save("main", session, replace=False)
+    baselines.decide("main", [DECISION])
+    with pytest.raises(UsageError, match="already"):
+        baselines.save("main", session, replace=False)
+    assert baselines.decisions("main") == (DECISION,)
+    baselines.save("main", session, replace=True)
+    assert baselines.decisions("main") == ()
+
+
+def test_after_an_error_everything_is_as_before(session: Path) -> None:
+    baselines = Baselines()
+    baselines.save("main", session, replace=False)
+    baselines.decide("main", [DECISION])
+    before = {path.name: path.read_bytes() for path in baselines.folder.iterdir()}
+
+    def fail() -> None:
+        with baselines.replacing("main", replace=True) as fresh:
+            fresh.write_text("half of it")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert {path.name: path.read_bytes() for path in baselines.folder.iterdir()} == before
+
+
+def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path, session: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="cannot be written"):
+        Baselines(tmp_path / "file" / "baselines").save("main", session, replace=False)
+
+
+def test_of_two_decisions_about_a_fact_the_later_one_counts(session: Path) -> None:
+    baselines = Baselines()
+    baselines.save("main", session, replace=False)
+    later = replace(DECISION, value=120.0, reason="more")
+    other = replace(DECISION, fact="bytes")
+    baselines.decide("main", [DECISION, other])
+    baselines.decide("main", [later])
+    assert set(baselines.decisions("main")) == {later, other}
+
+
+def test_decisions_that_are_made_at_once_are_all_kept(session: Path) -> None:
+    baselines = Baselines()
+    baselines.save("main", session, replace=False)
+    made = [replace(DECISION, program=str(number)) for number in range(16)]
+    threads = [threading.Thread(target=baselines.decide, args=("main", [one])) for one in made]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert {one.program for one in baselines.decisions("main")} == {one.program for one in made}
+
+
+@pytest.mark.parametrize("length", [0, 1, 30, -3])
+def test_a_torn_file_of_decisions_is_an_error_that_names_it(session: Path, length: int) -> None:
+    baselines = Baselines()
+    baselines.save("main", session, replace=False)
+    baselines.decide("main", [DECISION])
+    path = baselines.folder / "main.decisions.json"
+    torn = path.read_bytes()[:length]
+    path.write_bytes(torn)
+    with pytest.raises(FileRefusedError, match=r"main\.decisions\.json is damaged"):
+        baselines.decisions("main")
+    with pytest.raises(FileRefusedError, match="is damaged"):
+        baselines.decide("main", [DECISION])
+    assert path.read_bytes() == torn
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"schema":1,"decisions":[{"program":1}]}', '{"schema":2,"decisions":[]}', "[" * 100_000, '{"schema":1}', "\xff"],
+)
+def test_what_is_no_file_of_decisions_is_refused(session: Path, text: str) -> None:
+    baselines = Baselines()
+    path = baselines.save("main", session, replace=False).with_name("main.decisions.json")
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(FileRefusedError, match=r"main\.decisions\.json"):
+        baselines.decisions("main")
+
+
+def test_deleting_takes_the_decisions_along(session: Path) -> None:
+    baselines = Baselines()
+    baselines.save("main", session, replace=False)
+    baselines.decide("main", [DECISION])
+    baselines.delete("main")
+    assert baselines.names() == []
+    baselines.save("main", session, replace=False)
+    assert baselines.decisions("main") == ()
