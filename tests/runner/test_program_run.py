@@ -190,7 +190,7 @@ def test_a_program_that_does_not_listen_is_not_waited_for(stage: Callable[..., S
 def test_output_without_end_does_not_fill_the_disk(
     stage: Callable[..., Stage], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jaxprof.runner.program_run.OUTPUT_BYTES_KEPT", 1000)
+    monkeypatch.setenv("JAXPROF_LIMITS", "output=2000")
     loud = stage("for number in range(100):\n    print('x' * 99)\n")
     loud.begin()
     run = loud.end()

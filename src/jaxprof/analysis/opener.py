@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.errors import FileRefusedError
+from jaxprof.files import open_regular
 from jaxprof.hlo.open.stages import STAGES, ModuleStages
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ def kind_of(path: Path) -> Kind | None:
 def _head(path: Path) -> bytes:
     """The beginning of a file; empty if no file can be read."""
     try:
-        if not path.is_file():
-            return b""
-        with path.open("rb") as opened:
+        with open_regular(path) as opened:
             return opened.read(_HEAD_BYTES)
     except OSError:
         return b""

@@ -6,6 +6,7 @@ Only click is imported before a command is chosen, so that `--help` and shell co
 from __future__ import annotations
 
 import io
+import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -93,6 +94,10 @@ def cli(ctx: click.Context, python: str | None) -> int | None:
     Measures where the time of a call goes (trace, lower, compile, transfers, first run, steady run), shows what XLA
     fused, and keeps every session as a file.
     """
+    if os.environ.get("JAXPROF_LIMITS"):
+        from jaxprof import limits
+
+        limits.check()
     if ctx.invoked_subcommand is not None:
         if python is not None:
             raise click.UsageError("--python goes after the command: jaxprof run --python PATH ...")

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import WorkerError
+from jaxprof.limits import LINE
+from jaxprof.lines import LineBuffer
 from jaxprof.runner.exits import Exit, explain, oom_kill_count
 
 if TYPE_CHECKING:
@@ -108,9 +110,9 @@ class ChildProcess:
         self._end = _end_descriptor(self._process.pid)
         self._events = pipes.events_read
         self._lines = {
-            "events": _LineBuffer(),
-            "stdout": _LineBuffer(LOG_LINE_LIMIT),
-            "stderr": _LineBuffer(LOG_LINE_LIMIT),
+            "events": LineBuffer(LINE.most),
+            "stdout": LineBuffer(LOG_LINE_LIMIT, cut=True),
+            "stderr": LineBuffer(LOG_LINE_LIMIT, cut=True),
         }
         self._selector = selectors.DefaultSelector()
         self._watch("events", self._events)
@@ -179,11 +181,16 @@ class ChildProcess:
 
     def _received(self, name: str, data: bytes) -> list[Event]:
         """The events in what came on the pipe `name`."""
-        return self._parse(name, self._lines[name].feed(data))
+        buffer = self._lines[name]
+        events = self._parse(name, [line for line in buffer.feed(data) if line])
+        for _ in range(buffer.take_left_out()):
+            events.append(self._log_line("events", f"an event of {LINE.words} was left out. {LINE.hint}".encode()))
+        return events
 
     def _over(self, name: str) -> list[Event]:
         """The events in what is left when the pipe `name` has ended; half an event is none."""
-        return [] if name == "events" else self._parse(name, self._lines[name].end())
+        rest = self._lines[name].end()
+        return self._parse(name, [rest]) if rest and name != "events" else []
 
     def _events_in(self, line: bytes) -> list[Event]:
         """The events on a line of the event pipe. A heartbeat is noted and not returned."""
@@ -253,28 +260,6 @@ class ChildProcess:
         if stream == "stderr" and text.strip():
             self._last_words = text.strip()[:200]
         return LogLine(stream=stream, text=text, monotonic_seconds=time.monotonic())
-
-
-class _LineBuffer:
-    """Collects what is read from a pipe, and returns it as lines."""
-
-    def __init__(self, limit: int | None = None) -> None:
-        """`limit`: after so many bytes without a line break (a progress bar) they count as a line."""
-        self._limit = limit
-        self._rest = b""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The lines that `data` completes, without those that are empty."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if self._limit is not None and len(self._rest) > self._limit:
-            lines.append(self._rest)
-            self._rest = b""
-        return [line for line in lines if line]
-
-    def end(self) -> list[bytes]:
-        """The text without a line break that was left when the pipe ended."""
-        rest, self._rest = self._rest, b""
-        return [rest] if rest else []
 
 
 def _output_text(line: bytes) -> str:

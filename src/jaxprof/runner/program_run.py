@@ -20,14 +20,12 @@ from jaxprof.errors import JaxprofError, StorageError
 from jaxprof.events import (
     CaptureWindow,
     Event,
-    LogLine,
     Note,
     ProgramEnded,
     ProgramStarted,
     RunFinished,
     RunPlanned,
     RunSpec,
-    WarningRaised,
     WorkerStarted,
 )
 from jaxprof.private import redacted
@@ -42,8 +40,6 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 0.25
 """The longest single wait for the program; its events and its end are noticed at once."""
-OUTPUT_BYTES_KEPT = 32 << 20
-"""How much of the program's captured output goes into the session's file."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end by itself when the app is left: to write its checkpoint, and its last events."""
 HOST = "host"
@@ -74,7 +70,6 @@ class ProgramScheduler:
         self._said: ProgramEnded | None = None
         self._silence_told = False
         self._notes: list[Note] = []
-        self._output_bytes = 0
         self._asked = 0
         self._windows: list[threading.Thread] = []
         self._closed = False
@@ -225,22 +220,9 @@ class ProgramScheduler:
         if isinstance(event, ProgramEnded):
             self._said = event
             return
-        if isinstance(event, LogLine):
-            self._take_output(event)
-            return
         self._session_recorder.take(event, self._run, self._made)
         if isinstance(event, CaptureWindow) and event.state == "ended":
             self._open(event.path)
-
-    def _take_output(self, line: LogLine) -> None:
-        former, self._output_bytes = self._output_bytes, self._output_bytes + len(line.text)
-        if self._output_bytes <= OUTPUT_BYTES_KEPT:
-            self._emit(line)
-            return
-        if former <= OUTPUT_BYTES_KEPT:
-            message = f"the program wrote more than {OUTPUT_BYTES_KEPT >> 20} MiB; the rest of its output is not kept"
-            self._emit(WarningRaised(code="output_cut", message=message))
-        self._session_recorder.show(replace(line, run=self._run))
 
     def _open(self, folder: str) -> None:
         """Reads the profile of a window while the program goes on."""

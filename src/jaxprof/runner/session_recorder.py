@@ -11,13 +11,27 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from jaxprof.events import Event, LogLine, RunClosed, RunFinished, RunPlanned, SessionClosed, TextChunk, TextRecorded
+from jaxprof.events import (
+    Event,
+    LogLine,
+    RunClosed,
+    RunFinished,
+    RunPlanned,
+    SessionClosed,
+    TextChunk,
+    TextRecorded,
+    WarningRaised,
+)
+from jaxprof.limits import OUTPUT
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
 from jaxprof.session.texts import split
 
 BATCH_SECONDS = 0.05
 """Events are passed on in batches of this length: one message for a screen, however many events came."""
+
+_LINE_COST = 100
+"""What a line of output takes in the log besides its text, in bytes."""
 
 Listener = Callable[[list[Event]], None]
 
@@ -36,6 +50,8 @@ class SessionRecorder:
         self._batch: list[Event] = []
         self._flushed_seconds = time.monotonic()
         self._count = 0
+        self._output_bytes: dict[str, int] = {}
+        """By run, what its children printed."""
 
     def new_id(self) -> str:
         """The id for a new run."""
@@ -62,7 +78,9 @@ class SessionRecorder:
         """Records an event of a child that works on `run`; `made`: our ids of the runs that the child made, by its own
         names."""
         event = replace(event, run=self._id_of(event, run, made))
-        if isinstance(event, RunFinished):
+        if isinstance(event, LogLine):
+            self._take_output(event)
+        elif isinstance(event, RunFinished):
             self.close_run(event.run, event)
         elif isinstance(event, TextRecorded) and event.text:
             for part in split(event.name, event.text, event.run, event.monotonic_seconds):
@@ -70,6 +88,19 @@ class SessionRecorder:
                     self.emit(part)
         else:
             self.emit(event)
+
+    def _take_output(self, line: LogLine) -> None:
+        """Records a line that a child printed; shows it only once the run has printed too much."""
+        with self.lock:
+            former = self._output_bytes.get(line.run, 0)
+            self._output_bytes[line.run] = now = former + len(line.text) + _LINE_COST
+            if now <= OUTPUT.most:
+                self.emit(line)
+                return
+            if former <= OUTPUT.most:
+                message = f"it wrote {OUTPUT.words} of output: the rest is not kept"
+                self.emit(WarningRaised(run=line.run, code="output_cut", message=message, advice=OUTPUT.hint))
+            self.show(line)
 
     def close_run(self, run: str, finished: RunFinished) -> None:
         """Ends a run, with its summary."""

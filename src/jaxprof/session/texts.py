@@ -13,13 +13,12 @@ from collections.abc import Iterator
 
 from jaxprof.errors import FileRefusedError
 from jaxprof.events import TextChunk, TextRecorded
+from jaxprof.files import unpacked
 
 INLINE_BYTES = 64 * 1024
 """A longer text is stored separately, in chunks."""
 CHUNK_CHARACTERS = 256 * 1024
 """The most characters of base64 in one chunk."""
-TEXT_LIMIT_BYTES = 4 << 30
-"""A text that claims to decode to more is refused: no program's HLO is that long."""
 
 
 def split(name: str, text: str, run: str = "", monotonic_seconds: float = 0.0) -> Iterator[TextChunk | TextRecorded]:
@@ -60,7 +59,7 @@ class Texts:
         return digest in self._pieces and len(self._pieces[digest]) == self._counts[digest]
 
     def decode(self, digest: str) -> str:
-        """The text. Raises FileRefusedError if a chunk is missing or damaged."""
+        """The text. Raises FileRefusedError if a chunk is missing or damaged, or beyond the limit `unpacked`."""
         if digest not in self:
             raise FileRefusedError(
                 f"the text {digest[:12]} is not whole in this session",
@@ -69,9 +68,8 @@ class Texts:
         pieces = self._pieces[digest]
         try:
             packed = base64.b64decode("".join(pieces[index] for index in range(len(pieces))), validate=True)
-            inflater = zlib.decompressobj()
-            raw = inflater.decompress(packed, TEXT_LIMIT_BYTES)
-        except (KeyError, ValueError, zlib.error) as error:
+            raw = b"".join(unpacked(packed, f"the text {digest[:12]} of this session", wbits=15))
+        except (KeyError, ValueError, EOFError, zlib.error) as error:
             raise FileRefusedError(f"the text {digest[:12]} is damaged in this session: {error}") from error
         if hashlib.sha256(raw).hexdigest() != digest:
             raise FileRefusedError(f"the text {digest[:12]} is damaged in this session: its hash differs")

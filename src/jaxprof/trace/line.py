@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.limits import EVENTS
 from jaxprof.trace.events import BYTES_TAG, STAT_TAG, TEXT_TAG, Events
 from jaxprof.trace.varints import (
     DELIMITED,
@@ -117,7 +118,9 @@ class PlaneLine:
                     raise TruncatedError(f"an event is longer than its line, which ends at byte {end}")
         except (TruncatedError, IndexError) as error:
             self.damage = str(error)
-        return np.concatenate(starts)
+        found = np.concatenate(starts)
+        self.plane.space.count(EVENTS, len(found))
+        return found
 
     @property
     def has_events(self) -> bool:

@@ -5,7 +5,7 @@ The traces of several hosts become one: on one clock, with the host's name befor
 
 from __future__ import annotations
 
-import gzip
+import os
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -16,6 +16,8 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from jaxprof.errors import FileRefusedError
+from jaxprof.files import open_regular, unpacked
+from jaxprof.limits import FILE
 from jaxprof.trace.chrome import parse_chrome
 from jaxprof.trace.folders import ProfileRun, choose
 from jaxprof.trace.lanes import lanes_of
@@ -23,8 +25,6 @@ from jaxprof.trace.model import NO_OP, Lane, OpNumbers, Trace
 from jaxprof.trace.varints import PADDING
 from jaxprof.trace.xspace import parse_xspace
 
-LARGEST_BYTES: Final = 2 << 30
-"""A larger profile is refused: its events do not fit into the memory of most machines."""
 _GZIP: Final = b"\x1f\x8b"
 _CHUNK: Final = 1 << 22
 _READ: Final = 0.1
@@ -77,13 +77,11 @@ def _within(advance: Callable[[float], None], before: float, share: float, done:
 def read_file(path: Path, advance: Callable[[float], None] = lambda share: None) -> Trace:
     """The trace in one file, whatever it is called; `advance` as for `read_chosen`. Raises FileRefusedError."""
     try:
-        if not path.is_file():
-            raise FileRefusedError(f"{path} is not a readable file")
-        size = path.stat().st_size
-        if size > LARGEST_BYTES:
-            raise FileRefusedError(f"{path} is larger than {LARGEST_BYTES >> 30} GiB", "Record fewer steps.")
-        raw = bytearray(size + PADDING)
-        with path.open("rb") as opened:
+        with open_regular(path) as opened:
+            size = os.fstat(opened.fileno()).st_size
+            if size > FILE.most:
+                raise FileRefusedError(f"{path} has {FILE.words}", f"Record fewer steps. {FILE.hint}")
+            raw = bytearray(size + PADDING)
             size = _filled(opened, memoryview(raw)[:size], partial(_within, advance, 0.0, _READ))
     except OSError as error:
         raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
@@ -113,25 +111,16 @@ def _filled(opened: BinaryIO, room: memoryview, advance: Callable[[float], None]
 
 
 def _unpacked(raw: bytearray, path: Path) -> tuple[bytearray, str]:
-    """The content of a gzip file, as far as it can be read, and what is wrong with it."""
-    pieces: list[bytes] = []
-    total = 0
-    unpacker = zlib.decompressobj(wbits=31)
-    data = memoryview(raw)
+    """The content of a gzip file, as far as it can be read, and what is wrong with it. Raises FileRefusedError."""
+    content = bytearray()
     try:
-        while data and total <= LARGEST_BYTES:
-            piece = unpacker.decompress(unpacker.unconsumed_tail or data[:_CHUNK], _CHUNK * 4)
-            if not unpacker.unconsumed_tail:
-                data = data[_CHUNK:]
-            pieces.append(piece)
-            total += len(piece)
-            if unpacker.eof:
-                break
-    except (zlib.error, gzip.BadGzipFile) as error:
-        return bytearray().join(pieces), f"{path} is damaged as a gzip file: {error}"
-    if total > LARGEST_BYTES:
-        raise FileRefusedError(f"{path} unpacks to more than {LARGEST_BYTES >> 30} GiB", "Record fewer steps.")
-    return bytearray().join(pieces), "" if unpacker.eof else f"{path} is cut off: the gzip file has no end"
+        for piece in unpacked(raw, str(path)):
+            content += piece
+    except zlib.error as error:
+        return content, f"{path} is damaged as a gzip file: {error}"
+    except EOFError:
+        return content, f"{path} is cut off: the gzip file has no end"
+    return content, ""
 
 
 PS_IN_NS = 1000

@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from jaxprof.errors import FileRefusedError
+from jaxprof.files import read_whole
+from jaxprof.limits import LINES, NAMES, PLANES, Limit
 from jaxprof.trace.varints import (
     DELIMITED,
     FIXED64,
@@ -60,6 +62,14 @@ class ProtoBytes:
     blob: Blob
     problems: list[str] = field(default_factory=list)
     """What could not be read."""
+    _left: dict[str, int] = field(default_factory=dict)
+
+    def count(self, limit: Limit, more: int = 1) -> None:
+        """Counts what the file holds of one kind. Raises FileRefusedError beyond the limit."""
+        left = self._left.get(limit.name)
+        self._left[limit.name] = left = (limit.most if left is None else left) - more
+        if left < 0:
+            raise FileRefusedError(f"the profile has {limit.words}", f"Record fewer steps. {limit.hint}")
 
     def text(self, begin: int, end: int) -> str:
         """The UTF-8 text between two positions."""
@@ -152,6 +162,7 @@ class Plane:
                 if kind == DELIMITED and number == PLANE_NAME and whole:
                     self.name = space.text(content, after)
                 elif kind == DELIMITED and number in kept and (whole or number == PLANE_LINES):
+                    space.count(LINES if number == PLANE_LINES else NAMES)
                     kept[number].append((content, after))
         except (TruncatedError, IndexError):
             self.cut = "its end"
@@ -229,7 +240,7 @@ def read_xspace(path: Path) -> Space:
     A file that was cut off gives its whole planes, and says so in `problems`.
     """
     try:
-        return parse_xspace(path.read_bytes(), str(path))
+        return parse_xspace(read_whole(path), str(path))
     except OSError as error:
         raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -249,6 +260,7 @@ def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
         for number, kind, content, after, whole in fields_before_cut(data, 0, end):
             if kind != DELIMITED or number > SPACE_HOSTS:
                 raise TruncatedError(f"field {number} is not a field of an XSpace")
+            space.count(PLANES)
             if number == SPACE_PLANES:
                 _take_plane(space, Plane(space, content, after), whole=whole)
             elif whole and number == SPACE_HOSTS:

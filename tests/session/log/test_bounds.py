@@ -14,6 +14,7 @@ import program_events
 from jaxprof import events as e
 from jaxprof.cli.output import json_pieces
 from jaxprof.errors import FileRefusedError
+from jaxprof.limits import DEPTH
 from jaxprof.report import views
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
@@ -23,7 +24,7 @@ from jaxprof.report.runs import to_csv
 from jaxprof.report.text import to_text
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
-from jaxprof.session.log.bounds import DEEPEST, LARGEST_FLOAT, LARGEST_INTEGER, are_bounded
+from jaxprof.session.log.bounds import LARGEST_FLOAT, LARGEST_INTEGER, are_bounded
 from jaxprof.session.log.codec import decode_header, decode_line, encode_header, encode_line
 from report import sessions
 
@@ -35,7 +36,7 @@ _IMPOSSIBLE = {
     "nan": "NaN",
     "infinity": "-Infinity",
     "deep": "[" * 5000 + "]" * 5000,
-    "levels": '{"a":' * (DEEPEST + 2) + "1" + "}" * (DEEPEST + 2),
+    "levels": '{"a":' * (DEPTH.default + 2) + "1" + "}" * (DEPTH.default + 2),
     "object": '{"a": {"a": 1}}',
     "array": '[null, "x", {}]',
 }

@@ -11,9 +11,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.files import open_regular
 from jaxprof.hlo.frames import is_own, own_frame
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def source_lines(place: HloSourceLocation, around: int = 0) -> tuple[tuple[int, 
     """The line itself with `around` lines on each side, numbered; empty where the file cannot be read here."""
     first = max(1, place.line - around)
     try:
-        with Path(place.file).open(encoding="utf-8", errors="replace") as file:
+        with TextIOWrapper(open_regular(place.file), encoding="utf-8", errors="replace") as file:
             return tuple(
                 (number, line.rstrip("\r\n"))
                 for number, line in zip(range(1, place.line + around + 1), file, strict=False)

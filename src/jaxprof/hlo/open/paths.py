@@ -57,7 +57,7 @@ def modules_at(path: Path) -> list[ModuleStages]:
     """
     if path.is_dir():
         return _in_folder(path)
-    if not path.is_file():
+    if not path.exists():
         raise missing_file(path)
     modules = _parsed(path, files.read_text(path))
     read = _reader(path, modules[0])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import zlib
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.errors import HloError
+from jaxprof.errors import FileRefusedError, HloError
+from jaxprof.files import open_regular, read_whole, unpacked
 from jaxprof.hlo.read import parse, proto
 from jaxprof.hlo.read.sniff import begins_like_hlo
 
@@ -35,8 +35,6 @@ _MAGIC: Final[tuple[tuple[bytes, str], ...]] = (
 _GZIP: Final = b"\x1f\x8b"
 _UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
 _HEAD_BYTES: Final = 1 << 16
-_LARGEST: Final = 4 << 30
-"""Bytes that a compressed file may hold: a small file that never ends is refused."""
 
 
 def load(path: str | os.PathLike[str]) -> list[Module]:
@@ -63,9 +61,11 @@ def _named(path: str | os.PathLike[str]) -> Iterator[None]:
 
 def _read(path: str | os.PathLike[str]) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return read_whole(path)
     except OSError as error:
         raise HloError(error.strerror or str(error)) from None
+    except FileRefusedError as error:
+        raise HloError(error.what, error.hint) from None
 
 
 def from_bytes(data: bytes) -> list[Module]:
@@ -97,7 +97,7 @@ def holds_hlo(path: str | os.PathLike[str]) -> bool:
     """Whether the file at `path` is HLO, judged by its beginning: a text with a `HloModule` line, or the proto of a
     module. The cost does not depend on its size. False for what cannot be read."""
     try:
-        with Path(path).open("rb") as opened:
+        with open_regular(path) as opened:
             head = opened.read(_HEAD_BYTES)
     except OSError:
         return False
@@ -117,13 +117,11 @@ def _control_characters(data: bytes) -> int:
 
 
 def _decompressed(data: bytes) -> bytes:
-    stream = zlib.decompressobj(wbits=31)
     try:
-        data_out = stream.decompress(data, _LARGEST)
+        return b"".join(unpacked(data, "the gzip archive"))
     except zlib.error as error:
         raise HloError(f"the gzip archive is damaged: {error}") from None
-    if stream.unconsumed_tail:
-        raise HloError(f"the gzip archive holds more than {_LARGEST >> 30} GiB")
-    if not stream.eof:
-        raise HloError("the gzip archive is cut off", "Copy the file again.")
-    return data_out
+    except EOFError:
+        raise HloError("the gzip archive is cut off", "Copy the file again.") from None
+    except FileRefusedError as error:
+        raise HloError(error.what, error.hint) from None

@@ -13,11 +13,11 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 
 import msgspec
 
+from jaxprof.limits import DEPTH
+
 LARGEST_INTEGER: Final = (1 << 63) - 1
 LARGEST_FLOAT: Final = 1e100
 """Beyond every duration, size and count, and small enough for a product of three to be finite."""
-DEEPEST: Final = 200
-"""Levels of values within each other. A tree of the compiler's passes has up to 130."""
 _BOUNDED: Final[dict[Any, Any]] = {
     int: Annotated[int, msgspec.Meta(ge=-LARGEST_INTEGER, le=LARGEST_INTEGER)],
     float: Annotated[float, msgspec.Meta(ge=-LARGEST_FLOAT, le=LARGEST_FLOAT)],
@@ -54,7 +54,7 @@ def bound_numbers(kind: type, around: tuple[type, ...] = ()) -> bool:
 def are_bounded(values: Any, depth: int = 0) -> bool:
     """Whether the numbers in a dataclass, a list, a tuple or a dict, `depth` levels down, and the levels in it are
     within the bounds."""
-    if depth > DEEPEST:
+    if depth > DEPTH.most:
         return False
     if isinstance(values, dict):
         values = values.values()

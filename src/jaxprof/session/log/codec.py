@@ -14,6 +14,7 @@ import msgspec
 from jaxprof.errors import FileRefusedError
 from jaxprof.events import SCHEMA_MAJOR, SCHEMA_MINOR, Event, Header, RunPlanned, event_type
 from jaxprof.events.wire import fields_of
+from jaxprof.limits import DEPTH
 from jaxprof.session.log.bounds import are_bounded, bound_numbers
 
 T = TypeVar("T")
@@ -86,7 +87,7 @@ def decode_line(line: bytes, on_damaged_row: Callable[[str], object] | None = No
 def _shallow(decoded: T) -> T:
     """`decoded` itself. Raises msgspec.ValidationError if what its type leaves open is out of bounds."""
     if type(decoded) in _OPEN and not are_bounded(decoded):
-        raise msgspec.ValidationError("a number is out of bounds, or it is nested too deep")
+        raise msgspec.ValidationError(f"a number is out of bounds, or it has {DEPTH.words}. {DEPTH.hint}")
     return decoded
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, not_found
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
+from jaxprof.files import open_regular
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.outline import events_of, read_header
 
@@ -72,11 +74,13 @@ class Library:
         return self.folder / f"{moment}-{header.session[:4]}{EXTENSION}"
 
     def paths(self) -> list[Path]:
-        """The session files, the newest first."""
+        """The session files, the newest first. What is no regular file, such as a named pipe, is none."""
         dated: list[tuple[float, Path]] = []
         for path in self.folder.glob(f"*{EXTENSION}"):
             with contextlib.suppress(OSError):  # deleted meanwhile
-                dated.append((path.stat().st_mtime, path))
+                status = path.stat()
+                if stat.S_ISREG(status.st_mode):
+                    dated.append((status.st_mtime, path))
         return [path for _, path in sorted(dated, reverse=True)]
 
     def entries(self, limit: int | None = None) -> Iterator[Entry]:
@@ -196,7 +200,7 @@ def read_entry(path: Path) -> Entry:
     complete, problem = False, ""
     index, count = 0, 1
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             header = read_header(file, path.name)
             index, count = header.process_index, header.process_count
             for event in events_of(file, _SUMMARY):
@@ -241,7 +245,7 @@ def is_live(path: Path) -> bool:
     except ImportError:
         return False
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

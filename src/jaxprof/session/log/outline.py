@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from jaxprof.errors import FileRefusedError
 from jaxprof.events import Event, Header
+from jaxprof.files import open_regular
+from jaxprof.limits import LINE
 from jaxprof.session.log.codec import decode_header, decode_line, newer_minor
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def read_outline(path: Path, types: tuple[str, ...] = OUTLINE) -> Session:
     from jaxprof.session import Session
 
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             header = read_header(file, path.name)
             session = Session(header)
             if newer_minor(header):
@@ -59,7 +61,7 @@ def read_outline(path: Path, types: tuple[str, ...] = OUTLINE) -> Session:
 
 def read_header(file: BinaryIO, name: str) -> Header:
     """The header of an open file. Raises FileRefusedError if it is not a session's."""
-    return decode_header(file.readline(), name)
+    return decode_header(file.readline(LINE.most), name)
 
 
 def events_of(file: BinaryIO, types: tuple[str, ...]) -> Iterator[Event]:

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, missing_file
 from jaxprof.events import Event
+from jaxprof.files import open_regular
+from jaxprof.limits import LINE
+from jaxprof.lines import LineBuffer
 from jaxprof.session.log.codec import EXTENSION, UnknownEvent, decode_header, decode_line, newer_minor
 
 if TYPE_CHECKING:
@@ -36,9 +39,9 @@ class Follower(Generic[S]):
     def __init__(self, path: Path, kind: type[S]) -> None:
         """Read the header. Raises FileRefusedError if the file is not a session."""
         self.path = Path(path)
-        self._rest = b""
+        self._lines = LineBuffer(LINE.most)
         self._file = _open(self.path)
-        first = self._file.readline()
+        first = self._file.readline(LINE.most)
         if not first.strip():
             self._file.close()
             raise FileRefusedError(
@@ -62,20 +65,19 @@ class Follower(Generic[S]):
     def take(self) -> Iterator[Event]:
         """As `poll`, one at a time: each event is folded before it is yielded."""
         while block := self._file.read(BLOCK_BYTES):
-            lines = (self._rest + block).split(b"\n")
-            self._rest = lines.pop()
-            for line in lines:
+            for line in self._lines.feed(block):
                 event = self._event(line)
                 if event is not None:
                     self.session.apply(event)
                     yield event
+            for _ in range(self._lines.take_left_out()):
+                self.session.notice(f"lines of {LINE.words} were left out. {LINE.hint}")
 
     def finish(self) -> None:
         """Close the file, and note a torn last line."""
         self._file.close()
-        if self._rest.strip():
+        if self._lines.end().strip():
             self.session.notice("the last line was cut off in the middle; everything before it was read")
-            self._rest = b""
 
     def _event(self, line: bytes) -> Event | None:
         """The event on a line; None, with a notice, for a line that cannot be used."""
@@ -100,7 +102,7 @@ def _open(path: Path) -> BinaryIO:
         )
         raise FileRefusedError(f"{path} is a directory", hint)
     try:
-        return path.open("rb")
+        return open_regular(path)
     except FileNotFoundError:
         raise missing_file(path) from None
     except OSError as error:

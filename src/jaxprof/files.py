@@ -1,0 +1,83 @@
+"""Opening a file from outside: regular files only, and no more of them than the limits allow.
+
+A named pipe would be waited for, and a device read, for ever.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from jaxprof.errors import FileRefusedError
+from jaxprof.limits import FILE, UNPACKED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_KINDS: Final = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_PIECE: Final = 1 << 24
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """The file at `path`, to read. Raises OSError, also for what is no regular file; never waits for anybody."""
+    _refuse_others(os.stat(path))  # opening a device may already have an effect
+    descriptor = os.open(path, _FLAGS)
+    try:
+        _refuse_others(os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def _refuse_others(status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        what = next((word for holds, word in _KINDS if holds(status.st_mode)), "something else")
+        raise OSError(errno.EINVAL, f"it is {what}, not a regular file")
+
+
+def is_regular(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a regular file at `path`."""
+    return Path(path).is_file()
+
+
+def read_whole(path: str | os.PathLike[str]) -> bytes:
+    """The content of the regular file at `path`. Raises OSError, and FileRefusedError beyond the limit `file`."""
+    with open_regular(path) as file:
+        data = file.read(FILE.most + 1)
+    if len(data) > FILE.most:
+        raise FileRefusedError(f"{os.fspath(path)} has {FILE.words}", FILE.hint)
+    return data
+
+
+def unpacked(data: bytes | bytearray | memoryview, what: str, wbits: int = 31) -> Iterator[bytes]:
+    """What `data`, compressed by gzip (or zlib, with `wbits=15`), unpacks to, in pieces; `what` is for the error.
+
+    Raises FileRefusedError beyond the limit `unpacked`, zlib.error where the data is damaged, and EOFError where it is
+    cut off: after the pieces that can be read.
+    """
+    stream = zlib.decompressobj(wbits)
+    rest, left = memoryview(data), UNPACKED.most
+    while not stream.eof:
+        taken = stream.unconsumed_tail or rest[:_PIECE]
+        if not stream.unconsumed_tail:
+            rest = rest[_PIECE:]
+        if not len(taken):
+            raise EOFError("the compressed data is cut off")
+        piece = stream.decompress(taken, min(_PIECE, left + 1))
+        if len(piece) > left:
+            raise FileRefusedError(f"{what} unpacks to {UNPACKED.words}", UNPACKED.hint)
+        left -= len(piece)
+        if piece:
+            yield piece

@@ -1,0 +1,93 @@
+"""How much of what comes from outside is read: one limit for each kind, named in its error and raised by the user.
+
+A file of a few megabytes can unpack to gigabytes, or hold ten million empty records. `JAXPROF_LIMITS` raises a limit
+for whoever trusts the file: `JAXPROF_LIMITS=unpacked=1GiB,planes=50000`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from jaxprof.errors import UsageError
+from jaxprof.units import bytes_, integer
+
+VARIABLE: Final = "JAXPROF_LIMITS"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """The most that is read of one kind."""
+
+    name: str
+    default: int
+    what: str
+    """What it counts, in the plural: `planes`."""
+
+    @property
+    def most(self) -> int:
+        """The limit in force. Raises UsageError if the variable cannot be read."""
+        return _given(os.environ.get(VARIABLE, "")).get(self.name, self.default)
+
+    @property
+    def words(self) -> str:
+        """`more than 256 MiB`, `more than 10 000 planes`: of what exceeded it."""
+        if self.what == "bytes":
+            return f"more than {bytes_(self.most)}"
+        return f"more than {integer(self.most)} {self.what}"
+
+    @property
+    def hint(self) -> str:
+        """How to raise it, four times as high."""
+        larger = f"{max(1, self.most >> 28)}GiB" if self.what == "bytes" else str(4 * self.most)
+        return f"If you trust it, {VARIABLE}={self.name}={larger} raises the limit."
+
+
+FILE: Final = Limit("file", 2 << 30, "bytes")
+"""A file that is read whole: a profile, HLO."""
+UNPACKED: Final = Limit("unpacked", 256 << 20, "bytes")
+"""What a gzip file, or a text of a session, unpacks to."""
+PLANES: Final = Limit("planes", 10_000, "planes")
+"""Of a profile: its devices, hosts and tables of metadata."""
+LINES: Final = Limit("lines", 100_000, "lines")
+"""Of a profile: the threads and streams of all its planes."""
+NAMES: Final = Limit("names", 1_000_000, "names")
+"""Of a profile: the names of events and statistics, in all its planes."""
+EVENTS: Final = Limit("events", 10_000_000, "events")
+"""Of a profile, on all its lines. A column of them takes 8 bytes for each."""
+OUTPUT: Final = Limit("output", 32 << 20, "bytes")
+"""What a child prints, as far as its session keeps it."""
+LINE: Final = Limit("line", 256 << 20, "bytes")
+"""A line of a session, or of a child's events."""
+DEPTH: Final = Limit("depth", 200, "levels")
+"""Values within each other in a line. A tree of the compiler's passes has up to 130."""
+
+LIMITS: Final = (FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, OUTPUT, LINE, DEPTH)
+
+_UNITS: Final = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
+_ITEM = re.compile(r"(\w+)=(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)
+
+
+@cache
+def _given(text: str) -> dict[str, int]:
+    """The limits in the variable's value. Raises UsageError."""
+    known = {limit.name for limit in LIMITS}
+    given: dict[str, int] = {}
+    for item in filter(None, (item.strip() for item in text.split(","))):
+        match = _ITEM.fullmatch(item)
+        if match is None or match[1] not in known:
+            raise UsageError(
+                f"{VARIABLE}: {item!r} is no limit",
+                f"Give NAME=NUMBER, such as unpacked=1GiB. Names: {', '.join(limit.name for limit in LIMITS)}.",
+            )
+        number = float(match[2])
+        given[match[1]] = int(number) if not match[3] else int(number * (1 << _UNITS[match[3].lower()]))
+    return given
+
+
+def check() -> None:
+    """Raises UsageError if the variable cannot be read."""
+    _given(os.environ.get(VARIABLE, ""))

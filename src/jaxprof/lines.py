@@ -1,0 +1,52 @@
+"""Bytes that arrive in blocks, as lines: linear in what arrives, however long a line is."""
+
+from __future__ import annotations
+
+
+class LineBuffer:
+    """Keeps the beginning of a line until its end arrives."""
+
+    def __init__(self, longest: int, *, cut: bool = False) -> None:
+        """A line of more than `longest` bytes is left out; with `cut`, what has come of it counts as a line."""
+        self._longest, self._cut = longest, cut
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._skipping = False
+        self._left_out = 0
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that `data` completes, without their line breaks."""
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = self._joined(lines[0])
+            if self._skipping:
+                del lines[0]
+                self._skipping = False
+            if not self._cut and len(max(lines, key=len, default=b"")) > self._longest:
+                whole = [line for line in lines if len(line) <= self._longest]
+                self._left_out += len(lines) - len(whole)
+                lines = whole
+        if not self._skipping:
+            self._pieces.append(rest)
+            self._size += len(rest)
+        if self._size > self._longest:
+            if self._cut:
+                lines.append(self._joined(b""))
+            else:
+                self._pieces, self._size, self._skipping = [], 0, True
+                self._left_out += 1
+        return lines
+
+    def end(self) -> bytes:
+        """The beginning of a line that has no end."""
+        return self._joined(b"")
+
+    def take_left_out(self) -> int:
+        """How many lines were left out since the last call."""
+        left_out, self._left_out = self._left_out, 0
+        return left_out
+
+    def _joined(self, last: bytes) -> bytes:
+        line = b"".join((*self._pieces, last))
+        self._pieces, self._size = [], 0
+        return line

@@ -1,0 +1,179 @@
+"""Every reader of what comes from outside is linear: four times the input takes less than six times as long."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_traces import host, op
+from xplane_wire import Event, Line, Plane, space_bytes
+
+from jaxprof import events as e
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.read import files
+from jaxprof.lines import LineBuffer
+from jaxprof.session import Session
+from jaxprof.session.log import load, reader
+from jaxprof.session.log.codec import encode_header, encode_line
+from jaxprof.session.log.library import read_entry
+from jaxprof.trace.lanes import lanes_of
+from jaxprof.trace.ops import op_times
+from jaxprof.trace.passes import compile_tree
+from jaxprof.trace.steps import steps_of
+from jaxprof.trace.xspace import parse_xspace
+
+TIMES, MOST = 4, 6.0
+LEAST_SECONDS = 0.03
+"""How long each measurement takes at least: the clock is coarse on some systems."""
+Read = tuple[bytes, Callable[[Path], object]]
+"""An input, and what reads it."""
+
+
+def session_of_many_events(size: int) -> Read:
+    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")
+    lines = [encode_header(e.Header(jaxprof="0.1.0", session="0123")), encode_line(e.RunPlanned(run="r1", spec=spec))]
+    samples = e.SamplesTaken(run="r1", series="run", seconds=[1e-3] * 20)
+    lines += [encode_line(samples), encode_line(e.LogLine(run="r1", stream="stderr", text="hello"))] * (2500 * size)
+    return b"".join(lines), lambda path: (load(path, Session), read_entry(path))
+
+
+def session_of_one_line(size: int) -> Read:
+    header = encode_header(e.Header(jaxprof="0.1.0", session="0123"))
+    long = encode_line(e.LogLine(run="r1", stream="stderr", text="x" * (size << 19)))
+    return header + long, lambda path: load(path, Session)
+
+
+def hlo_text(size: int) -> Read:
+    lines = [
+        "HloModule m, is_scheduled=true",
+        "",
+        "ENTRY %main (p: f32[64]) -> f32[64] {",
+        "  %add.0 = f32[64] parameter(0)",
+    ]
+    for number in range(1, 3000 * size):
+        metadata = f'metadata={{op_name="jit(f)/add" source_line={number}}}'
+        lines.append(f"  %add.{number} = f32[64]{{0}} add(%add.{number - 1}, %add.0), {metadata}")
+    lines += ["  ROOT %r = f32[64]{0} negate(%add.0)", "}", ""]
+    return "\n".join(lines).encode(), lambda path: kernels(files.load(path)[0])
+
+
+def hlo_of_one_line(size: int) -> Read:
+    """A constant of a million numbers."""
+    count = 50_000 * size
+    literal = ", ".join(["1.5"] * count)
+    text = (
+        f"HloModule m\n\nENTRY %main () -> f32[{count}] {{\n  ROOT %c = f32[{count}]{{0}} constant({{{literal}}})\n}}\n"
+    )
+    return text.encode(), lambda path: kernels(files.load(path)[0])
+
+
+def hlo_proto(size: int) -> Read:
+    """A module with a chain of instructions, written by JAX."""
+    import jax
+
+    def chain(x: Any) -> Any:
+        for _ in range(400 * size):
+            x = x * 2.0
+        return x
+
+    module = jax.jit(chain).lower(1.0).compiler_ir("hlo")
+    assert module is not None
+    return module.as_serialized_hlo_module_proto(), files.load
+
+
+def profile(size: int) -> Read:
+    """Calls with their ops on a thread; on another one Python's frames, each around a compile with its passes."""
+    ops: list[Event] = []
+    frames: list[Event] = []
+    for call in range(60 * size):
+        at = 1000 * call
+        ops += [op("dot", at + 40 * turn, 30, run_id=call + 1) for turn in range(20)]
+        frames += [host(f"$file.py:{turn} f", at + turn, 990 - 2 * turn) for turn in range(20)]
+        frames.append(host("backend_compile", at + 100, 500))
+        frames += [host("fusion", at + 110 + 10 * turn, 9) for turn in range(20)]
+    raw = space_bytes([Plane("/host:CPU", [Line("tf_XLA/1", ops), Line("python", frames)])])
+
+    def read(path: Path) -> None:
+        trace = lanes_of(parse_xspace(path.read_bytes(), "made by hand"))
+        op_times(trace), steps_of(trace), compile_tree(trace)
+
+    return raw, read
+
+
+def profile_in_one_frame(size: int) -> Read:
+    """As it is without a main loop: frames within frames around everything, and many threads that compile."""
+    rows = [
+        Line(
+            f"pool/{thread}",
+            [
+                host(name, 1_000 * call + 100 * thread + 5 * depth, 90 - 10 * depth)
+                for call in range(60 * size)
+                for depth, name in enumerate(("frame", "backend_compile", "fusion", "inner"))
+            ],
+        )
+        for thread in range(8)
+    ]
+    outer = Line("python", [host(f"frame {depth}", depth, 30_000_000 - 2 * depth) for depth in range(40)])
+    raw = space_bytes([Plane("/host:CPU", [outer, *rows])])
+
+    def read(path: Path) -> None:
+        trace = lanes_of(parse_xspace(path.read_bytes(), "made by hand"))
+        op_times(trace), steps_of(trace), compile_tree(trace)
+
+    return raw, read
+
+
+def _lines_of(path: Path) -> Iterator[bytes]:
+    """As a pipe gives them: in blocks of 64 KiB."""
+    buffer = LineBuffer(1 << 30)
+    with path.open("rb") as file:
+        while block := file.read(1 << 16):
+            yield from buffer.feed(block)
+
+
+def child_lines(size: int) -> Read:
+    return b"an ordinary line of output\n" * (100_000 * size), lambda path: sum(map(len, _lines_of(path)))
+
+
+def child_line(size: int) -> Read:
+    return b"x" * (size << 19) + b"\n", lambda path: sum(map(len, _lines_of(path)))
+
+
+READERS = (
+    session_of_many_events, session_of_one_line, hlo_text, hlo_of_one_line, hlo_proto, profile, profile_in_one_frame,
+    child_lines, child_line,
+)  # fmt: skip
+
+
+def seconds(read: Callable[[Path], object], path: Path, times: int) -> float:
+    """The least CPU time in which it is read so many times: what other processes take does not count."""
+    took = []
+    for _ in range(5):
+        began = time.process_time()
+        for _ in range(times):
+            read(path)
+        took.append(time.process_time() - began)
+    return min(took)
+
+
+@pytest.mark.parametrize("make", READERS, ids=lambda make: make.__name__)
+def test_time_grows_with_the_input(
+    make: Callable[[int], Read], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "BLOCK_BYTES", 1 << 16)
+    small, large = tmp_path / "small.hlo", tmp_path / "large.hlo"
+    content, read = make(1)
+    small.write_bytes(content)
+    large.write_bytes(make(TIMES)[0])
+    read(small)  # imports, and what is made once
+    times = max(1, round(LEAST_SECONDS / max(1e-3, seconds(read, small, 1))))
+    gc.collect()
+    gc.disable()  # when it runs depends on what other tests have made
+    try:
+        assert seconds(read, large, times) < MOST * seconds(read, small, times)
+    finally:
+        gc.enable()
