@@ -106,3 +106,31 @@ def test_this_python_is_one_that_the_checks_find() -> None:
     minors = [line.rpartition(".")[0] for line in done.stdout.split()[::2]]
     assert len(minors) == len(set(minors))
     assert "{}.{}".format(*sys.version_info) in minors
+
+
+def test_the_workflows_and_the_documented_one_call_what_is_there() -> None:
+    """What the gate's workflows run: a script that can be run, and options that the command has."""
+    import re
+    import shlex
+
+    import click
+
+    from jaxprof.cli.main import cli
+
+    root = CI.parent
+    workflow = (root / ".github" / "workflows" / "gate.yml").read_text()
+    assert ".ci/gate" in workflow
+    assert os.access(CI / "gate", os.X_OK)
+    assert "fetch-depth: 0" in workflow
+    script = (CI / "gate").read_text()
+    documented = (root / "docs" / "gate.md").read_text().partition("```yaml\n")[2].partition("```")[0]
+    called = [
+        *re.findall(r"jaxprof (gate .*?)>>", script.replace("\\\n", " ")),
+        *re.findall(r"jaxprof (gate .*?)>>", documented.replace("\\\n", " ")),
+    ]
+    assert len(called) == 2
+    for line in called:
+        with click.Context(cli, info_name="jaxprof") as context:
+            name, command, rest = cli.resolve_command(context, shlex.split(line))
+            assert command is not None
+            command.make_context(name, list(rest))

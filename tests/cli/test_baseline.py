@@ -179,3 +179,13 @@ def test_several_targets_are_compiled_into_one_baseline(call: Caller, tmp_path: 
     said = call("baseline", "save", "worse", f"{own}:one", f"{own}:bad", "--arg", "f32[8]")
     assert (said.code, Baselines().names()) == (1, ["pair"])
     assert [path.name for path in Baselines().folder.iterdir()] == ["pair.jaxprof"]
+
+
+def test_a_baseline_of_the_same_name_from_another_place_is_said(call: Caller, tmp_path: Path) -> None:
+    here = keep(tmp_path / "here.jaxprof", target="/here/f.py:step")
+    there = keep(tmp_path / "there.jaxprof", target="/there/f.py:step")
+    assert call("baseline", "save", "main", here).code == 0
+    words = ("--base", "main", "--fail-on", "flops", "--format", "json")
+    (_, note) = json.loads(call("gate", there, *words).out)["notes"]
+    assert ("/here/f.py:step" in note, "/there/f.py:step" in note) == (True, True)
+    assert len(json.loads(call("gate", here, *words).out)["notes"]) == 1

@@ -206,3 +206,13 @@ def test_a_recorded_program_is_gated_on_its_compiles(
     said = call("gate", tmp_path / "now.jaxprof", *words)
     (row,) = json.loads(said.out)["limits"]
     assert (said.code, row["state"], row["before"]) == (code, state, 2)
+
+
+def test_test_results_beside_another_form(call: Caller, known: dict[str, Session], tmp_path: Path) -> None:
+    known |= {"old:f": _session(), "new:f": _session(sessions.HLO.replace("f32", "f64"))}
+    words = ("gate", "new:f", "--base", "old:f", "--fail-on", "bytes", "--format", "markdown")
+    said = call(*words, "--junit", tmp_path / "gate.xml")
+    assert (said.code, said.out) == (3, call(*words).out)
+    assert ElementTree.parse(tmp_path / "gate.xml").getroot().attrib["failures"] == "1"
+    said = call(*words, "--junit", tmp_path / "no" / "gate.xml")
+    assert (said.code, "gate.xml cannot be written" in said.err) == (2, True)

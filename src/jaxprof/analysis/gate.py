@@ -164,6 +164,14 @@ def versions_differ(before: Run, after: Run) -> str:
     return f"compiled by different versions, which changes programs by itself: base {ours}; now {theirs}"
 
 
+def of_another_file(before: Run, after: Run) -> str:
+    """What is said where a kept program has the name of another one: it was compiled from another place. Else empty."""
+    ours, theirs = before.plan.target, after.plan.target
+    if ours == theirs or not ours or not theirs or before.plan.workload != after.plan.workload:
+        return ""
+    return f"the base was compiled from {ours}, and what is there now from {theirs}"
+
+
 def versions_of(run: Run) -> str:
     """`jax 0.10.2, jaxlib 0.10.2`, which compiled a program; empty where that was not reported."""
     environment = run.environment

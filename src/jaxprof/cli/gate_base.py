@@ -95,6 +95,8 @@ def _default(target: str) -> Repository:
         repository = repository_of(target)
     except UsageError as error:
         raise UsageError(f"what is {target} held against? {error.what}", example) from error
+    if repository.commit(_HEAD) is None:
+        raise UsageError(f"what is {target} held against? {repository.folder} has no commit yet", example)
     if not repository.dirty:
         raise UsageError(
             f"{repository.folder} is as it was committed: without --base, the gate compares with {_HEAD}",

@@ -15,7 +15,7 @@ from jaxprof.cli.given import refuse, refuse_without
 from jaxprof.cli.options import measuring_options, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.cli.session_output import new_writer
-from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.errors import JaxprofError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=complete_device, help="Of times: where."
 )
 @measuring_options("Of times: ")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML there, too.")
 @format_option("text", "markdown", "json", "junit")
 def command(
     target: str,
@@ -70,6 +71,7 @@ def command(
     strict: bool,
     form: str,
     accept: str | None,
+    junit: Path | None,
     out: Path | None,
     force: bool,
     **words: Any,
@@ -85,7 +87,15 @@ def command(
     measured in turns, as `ab` does: run:5% (a call), first_run, trace, lower, compile. Exit codes: 0 within, 1 a side
     failed, 3 a limit was passed, 4 undecided (--strict).
     """
-    from jaxprof.analysis.gate import GateResult, judged, judged_apart, judged_times, read_limits, versions_differ
+    from jaxprof.analysis.gate import (
+        GateResult,
+        judged,
+        judged_apart,
+        judged_times,
+        of_another_file,
+        read_limits,
+        versions_differ,
+    )
     from jaxprof.cli.gate_base import found_base
     from jaxprof.cli.gate_times import TimeOptions, can_be_measured, measure_times
     from jaxprof.cli.hlo_target import CompileOptions
@@ -116,13 +126,17 @@ def command(
             rows += judged_times(_label(measured.result.versus[0].run), measured.result, wanted)
         elif timed:
             rows += [row for pair in pairs for row in judged_apart(pair.label, *pair.results(), wanted)]
-    notes = dict.fromkeys(versions_differ(pair.base, pair.run) for pair in pairs)
+    said = [versions_differ(pair.base, pair.run) for pair in pairs]
+    if found.about.reading in ("baseline", "session"):
+        said += [of_another_file(pair.base, pair.run) for pair in pairs]
     result = GateResult(
         base=found.about,
         rows=tuple(rows),
-        notes=tuple(filter(None, notes)),
+        notes=tuple(dict.fromkeys(filter(None, said))),
         measured=measured.result if measured is not None else None,
     )
+    if junit is not None:
+        _write_junit(result, junit, strict=strict)
     _print(result, form, strict=strict)
     return _exit_code(result, measured, strict=strict)
 
@@ -276,6 +290,15 @@ def _counterpart(run: Run, programs: list[tuple[Session, Run]], base: str) -> tu
             return alike[0]
     listed = ", ".join(f"{program.id} {program.label}" for _, program in on_device[:10])
     raise UsageError(f"{base} has {len(on_device)} programs on {run.device_kind}", f"Keep one of them: {listed}.")
+
+
+def _write_junit(result: GateResult, path: Path, *, strict: bool) -> None:
+    from jaxprof.report.gate import gate_junit
+
+    try:
+        path.write_text(gate_junit(result, strict=strict), encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror or error}", "--junit takes a file.") from error
 
 
 def _print(result: GateResult, form: str, *, strict: bool) -> None:
