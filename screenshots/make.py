@@ -1,4 +1,4 @@
-"""Pictures of every screen, from real runs on this machine: `python screenshots/make.py` (about four minutes).
+"""Pictures of every screen, from real runs on this machine: `python screenshots/make.py` (about five minutes).
 
 A session is recorded first, through the same queue that the app uses; then the app is opened on it without a
 terminal, at two sizes, and each screen is written as SVG beside this script. The Run screen is taken from a run that
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -114,6 +115,28 @@ def record_program(folder: Path) -> Path:
     return path
 
 
+STEP = """\
+import jax.numpy as jnp
+
+
+def step(x):
+    for _ in range({}):
+        x = jnp.tanh(x @ x / 23)
+    return x.sum()
+"""
+STEPS = {9: STEP.format(1), 6: STEP.format(3)}
+"""A function that is measured so many times, and then edited."""
+
+
+def record_history(folder: Path) -> None:
+    """Sessions of a function, before and after an edit, by the command line."""
+    command = [sys.executable, "-m", "jaxprof", "run", "step.py:step", "--variant", "jit", "--arg", "f32[512,512]"]
+    for times, source in STEPS.items():
+        (folder / "step.py").write_text(source)
+        for _ in range(times):
+            subprocess.run([*command, "--launches", "1", "--budget", "0.3", "--no-capture"], cwd=folder, check=True)
+
+
 class Camera:
     """One app without a terminal, at one size, whose screens are written beside this script."""
 
@@ -161,6 +184,18 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     await camera.shoot("findings", "f", settle=2.0)
 
 
+async def take_history(camera: Camera) -> None:
+    """The history of a function that was edited."""
+    from jaxprof.tui.history.lists import Measurements
+
+    app = camera.app
+    await camera.pilot.press("5")
+    await camera.pilot.pause(2.0)
+    await camera.pilot.press("H")
+    await camera.until(lambda: bool(app.screen.query(Measurements)) and app.screen.query_one(Measurements).count > 0)
+    await camera.shoot("history", "enter", *["up"] * 5, settle=2.0)
+
+
 async def take_running(camera: Camera) -> None:
     """The Run screen while a compiled variant is sampled."""
     app = camera.app
@@ -173,7 +208,7 @@ async def take_running(camera: Camera) -> None:
     app.live.close()
 
 
-async def take(path: Path, sweep: Path, program: Path) -> None:
+async def take(path: Path, sweep: Path, program: Path, histories: Path) -> None:
     """All pictures, at all sizes."""
     from jaxprof.tui.app import JaxprofApp
 
@@ -181,6 +216,10 @@ async def take(path: Path, sweep: Path, program: Path) -> None:
         app = JaxprofApp(path)
         async with app.run_test(size=size) as pilot:
             await take_finished(Camera(app, pilot, suffix), sweep, program)
+        app = JaxprofApp()
+        app.library_folder = histories
+        async with app.run_test(size=size) as pilot:
+            await take_history(Camera(app, pilot, suffix))
         app = JaxprofApp()
         async with app.run_test(size=size) as pilot:
             await take_running(Camera(app, pilot, suffix))
@@ -191,7 +230,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
         os.environ["JAXPROF_HOME"] = folder
         path, sweep, program = record(Path(folder)), record_sweep(Path(folder)), record_program(Path(folder))
-        asyncio.run(take(path, sweep, program))
+        histories = Path(folder) / "histories"
+        histories.mkdir()
+        os.environ["JAXPROF_HOME"] = str(histories)
+        record_history(histories)
+        os.environ["JAXPROF_HOME"] = folder
+        asyncio.run(take(path, sweep, program, histories / "sessions"))
 
 
 if __name__ == "__main__":

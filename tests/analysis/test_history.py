@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 import kept_histories as kept
 from jaxprof.analysis.history import FEWEST, LibraryHistory, MeasurementHistory, read_history
 from jaxprof.errors import UsageError
+from jaxprof.report.history import history_text
 from jaxprof.session.log import LogWriter
 
 
@@ -193,6 +195,15 @@ def test_points_are_in_the_order_of_time_whatever_the_files_are_called(tmp_path:
     for number, day in enumerate([2.0, 0.0, 1.0]):
         kept.keep(tmp_path, number, kept.run("r1", 0.01 * (number + 1)), day=day)
     assert [point.name[-1] for point in only(read(tmp_path)).points] == ["1", "2", "0"]
+
+
+@pytest.mark.parametrize("began", [b"-1e18", b"1e99"])
+def test_a_time_that_no_clock_shows_has_a_date(tmp_path: Path, began: bytes) -> None:
+    path = kept.keep(tmp_path, 0, kept.run("r1", 0.01))
+    path.write_bytes(re.sub(rb'"wall_seconds":[^,]+', b'"wall_seconds":' + began, path.read_bytes(), count=1))
+    history = read(tmp_path)
+    assert len(only(history).points) == 1
+    assert "session-000" in history_text(history)
 
 
 def test_an_unknown_workload_lists_similar_names(tmp_path: Path) -> None:

@@ -128,8 +128,10 @@ def test_since_takes_a_date_or_an_age(call: Caller, folder: Path) -> None:
 def test_a_phase_and_a_fact(call: Caller, folder: Path) -> None:
     for number, flops in enumerate([2e9, 2e9, 3e9]):
         kept.keep(folder, number, kept.run("r1", 0.01, flops=flops))
-    assert "compile, 40.0 ms to 40.0 ms" in call("history", "matmul", "--phase", "compile").out
+    assert "compile, 40.0 ms; 3 points" in call("history", "matmul", "--phase", "compile").out
     out = call("history", "matmul", "--fact", "flops").out
+    assert "1 change, exact" in out
+    assert "the same in 3 points" in call("history", "matmul", "--fact", "bytes").out
     assert "more: 2.00 G → 3.00 G (+50 %)" in out
     assert APART not in out
     assert call("history", "--phase", "run", "--fact", "flops").code == ExitCode.USAGE
@@ -141,6 +143,7 @@ def test_what_is_left_out_is_counted(call: Caller, folder: Path) -> None:
     (folder / "foreign.jaxprof").write_text("hello\x1b[31m\n")
     out = call("history", "matmul").out
     assert " wrong " in out
+    assert "1 wrong result left aside" in " ".join(out.split())
     assert "Runs that are no points: 1 failed." in out
     assert "1 file holds a session that another file holds, too." in out
     assert "1 file not read: foreign.jaxprof" in out

@@ -34,6 +34,8 @@ FACTS_KEPT: Final[dict[str, Unit]] = {"flops": "flop", "bytes": "byte", "peak": 
 """The exact facts that have one, with their units: those that a session holds as figures, without reading HLO."""
 FEWEST: Final = 2 * SHORTEST
 """In fewer points no change is looked for."""
+_LAST_DATE: Final = 253_402_300_799.0
+"""The Unix time at which the year 9999 ends: a damaged file may hold any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,11 +304,12 @@ def _point(path: Path, session: Session, run: Run, measure: str) -> HistoryPoint
         return value
     median, low, high = value
     ended = run.closed.monotonic_seconds
+    since_start = max(0.0, ended - header.monotonic_seconds) if ended else 0.0
     return HistoryPoint(
         path,
         header.session,
         run.id,
-        header.wall_seconds + max(0.0, ended - header.monotonic_seconds) if ended else header.wall_seconds,
+        min(max(0.0, header.wall_seconds + since_start), _LAST_DATE),
         median,
         low,
         high,

@@ -26,7 +26,7 @@ APART: Final = (
 )
 _SPARKS: Final = "▁▂▃▄▅▆▇█"
 _TREND: Final = 12
-_WORD: Final = 28
+_WORD: Final = 48
 _LEAST_SPAN: Final = 1.1
 """Highest over lowest value that fill the height of a trend: noise of a few percent does not look like a mountain."""
 
@@ -37,10 +37,7 @@ def date(wall_seconds: float) -> str:
 
 
 def _utc(wall_seconds: float) -> datetime:
-    try:
-        return datetime.fromtimestamp(wall_seconds, UTC)
-    except (OverflowError, OSError, ValueError):  # of a damaged file
-        return datetime.fromtimestamp(0, UTC)
+    return datetime.fromtimestamp(wall_seconds, UTC)
 
 
 def series_name(series: MeasurementHistory, *, where: bool = True) -> str:
@@ -95,14 +92,16 @@ def changed_text(changed: Sequence[EnvironmentDifference]) -> str:
 def outcome(history: LibraryHistory, series: MeasurementHistory) -> str:
     """What was found in a history, in a sentence."""
     used = sum(not point.wrong for point in series.points)
-    if history.unit != "second":
-        return "exact: every difference is a change" if used > 1 else "one point: nothing to compare it with"
-    if not series.searched:
-        return f"{used} point{'' if used == 1 else 's'}: a change is looked for in {FEWEST} and more"
-    looked = f"e-divisive over {min(used, LONGEST)} points, at a significance of {SIGNIFICANCE:g}"
+    wrong = len(series.points) - used
+    aside = f"; {wrong} wrong result{_s(wrong)} left aside" if wrong else ""
     count = len(series.changes)
-    found = "no lasting change" if not count else f"{count} lasting change{'' if count == 1 else 's'}"
-    return f"{found} ({looked})"
+    if history.unit != "second":
+        return (f"{count} change{_s(count)}, exact" if count else f"the same in {used} point{_s(used)}") + aside
+    if not series.searched:
+        return f"{used} point{_s(used)}: a change is looked for in {FEWEST} and more{aside}"
+    looked = f"e-divisive over {min(used, LONGEST)} points, at a significance of {SIGNIFICANCE:g}"
+    found = "no lasting change" if not count else f"{count} lasting change{_s(count)}"
+    return f"{found} ({looked}){aside}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +157,7 @@ _OF_POINT: Final[tuple[Column[_Row], ...]] = (
     Column("low", value=lambda row: row.point.low),
     Column("high", value=lambda row: row.point.high),
     Column("unit", value=lambda row: row.history.unit),
-    Column("", "median", lambda row: figure(row.point.value, row.history.unit), right=True),
+    Column("", "value", lambda row: figure(row.point.value, row.history.unit), right=True),
     Column("", "95 % interval", lambda row: row.interval, right=True),
     Column("launches", "launches", lambda row: row.point.launches, integer),
     Column("check_failed", value=lambda row: row.point.wrong),
@@ -239,7 +238,7 @@ def _series_lines(history: LibraryHistory, series: MeasurementHistory, shown: in
     yield from wrap(name, width=WIDTH, indent="  ", first="")
     yield "─" * min(WIDTH, len(name))
     values = [point.value for point in series.points]
-    ends = f"{figure(min(values), history.unit)} to {figure(max(values), history.unit)}"
+    ends = " to ".join(dict.fromkeys(figure(value, history.unit) for value in (min(values), max(values))))
     yield f"  {trend(series, WIDTH - 4)}"
     yield from wrap(f"{history.title}, {ends}; {outcome(history, series)}", width=WIDTH, indent="  ")
     yield ""

@@ -114,7 +114,7 @@ class Points(TableView[HistoryPoint | Between]):
                 TableColumn("", _of_point(lambda point: ("✗", "$error") if point.wrong else " "), 1),
                 TableColumn("when", _of_point(lambda point: moment(point.wall_seconds)), 16),
                 TableColumn("session", _of_point(lambda point: point.name), 12, weight=1, most=30, priority=3),
-                TableColumn("median", _of_point(self._median), 8, right=True, style="bold"),
+                TableColumn("value", _of_point(self._value), 8, right=True, style="bold"),
                 TableColumn("95 %", _of_point(_half_width), 8, right=True, style="$text-muted"),
                 TableColumn("launches", _of_point(lambda point: integer(point.launches)), 8, right=True, priority=2),
                 TableColumn(
@@ -160,7 +160,7 @@ class Points(TableView[HistoryPoint | Between]):
     def on_row_list_chosen(self, message: RowList.Chosen) -> None:
         self.action_open()
 
-    def _median(self, point: HistoryPoint) -> str:
+    def _value(self, point: HistoryPoint) -> str:
         return figure(point.value, self._unit)
 
 

@@ -131,12 +131,19 @@ def ago(seconds: float, now: float | None = None) -> str:
         return f"{passed // 3600:.0f} h ago"
     if passed < 7 * 86_400:
         return f"{passed // 86_400:.0f} d ago"
-    return time.strftime("%Y-%m-%d", time.localtime(seconds))
+    return _local(seconds, "%Y-%m-%d")
 
 
 def moment(seconds: float) -> str:
-    """A Unix time in local time: `2026-11-20 14:05`."""
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    """A Unix time in local time: `2026-11-20 14:05`; a dash for one that no calendar has, in a damaged file."""
+    return _local(seconds, "%Y-%m-%d %H:%M")
+
+
+def _local(seconds: float, form: str) -> str:
+    try:
+        return time.strftime(form, time.localtime(seconds))
+    except (OverflowError, OSError, ValueError):
+        return UNKNOWN
 
 
 def place_text(where: SourceLocation | None, directory: str = "") -> str:

@@ -1,0 +1,68 @@
+"""An outline says the same as the whole session, as far as it goes, and leaves the long lines unread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.errors import FileRefusedError
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load, read_outline
+from jaxprof.session.log import outline as of_outline
+from report import sessions
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "kept.jaxprof"
+    writer = LogWriter(sessions.HEADER, path)
+    for event in (*sessions.events(), e.LogLine(run="r1", stream="stdout", text="long " * 1000)):
+        writer.append(event)
+    writer.close()
+    return path
+
+
+def test_an_outline_has_the_figures_of_the_whole_session(path: Path) -> None:
+    short, whole = read_outline(path), load(path, Session)
+    assert list(short.runs) == list(whole.runs)
+    for run in whole.runs.values():
+        other = short.runs[run.id]
+        assert (other.plan, other.closed, other.environment) == (run.plan, run.closed, run.environment)
+        assert (other.status, other.check, other.cost, other.memory) == (run.status, run.check, run.cost, run.memory)
+        assert [launch.phases.keys() for launch in other.launches] == [launch.phases.keys() for launch in run.launches]
+        assert other.samples("run") == run.samples("run")
+
+
+def test_lines_of_other_types_are_not_decoded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[bytes] = []
+    decode = of_outline.decode_line
+
+    def noted(line: bytes) -> e.Event:
+        decoded.append(line)
+        return decode(line)
+
+    monkeypatch.setattr(of_outline, "decode_line", noted)
+    read_outline(path, ("run_closed",))
+    assert decoded
+    assert all(line.startswith(b'{"type":"run_closed"') for line in decoded)
+    assert not list(read_outline(path).runs["r1"].log)
+    assert load(path, Session).runs["r1"].log
+
+
+def test_a_torn_or_damaged_line_is_left_out(path: Path) -> None:
+    whole = len(read_outline(path).runs)
+    with path.open("ab") as file:
+        file.write(b'{"type":"run_planned","run":7}\n{"type":"run_planned","run":"r99","workl')
+    assert len(read_outline(path).runs) == whole
+
+
+def test_what_is_no_session_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.jaxprof").touch()
+    (tmp_path / "folder.jaxprof").mkdir()
+    for name in ("empty.jaxprof", "folder.jaxprof"):
+        with pytest.raises(FileRefusedError, match=name):
+            read_outline(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        read_outline(tmp_path / "missing.jaxprof")

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from jaxprof.tui.kit.format import ago, moment
+
+
+def test_a_time_is_local_and_one_that_no_calendar_has_is_unknown() -> None:
+    assert re.fullmatch(r"2026-01-\d\d \d\d:\d\d", moment(1_768_000_000.0))
+    for seconds in (-1e18, 1e300, float("inf"), float("nan")):
+        assert moment(seconds) == "-"
+    assert ago(-1e18) == "-"
+
+
+@pytest.mark.parametrize(("passed", "words"), [(5, "just now"), (300, "5 min ago"), (7200, "2 h ago")])
+def test_an_age_is_in_words(passed: float, words: str) -> None:
+    assert ago(1000.0, 1000.0 + passed) == words
