@@ -13,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from jaxprof.testing.calls import Caller
+    from jaxprof.testing.reports import ReportOptions
 
 MARKER = (
     "jaxprof(max_compiles=N, max_kernels=N, max_flops=N, max_bytes=N, max_peak_bytes=N): fail the test if a function"
@@ -20,9 +21,36 @@ MARKER = (
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options."""
+    group = parser.getgroup("jaxprof", "jaxprof: programs that tests call with the fixture jaxprof")
+    group.addoption(
+        "--jaxprof-save",
+        nargs="?",
+        const="",
+        metavar="NAME",
+        help="Save the programs in .jaxprof/0001_NAME.jaxprof below the root folder.",
+    )
+    group.addoption(
+        "--jaxprof-compare",
+        metavar="BASE",
+        help="Compare them with those of BASE: a name or number in .jaxprof, or a session file.",
+    )
+    group.addoption(
+        "--jaxprof-fail-on",
+        action="append",
+        default=[],
+        metavar="FACT[:N%]",
+        help="Fail the run if FACT of a program has grown since BASE (by more than N %%): kernels, flops, bytes, peak,"
+        " compiles... May be repeated.",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the marker."""
+    """Registers the marker, and reads the options."""
     config.addinivalue_line("markers", MARKER)
+    if not hasattr(config, "workerinput"):  # the workers of pytest-xdist report to the controller
+        config.pluginmanager.register(_Reports(config), "jaxprof-reports")
 
 
 @pytest.fixture
@@ -48,9 +76,67 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Watches what a test with the marker or the fixture compiles, and applies its limits once it has passed."""
-    if item.get_closest_marker("jaxprof") is None and "jaxprof" not in getattr(item, "fixturenames", ()):
+    if not _is_used(item):
         return (yield)
     from jaxprof.testing.items import limited
 
     with limited(item):
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds the programs of a finished test to its last report, which pytest-xdist carries to the controller."""
+    report = yield
+    if call.when == "teardown" and _is_used(item):
+        from jaxprof.testing.items import lines_of
+
+        report.jaxprof_lines = lines_of(item)  # type: ignore[attr-defined]
+    return report
+
+
+def _is_used(item: pytest.Item) -> bool:
+    return item.get_closest_marker("jaxprof") is not None or "jaxprof" in getattr(item, "fixturenames", ())
+
+
+class _Reports:
+    """Collects the programs of the tests; at the end of the run, shows, saves and compares them."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.programs: dict[str, list[str]] = {}
+        self.lines: tuple[str, ...] = ()
+        self.options: ReportOptions | None = None
+        self.root = config.rootpath
+        asked = (
+            config.getoption("jaxprof_save"),
+            config.getoption("jaxprof_compare"),
+            config.getoption("jaxprof_fail_on"),
+        )
+        if any(value not in (None, []) for value in asked):
+            from jaxprof.testing.reports import read_options
+
+            self.options = read_options(self.root, *asked)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """The last attempt of a test counts."""
+        lines = getattr(report, "jaxprof_lines", None)
+        if lines:
+            self.programs[report.nodeid] = lines
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if not self.programs and self.options is None:
+            return
+        from jaxprof.testing.reports import ReportOptions, report
+
+        found = report(self.options or ReportOptions(self.root, None, None, ()), self.programs)
+        self.lines = found.lines
+        if found.failed and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if self.lines:
+            terminalreporter.section("jaxprof")
+            for line in self.lines:
+                terminalreporter.write_line(line)

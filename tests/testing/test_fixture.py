@@ -85,6 +85,28 @@ def test_donated_arguments_are_donated(jaxprof):
     assert result.facts["donated"] == 20
 
 
+def test_times_are_measured_on_demand(jaxprof):
+    increase = jax.jit(lambda x, *, by: x + by, donate_argnums=0)
+    result = jaxprof(increase, jnp.ones(5), by=jnp.ones(5))
+    assert not result.session.figures[0].run.samples("run")
+    assert 0 < result.median_seconds < 1
+    assert result.median_seconds == result.session.figures[0].summary.median
+    assert result.compiles == 1
+
+
+def test_a_function_that_cannot_be_timed_has_no_median(jaxprof, monkeypatch):
+    result = jaxprof(step, W, X)
+    monkeypatch.setattr("jaxprof.engine.measure.inprocess.measure_workload", refuse)
+    assert result.median_seconds is None
+    assert "not timed: ValueError: busy" in [warning.message for warning in result.run.warnings]
+
+
+def refuse(workload, variant, request, emit):
+    from jaxprof.engine.measure.failure import failed
+
+    emit(failed(ValueError("busy")))
+
+
 def test_a_function_that_raises_raises(jaxprof):
     def fails(x):
         raise KeyError("mine")
@@ -156,6 +178,7 @@ def test_equinox(jaxprof):
         model = result.value
     assert result.compiles == 1, result.compilations
     assert result.kernels > 1 and result.flops > 0, result.failure
+    assert result.median_seconds > 0
     assert jaxprof(train, model, jnp.ones((5, 4))).compiles == 2
 
 

@@ -34,6 +34,10 @@ class PlannedRun:
     program's own."""
     shard: tuple[str, ...] = ()
     """`ARGUMENT=SPEC`: how inputs are split over several devices elsewhere."""
+    exported: str = ""
+    """A file with the program that is compiled elsewhere, as in `CompileRequest`; empty: the program of the spec."""
+    donated: tuple[int, ...] = ()
+    """The arguments that it donates."""
     profile: ProfileOptions | None = None
     """A profile that was recorded elsewhere, to be read; nothing is run."""
     interpreter: Interpreter | None = None

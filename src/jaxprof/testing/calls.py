@@ -6,21 +6,19 @@ was compiled (a mesh, a precision) may be gone, and donated arguments are. Only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jaxprof.analysis.run_result import result
 from jaxprof.api.session import Session
 from jaxprof.errors import UsageError
-from jaxprof.events import Compiled, RunSpec
-from jaxprof.session.log import new_header
+from jaxprof.events import Compiled, Event, RunSpec
 from jaxprof.testing.compilations import CompileWatch
-from jaxprof.testing.program_facts import ProgramFacts
+from jaxprof.testing.programs import CalledFunction, CalledProgram, MadeCall, ProgramFacts, as_compiled
 
 if TYPE_CHECKING:
     from jaxprof.recorder.calls.kept_call import KeptArguments
-    from jaxprof.recorder.compiles.signature import FunctionKey
 
 _LEAVES_NAMED = 16
 
@@ -28,12 +26,19 @@ _LEAVES_NAMED = 16
 class CallResult(ProgramFacts):
     """One call of a function, and its program."""
 
-    def __init__(self, value: Any, program: CalledProgram, call: _Call) -> None:
+    def __init__(self, value: Any, program: CalledProgram, call: MadeCall, leaves: tuple[Any, ...]) -> None:
         super().__init__(program.session)
         self.value = value
         """What the function returned."""
         self._program = program
         self._call = call
+        self._leaves = leaves
+        """The arguments as they were given."""
+
+    @property
+    def session(self) -> Session:
+        """That of the program, which has its times once they are measured."""
+        return self._program.session
 
     @property
     def compiles(self) -> int:
@@ -50,59 +55,19 @@ class CallResult(ProgramFacts):
         """Those of the program, which several calls may share."""
         return self._program.facts
 
+    @property
+    def median_seconds(self) -> float | None:
+        """Median time of a call, as `jaxprof.profile` measures it; None if that failed. The first reading takes some
+        seconds, in which the function is called many times. Donated arguments get made-up values."""
+        if not self._program.timed:
+            self._program.time(self._call, self._leaves)
+        summary = result(self.session, self.run.id).summary
+        return summary.median if summary is not None else None
 
-class CalledProgram(ProgramFacts):
-    """A program that the fixture has called."""
-
-    def __init__(self, session: Session, name: str, signature: str) -> None:
-        super().__init__(session)
-        self.name = name
-        """The function's name."""
-        self.signature = signature
-        """The types of its arguments, for people."""
-
-
-class CalledFunction:
-    """A function that the fixture has called: its programs, and how it is compiled."""
-
-    def __init__(self, function: Callable[..., Any], watch: CompileWatch) -> None:
-        import jax
-
-        self.name = str(getattr(function, "__name__", type(function).__name__))
-        self.is_plain = not hasattr(function, "lower")
-        self.compiled: Any = jax.jit(_plain(function)) if self.is_plain else function
-        self.programs: list[tuple[_Call, CalledProgram]] = []
-        self._watch = watch
-        self._keys: set[FunctionKey] = set()
-
-    def compilations(self) -> tuple[Compiled, ...]:
-        """Its compilations in this test so far."""
-        return tuple(seen.event for seen in self._watch.seen if seen.key in self._keys)
-
-    def by_key(self) -> dict[FunctionKey, list[Compiled]]:
-        """The same, by what tells a function from another of the same name."""
-        return {key: [seen.event for seen in self._watch.seen if seen.key == key] for key in self._keys}
-
-    def took(self, before: int) -> bool:
-        """Whether a call that began after `before` compilations compiled the function."""
-        during = self._watch.seen[before:]
-        named = [seen for seen in during if seen.event.function == self.name]
-        own = named or [seen for seen in during if not seen.event.op_by_op]
-        self._keys |= {seen.key for seen in own}
-        return bool(own)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Call:
-    """One call as it was made."""
-
-    function: CalledFunction
-    leaves: tuple[Any, ...]
-    kept: KeptArguments
-    types: tuple[Any, ...]
-    """What tells its program from others: structure, shapes and dtypes of its arguments."""
-    values: tuple[Any, ...]
-    """The leaves that are no arrays: a static one tells programs apart, too."""
+    def for_device(self, device: str) -> ProgramFacts:
+        """The program compiled for one device that need not be here: `h100`, `tpu-v5e`. Skips the test if the compiler
+        is not installed. Raises UsageError for an unknown device, and what exporting the program raises."""
+        return self._program.for_device(device, self._call)
 
 
 class Caller:
@@ -127,10 +92,10 @@ class Caller:
         """
         if not callable(fn):
             raise UsageError(f"jaxprof needs a function, not {type(fn).__name__}", "jaxprof(fn, *args, **kwargs)")
-        from jaxprof.engine.measure.ahead_of_time import abstract
+        import jax
 
         function = self._function(fn)
-        shapes, named = abstract((args, kwargs))
+        leaves = tuple(jax.tree.leaves((args, kwargs)))
         call = _call(function, args, kwargs)
         before = len(self._watch.seen)
         try:
@@ -139,12 +104,12 @@ class Caller:
             if function.is_plain:
                 error.add_note("The fixture jaxprof compiles a plain function with jax.jit; give it a compiled one.")
             raise
-        compiled = function.took(before)
-        program = None if compiled else _same(call, function.programs)
+        own = function.took(before)
+        program = _same(call, function.programs) if own is None else None
         if program is None:
-            program = self._read(call, shapes, named)
+            program = self._read(call, own)
             function.programs.append((call, program))
-        return CallResult(value, program, call)
+        return CallResult(value, program, call, leaves)
 
     def _function(self, fn: Callable[..., Any]) -> CalledFunction:
         try:
@@ -158,45 +123,31 @@ class Caller:
             self.functions.append(known)
         return known
 
-    def _read(self, call: _Call, shapes: tuple[Any, ...], named: Mapping[str, Any]) -> CalledProgram:
-        """The program of a call that was just made, as a session."""
+    def _read(self, call: MadeCall, own: Compiled | None) -> CalledProgram:
+        """The program of a call that was just made. `own`: its compilation, if the call compiled it."""
         from jaxprof.engine.measure.inprocess import compile_call, device_of
 
         name, types = call.function.name, _types(call.kept)
-        count = len(call.function.programs)
+        count = sum(program.function.name == name for program in self.programs)
         spec = RunSpec(
             workload=self.test,
             variant=name if not count else f"{name} {count + 1}",
             how="compile",
-            device=device_of((shapes, named)),
+            device=device_of(call.shapes),
             arguments=types,
             compilation_cache=True,
             check=False,
             capture=False,
         )
-        session = Session(new_header(command=[]))
-        with self._watch.paused():
-            compile_call("r1", spec, call.function.compiled, shapes, named, session.apply)
-        return CalledProgram(session, name, f"({', '.join(types)})")
+        events: list[Event] = []
+        args, kwargs = call.shapes
+        with call.function.uncounted():
+            compile_call("r1", spec, call.function.compiled, args, kwargs, events.append)
+        return CalledProgram(list(as_compiled(events, own)), call.function, f"({', '.join(types)})")
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as one that `jax.jit` can hash, under its own name."""
-    try:
-        hash(function)
-    except TypeError:
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs)
-
-        call.__name__ = type(function).__name__
-        return call
-    return function
-
-
-def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Call:
-    import jax
-
+def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any]) -> MadeCall:
+    from jaxprof.engine.measure.ahead_of_time import abstract
     from jaxprof.recorder.calls.kept_call import KeptArguments, KeptArray
 
     kept = KeptArguments.of(args, kwargs, values=False)
@@ -205,10 +156,10 @@ def _call(function: CalledFunction, args: tuple[Any, ...], kwargs: dict[str, Any
         for leaf in kept.leaves
     ]
     values = tuple(leaf for leaf in kept.leaves if not isinstance(leaf, KeptArray))
-    return _Call(function, tuple(jax.tree.leaves((args, kwargs))), kept, (kept.structure, *types), values)
+    return MadeCall(function, abstract((args, kwargs)), kept, (kept.structure, *types), values)
 
 
-def _same(call: _Call, programs: list[tuple[_Call, CalledProgram]]) -> CalledProgram | None:
+def _same(call: MadeCall, programs: list[tuple[MadeCall, CalledProgram]]) -> CalledProgram | None:
     """The program that such a call has made before: with the same values of what is not an array, else with others,
     which are then no static arguments."""
     alike = [(earlier, program) for earlier, program in reversed(programs) if earlier.types == call.types]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
+from jaxprof.session.log.codec import encode_line
 from jaxprof.testing.calls import Caller
 from jaxprof.testing.compilations import CompileWatch
 from jaxprof.testing.limits import exceeded, limits_of
@@ -27,6 +29,7 @@ class TestWatch:
 
 
 _WATCH = pytest.StashKey[TestWatch]()
+_LINES = pytest.StashKey[list[str]]()
 
 
 @contextmanager
@@ -42,6 +45,16 @@ def watched(item: pytest.Item) -> Iterator[TestWatch]:
     finally:
         watch.compilations.stop()
         del item.stash[_WATCH]
+        item.stash[_LINES] = [
+            encode_line(replace(event, run=f"r{number}")).decode()
+            for number, program in enumerate(watch.caller.programs, start=1)
+            for event in program.events
+        ]
+
+
+def lines_of(item: pytest.Item) -> list[str]:
+    """The events of the programs that a finished test called, as lines of a session's log; empty if there are none."""
+    return item.stash.get(_LINES, [])
 
 
 @contextmanager

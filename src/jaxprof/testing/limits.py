@@ -17,8 +17,9 @@ from jaxprof.text import safe
 
 if TYPE_CHECKING:
     from jaxprof.events import Compiled
-    from jaxprof.testing.calls import CalledProgram, Caller
+    from jaxprof.testing.calls import Caller
     from jaxprof.testing.compilations import CompileWatch
+    from jaxprof.testing.programs import CalledProgram
 
 FACT_LIMITS: Final[Mapping[str, tuple[str, str]]] = {
     "max_kernels": ("kernels", ""),
@@ -91,7 +92,7 @@ def _listed(rows: Sequence[Compiled], most: float) -> str:
 def _too_large(program: CalledProgram, name: str, most: float) -> str:
     code, unit = FACT_LIMITS[name]
     found = program.facts[code]
-    limit = f"{program.name}{program.signature}: {name}={most:g}"
+    limit = f"{program.function.name}{program.signature}: {name}={most:g}"
     if found is None:
         return safe(f"{limit}, not known{f': {program.failure}' if program.failure else ''}")
     rounded = f" ({figure(found, unit)})" if unit and found >= _ROUNDED_FROM else ""

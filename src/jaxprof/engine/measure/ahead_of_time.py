@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.engine.measure.control import Cancelled, RunControl
@@ -51,6 +52,12 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
 
     start_jax(recorder, request.spec.device)
     recorder.emit(read_environment([], load_average()))
+    if request.exported:
+        from jaxprof.engine.measure.portable import imported
+
+        function, shapes = imported(Path(request.exported).read_bytes(), request.spec.workload, request.donated)
+        _Elsewhere(request, recorder, None, None).compile(function, shapes)
+        return
     workload = find(request.spec.target, request.spec.arguments, request.spec.argv)
     variant = workload.variant(request.spec.variant)
     if variant.how == "numpy":
@@ -94,10 +101,13 @@ def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
 class _Elsewhere:
     """One program, and the devices of a topology for which it is compiled."""
 
-    def __init__(self, request: CompileRequest, recorder: Reporter, workload: Workload, mesh: Mesh | None) -> None:
+    def __init__(
+        self, request: CompileRequest, recorder: Reporter, workload: Workload | None, mesh: Mesh | None
+    ) -> None:
         self.request = request
         self.recorder = recorder
         self.workload = workload
+        """None for a program that was exported."""
         self.context = mesh
         """The mesh of `--mesh`, over this host's devices."""
 
@@ -167,6 +177,8 @@ class _Elsewhere:
         workload."""
         from jaxprof.engine.measure.sharding import call_companion, chosen, companion_specs
 
+        if self.workload is None:
+            return chosen(leaves, self.request.shard, mesh)
         declared = self.workload.shardings
         shardings = call_companion(declared, mesh) if callable(declared) else declared
         specs: dict[int, PartitionSpec] = {}

@@ -133,6 +133,8 @@ class FunctionCall:
     """As in `RunSpec`."""
     specs: tuple[str, ...] = ()
     keep_constants: bool = False
+    capture: bool = True
+    """As in `RunSpec`."""
 
 
 def measure_call(call: FunctionCall, emit: Emit) -> None:
@@ -149,6 +151,8 @@ def measure_call(call: FunctionCall, emit: Emit) -> None:
         keep_constants=call.keep_constants,
         check=False,
     )
+    if not call.capture:
+        spec = replace(spec, capture=False)
     _measured(workload, workload.variant("jit"), RunRequest(run=call.run, spec=spec), emit)
 
 

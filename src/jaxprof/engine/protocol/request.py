@@ -82,6 +82,10 @@ class CompileRequest:
     """Names and sizes of the axes of the mesh that becomes the program's context; empty: the program's code decides."""
     shard: list[str] = field(default_factory=list)
     """`ARGUMENT=SPEC`: how inputs are split over the mesh; overrides the code."""
+    exported: str = ""
+    """A file with the program itself, as `measure.portable.export_for` made it; empty: the program of `spec.target`."""
+    donated: list[int] = field(default_factory=list)
+    """Of such a program, the arguments that it donates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

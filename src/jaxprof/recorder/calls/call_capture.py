@@ -95,7 +95,7 @@ class CallCapture:
         if self._jitted is not None and not kwargs:
             function, arguments = self._jitted, args
         else:
-            function, arguments = _of_arrays_only(self._function, args, kwargs)
+            function, arguments = of_arrays_only(self._function, args, kwargs)
         jax.clear_caches()  # the program has already traced and compiled it, so the phases would be empty
         device = kept.device
 
@@ -181,7 +181,7 @@ def _names_of(function: object, name: str) -> set[str]:
     return {name, qualified, f"{module}.{qualified}", f"{module}:{qualified}"}
 
 
-def _of_arrays_only(
+def of_arrays_only(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The call as a function of its arrays alone: everything else is static and stands inside the function.

@@ -1,0 +1,267 @@
+"""The programs of a test: what a function was compiled to, as a session of one run, with its exact facts.
+
+The facts are those of `jaxprof gate` and `jaxprof compare`; they are derived on first use. Times are measured,
+and other devices compiled for, on demand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from jaxprof.analysis.memory import MemoryPicture, buffers_of
+from jaxprof.analysis.run_difference import facts_of
+from jaxprof.analysis.run_result import SAMPLED_PHASES
+from jaxprof.api.session import Session
+from jaxprof.events import (
+    Compiled,
+    CompileObserved,
+    Event,
+    PhaseEnded,
+    PhaseStarted,
+    RunClosed,
+    RunFinished,
+    RunPlanned,
+    SamplesTaken,
+    SessionClosed,
+    WarningRaised,
+)
+from jaxprof.session import Run
+from jaxprof.session.log import new_header
+from jaxprof.testing.compilations import CompileWatch
+
+if TYPE_CHECKING:
+    from jaxprof.recorder.calls.kept_call import KeptArguments
+    from jaxprof.recorder.compiles.signature import FunctionKey
+
+
+UNKNOWN_MEMORY = MemoryPicture("unknown", None, (), (), (), None)
+
+
+class ProgramFacts:
+    """A compiled program. What is not known of it is None."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def session(self) -> Session:
+        """The program as a session of one run: prints as text, can be saved, and holds the HLO."""
+        return self._session
+
+    @property
+    def kernels(self) -> int | None:
+        """How many kernels one call launches, those of a loop counted once."""
+        return _whole(self.facts["kernels"])
+
+    @property
+    def flops(self) -> float | None:
+        """FLOPs of one call, as XLA counts them, else as the HLO says."""
+        return self.facts["flops"]
+
+    @property
+    def bytes(self) -> float | None:
+        """Bytes that one call reads and writes, as XLA counts them, else as the HLO says."""
+        return self.facts["bytes"]
+
+    @property
+    def memory(self) -> MemoryPicture:
+        """What the program holds while it runs: `peak_bytes`, and what it is made of."""
+        return buffers_of(self.session, self.run.id) or UNKNOWN_MEMORY
+
+    @property
+    def failure(self) -> str:
+        """Why the program is not known; empty if it is."""
+        return self.run.error
+
+    @property
+    def run(self) -> Run:
+        """The one run of the session."""
+        (run,) = self.session.runs.values()
+        return run
+
+    @cached_property
+    def facts(self) -> dict[str, float | None]:
+        """Every exact fact by its code, as `jaxprof gate --fail-on` names them."""
+        return facts_of(self.session, self.run)
+
+
+class CalledProgram(ProgramFacts):
+    """A program that the fixture has called."""
+
+    def __init__(self, events: Sequence[Event], function: CalledFunction, signature: str) -> None:
+        super().__init__(_session(events))
+        self.function = function
+        self.signature = signature
+        """The types of its arguments, for people."""
+        self.timed = False
+        self._events = tuple(events)
+        self._elsewhere: dict[str, ProgramFacts] = {}
+
+    @property
+    def events(self) -> Iterator[Event]:
+        """The events of its run, with the compilations of its function so far."""
+        for event in self._events:
+            if isinstance(event, RunFinished):
+                for row in self.function.compilations():
+                    seconds = row.compile_seconds or 0.0
+                    yield CompileObserved(run=event.run, function=row.function, stage="compile", seconds=seconds)
+            yield event
+
+    def for_device(self, device: str, call: MadeCall) -> ProgramFacts:
+        """The program of such a call, compiled once for each device."""
+        from jaxprof.testing.elsewhere import compile_for, target_of
+
+        target = target_of(device)
+        known = self._elsewhere.get(target.label)
+        if known is None:
+            spec = replace(self.run.plan, workload=call.function.name, device=target.label)
+            with self.function.uncounted():
+                session = compile_for(target, spec, *call.function.by_position(call))
+            known = self._elsewhere[target.label] = ProgramFacts(session)
+        return known
+
+    def time(self, call: MadeCall, leaves: tuple[Any, ...]) -> None:
+        """Measures the time of such a call, and adds it to the run."""
+        taken: list[Event] = []
+        with self.function.uncounted():
+            _measure(call, leaves, taken.append)
+        kept = [event for event in taken if isinstance(event, SamplesTaken | WarningRaised) or _is_sampled(event)]
+        closed = next((event for event in taken if isinstance(event, RunClosed)), None)
+        failed = next((event for event in taken if isinstance(event, RunFinished) and event.status != "ok"), None)
+        if failed is not None:
+            kept.append(WarningRaised(run=failed.run, code="not_timed", message=f"not timed: {failed.error}"))
+        events: list[Event] = []
+        for event in self._events:
+            if isinstance(event, RunPlanned):
+                event = replace(event, spec=replace(event.spec, how="jit"))
+            elif isinstance(event, RunClosed) and closed is not None:
+                event = replace(event, median_seconds=closed.median_seconds, ci95_seconds=closed.ci95_seconds)
+            elif isinstance(event, RunFinished):
+                events += kept
+            events.append(event)
+        self._events, self._session, self.timed = tuple(events), _session(events), True
+
+
+class CalledFunction:
+    """A function that the fixture has called: its programs, and how it is compiled."""
+
+    def __init__(self, function: Callable[..., Any], watch: CompileWatch) -> None:
+        import jax
+
+        self.name = str(getattr(function, "__name__", type(function).__name__))
+        self.is_plain = not hasattr(function, "lower")
+        self.compiled: Any = jax.jit(_plain(function)) if self.is_plain else function
+        self.programs: list[tuple[MadeCall, CalledProgram]] = []
+        self._watch = watch
+        self._keys: set[FunctionKey] = set()
+
+    def by_position(self, call: MadeCall) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function and the shapes of a call, all given by position."""
+
+        def by_position(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+            return self.compiled(*args, **kwargs)
+
+        by_position.__name__ = self.name
+        by_position.lower = self.compiled.lower  # type: ignore[attr-defined] # as what is jitted already
+        return by_position, call.shapes
+
+    def uncounted(self) -> AbstractContextManager[None]:
+        """What is compiled inside is not the test's."""
+        return self._watch.paused()
+
+    def compilations(self) -> tuple[Compiled, ...]:
+        """Its compilations in this test so far."""
+        return tuple(seen.event for seen in self._watch.seen if seen.key in self._keys)
+
+    def by_key(self) -> dict[FunctionKey, list[Compiled]]:
+        """The same, by what tells a function from another of the same name."""
+        return {key: [seen.event for seen in self._watch.seen if seen.key == key] for key in self._keys}
+
+    def took(self, before: int) -> Compiled | None:
+        """The compilation of the function by a call that began after `before` compilations of the test."""
+        during = self._watch.seen[before:]
+        named = [seen for seen in during if seen.event.function == self.name]
+        own = named or [seen for seen in during if not seen.event.op_by_op]
+        self._keys |= {seen.key for seen in own}
+        return own[-1].event if own else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MadeCall:
+    """One call as it was made."""
+
+    function: CalledFunction
+    shapes: tuple[Any, ...]
+    """`(args, kwargs)` with shapes in the place of arrays."""
+    kept: KeptArguments
+    types: tuple[Any, ...]
+    """What tells its program from others: structure, shapes and dtypes of its arguments."""
+    values: tuple[Any, ...]
+    """The leaves that are no arrays: a static one tells programs apart, too."""
+
+
+def as_compiled(events: Iterable[Event], own: Compiled | None) -> Iterator[Event]:
+    """The events of a program that was read after its call, with the times that its stages took in the call: reading
+    found them in a cache. `own`: its compilation, None if that is not known."""
+    for event in events:
+        if isinstance(event, PhaseEnded):
+            yield replace(event, seconds=getattr(own, f"{event.phase}_seconds", None), note="")
+        elif not (isinstance(event, WarningRaised) and event.code == "compile_cached"):
+            yield event
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else int(value)
+
+
+def _session(events: Iterable[Event]) -> Session:
+    session = Session(new_header(command=[]))
+    for event in (*events, SessionClosed()):
+        session.apply(event)
+    return session
+
+
+def _is_sampled(event: Event) -> bool:
+    return isinstance(event, PhaseStarted | PhaseEnded) and event.phase in SAMPLED_PHASES
+
+
+def _measure(call: MadeCall, leaves: tuple[Any, ...], emit: Callable[[Event], None]) -> None:
+    """Measures such a call, with the arguments that it had where they still exist."""
+    import jax
+
+    from jaxprof.engine.measure.inprocess import FunctionCall, measure_call, place_call
+    from jaxprof.recorder.calls.call_capture import of_arrays_only
+
+    if any(isinstance(leaf, jax.Array) and leaf.is_deleted() for leaf in leaves):
+        made = jax.tree.leaves(call.kept.made())
+        leaves = tuple(
+            other if isinstance(leaf, jax.Array) and leaf.is_deleted() else leaf
+            for leaf, other in zip(leaves, made, strict=True)
+        )
+    args, kwargs = jax.tree.unflatten(call.kept.structure, leaves)
+    function = call.function.compiled
+    if type(function).__module__.startswith("jax"):
+        placed = place_call(function, args, kwargs)
+        function, arguments = placed.function, placed.arguments
+    else:
+        function, arguments = of_arrays_only(function, args, kwargs)
+    name = call.function.name
+    measure_call(FunctionCall(run="r1", name=name, function=function, arguments=arguments, capture=False), emit)
+
+
+def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as one that `jax.jit` can hash, under its own name."""
+    try:
+        hash(function)
+    except TypeError:
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        call.__name__ = type(function).__name__
+        return call
+    return function
