@@ -108,6 +108,20 @@ def test_warnings_of_samples(samples: list[float], code: str) -> None:
     assert code not in [warning.code for warning in quiet]
 
 
+def test_a_median_without_an_interval_says_why() -> None:
+    wandering = [1.0 + 0.01 * index for index in range(12)]  # each like its neighbours, as blocks of long calls are
+    found = result(session_of(run_events("r1", "jit", wandering)), "r1")
+    assert found.summary is not None
+    assert found.summary.ci95 is None
+    (warning,) = [warning for warning in found.warnings if warning.code == "no_interval"]
+    assert "12 samples" in warning.message
+    assert "--launches" in warning.advice
+    known = result(session_of(run_events("r1", "jit", STEADY * 4)), "r1")
+    assert known.summary is not None
+    assert known.summary.ci95 is not None
+    assert "no_interval" not in [warning.code for warning in known.warnings]
+
+
 def test_a_busy_machine_and_a_wrong_result_are_told() -> None:
     session = session_of(run_events("r1", "jit", STEADY))
     session.apply(e.EnvironmentRead(run="r1", python="3", numpy="2", settings={"other_busy_cores": 0.8, "cores": 2}))
