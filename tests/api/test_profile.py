@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import jaxprof
+from jaxprof.analysis import result
 
 X = np.ones((4, 4), np.float32)
 
@@ -98,3 +99,24 @@ def test_a_declared_function_is_measured_with_the_arguments_that_it_is_given() -
     (run,) = runs_of(doubled, X)
     assert run["variant"] == "jit"
     assert run["memory"]["argument_bytes"] == X.nbytes
+
+
+def test_the_variants_of_a_call_take_turns_in_one_launch() -> None:
+    session = jaxprof.profile(
+        lambda x: jnp.tanh(x @ x), np.ones((64, 64), np.float32), op_by_op=True, budget_seconds=0.4
+    )
+    first, second = session.runs.values()
+    blocks = [[turn.number for turn in run.launches[0].turns] for run in (first, second)]
+    assert sorted(blocks[0] + blocks[1]) == list(range(1, 2 * len(blocks[0]) + 1))
+    assert min(blocks[0]) < max(blocks[1])
+    assert min(blocks[1]) < max(blocks[0])
+    versus = result(session, second.id).versus
+    assert versus is not None
+    assert versus.speedup.basis == "1 launch: holds for these processes"
+    assert "not measured together" not in str(session)
+    assert "compiled_again" not in {warning.code for run in (first, second) for warning in run.warnings}
+
+
+def test_one_variant_alone_takes_no_turns() -> None:
+    session = jaxprof.profile(lambda x: x + 1, np.ones(8, np.float32), budget_seconds=0.2)
+    assert session.runs["r1"].launches == []

@@ -88,11 +88,12 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
     halfwidth = summary.relative_halfwidth
     if halfwidth is None:
         blocks = sum(len(launch.turns) for launch in run.launches)
+        those = f"{integer(summary.count)} samples" + (f" in {integer(blocks)} blocks" if blocks else "")
         yield WarningRaised(
             run=run.id,
             code="no_interval",
-            message=f"{integer(summary.count)} samples{f' in {integer(blocks)} blocks' if blocks else ''} of one launch, "
-            "too few or too much like their neighbours to say how far the median is known",
+            message=f"{those} of one launch: too few, or too much like their neighbours, to say how far the median is "
+            "known",
             advice="More --launches give an interval over launches; a larger --budget gives more blocks.",
         )
     if halfwidth is not None and halfwidth > NOISY_HALFWIDTH:

@@ -102,7 +102,9 @@ def _control_line(control: AbVersus) -> str:
     times = control.times
     if times.ratio is None:
         return "the control was not measured"
-    half = UNKNOWN if times.half_width is None else f"± {percent(times.half_width)}"
+    if times.half_width is None:
+        return f"A against itself: {ratio_interval(times.ratio, None, None)}, and {times.reason()} for an interval"
+    half = f"± {percent(times.half_width)}"
     floor = "" if times.floor is None else f"; a difference below {percent(times.floor)} cannot be told here"
     return f"A against itself: {ratio_interval(times.ratio, times.low, times.high)}, {half}{floor}"
 

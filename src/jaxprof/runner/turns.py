@@ -32,13 +32,9 @@ from jaxprof.runner.engine_run import EngineRun
 from jaxprof.runner.launch_rule import LaunchRule
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder
-from jaxprof.stats import BLOCK_SECONDS, balanced_order
+from jaxprof.stats import BLOCK_SECONDS, TurnPlan, plan_turns
 from jaxprof.units import seconds
 
-LEAST_BLOCKS = 4
-"""The fewest blocks of a run in a launch, however long its calls: twice there and back."""
-MOST_SAMPLES = 10_000
-"""Of one run, over all launches."""
 WAITING = "waiting"
 """The phase of an engine that is warm, while others are started."""
 MEMORY_SHARE = 0.8
@@ -265,33 +261,34 @@ class Group:
         if not sides:
             return
         budget = min(side.plan.spec.timing_seconds for side in sides) / self._launches
-        longest = max(BLOCK_SECONDS, *(side.call_seconds for side in sides))
-        rounds = max(LEAST_BLOCKS, math.ceil(budget / longest))
-        rounds += rounds % 2
-        block_seconds = max(BLOCK_SECONDS, budget / rounds)
-        most = max(1, MOST_SAMPLES // (rounds * self._launches))
+        plan = plan_turns(
+            [side.call_seconds for side in sides],
+            budget,
+            launch=launch,
+            launches=self._launches,
+            block_seconds=BLOCK_SECONDS,
+        )
         reported_seconds = 0.0
         began = time.monotonic()
-        order = balanced_order(len(sides), rounds, seed=launch)
         for side in sides:
             waited = began - (side.warm_seconds or began)
             self._recorder.emit(PhaseEnded(run=side.run, phase=WAITING, seconds=waited))
             self._recorder.emit(PhaseStarted(run=side.run, phase="run"))
-        for number, index in enumerate(order, start=1):
+        for number, index in enumerate(plan.order, start=1):
             if sides[index].finished is None:
-                self._turn(sides[index], launch, block_seconds, most)
+                self._turn(sides[index], launch, plan)
             now = time.monotonic()
             if now - reported_seconds >= BATCH_SECONDS:
                 reported_seconds = now
-                self._progress(launch, sides, number / len(order), now - began)
+                self._progress(launch, sides, number / len(plan.order), now - began)
             if self._rule is not None and number % len(sides) == 0 and self._rule.is_over(now - began):
                 break  # all sides have had as many blocks
 
-    def _turn(self, side: Side, launch: int, block_seconds: float, most_samples: int) -> None:
+    def _turn(self, side: Side, launch: int, plan: TurnPlan) -> None:
         assert side.at_work is not None
         began = time.monotonic()
         block = self._services.next_block()
-        side.at_work.send(TurnRequest(block=block, seconds=block_seconds, most_samples=most_samples))
+        side.at_work.send(TurnRequest(block=block, seconds=plan.block_seconds, most_samples=plan.most_samples))
         event = side.at_work.follow(lambda event: isinstance(event, SamplesTaken) and event.block == block)
         side.spent_seconds += time.monotonic() - began
         if isinstance(event, RunFinished):

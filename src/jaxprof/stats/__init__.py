@@ -22,7 +22,7 @@ from jaxprof.stats.growth import GrowthVerdict, growth, growth_interval, judge_g
 from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run
 from jaxprof.stats.modes import Modes, two_modes
 from jaxprof.stats.summary import Summary, histogram, median_interval, outliers, summarise
-from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, balanced_order, in_blocks
+from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, TurnPlan, balanced_order, in_blocks, plan_turns
 
 __all__ = [
     "BLOCK_SECONDS",
@@ -35,6 +35,7 @@ __all__ = [
     "Modes",
     "Summary",
     "TimeComparison",
+    "TurnPlan",
     "Verdict",
     "balanced_order",
     "break_even_calls",
@@ -50,6 +51,7 @@ __all__ = [
     "median_interval",
     "narrow_enough",
     "outliers",
+    "plan_turns",
     "refuse",
     "summarise",
     "summarise_launches",

@@ -20,6 +20,12 @@ BLOCK_SECONDS = 0.01
 150 ms gave false verdicts in 2 of 6 comparisons, and blocks of 12 ms in none."""
 
 
+LEAST_BLOCKS = 4
+"""The fewest blocks of a side in a launch, however long its calls: twice there and back."""
+MOST_SAMPLES = 10_000
+"""Of one side, over all launches."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Successive calls of one side, made while no other side ran."""
@@ -120,6 +126,37 @@ def balanced_order(sides: int, blocks: int, seed: int = 0) -> tuple[int, ...]:
             shuffled.shuffle(rounds)
         order += [names[place] for row in rounds for place in row]
     return tuple(order[: sides * blocks])
+
+
+@dataclass(frozen=True, slots=True)
+class TurnPlan:
+    """The turns of one launch."""
+
+    order: tuple[int, ...]
+    """Which side has each block."""
+    block_seconds: float
+    most_samples: int
+    """Of a block."""
+
+
+def plan_turns(
+    call_seconds: Sequence[float],
+    budget_seconds: float,
+    *,
+    launch: int = 1,
+    launches: int = 1,
+    block_seconds: float = BLOCK_SECONDS,
+) -> TurnPlan:
+    """The turns of sides whose samples take `call_seconds` each, in one of `launches`; each side has `budget_seconds`
+    in it. Blocks are of `block_seconds`, or as long as the longest sample."""
+    longest = max(block_seconds, *call_seconds)
+    rounds = max(LEAST_BLOCKS, math.ceil(budget_seconds / longest))
+    rounds += rounds % 2
+    return TurnPlan(
+        order=balanced_order(len(call_seconds), rounds, seed=launch),
+        block_seconds=max(block_seconds, budget_seconds / rounds),
+        most_samples=max(1, MOST_SAMPLES // (rounds * launches)),
+    )
 
 
 def _williams_square(sides: int) -> list[tuple[int, ...]]:

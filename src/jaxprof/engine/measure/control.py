@@ -61,6 +61,15 @@ class RunControl:
         self.check()
         return turn
 
+    def take_turns(
+        self, call_seconds: float, take: Callable[[TurnRequest], object], settle: Callable[[], object]
+    ) -> None:
+        """Has `take` take the samples of each turn, until there are no more; a sample takes `call_seconds`. `settle`
+        makes a call that is not timed, for where other runs of this process have emptied JAX's caches. Raises Cancelled
+        and CapReached."""
+        while (turn := self.next_turn()) is not None:
+            take(turn)
+
     def start_clock(self, max_seconds: float | None) -> None:
         """From now on `max_seconds` are left, or there is no limit."""
         self._deadline = None if max_seconds is None else time.monotonic() + max_seconds

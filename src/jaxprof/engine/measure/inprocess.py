@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +20,7 @@ from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.measure.failure import failed
 from jaxprof.engine.measure.reporter import Emit, Reporter
 from jaxprof.engine.measure.run import measure_workload
+from jaxprof.engine.measure.shared_turns import SharedTurns, TurnsControl
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import unknown_name
 from jaxprof.events import (
@@ -30,6 +33,7 @@ from jaxprof.events import (
     SamplesTaken,
     SessionClosed,
     TextRecorded,
+    WorkerStarted,
 )
 from jaxprof.session.texts import split
 from jaxprof.stats import summarise_run
@@ -54,11 +58,17 @@ def measure_variants(call: PlacedCall, limits: RunSpec, emit: Emit, *, op_by_op:
     """Measure `call` compiled, one run for each requested variant, and emit all of a session's events.
 
     `limits` is the specification of each run without its variant and device, which are filled in here. A failure of the
-    function is a failed run. The order is: the NumPy twin, op by op, compiled; the others are compared with the first.
+    function is a failed run. The order is: the NumPy twin, op by op, compiled; the others are compared with the first,
+    with which they take turns.
     """
     workload = _workload(call.function, call.arguments, call.name, call.static, call.baseline, op_by_op=op_by_op)
-    device = device_of(call.arguments)
-    for number, variant in enumerate(workload.variants, start=1):
+    device, several = device_of(call.arguments), len(workload.variants) > 1
+    left = iter(enumerate(workload.variants, start=1))
+
+    def measure_next() -> bool:
+        number, variant = next(left, (0, None))
+        if variant is None:
+            return False
         spec = replace(
             limits,
             workload=workload.name,
@@ -67,9 +77,15 @@ def measure_variants(call: PlacedCall, limits: RunSpec, emit: Emit, *, op_by_op:
             device="cpu:0" if variant.how == "numpy" else device,
             baseline="" if number == 1 else "r1",
             compilation_cache=True,  # the caller's own setting
-            check=len(workload.variants) > 1,
+            check=several,
         )
-        _measured(workload, variant, RunRequest(run=f"r{number}", spec=spec), emit)
+        request = RunRequest(run=f"r{number}", spec=spec, in_turns=several)
+        _measured(workload, variant, request, emit, TurnsControl(turns) if several else RunControl())
+        return True
+
+    turns = SharedTurns(limits.timing_seconds, measure_next)
+    while measure_next():
+        pass
     emit(SessionClosed(monotonic_seconds=time.monotonic()))
 
 
@@ -202,8 +218,15 @@ def _traced(function: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     return jitted, jitted.trace(*program.shapes)
 
 
-def _measured(workload: Workload, variant: Variant, request: RunRequest, emit: Emit) -> None:
-    _one_run(request.run, request.spec, lambda stamped: measure_workload(workload, variant, request, stamped), emit)
+def _measured(
+    workload: Workload, variant: Variant, request: RunRequest, emit: Emit, control: RunControl | None = None
+) -> None:
+    def work(stamped: Emit) -> None:
+        if request.in_turns:
+            stamped(WorkerStarted(pid=os.getpid(), python=sys.executable))
+        measure_workload(workload, variant, request, stamped, control)
+
+    _one_run(request.run, request.spec, work, emit)
 
 
 def _one_run(run: str, spec: RunSpec, work: Callable[[Emit], None], emit: Emit) -> None:

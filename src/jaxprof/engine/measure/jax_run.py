@@ -228,6 +228,7 @@ def _steady(
         with recorder.phase("run") as phase:
             phase.zero_copy = moves_nothing
             samples = sampler.sample(blocked, plan, first_seconds)
+            phase.seconds = sampler.turns_seconds
         call_seconds = sorted(samples)[len(samples) // 2] if samples else first_seconds
         side = min(SIDE_SECONDS, SIDE_SHARE * request.spec.timing_seconds) if request.launch == 1 else 0.0
         if call_seconds < side:

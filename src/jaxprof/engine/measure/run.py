@@ -243,7 +243,7 @@ def run_numpy(
     """Measures `variant` on `inputs`; returns the result of the warm-up call."""
     function = variant.build(request.spec.parameters)
     kept: list[Any] = []
-    with recorder.phase("run"):
+    with recorder.phase("run") as phase:
         first = sampler.take(Trial(prepare=lambda calls: inputs, make=lambda given: kept.append(function(*given))))
         plan = Plan(
             series="run",
@@ -253,6 +253,7 @@ def run_numpy(
             in_turns=request.in_turns,
         )
         sampler.sample(Trial(prepare=lambda calls: repeat(inputs, calls), make=_loop(function)), plan, first)
+        phase.seconds = sampler.turns_seconds
     return kept[0]
 
 

@@ -17,6 +17,7 @@ from statistics import median
 from typing import Any, Protocol, TypeVar
 
 from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.protocol.request import TurnRequest
 from jaxprof.events import SamplesTaken, TurnAwaited
 
 Clock = Callable[[], float]
@@ -143,6 +144,8 @@ class CallSampler:
         self._recorder = recorder
         self._clock = clock
         self._execute = execute
+        self.turns_seconds: float | None = None
+        """From the first to the last sample of the turns that were taken, those of others among them; None: none."""
 
     def sample(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
         """The samples of `trial`, in seconds a call, sent as they come.
@@ -190,15 +193,22 @@ class CallSampler:
         sample_seconds = calls * call_seconds
         self._recorder.emit(TurnAwaited(call_seconds=sample_seconds))
         samples: list[float] = []
-        while (turn := self._recorder.control.next_turn()) is not None:
+
+        began: list[float] = []
+
+        def take(turn: TurnRequest) -> None:
+            began.append(self._clock())
             if sample_seconds < SETTLED_SECONDS:
                 self._burst(trial, calls, most=MOST_SAMPLES, seconds=SETTLE_SECONDS)
             gap = 0
             if plan.calls_per_sample is None and call_seconds > 0:
                 gap = max(0, round((turn.seconds / turn.most_samples - sample_seconds) / call_seconds))
             block = self._burst(trial, calls, most=turn.most_samples, seconds=turn.seconds, gap=gap)
-            samples += block
+            samples.extend(block)
             self._send(plan, block, calls, turn.block)
+            self.turns_seconds = self._clock() - began[0]
+
+        self._recorder.control.take_turns(sample_seconds, take, settle=lambda: self.take(trial))
         return samples
 
     def _calibrate(self, trial: Trial, plan: Plan) -> int:

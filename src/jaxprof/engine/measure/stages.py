@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -249,6 +249,17 @@ def compile_ledger() -> Iterator[CompileLedger]:
         yield ledger
     finally:
         _open.remove(ledger)
+
+
+@contextmanager
+def only_ledgers(ledgers: Sequence[CompileLedger] = ()) -> Iterator[list[CompileLedger]]:
+    """Inside, compilations are those of `ledgers`, and of what is opened there. Gives what is open outside."""
+    outer = _open[:]
+    _open[:] = ledgers
+    try:
+        yield outer
+    finally:
+        _open[:] = outer
 
 
 def _on_duration(event: str, duration_secs: float, **details: Any) -> None:

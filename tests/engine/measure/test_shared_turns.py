@@ -1,0 +1,106 @@
+"""Runs of one process that take turns: nested, in balanced order, each ended by its own errors alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from jaxprof.engine.measure.control import CapReached
+from jaxprof.engine.measure.shared_turns import SharedTurns, TurnsControl
+from jaxprof.engine.protocol.request import TurnRequest
+from jaxprof.stats import plan_turns
+
+
+class Stage:
+    """Runs that write down what they do. `before`: what a run does before it is warm; `block`: in each block."""
+
+    def __init__(
+        self, *names: str, before: Callable[[str], object] = str, block: Callable[[str], object] = str
+    ) -> None:
+        self.said: list[str] = []
+        self.blocks: list[tuple[str, int]] = []
+        self.errors: dict[str, str] = {}
+        self.controls: dict[str, TurnsControl] = {}
+        self._left = iter(names)
+        self._before, self._block = before, block
+        self.turns = SharedTurns(0.2, self.measure_next)
+        while self.measure_next():
+            pass
+
+    def measure_next(self) -> bool:
+        name = next(self._left, None)
+        if name is None:
+            return False
+        control = self.controls[name] = TurnsControl(self.turns)
+        try:
+            self._before(name)
+            self.said.append(f"{name} warm")
+            control.take_turns(0.01, lambda turn: self._take(name, turn), lambda: self.said.append(f"{name} settled"))
+            self.said.append(f"{name} done")
+        except (ValueError, CapReached) as error:
+            self.errors[name] = type(error).__name__
+        return True
+
+    def _take(self, name: str, turn: TurnRequest) -> None:
+        self.blocks.append((name, turn.block))
+        self._block(name)
+
+
+def test_blocks_come_in_the_order_of_all_comparisons_and_cold_parts_before_them() -> None:
+    stage = Stage("a", "b", "c")
+    order = plan_turns([0.01] * 3, 0.2).order
+    assert [name for name, _ in stage.blocks] == ["abc"[index] for index in order]
+    assert [number for _, number in stage.blocks] == list(range(1, len(order) + 1))
+    assert stage.said[:3] == ["a warm", "b warm", "c warm"]
+    assert stage.said[3:] == ["c done", "b settled", "b done", "a settled", "a done"]
+
+
+def test_one_run_has_all_the_turns() -> None:
+    stage = Stage("a")
+    assert {name for name, _ in stage.blocks} == {"a"}
+    assert stage.said == ["a warm", "a done"]
+
+
+def failing(*names: str) -> Callable[[str], None]:
+    def fail(name: str) -> None:
+        if name in names:
+            raise ValueError(name)
+
+    return fail
+
+
+@pytest.mark.parametrize("broken", ["a", "b", "c"])
+def test_a_run_that_fails_before_its_turns_leaves_them_to_the_others(broken: str) -> None:
+    stage = Stage("a", "b", "c", before=failing(broken))
+    assert stage.errors == {broken: "ValueError"}
+    assert {name for name, _ in stage.blocks} == {"a", "b", "c"} - {broken}
+
+
+@pytest.mark.parametrize("broken", ["a", "b"])
+def test_a_block_that_fails_ends_its_own_run_alone(broken: str) -> None:
+    stage = Stage("a", "b", block=failing(broken))
+    assert stage.errors == {broken: "ValueError"}
+    taken = [name for name, _ in stage.blocks]
+    assert taken.count(broken) == 1
+    assert taken.count("ab".replace(broken, "")) == len(plan_turns([0.01] * 2, 0.2).order) // 2
+
+
+def test_the_hard_cap_of_a_run_counts_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+
+    shared = SharedTurns(0.1, lambda: False)
+    control = TurnsControl(shared)
+    control.start_clock(5.0)
+    taken: list[int] = []
+
+    def take(turn: TurnRequest) -> None:
+        nonlocal now
+        taken.append(turn.block)
+        now += 2.0
+
+    with pytest.raises(CapReached):
+        control.take_turns(0.01, take, lambda: None)
+    assert len(taken) == 3, "five seconds are over in the third block of two"
