@@ -1,0 +1,242 @@
+"""Each place that waits for results: the figure, or the state of the device, is wrong if it does not.
+
+On a simulated device for exact figures, and with one real computation that goes on after its call has returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from engine.measure.simulated_device import CALL_SECONDS, PROGRAM_SECONDS, SimulatedDevice
+from jaxprof.engine.measure import capture, jax_run, transfer
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.sampling import CallSampler
+from jaxprof.engine.measure.transfer import Arguments, transfer_in, transfer_out
+from jaxprof.engine.measure.waiting import blocked_loop
+from jaxprof.engine.protocol.request import RunRequest
+from jaxprof.events import Event, RunSpec, SamplesTaken
+from jaxprof.workloads.model import Variant
+
+WHOLE_CALL = CALL_SECONDS + PROGRAM_SECONDS
+REAL = jnp.ones(8)
+SPEC = RunSpec(workload="w", variant="jit", how="jit", device="cpu:0", budget_seconds=4.0)
+Measured = tuple[Reporter, CallSampler, list[Event]]
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
+    simulated = SimulatedDevice()
+    monkeypatch.setattr(jax_run, "time", SimpleNamespace(perf_counter=simulated.clock))
+    return simulated
+
+
+def listening(device: SimulatedDevice) -> Measured:
+    events: list[Event] = []
+    reporter = Reporter(events.append, RunControl())
+    return reporter, CallSampler(reporter, device.clock), events
+
+
+def figures(events: list[Event], series: str) -> list[float]:
+    """The different seconds among the samples of a series."""
+    found = [event for event in events if isinstance(event, SamplesTaken) and event.series == series]
+    return sorted({round(second, 9) for event in found for second in event.seconds})
+
+
+def nested(call: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda *arguments: {"a": [call(*arguments)]}
+
+
+def many(call: Callable[..., Any], number: int, *, together: bool) -> Callable[..., Any]:
+    return partial(call, results=number, together=together)
+
+
+@pytest.mark.parametrize("one_program", [True, False], ids=["one program", "op by op"])
+@pytest.mark.parametrize(
+    "shape", ["an array", "a tuple of two", "five, of several programs", "three, of several programs", "nested"]
+)
+def test_a_timed_call_ends_when_its_last_result_is_there(
+    device: SimulatedDevice, shape: str, one_program: bool
+) -> None:
+    function = {
+        "an array": device.call,
+        "a tuple of two": many(device.call, 2, together=True),
+        "five, of several programs": many(device.call, 5, together=False),
+        "three, of several programs": many(device.call, 3, together=False),
+        "nested": nested(device.call),
+    }[shape]
+    form = jax.block_until_ready(function(REAL))
+    loop = blocked_loop(function, form, (REAL,), one_program=one_program, may_call=True)
+    assert device.under_way() == 0, "what was called for a check is over"
+    began = device.now
+    loop([(REAL,)])
+    assert device.under_way() == 0
+    assert device.now - began == pytest.approx(WHOLE_CALL)
+
+
+def test_results_of_one_program_are_told_from_those_of_several_after_one_was_awaited(device: SimulatedDevice) -> None:
+    """If nothing were awaited first, none would be ready, and sixty results would all be walked over."""
+    waits: list[int] = []
+    function = many(device.call, 60, together=True)
+    loop = blocked_loop(function, function(REAL), (REAL,), one_program=True, may_call=True)
+    kind = type(device.made[0])
+    original = kind.block_until_ready
+
+    def counted(self: Any) -> Any:
+        waits.append(1)
+        return original(self)
+
+    kind.block_until_ready = counted  # type: ignore[method-assign]
+    try:
+        loop([(REAL,)] * 3)
+    finally:
+        kind.block_until_ready = original  # type: ignore[method-assign]
+    assert len(waits) == 3, "one wait a call"
+
+
+def steady(device: SimulatedDevice, **options: Any) -> list[Event]:
+    reporter, sampler, events = listening(device)
+    given = {"compiled": True, "moves_nothing": False, **options}
+    request = RunRequest(run="r1", spec=SPEC)
+    calls = Calls(device.call, (REAL,))
+    jax_run._steady(reporter, sampler, calls, REAL, request, WHOLE_CALL, **given)
+    return events
+
+
+def test_the_three_series_of_a_steady_run(device: SimulatedDevice) -> None:
+    events = steady(device)
+    found = [event for event in events if isinstance(event, SamplesTaken)]
+    assert list(dict.fromkeys(event.series for event in found)) == ["run", "dispatch", "pipelined"]
+    assert {event.calls_per_sample for event in found if event.series == "dispatch"} == {1}
+    assert {event.calls_per_sample for event in found if event.series == "pipelined"} == {PIPELINE_DEPTH}
+    assert figures(events, "run") == [pytest.approx(WHOLE_CALL)]
+    assert figures(events, "dispatch") == [pytest.approx(CALL_SECONDS)]
+    overlapped = PROGRAM_SECONDS + CALL_SECONDS / PIPELINE_DEPTH
+    assert figures(events, "pipelined") == [pytest.approx(overlapped)], "only the last is awaited"
+    assert device.under_way() == 0
+
+
+def test_a_dispatch_leaves_nothing_on_the_device_for_the_next(device: SimulatedDevice) -> None:
+    _, sampler, _ = listening(device)
+    trial = jax_run._dispatch_trial(Calls(device.call, (REAL,)))
+    for _ in range(3):
+        assert sampler.take(trial) == pytest.approx(CALL_SECONDS)
+        assert device.under_way() == 0
+
+
+@pytest.mark.parametrize("first_run", [jax_run._first_run, jax_run._first_run_op_by_op])
+def test_the_first_call_is_over_when_its_result_is_there(
+    device: SimulatedDevice, first_run: Callable[..., tuple[Any, float]]
+) -> None:
+    reporter, *_ = listening(device)
+    _, seconds = first_run(reporter, Calls(device.call, (REAL,)))
+    assert seconds == pytest.approx(WHOLE_CALL)
+
+
+def test_a_captured_call_ends_when_its_result_is_there(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured: list[int] = []
+
+    def capture_run(_: Reporter, call: Callable[[], Any], *__: Any, **___: Any) -> None:
+        call()
+        captured.append(device.under_way())
+
+    monkeypatch.setattr(capture, "capture_run", capture_run)
+    reporter, *_ = listening(device)
+    jax_run._capture(reporter, Calls(device.call, (REAL,)), None, 1.0, "")
+    assert captured == [0]
+
+
+def test_a_call_captured_for_attribution_is_timed_and_awaited(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captured: list[tuple[float, int]] = []
+
+    def capture_run(_: Reporter, call: Callable[[], Any], call_seconds: float, **__: Any) -> None:
+        call()
+        captured.append((call_seconds, device.under_way()))
+
+    class Jitted:
+        __call__ = staticmethod(device.call)
+        lower = staticmethod(lambda *_: SimpleNamespace(donate_argnums=()))
+
+    monkeypatch.setattr(capture, "capture_run", capture_run)
+    monkeypatch.setattr(jax_run, "as_jitted", lambda _: Jitted())
+    variant = Variant(name="jit", how="jit", function=device.call, inputs="host")
+    reporter, *_ = listening(device)
+    jax_run.attribute_jax(reporter, variant, RunRequest(run="r1", spec=SPEC), (), jax.devices("cpu")[0])
+    assert captured == [(pytest.approx(WHOLE_CALL), 0)]
+
+
+def test_a_copy_to_the_device_ends_when_it_is_there(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer.jax, "device_put", lambda arrays, _: [device.call() for _ in arrays])
+    reporter, sampler, events = listening(device)
+    transfer_in(reporter, sampler, Arguments.of((np.ones(4, np.float32),)), None, 4.0)
+    assert figures(events, "transfer_in") == [pytest.approx(WHOLE_CALL)]
+
+
+def test_a_fetch_is_timed_without_the_copy_made_for_it(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer.jnp, "copy", device.call)
+    reporter, sampler, events = listening(device)
+    transfer_out(reporter, sampler, device.call(), 4.0)
+    assert figures(events, "transfer_out") == [0.0], "a fetch costs nothing here, and waits for nothing"
+
+
+def test_arguments_that_a_call_consumes_are_there_before_it(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer.jnp, "copy", device.call)
+    monkeypatch.setattr(transfer.jax, "device_put", lambda array, _: array)
+    Arguments.of((REAL, np.ones(4, np.float32))).fresh(None)
+    assert len(device.made) == 2
+    assert device.under_way() == 0
+
+
+def slow(x: jax.Array) -> jax.Array:
+    """Some tenths of a second; on a CPU its call returns before it is over."""
+    return jax.lax.fori_loop(0, 60, lambda _, y: jnp.sin(y) * 1.0001, x)
+
+
+def test_a_real_computation_is_timed_to_its_end() -> None:
+    x = jnp.ones(500_000)
+    function = jax.jit(slow)
+    jax.block_until_ready(function(x))
+    returned = True
+    for _ in range(5):
+        output = function(x)
+        returned = output.is_ready()
+        jax.block_until_ready(output)
+        if not returned:
+            break
+    assert not returned, "the call returns before its result is there"
+    made: list[jax.Array] = []
+
+    def keeping(*arguments: Any) -> jax.Array:
+        made.append(function(*arguments))
+        return made[-1]
+
+    calls = Calls(keeping, (x,))
+    blocked = blocked_loop(keeping, output, (x,), one_program=True, may_call=False)
+    pipelined, dispatch = jax_run._pipelined_trial(calls), jax_run._dispatch_trial(calls)
+    reporter, *_ = listening(SimulatedDevice())
+    for ended_with in (
+        lambda: blocked(calls.sets(1)),
+        lambda: pipelined.make(calls.sets(1)),
+        lambda: (dispatch.make(calls.sets(1)), dispatch.clear()),
+        lambda: jax_run._first_run(reporter, calls),
+        lambda: jax_run._first_run_op_by_op(reporter, calls),
+    ):
+        ended_with()
+        assert made[-1].is_ready()
