@@ -60,6 +60,8 @@ class Cost:
 NOTHING: Final = Cost()
 OPAQUE: Final = Cost(opaque=1)
 _COMPLEX_FLOPS: Final = {"add": 2, "subtract": 2, "multiply": 6, "divide": 11, "abs": 3}
+DEEPEST: Final = 100
+"""Calls within calls that are followed. XLA's own modules have a few; a file may nest deeper than Python's stack."""
 _ZERO: Final = FREE | MOVING | FINISHING
 
 
@@ -68,22 +70,25 @@ class CostModel:
 
     def __init__(self) -> None:
         self._known: dict[str, Cost] = {}
+        self._depth = 0
 
     def computation(self, computation: Computation | None) -> Cost:
         """The cost of running every instruction of it once."""
-        if computation is None:
+        if computation is None or self._depth > DEEPEST:
             return OPAQUE
         cost = self._known.get(computation.name)
         if cost is None:
             self._known[computation.name] = OPAQUE  # a computation that calls itself (broken text) ends here
             flops = transcendentals = 0.0
             estimated, opaque = False, 0
+            self._depth += 1
             for instruction in computation.instructions:
                 part = self.instruction(instruction)
                 flops += part.flops
                 transcendentals += part.transcendentals
                 estimated |= part.estimated
                 opaque += part.opaque
+            self._depth -= 1
             cost = self._known[computation.name] = Cost(flops, transcendentals, estimated, opaque)
         return cost
 

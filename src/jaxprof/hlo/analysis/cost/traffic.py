@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.hlo.analysis.cost.flops import DEEPEST
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, SAME_PLACE, TRANSCENDENTAL, base_opcode
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class TrafficModel:
         self._size = _tiled_bytes if tiled else _plain_bytes
         """Bytes of a shape in main memory; `tiled` for TPU modules, whose layouts name tiles and memory spaces."""
         self._missing = missing
+        self._depth = 0
 
     def kernel(self, instruction: Instruction) -> Traffic:
         """What one execution of `instruction`, a kernel, moves."""
@@ -78,8 +80,12 @@ class TrafficModel:
         """The same for a fused computation, whose parameters are the operands."""
         parts = self._known.get(computation.name)
         if parts is None:
+            if self._depth > DEEPEST:
+                return (), 0, 0  # every operand is read whole
             self._known[computation.name] = ((), 0, 0)  # a computation that calls itself (broken text) ends here
+            self._depth += 1
             parts = self._known[computation.name] = self._walk(computation)
+            self._depth -= 1
         return parts
 
     def _walk(self, computation: Computation) -> tuple[tuple[float, ...], int, int]:
