@@ -38,7 +38,12 @@ def history_plot(found: LibraryHistory, one: MeasurementHistory, width: int, hei
     ]
     marks += [Mark(float(number), point.value, "wrong", "$error", "✗") for number, point in numbered if point.wrong]
     text = {"second": seconds_tick, "byte": bytes_}.get(found.unit, count_tick)
-    return line_plot(lines, Axis("point", count_tick), Axis(found.title, text), width, height, marks)
+    return line_plot(lines, Axis("point", _number), Axis(found.title, text), width, height, marks)
+
+
+def _number(value: float) -> str:
+    """The number of a point; nothing between two of them."""
+    return count_tick(value) if value == round(value) else ""
 
 
 def change_style(change: LastingChange) -> str:
