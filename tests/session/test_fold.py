@@ -1,11 +1,19 @@
 from __future__ import annotations
 
+import os
+import threading
+from pathlib import Path
+
 import pytest
 
 from folding import fold
 from jaxprof import events as e
+from jaxprof.engine.main import EventPipe
 from jaxprof.errors import FileRefusedError
-from jaxprof.session import Session
+from jaxprof.runner.session_recorder import SessionRecorder
+from jaxprof.session import Run, Session
+from jaxprof.session.log import LogWriter
+from jaxprof.session.log.codec import decode_line
 from jaxprof.session.texts import CHUNK_CHARACTERS, INLINE_BYTES, split
 
 PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
@@ -82,3 +90,31 @@ def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words() -> None:
 
 def test_a_text_that_is_not_there_is_none() -> None:
     assert fold(e.Header(), [PLAN]).text("r1", "hlo") is None
+
+
+def test_the_child_cuts_a_long_text_and_the_client_has_only_to_keep_the_pieces(tmp_path: Path) -> None:
+    """No line on the pipe is as long as a module, and equal texts of two runs are kept once."""
+    text = "".join(f"%fusion.{number} = f32[{number}]\n" for number in range(200_000))
+    reading, writing = os.pipe()
+    pipe = EventPipe(writing)
+
+    def send() -> None:
+        for run in ("r1", "r2"):
+            pipe.send(e.TextRecorded(name="hlo", text=text, bytes=len(text)), run)
+        os.close(writing)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    with os.fdopen(reading, "rb") as lines:
+        received = list(lines)
+    sender.join()
+    assert len(received) > 2
+    assert max(map(len, received)) < CHUNK_CHARACTERS + 1000
+    recorder = SessionRecorder(LogWriter(e.Header(), tmp_path / "x.jaxprof"), lambda events: None)
+    for event in map(decode_line, received):
+        recorder.session.runs.setdefault(event.run, Run(event.run, PLAN.spec))
+        recorder.take(event, event.run, {})
+    assert recorder.session.text("r1", "hlo") == recorder.session.text("r2", "hlo") == text
+    kept = (tmp_path / "x.jaxprof").read_bytes()
+    assert kept.count(b'"text_recorded"') == 2
+    assert kept.count(b'"text_chunk"') == len(received) // 2 - 1

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import StorageError
-from jaxprof.events import Event, Header, RunClosed, RunFinished, RunPlanned, SessionClosed, TextRecorded
+from jaxprof.events import Event, Header, RunClosed, RunFinished, RunPlanned, SessionClosed
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.codec import EXTENSION
-from jaxprof.session.texts import split
+from jaxprof.session.texts import in_pieces
 
 PROGRAM_RUN = "r1"
 """The run of the program itself. Other runs of its recorder (a measured function) come after it."""
@@ -65,11 +65,8 @@ class ProgramLog:
         with self._lock:
             run = self._ids.setdefault(event.run, f"r{len(self._ids) + 1}")
             event = replace(event, run=run, monotonic_seconds=event.monotonic_seconds or time.monotonic())
-            if isinstance(event, TextRecorded) and event.text:
-                for part in split(event.name, event.text, run, event.monotonic_seconds):
-                    self._append(part)
-            else:
-                self._append(event)
+            for part in in_pieces(event):
+                self._append(part)
 
     def close(self, finished: RunFinished, wall_seconds: float) -> None:
         """Write the program's last event, then close every run and the file."""

@@ -39,6 +39,7 @@ from jaxprof.engine.protocol.request import (
     encode_answer,
 )
 from jaxprof.events import Event, Heartbeat, RunFinished, encode
+from jaxprof.session.texts import in_pieces
 
 HEARTBEAT_SECONDS = 1.0
 Result = TypeVar("Result")
@@ -65,7 +66,8 @@ class EventPipe:
         """Stamps `event` with the time, and with `run` if it names none, and writes it."""
         if run and not event.run:
             event = replace(event, run=run)
-        self._write(encode(replace(event, monotonic_seconds=time.monotonic())))
+        for part in in_pieces(replace(event, monotonic_seconds=time.monotonic())):
+            self._write(encode(part))
 
     def answer(self, answer: EngineAnswer) -> None:
         """Writes the reply to a request for data."""

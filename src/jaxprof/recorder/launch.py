@@ -85,11 +85,17 @@ class Launched:
         from dataclasses import replace
         from time import monotonic
 
-        from jaxprof.events import Compiled, encode
+        from jaxprof.events import Compiled, TextRecorded, encode
 
         if not event.monotonic_seconds:
             event = replace(event, monotonic_seconds=monotonic())
-        self._pipe.send(encode(event))
+        if isinstance(event, TextRecorded):
+            from jaxprof.session.texts import in_pieces
+
+            for part in in_pieces(event):
+                self._pipe.send(encode(part))
+        else:
+            self._pipe.send(encode(event))
         if not self._compiled and isinstance(event, Compiled):
             self._compiled = True
             self._be_first_at_exit()

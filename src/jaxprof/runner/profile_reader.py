@@ -18,6 +18,7 @@ from jaxprof.engine.protocol.request import OpenTraceRequest, Request
 from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, RunFinished
 from jaxprof.runner.exits import Exit
+from jaxprof.session.texts import in_pieces
 
 
 class _CancelledError(Exception):
@@ -104,7 +105,8 @@ class ProfileReader:
         self._emit(ended, request.run)
 
     def _emit(self, event: Event, run: str) -> None:
-        self._events.put(replace(event, run=event.run or run, monotonic_seconds=time.monotonic()))
+        for part in in_pieces(replace(event, run=event.run or run, monotonic_seconds=time.monotonic())):
+            self._events.put(part)
 
     def _check(self) -> None:
         if self.cancelled:

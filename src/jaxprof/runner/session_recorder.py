@@ -19,13 +19,11 @@ from jaxprof.events import (
     RunPlanned,
     SessionClosed,
     TextChunk,
-    TextRecorded,
     WarningRaised,
 )
 from jaxprof.limits import OUTPUT
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
-from jaxprof.session.texts import split
 
 BATCH_SECONDS = 0.05
 """Events are passed on in batches of this length: one message for a screen, however many events came."""
@@ -82,11 +80,7 @@ class SessionRecorder:
             self._take_output(event)
         elif isinstance(event, RunFinished):
             self.close_run(event.run, event)
-        elif isinstance(event, TextRecorded) and event.text:
-            for part in split(event.name, event.text, event.run, event.monotonic_seconds):
-                if not (isinstance(part, TextChunk) and part.digest in self.session.texts):
-                    self.emit(part)
-        else:
+        elif not (isinstance(event, TextChunk) and event.digest in self.session.texts):
             self.emit(event)
 
     def _take_output(self, line: LogLine) -> None:

@@ -12,13 +12,22 @@ import zlib
 from collections.abc import Iterator
 
 from jaxprof.errors import FileRefusedError
-from jaxprof.events import TextChunk, TextRecorded
+from jaxprof.events import Event, TextChunk, TextRecorded
 from jaxprof.files import unpacked
 
 INLINE_BYTES = 64 * 1024
 """A longer text is stored separately, in chunks."""
 CHUNK_CHARACTERS = 256 * 1024
 """The most characters of base64 in one chunk."""
+
+
+def in_pieces(event: Event) -> Iterator[Event]:
+    """`event`; a long text as its chunks and the event that names them. Whoever makes the text does it, so that no
+    reader of events ever meets a line that is as long as a module."""
+    if isinstance(event, TextRecorded) and event.text:
+        yield from split(event.name, event.text, event.run, event.monotonic_seconds)
+    else:
+        yield event
 
 
 def split(name: str, text: str, run: str = "", monotonic_seconds: float = 0.0) -> Iterator[TextChunk | TextRecorded]:

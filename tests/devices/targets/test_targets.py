@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from pathlib import Path
 
@@ -101,6 +102,48 @@ def test_the_wheels_belong_to_the_users_jaxlib() -> None:
     assert wheels.folder("nvidia", FACTS).name == "nvidia-jaxlib0.9.0.1-cp312"
 
 
+def test_each_wheel_has_a_known_hash() -> None:
+    lines = wheels.pinned(["jax-cuda12-plugin==0.9.0.1", "nvidia-cuda-nvcc-cu12", "libtpu==0.0.42.*"])
+    assert [line.split()[0] for line in lines] == [
+        "jax-cuda12-plugin==0.9.0.1",
+        "nvidia-cuda-nvcc-cu12==12.9.86",
+        "libtpu==0.0.42.1",
+    ]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+( --hash=sha256:[0-9a-f]{64})+", line) for line in lines)
+
+
+@pytest.mark.parametrize("unknown", ["libtpu==9.9.9", "libtpu==0.0.4.*", "libtpu==0.0.42.1.*.", "elsewhere"])
+def test_what_has_no_known_hash_is_refused(unknown: str) -> None:
+    with pytest.raises(UsageError, match="does not know") as caught:
+        wheels.pinned([unknown])
+    assert "--allow-unpinned" in caught.value.hint
+
+
+def test_pip_is_told_to_check_and_without_hashes_only_where_that_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state_home: Path
+) -> None:
+    log = tmp_path / "log"
+    keep = f'echo "$@" > {log}; while [ "$1" != "-r" ]; do shift; done; cat "$2" >> {log}; exit 1'
+    python = fake_python(tmp_path, keep)
+    with pytest.raises(JaxprofError):
+        wheels.install("nvidia", python, lambda line: None)
+    arguments, *lines = log.read_text().splitlines()
+    assert {"--require-hashes", "--only-binary", "--no-deps"} <= set(arguments.split())
+    assert len(lines) == 3
+    assert all("--hash=sha256:" in line for line in lines)
+    monkeypatch.setattr(wheels, "_PINS", tmp_path / "none.txt")
+    (tmp_path / "none.txt").write_text("")
+    log.unlink()
+    with pytest.raises(UsageError, match="does not know"):
+        wheels.install("nvidia", python, lambda line: None)
+    assert not log.exists()
+    said: list[str] = []
+    with pytest.raises(JaxprofError):
+        wheels.install("nvidia", python, said.append, allow_unpinned=True)
+    assert "not checked" in said[0]
+    assert "--require-hashes" not in log.read_text()
+
+
 def fake_python(folder: Path, pip: str) -> str:
     """An interpreter that answers the probe, and whose pip does `pip` (shell)."""
     script = folder / "python"
@@ -143,6 +186,14 @@ def test_a_failed_install_leaves_nothing_and_tells_pips_words(tmp_path: Path, st
         tmp_path, 'while [ "$1" != "--target" ]; do shift; done; mkdir -p "$2"; echo "no route to host" >&2; exit 1'
     )
     with pytest.raises(JaxprofError, match="no route to host"):
+        wheels.install("tpu", python, lambda line: None)
+    assert not list((state_home / "targets").glob("*/*"))
+
+
+def test_a_file_with_another_hash_is_named_as_the_reason(tmp_path: Path, state_home: Path) -> None:
+    words = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE."
+    python = fake_python(tmp_path, f'echo "{words}" >&2; echo "  Got  abc" >&2; exit 1')
+    with pytest.raises(JaxprofError, match="another hash"):
         wheels.install("tpu", python, lambda line: None)
     assert not list((state_home / "targets").glob("*/*"))
 

@@ -41,10 +41,11 @@ def list_() -> None:
 @click.argument("vendor", type=click.Choice(VENDORS))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
-def install(vendor: str, yes: bool, python: Path | None) -> None:
+@click.option("--allow-unpinned", is_flag=True, help="Install versions whose hashes this jaxprof does not know.")
+def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool) -> None:
     """Download the compiler for VENDOR's devices. Your own environment stays as it is.
 
-    Shows the download size and the licences first.
+    Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
     """
     from jaxprof.devices.targets import wheels
     from jaxprof.errors import UsageError
@@ -63,7 +64,7 @@ def install(vendor: str, yes: bool, python: Path | None) -> None:
         if not sys.stdin.isatty():
             raise UsageError("there is no terminal to ask on", "Give --yes to install without being asked.")
         confirm("Install?", abort=True)
-    place = wheels.install(kit.vendor, interpreter.path, note)
+    place = wheels.install(kit.vendor, interpreter.path, note, allow_unpinned=allow_unpinned)
     note(f"installed in {place}")
 
 

@@ -3,6 +3,9 @@
 They must never enter the user's environment: a cuda12 and a cuda13 plugin together break jax, a plugin without a GPU
 prints a traceback at each start, libtpu slows the listing of devices. So they are unpacked into a folder for one jax
 version and one Python, which is visible only to the child that compiles.
+
+`pins.txt` has the SHA-256 of every wheel that may be installed, as PyPI had them when this jaxprof was made; pip
+refuses any other file, whatever index or proxy it comes from.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +46,7 @@ _VARIABLES: dict[Vendor, dict[str, str]] = {
 }
 FOLDER_VARIABLE = "JAXPROF_TARGETS"
 """Names a folder for the wheels other than the user's state folder."""
+_PINS = Path(__file__).with_name("pins.txt")
 _INSTALL_TIMEOUT_SECONDS = 1800
 
 
@@ -107,6 +112,30 @@ def requirements(vendor: Vendor, facts: dict[str, Any]) -> list[str]:
     return ["libtpu"]
 
 
+def pinned(wanted: Sequence[str]) -> list[str]:
+    """The newest version of each requirement whose wheels are known, with their hashes, as lines for pip. Raises
+    UsageError if one is not known."""
+    known = [line.split() for line in _PINS.read_text(encoding="utf-8").splitlines()]
+    lines = []
+    for requirement in wanted:
+        name, _, version = requirement.partition("==")
+        fitting = [pin for pin in known if _fits(pin[0], name, version)]
+        if not fitting:
+            raise UsageError(
+                f"this jaxprof does not know what {requirement} must contain",
+                "A newer jaxprof may. --allow-unpinned installs what the package index gives, without its hashes.",
+            )
+        lines.append(" ".join(fitting[-1]))
+    return lines
+
+
+def _fits(pin: str, name: str, version: str) -> bool:
+    its_name, _, its_version = pin.partition("==")
+    if version.endswith(".*"):
+        return its_name == name and f"{its_version}.".startswith(version[:-1])
+    return its_name == name and version in ("", its_version)
+
+
 def folder(vendor: Vendor, facts: dict[str, Any]) -> Path:
     """The folder into which the wheels of this vendor, jaxlib and Python are unpacked."""
     return _root() / f"{vendor}-jaxlib{facts['jaxlib']}-{facts['tag']}"
@@ -149,36 +178,62 @@ def installed(vendor: Vendor, python: str) -> Path | None:
     return place if (place / "complete").exists() else None
 
 
-def install(vendor: Vendor, python: str, tell: Callable[[str], None]) -> Path:
-    """Downloads and unpacks the wheels with pip (or uv), and returns their folder. `tell` is called with lines of
-    progress.
+def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_unpinned: bool = False) -> Path:
+    """Downloads and unpacks the wheels with pip (or uv), which checks their hashes, and returns their folder. `tell` is
+    called with lines of progress. `allow_unpinned`: without hashes, where they are not known.
 
-    Raises JaxprofError with pip's own words if it fails; a half-made folder is removed.
+    Raises UsageError if they are not known, and JaxprofError with pip's own words if it fails; a half-made folder is
+    removed.
     """
     facts = _facts(python, ())
     place = folder(vendor, facts)
     if (place / "complete").exists():
         return place
     wanted = requirements(vendor, facts)
+    try:
+        lines, checks = pinned(wanted), ["--require-hashes"]
+    except UsageError:
+        if not allow_unpinned:
+            raise
+        lines, checks = wanted, []
     shutil.rmtree(place, ignore_errors=True)
     place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    tell(f"installing {', '.join(wanted)} into {place}")
-    done = subprocess.run(
-        [*_installer(python), "--no-deps", "--target", str(place), *wanted],
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        timeout=_INSTALL_TIMEOUT_SECONDS,
-        stdin=subprocess.DEVNULL,
-    )
+    names = ", ".join(line.split()[0] for line in lines)
+    tell(f"installing {names} into {place}" + ("" if checks else " (not checked against known hashes)"))
+    with tempfile.TemporaryDirectory(prefix="jaxprof-target-") as scratch:
+        file = Path(scratch) / "requirements.txt"
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        done = subprocess.run(
+            [
+                *_installer(python),
+                *checks,
+                "--only-binary",
+                ":all:",
+                "--no-deps",
+                "--target",
+                str(place),
+                "-r",
+                str(file),
+            ],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_INSTALL_TIMEOUT_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
     if done.returncode:
         shutil.rmtree(place, ignore_errors=True)
+        if "hash" in done.stderr.lower():
+            raise JaxprofError(
+                f"the packages for {vendor} were not installed: a downloaded file has another hash than the known one",
+                "Somebody changed it on its way, or the index has another file. Ask why before you try again.",
+            )
         words = done.stderr.strip().splitlines()
         raise JaxprofError(
             f"the packages for {vendor} could not be installed: {words[-1] if words else 'pip gave no reason'}",
             "Check the network and the disk, and run it again.",
         )
-    (place / "complete").write_text("\n".join(wanted) + "\n")
+    (place / "complete").write_text("\n".join(lines) + "\n")
     return place
 
 

@@ -32,10 +32,9 @@ from jaxprof.events import (
     RunSpec,
     SamplesTaken,
     SessionClosed,
-    TextRecorded,
     WorkerStarted,
 )
-from jaxprof.session.texts import split
+from jaxprof.session.texts import in_pieces
 from jaxprof.stats import summarise_run
 from jaxprof.workloads.callables import arguments_by_name, in_order, last_by_name, signature_of
 from jaxprof.workloads.decorator import Declaration, declaration_of
@@ -243,11 +242,8 @@ def _one_run(run: str, spec: RunSpec, work: Callable[[Emit], None], emit: Emit) 
             calls = event.calls_per_sample
         if isinstance(event, RunFinished):
             finished = event
-        if isinstance(event, TextRecorded) and event.text:
-            for part in split(event.name, event.text, event.run, event.monotonic_seconds):
-                emit(part)
-        else:
-            emit(event)
+        for part in in_pieces(event):
+            emit(part)
 
     stamped(RunPlanned(spec=spec))
     work(stamped)
