@@ -216,3 +216,11 @@ def test_test_results_beside_another_form(call: Caller, known: dict[str, Session
     assert ElementTree.parse(tmp_path / "gate.xml").getroot().attrib["failures"] == "1"
     said = call(*words, "--junit", tmp_path / "no" / "gate.xml")
     assert (said.code, "gate.xml cannot be written" in said.err) == (2, True)
+
+
+def test_arguments_of_other_shapes_are_said(call: Caller, known: dict[str, Session]) -> None:
+    known |= {"old:f": _session(COLLECTIVE), "new:f": _session(COLLECTIVE.replace("f32[1000]", "f32[2000]"))}
+    words = ("--base", "old:f", "--fail-on", "kernels")
+    said = " ".join(call("gate", "new:f", *words).out.split())
+    assert "called with other arguments: f32[1000] in the base; f32[2000] now" in said
+    assert "other arguments" not in call("gate", "old:f", *words).out

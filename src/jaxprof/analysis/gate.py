@@ -9,7 +9,8 @@ by the whole interval of its growth.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -170,6 +171,15 @@ def of_another_file(before: Run, after: Run) -> str:
     if ours == theirs or not ours or not theirs or before.plan.workload != after.plan.workload:
         return ""
     return f"the base was compiled from {ours}, and what is there now from {theirs}"
+
+
+def arguments_differ(before: Sequence[str], after: Sequence[str]) -> str:
+    """What is said where two programs are called with other arrays: their facts then tell of the sizes. Else empty."""
+    ours, theirs = Counter(before), Counter(after)
+    if ours == theirs or not before or not after:
+        return ""
+    gone, new = (", ".join(sorted(more.elements())) or "nothing" for more in (ours - theirs, theirs - ours))
+    return f"called with other arguments: {gone} in the base; {new} now"
 
 
 def versions_of(run: Run) -> str:

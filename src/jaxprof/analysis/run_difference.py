@@ -226,6 +226,14 @@ def facts_of(session: Session, run: Run) -> dict[str, float | None]:
     return {code: known.get(code) for code in FACTS}
 
 
+def arguments_of(session: Session, run: Run) -> tuple[str, ...]:
+    """Dtype and shape of what the compiled program of a run is called with, `f32[64,256]`; empty without readable HLO.
+    Arguments that it does not use are no parameters of it."""
+    module = _module(session, run)
+    entry = module.entry if module is not None else None
+    return tuple(str(parameter.shape.without_layout()) for parameter in entry.parameters) if entry is not None else ()
+
+
 def module_difference(
     before: Module | None,
     after: Module | None,

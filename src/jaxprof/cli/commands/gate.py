@@ -127,6 +127,7 @@ def command(
         elif timed:
             rows += [row for pair in pairs for row in judged_apart(pair.label, *pair.results(), wanted)]
     said = [versions_differ(pair.base, pair.run) for pair in pairs]
+    said += [pair.arguments_differ() for pair in pairs]
     if found.about.reading in ("baseline", "session"):
         said += [of_another_file(pair.base, pair.run) for pair in pairs]
     result = GateResult(
@@ -158,6 +159,12 @@ class _Pair:
         from jaxprof.analysis.run_difference import run_difference
 
         return run_difference(self.base_session, self.base, self.session, self.run)
+
+    def arguments_differ(self) -> str:
+        from jaxprof.analysis.gate import arguments_differ
+        from jaxprof.analysis.run_difference import arguments_of
+
+        return arguments_differ(arguments_of(self.base_session, self.base), arguments_of(self.session, self.run))
 
     def results(self) -> tuple[RunResult, RunResult]:
         from jaxprof.analysis import result
