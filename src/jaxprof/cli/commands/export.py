@@ -1,4 +1,4 @@
-"""`jaxprof export FILE --format perfetto`: the timeline of a run for ui.perfetto.dev."""
+"""`jaxprof export FILE`: the timeline of a run for ui.perfetto.dev, or times for benchmark dashboards."""
 
 from __future__ import annotations
 
@@ -21,14 +21,19 @@ if TYPE_CHECKING:
 @click.command("export")
 @click.argument("file", metavar="FILE", shell_complete=complete_session)
 @click.option(
-    "--format", "form", type=click.Choice(["perfetto"]), default="perfetto", show_default=True, help="Output format."
+    "--format",
+    "form",
+    type=click.Choice(["perfetto", "pytest-benchmark"]),
+    default="perfetto",
+    show_default=True,
+    help="A timeline for ui.perfetto.dev, or times for benchmark dashboards.",
 )
 @click.option(
     "--run",
     "run_id",
     metavar="ID",
     shell_complete=complete_run,
-    help="The run: r2. Needed if several runs have a timeline.",
+    help="The run: r2. Needed if several runs have a timeline; times are of all runs.",
 )
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout. With .gz, compressed."
@@ -38,13 +43,21 @@ if TYPE_CHECKING:
 def command(
     file: str, form: str, run_id: str | None, out: Path | None, force: bool, profile_run: str, hosts: tuple[str, ...]
 ) -> None:
-    """Write the timeline of the session FILE (or of a profile) as a trace that ui.perfetto.dev opens."""
-    from jaxprof.cli.given import refuse_without
+    """Write the session FILE in a form that other tools read.
+
+    As perfetto, the timeline of a run (or of a profile), which ui.perfetto.dev opens; as pytest-benchmark, the times of
+    its runs with their exact facts, as JSON that benchmark dashboards and `pytest-benchmark compare` read.
+    """
+    from jaxprof.cli.given import refuse, refuse_without
     from jaxprof.cli.profiles import imported, refuse_of_profile
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
 
     refuse_without("out", ("force",))
+    if form == "pytest-benchmark":
+        refuse(("profile_run", "hosts"), "applies to the timeline of a profile", "Times are those of a session's runs.")
+        _times(load(Library().find(file), Session), file, run_id, out, force)
+        return
     profile = profile_at(file)
     if profile is not None:
         with imported(profile, profile_run, hosts, ("timeline", "trust")) as (_, session):
@@ -56,14 +69,42 @@ def command(
 
 def _export(session: Session, file: str, run_id: str | None, out: Path | None, force: bool) -> None:
     from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
-    from jaxprof.errors import StorageError
     from jaxprof.report.perfetto import to_perfetto
 
     run = _chosen(session, file, run_id)
     timeline = read_timeline(session.text(run.id, TEXT_NAME) or "")
     if timeline.left_out:
         note(f"note: the {timeline.left_out} shortest intervals are not in the timeline")
-    pieces = to_perfetto(timeline, run.label, list(_modules(session, run)))
+    _put(
+        to_perfetto(timeline, run.label, list(_modules(session, run))),
+        out,
+        force,
+        " (open it at https://ui.perfetto.dev)",
+    )
+
+
+def _times(session: Session, file: str, run_id: str | None, out: Path | None, force: bool) -> None:
+    from jaxprof.errors import UsageError, unknown_name
+    from jaxprof.report.pytest_benchmark import timed_runs, to_pytest_benchmark
+    from jaxprof.text import json_text
+
+    if run_id is not None and run_id not in session.runs:
+        raise unknown_name("run", run_id, session.runs)
+    wanted = [run for run in session.runs.values() if run_id in (None, run.id)]
+    timed = [run for run in timed_runs(session) if run in wanted]
+    if not timed:
+        those = f"run {run_id}" if run_id is not None else f"no run of {file}"
+        hint = "A run of `jaxprof run` has them; in a test, read result.median_seconds."
+        raise UsageError(f"{those} has {'no ' if run_id is not None else ''}times", hint)
+    if len(timed) < len(wanted):
+        left = [run.id for run in wanted if run not in timed]
+        note(f"note: without times, and left out: {', '.join(left)}")
+    _put([json_text(to_pytest_benchmark(session, timed)), "\n"], out, force)
+
+
+def _put(pieces: Iterable[str], out: Path | None, force: bool, hint: str = "") -> None:
+    from jaxprof.errors import StorageError
+
     if out is None:
         print_pieces(pieces)
         return
@@ -73,7 +114,7 @@ def _export(session: Session, file: str, run_id: str | None, out: Path | None, f
         raise StorageError(f"{out} already exists", "--force replaces it.") from error
     except OSError as error:
         raise StorageError(f"{out} cannot be written: {error.strerror or error}", "Name another place.") from error
-    note(f"written: {out} (open it at https://ui.perfetto.dev)")
+    note(f"written: {out}{hint}")
 
 
 def _modules(session: Session, run: Run) -> Iterator[ExportedHlo]:
