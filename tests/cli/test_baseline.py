@@ -10,7 +10,8 @@ import pytest
 
 from cli.calling import Caller
 from jaxprof import events as e
-from jaxprof.session.log import Baselines, LogWriter
+from jaxprof.session.log import LogWriter
+from jaxprof.session.log.baselines import Baselines
 from report import sessions
 
 WHY = "the new loss needs it"

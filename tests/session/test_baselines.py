@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError
-from jaxprof.session.log import Baselines, Decision, LogWriter
+from jaxprof.session.log import LogWriter
+from jaxprof.session.log.baselines import Baselines, Decision
 from report import sessions
 
 DECISION = Decision(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from jaxprof.analysis.run_difference import FACTS, CollectiveDifference, RunDifference
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.session.log import Decision
+from jaxprof.session.log.baselines import Decision
 from jaxprof.stats import growth, growth_interval, judge_growth, refuse, with_control
 from jaxprof.stats.growth import LimitState
 

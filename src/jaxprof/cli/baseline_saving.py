@@ -10,7 +10,8 @@ from jaxprof.analysis.opener import Kind, kind_of
 from jaxprof.cli.hlo_target import CompileOptions, compile_session, find_modules, is_compiled_now
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.session import Session
-from jaxprof.session.log import Baselines, Library, load
+from jaxprof.session.log import Library, load
+from jaxprof.session.log.baselines import Baselines
 from jaxprof.workloads import names
 
 

@@ -106,7 +106,7 @@ def _words(ctx: click.Context) -> list[str]:
 
 def complete_baseline(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Named baselines."""
-    from jaxprof.session.log import Baselines
+    from jaxprof.session.log.baselines import Baselines
 
     return _offered(incomplete, Baselines().names())
 

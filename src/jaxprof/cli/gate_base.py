@@ -15,7 +15,8 @@ from jaxprof.analysis.gate import GateBase
 from jaxprof.cli.git_revision import Repository, Revision, checked_out, repository_of
 from jaxprof.cli.selection import is_own
 from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.session.log import Baselines, Library
+from jaxprof.session.log import Library
+from jaxprof.session.log.baselines import Baselines
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.workloads import names
 

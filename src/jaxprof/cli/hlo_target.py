@@ -279,9 +279,11 @@ def compile_session(
     """Lower and compile the targets now, in child processes, without running anything, as one session. Raises
     WorkerError if that fails, JaxprofError for a target or an option that does not fit."""
     from jaxprof.devices.inventory.environment import environment_facts
+    from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner import Scheduler, find_interpreter
     from jaxprof.session.log import LogWriter, new_header
 
+    refuse_to_run("compiling")
     interpreter = find_interpreter(options.python)
     planned = [plan for target in targets for plan in _planned(target, options, interpreter, variables)]
     writer = LogWriter(new_header(environment_facts()), options.out, replace_existing=options.force)

@@ -65,7 +65,8 @@ def show(name: str, form: str) -> None:
     """Print the exact facts of the programs of NAME, and the decisions about them."""
     from jaxprof.report.baselines import baseline_json, baseline_lines
     from jaxprof.session import Session
-    from jaxprof.session.log import Baselines, load
+    from jaxprof.session.log import load
+    from jaxprof.session.log.baselines import Baselines
 
     session = load(Baselines().find(name), Session)
     entry = _entry(name)
@@ -80,7 +81,7 @@ def show(name: str, form: str) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def delete(names: tuple[str, ...], yes: bool) -> int:
     """Delete baselines with the decisions about them, after asking."""
-    from jaxprof.session.log import Baselines
+    from jaxprof.session.log.baselines import Baselines
 
     baselines = Baselines()
     doomed = list(dict.fromkeys(names))
@@ -98,20 +99,20 @@ def delete(names: tuple[str, ...], yes: bool) -> int:
 
 
 def _names() -> list[str]:
-    from jaxprof.session.log import Baselines
+    from jaxprof.session.log.baselines import Baselines
 
     return Baselines().names()
 
 
 def _folder() -> Path:
-    from jaxprof.session.log import Baselines
+    from jaxprof.session.log.baselines import Baselines
 
     return Baselines().folder
 
 
 def _entry(name: str) -> BaselineEntry:
     from jaxprof.report.baselines import BaselineEntry
-    from jaxprof.session.log import Baselines
+    from jaxprof.session.log.baselines import Baselines
     from jaxprof.session.log.library import read_entry
 
     baselines = Baselines()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from jaxprof.cli.gate_base import FoundBase
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.session import Run, Session
-    from jaxprof.session.log import Decision
+    from jaxprof.session.log.baselines import Decision
 
 
 @click.command("gate")
@@ -186,7 +186,7 @@ def _pairs(target: str, base: FoundBase, options: CompileOptions) -> list[_Pair]
 def _decisions(base: GateBase, accept: str | None) -> tuple[Decision, ...]:
     """What was accepted beside the base. Raises UsageError if a decision cannot be kept there, FileRefusedError for a
     damaged file of decisions."""
-    from jaxprof.session.log import Baselines
+    from jaxprof.session.log.baselines import Baselines
 
     if accept is not None and not accept.strip():
         raise UsageError("--accept needs a reason", '--accept "the larger tile is 20 % faster on the target"')
@@ -205,7 +205,7 @@ def _accept(name: str, run: Run, rows: Sequence[GateRow], reason: str) -> list[G
     from datetime import UTC, datetime
 
     from jaxprof.analysis.gate import decided, with_decision
-    from jaxprof.session.log import Baselines
+    from jaxprof.session.log.baselines import Baselines
 
     moment = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     made = {row.limit.fact: decided(row, reason, moment, run) for row in rows if row.state == "passed"}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from jaxprof.session.log.baselines import Baselines, Decision
 from jaxprof.session.log.library import Entry, Library
 from jaxprof.session.log.outline import read_outline
 from jaxprof.session.log.reader import Follower, load
 from jaxprof.session.log.writer import LogWriter, new_header
 
-__all__ = ["Baselines", "Decision", "Entry", "Follower", "Library", "LogWriter", "load", "new_header", "read_outline"]
+__all__ = ["Entry", "Follower", "Library", "LogWriter", "load", "new_header", "read_outline"]
