@@ -1,0 +1,58 @@
+"""Inputs with faults in them, through every reader and every command that takes a file: never a traceback, never a
+hang, nothing that steers a terminal. `bench/faults.py` goes further."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import pytest
+
+import mutated
+from jaxprof.errors import FileRefusedError
+from mutated import COMMANDS, READERS, Fault, attempt, fault_of_reader, originals, outcome, spoken
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no alarm to end a hang")
+
+READ = 500
+CALLED = {"session": 40, "hlo": 40, "profile": 3}
+"""Inputs a command: a profile is read in a process of its own, which takes a second."""
+WAYS = [(kind, words) for kind, ways in COMMANDS.items() for words in ways]
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_readers(kind: str) -> None:
+    assert all(fault_of_reader(kind, raw) is None for raw in originals(kind))
+    assert len({mutated.mutated(kind, number) for number in range(READ)}) > 0.9 * READ
+    faults = {number: fault_of_reader(kind, mutated.mutated(kind, number)) for number in range(READ)}
+    assert {number: fault for number, fault in faults.items() if fault} == {}
+
+
+@pytest.mark.parametrize(("kind", "words"), WAYS, ids=[" ".join((kind, *words)) for kind, words in WAYS])
+def test_commands(kind: str, words: tuple[str, ...]) -> None:
+    assert outcome(kind, originals(kind)[-1], words) == (0, None), "the sound file is taken"
+    faults = {number: outcome(kind, mutated.mutated(kind, number), words)[1] for number in range(CALLED[kind])}
+    assert {number: fault for number, fault in faults.items() if fault} == {}
+
+
+def test_what_counts_as_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutated, "LONGEST_SECONDS", 0.05)
+
+    def refuses() -> None:
+        raise FileRefusedError("no", "hint")
+
+    def hangs() -> None:
+        while True:
+            time.sleep(1)
+
+    def kind(fault: Fault | None) -> str:
+        return fault.kind if fault else ""
+
+    assert attempt(lambda: None) is None
+    assert attempt(refuses) is None
+    assert kind(attempt(lambda: 1 / 0)) == "traceback"
+    assert kind(attempt(hangs)) == "hang"
+    assert spoken("a table\n\tof words") is None
+    assert kind(spoken("Traceback (most recent call last):")) == "traceback"
+    for steering in "\x1b\x07\r\x7f\x9b\u202e":
+        assert kind(spoken(f"a {steering}[31m")) == "control character"
