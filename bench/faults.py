@@ -47,8 +47,9 @@ def main() -> int:
     print(f"{'way':52} {'inputs':>6} {'not 0':>7} {'slowest':>8}  faults")
     for kind in READERS:
         for name, way in ways(kind).items():
-            if way(originals(kind)[-1]) != (0, None):
-                print(f"{kind}: {name}: the sound file is refused, so this way says nothing")
+            code, fault = way(originals(kind)[-1])
+            if code or fault:
+                print(f"{kind}: {name}: exit code {code} for the sound file, so this way says nothing: {fault}")
                 return 1
             count = options.profiles if kind == "profile" and name != "the reader" else options.inputs
             refused, slowest, found = 0, 0.0, dict[int, Fault]()

@@ -26,7 +26,7 @@ def read_back(cell: object) -> str:
 
 @pytest.mark.parametrize(
     "text",
-    ["=HYPERLINK(1)", "+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "＝1"],
+    ["=HYPERLINK(1)", "+1", "-1+1", "@SUM(1)", "\t=1", "\r=1", "\n=1", " =1", "＝1", "＋1", "－1", "＠SUM(1)"],
 )
 def test_no_text_begins_a_formula(text: str) -> None:
     assert read_back(text).startswith("'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 from collections.abc import Iterator
 
@@ -71,6 +72,24 @@ def test_a_heartbeat_is_a_sign_of_life_and_no_event(child: ChildProcess) -> None
     while not child.heartbeat_seen:
         assert child.read(20) == []
     assert child.last_sign_seconds > began
+
+
+FORKS = """
+if os.fork():
+    os.write(events, b'{"type":"phase_started","phase":"run"}\\n')
+time.sleep(120)
+"""
+
+
+@pytest.mark.parametrize("child", [FORKS], indirect=True)
+def test_a_child_is_killed_with_its_own_children(child: ChildProcess) -> None:
+    while not child.read(20):
+        assert not child.over
+    child.kill()
+    child._process.wait(20)
+    ended, *_ = select.select([child._events], [], [], 20)
+    assert ended, "a child of the child still holds the pipe"
+    assert os.read(child._events, 1) == b""
 
 
 def test_a_child_that_cannot_be_started_leaves_no_descriptor_open() -> None:

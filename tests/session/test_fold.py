@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.engine.main import EventPipe
 from jaxprof.errors import FileRefusedError
+from jaxprof.private import REDACTED
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter
@@ -40,6 +42,37 @@ def test_a_run_goes_through_its_states() -> None:
     assert not session.complete
     session.apply(e.SessionClosed())
     assert session.complete
+
+
+@pytest.mark.parametrize("status", ["ok", "failed", "cancelled"])
+def test_the_line_that_closes_a_run_ends_it(status: str) -> None:
+    """An engine that was killed has said nothing of its end itself."""
+    begun = [PLAN, e.WorkerStarted(run="r1", pid=7, python="python"), e.PhaseStarted(run="r1", phase="compile")]
+    closing = e.RunClosed(
+        run="r1", workload="selu", variant="jit", device="cpu:0", status=status, monotonic_seconds=8.0
+    )
+    run = fold(e.Header(), [*begun, closing]).runs["r1"]
+    assert (run.status, run.current_phase, run.over, run.ended_seconds) == (status, "", True, 8.0)
+    finished = e.RunFinished(run="r1", status="ok", monotonic_seconds=7.0)
+    run = fold(e.Header(), [*begun, finished, closing]).runs["r1"]
+    assert (run.status, run.ended_seconds) == (status, 7.0), "the log's word on how, the engine's on when"
+
+
+def test_readings_are_kept_by_device_and_the_latest_time_is_known() -> None:
+    readings = [e.DeviceReading(device=f"cuda:{index % 2}", utilisation=index / 4, seq=index + 1) for index in range(4)]
+    session = fold(e.Header(), [*readings, e.LogLine(stream="stdout", text="x", monotonic_seconds=5.0)])
+    session.apply(e.LogLine(stream="stdout", text="without a time"))
+    assert {device: [one.utilisation for one in found] for device, found in session.readings.items()} == {
+        "cuda:0": [0.0, 0.5],
+        "cuda:1": [0.25, 0.75],
+    }
+    assert (session.last_seconds, session.last_seq) == (5.0, 4)
+
+
+def test_a_word_of_the_command_that_was_not_kept_is_told() -> None:
+    assert fold(e.Header(command=["jaxprof", "run", "selu"]), []).notices == []
+    (notice,) = fold(e.Header(command=["jaxprof", "script", f"--token={REDACTED}"]), []).notices
+    assert "secret in the command line was not kept" in notice
 
 
 def test_one_event_at_a_time_or_all_at_once_is_the_same() -> None:
@@ -86,6 +119,15 @@ def test_a_text_with_a_missing_or_damaged_piece_is_refused_with_words() -> None:
     )
     with pytest.raises(FileRefusedError, match="damaged"):
         fold(e.Header(), [PLAN, flipped, *parts[1:]]).text("r1", "hlo")
+
+
+def test_a_text_whose_digest_is_another_one_is_refused() -> None:
+    """Whole, and packed as it should be: only its digest says that it is not what was recorded."""
+    one, other = ([*split("hlo", mark * 9 + "x" * INLINE_BYTES, "r1")] for mark in "ab")
+    (recorded,) = (part for part in one if isinstance(part, e.TextRecorded))
+    swapped = [replace(part, digest=recorded.digest) for part in other if isinstance(part, e.TextChunk)]
+    with pytest.raises(FileRefusedError, match="its hash differs"):
+        fold(e.Header(), [PLAN, *swapped, recorded]).text("r1", "hlo")
 
 
 def test_a_text_that_is_not_there_is_none() -> None:

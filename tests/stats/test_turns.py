@@ -43,6 +43,11 @@ def test_neither_of_two_sides_gains_from_a_steady_or_a_bending_drift() -> None:
         assert times[0] == times[1]
 
 
+def test_over_launches_the_rounds_of_an_unfinished_square_come_in_any_order() -> None:
+    orders = [balanced_order(4, 2, seed) for seed in range(30)]
+    assert len({tuple(order[:4].index(side) for side in order[4:]) for order in orders}) > 1
+
+
 def test_over_launches_no_side_is_always_first() -> None:
     assert {balanced_order(3, 1, seed)[0] for seed in range(30)} == {0, 1, 2}
 

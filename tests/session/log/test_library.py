@@ -104,6 +104,28 @@ def test_prune_spares_the_newest_and_the_living(library: Library) -> None:
     assert not is_live(library.folder / "live.jaxprof")
 
 
+def test_prune_deletes_the_oldest_until_the_rest_fits(library: Library) -> None:
+    paths = [make(library, f"s{index}", age_days=index) for index in range(4)]
+    sizes = [path.stat().st_size for path in paths]
+    assert library.prunable(max_bytes=sum(sizes)) == []
+    assert library.prunable(max_bytes=sum(sizes[:2])) == paths[2:]
+    assert library.prunable(max_bytes=sum(sizes[:2]) - 1) == paths[1:]
+    assert library.prunable(keep=4) == []
+    assert library.prunable(keep=3, older_than_days=1.5) == paths[2:], "one reason is enough"
+    assert library.prunable() == []
+
+
+def test_prune_spares_the_living_that_is_old(library: Library) -> None:
+    path = library.folder / "live.jaxprof"
+    live = LogWriter(new_header(), path)
+    make(library, "new")
+    os.utime(path, (1, 1))
+    for limits in ({"keep": 0}, {"older_than_days": 1.0}, {"max_bytes": 0}):
+        assert path not in library.prunable(**limits)  # type: ignore[arg-type]
+    live.close()
+    assert path in library.prunable(keep=1)
+
+
 def test_the_name_of_a_new_session_says_when(library: Library) -> None:
     header = new_header()
     assert library.new_path(header).name.startswith(header.created[:10])
