@@ -252,3 +252,27 @@ def test_a_run_that_is_cancelled_while_it_waits_stops_at_once() -> None:
     threading.Timer(0.05, control.cancel).start()
     with pytest.raises(Cancelled):
         in_turns(World(itertools.repeat(1e-3)), 1e-3, [turn(1)], control)
+
+
+@pytest.mark.parametrize(("series", "counted"), [("run", True), ("dispatch", False)])
+def test_only_samples_of_the_steady_run_give_a_capped_run_its_result(series: str, counted: bool) -> None:
+    reporter, world = Reporter(lambda event: None, RunControl()), World(itertools.repeat(1e-3))
+    samples = CallSampler(reporter, world.clock).sample(world.trial(), Plan(series=series, budget_seconds=2.0), 1e-3)
+    assert reporter.samples == (len(samples) if counted else 0)
+
+
+def test_one_sample_is_one_call() -> None:
+    world = World(itertools.repeat(1e-3))
+    assert CallSampler(Reporter(lambda event: None, RunControl()), world.clock).take(world.trial()) > 0
+    assert world.calls == 1
+
+
+def test_a_run_that_is_cancelled_while_it_warms_up_takes_no_sample() -> None:
+    control, events = RunControl(), []  # type: ignore[var-annotated]
+    control.cancel()
+    world = World(itertools.repeat(1e-3))
+    with pytest.raises(Cancelled):
+        CallSampler(Reporter(events.append, control), world.clock).sample(
+            world.trial(), Plan(series="run", budget_seconds=2.0), 1e-3
+        )
+    assert sent(events) == []
