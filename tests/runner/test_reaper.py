@@ -99,3 +99,19 @@ def test_a_reaper_that_was_killed_is_replaced(groups: list[subprocess.Popen[byte
     reaper.add(second.pid, "")
     reaper.close()
     assert first.wait(30) == second.wait(30) == -signal.SIGKILL
+
+
+def test_a_folder_without_a_process_goes_with_us_unless_it_was_dropped(tmp_path: Path) -> None:
+    kept, lost = tmp_path / "kept", tmp_path / "lost"
+    for folder in (kept, lost):
+        folder.mkdir()
+        (folder / "file").touch()
+    reaper = _Reaper()
+    name = reaper.add_folder(str(kept))
+    reaper.add_folder(str(lost))
+    reaper.drop(name)
+    reaper.close()
+    assert reaper._process is not None
+    assert reaper._process.wait(30) == 0
+    assert kept.exists()
+    assert not lost.exists()

@@ -91,6 +91,11 @@ def test_settings_precision_and_environment_belong_to_a_side() -> None:
     assert second.spec.precision == "highest"
 
 
+def test_argument_specs_of_a_side_replace_those_of_all() -> None:
+    planned = plan_sides([side("A"), side("B", arguments=("f32[8]",))], SideOptions(arguments=("f32[4]",)))
+    assert [plan.spec.arguments for plan in planned] == [("f32[4]",), ("f32[4]",), ("f32[8]",)]
+
+
 def test_a_variant_that_a_side_does_not_have_is_named() -> None:
     with pytest.raises(UsageError, match="A, selu, has no variant nope"):
         plan_sides([side("A"), side("B")], SideOptions(variant="nope"))

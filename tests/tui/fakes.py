@@ -109,12 +109,10 @@ class FakeConductor:
             run = f"r{len(self.planned)}"
             ids.append(run)
             self._queue.append(run)
-            self.emit(
-                e.RunPlanned(
-                    run=run,
-                    spec=plan.spec,
-                )
-            )
+            baseline = f"r{self.planned.index(plan.baseline) + 1}" if plan.baseline is not None else ""
+            self.emit(e.RunPlanned(run=run, spec=replace(plan.spec, baseline=baseline)))
+            if plan.comparison is not None:
+                self.emit(replace(plan.comparison, run=run))
         return ids
 
     def run(self) -> None:

@@ -81,6 +81,11 @@ def test_home(snap_compare: Any, stage: Stage, size: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
+def test_home_with_two_marks(snap_compare: Any, stage: Stage, size: tuple[int, int]) -> None:
+    assert snap_compare(stage.app, terminal_size=size, run_before=then(home, "space", "space"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
 def test_sessions(snap_compare: Any, stage: Stage, size: tuple[int, int]) -> None:
     assert snap_compare(stage.app, terminal_size=size, run_before=sessions)
 

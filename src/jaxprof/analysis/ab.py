@@ -89,6 +89,12 @@ def ab_result(session: Session, baseline: str) -> AbResult:
     )
 
 
+def sides_beside(session: Session, run: Run) -> list[Run]:
+    """All sides of the comparison that `run` is one of, A first; empty for a run that is no side."""
+    first = run.plan.baseline or run.id
+    return [side for side in session.runs.values() if run.plan.side and first in (side.id, side.plan.baseline)]
+
+
 def side_versus(session: Session, before: Run, after: Run) -> AbVersus | None:
     """`after` beside A, where `before` is the A that it was compared with; None for all other runs."""
     if not after.plan.side or after.plan.is_control or session.runs.get(before.id) is not before:

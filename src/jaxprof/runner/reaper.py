@@ -3,12 +3,13 @@
 An engine ends by itself when its control pipe closes, but not while native code holds the interpreter's lock. The
 kernel's `PR_SET_PDEATHSIG` would not do: it follows the thread that started a child, not the process. This process (a
 shell, about 1 MB) reads a pipe that only we hold; at its end, whatever ended us, it kills the process groups that are
-still registered and removes their folders.
+still registered and removes their folders, and those that we registered alone.
 """
 
 from __future__ import annotations
 
 import atexit
+import itertools
 import os
 import subprocess
 import threading
@@ -29,7 +30,7 @@ done
 [ -n "${groups# }" ] || exit 0
 sleep "$1"
 for group in $groups; do
-    kill -9 "-$group"
+    case $group in folder*) ;; *) kill -9 "-$group" ;; esac
     eval "folder=\\$folder_$group"
     [ -z "$folder" ] || rm -rf -- "$folder"
 done
@@ -41,19 +42,30 @@ class _Reaper:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._folders: dict[int, str] = {}
+        self._folders: dict[int | str, str] = {}
+        self._kept = itertools.count(1)
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe = -1
 
     def add(self, group: int, folder: str) -> None:
         """From now on the process group `group` ends with us, and `folder` goes with it."""
+        self._add(group, folder)
+
+    def add_folder(self, folder: str) -> str:
+        """From now on `folder`, which no process of its own goes with, does not outlast us; returns what `drop`
+        takes."""
+        name = f"folder{next(self._kept)}"
+        self._add(name, folder)
+        return name
+
+    def _add(self, group: int | str, folder: str) -> None:
         with self._lock:
             self._folders[group] = folder
             if not self._tell(f"add {group} {folder}"):
                 self._start()
 
-    def drop(self, group: int) -> None:
-        """The group has ended, and its folder is gone."""
+    def drop(self, group: int | str) -> None:
+        """The group has ended, if it is one, and its folder is gone."""
         with self._lock:
             if self._folders.pop(group, None) is not None:
                 self._tell(f"drop {group}")

@@ -59,6 +59,8 @@ class ComparedSide:
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     precision: str = ""
+    arguments: Sequence[str] = ()
+    """Argument specs of its own, in place of those of all sides."""
     tree: SideTree = field(default_factory=SideTree)
 
     def spec(self) -> SideSpec:
@@ -122,7 +124,7 @@ def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | No
         preset=options.preset,
         precision=side.precision or variant.precision,
         **how_long(options.launches, options.budget_seconds, options.max_seconds, options.half_width),
-        arguments=tuple(options.arguments),
+        arguments=tuple(side.arguments or options.arguments),
         inputs_from=workload.inputs_from,
         check=options.check and not is_control,
         capture=options.capture and not is_control,
@@ -200,7 +202,7 @@ def same_inputs(planned: Sequence[PlannedRun]) -> SharedInputs:
             raise UsageError(
                 f"{first} and {label} are not called with the same arguments: {unlike}",
                 "A side that has inputs of its own makes them; --arg f32[1024,1024] gives all of them the same, --set "
-                "their sizes.",
+                "(e on Home) their sizes.",
             )
     digests = {tuple(leaf.digest for leaf in leaves) for leaves in described.values()}
     return SharedInputs(tuple(leaf.spec for leaf in baseline), len(digests) == 1)

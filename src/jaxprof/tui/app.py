@@ -30,6 +30,7 @@ from jaxprof.tui.messages import (
     EventsArrived,
     Failed,
     LiveChanged,
+    SidesPlanned,
     StorageFailed,
 )
 from jaxprof.tui.navigation import ScreenNavigation
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library
     from jaxprof.tui.opened_session import ProfileReading
+    from jaxprof.tui.profiler import PlanSides
 
 FOLLOW_SECONDS = 0.25
 """How often the app reads what another process has added to a session."""
@@ -155,6 +157,7 @@ class JaxprofApp(ScreenNavigation):
         if self.reading is not None:
             self.reading.stop()
         self.live.close()
+        self.comparison.close()
 
     @property
     def clock_shift_seconds(self) -> float:
@@ -192,6 +195,19 @@ class JaxprofApp(ScreenNavigation):
         self._in_view.show_live()
         self.live.start(planned)
         self.switch_mode("run")
+
+    def queue_runs(self, planned: Sequence[PlannedRun]) -> None:
+        """Adds runs to the queue, and leaves the screen and the session in view as they are."""
+        if self.session_path is None:
+            self._in_view.show_live()
+        self.live.start(planned)
+
+    def start_comparison(self, plan: PlanSides) -> None:
+        """Plans a comparison in a thread, measures its sides, and shows it when they are over."""
+        self.comparison.start(plan)
+
+    def on_sides_planned(self, message: SidesPlanned) -> None:
+        self.comparison.was_planned(message)
 
     def start_program(self, program: ProgramCommand) -> None:
         """Starts a user's program and goes to its screen."""
@@ -246,6 +262,7 @@ class JaxprofApp(ScreenNavigation):
 
     def on_events_arrived(self, message: EventsArrived) -> None:
         self._in_view.fold(message)
+        self.comparison.look(message)
 
     def session_moved(self, before: Path, after: Path) -> None:
         """Takes note that the file of a session was renamed or moved."""

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from jaxprof.errors import JaxprofError
     from jaxprof.events import Event
+    from jaxprof.runner import PlannedRun
     from jaxprof.session import Session
     from jaxprof.session.log import Entry
     from jaxprof.workloads.model import WorkloadInfo
@@ -49,6 +51,17 @@ class LiveChanged(Message, bubble=False):
     def __init__(self, busy: bool) -> None:
         super().__init__()
         self.busy = busy
+
+
+class SidesPlanned(Message):
+    """A thread has planned the comparison that was asked for as number `number`."""
+
+    def __init__(self, number: int, planned: Sequence[PlannedRun], error: JaxprofError | None = None) -> None:
+        super().__init__()
+        self.number = number
+        self.planned = planned
+        self.error = error
+        """Why there is none."""
 
 
 class StorageFailed(Message):

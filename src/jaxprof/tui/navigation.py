@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from jaxprof.tui.comparison import LiveComparison
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profiler import Profiler
 
@@ -25,6 +26,7 @@ class ScreenNavigation(Profiler):
         """The modes from which Profile and HLO were opened."""
         self._interrupted_seconds = float("-inf")
         """When the user pressed ctrl+c last."""
+        self.comparison = LiveComparison(self)
 
     def action_go(self, mode: str) -> None:
         """Goes to a mode."""
@@ -60,6 +62,13 @@ class ScreenNavigation(Profiler):
         from jaxprof.tui.results.run_detail import RunDetailInResults, RunDetailInRun
 
         self.push_screen(RunDetailInRun(run) if self.current_mode == "run" else RunDetailInResults(run))
+
+    def show_comparison(self, first: str, second: str) -> None:
+        """Goes to the comparison of two runs of the session, on a screen above Results."""
+        from jaxprof.tui.results.compare_screen import CompareScreen
+
+        self.show_results(second)
+        self.push_screen(CompareScreen(first, second))
 
     def show_hlo(self, run: str = "", kernel: str = "") -> None:
         """Goes to the HLO of that run, and to a kernel in it; Esc returns to the current mode."""
@@ -111,7 +120,9 @@ class ScreenNavigation(Profiler):
             self._quit()
             return
         self._interrupted_seconds = now
-        if self.live.busy:
+        if self.comparison.give_up():
+            self.notify("Press ctrl+c again to quit.", title="The comparison is cancelled", markup=False)
+        elif self.live.busy:
             self.live.cancel_current()
             self.notify("Press ctrl+c again to quit.", title="Cancelling the run", severity="warning", markup=False)
         else:

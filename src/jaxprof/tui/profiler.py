@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
@@ -19,13 +20,17 @@ if TYPE_CHECKING:
     from textual.message_pump import MessagePump
 
     from jaxprof.errors import JaxprofError
-    from jaxprof.runner import PlannedRun
+    from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
     from jaxprof.session.log import Library
     from jaxprof.tui.device_monitor import DeviceMonitor, DeviceTable
     from jaxprof.tui.live import Live
     from jaxprof.tui.opened_session import ProfileReading
+
+
+PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
+"""Plans the sides of a comparison, whose results go into the folder. Raises UsageError; blocks: for threads only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +161,18 @@ class Profiler(App[None]):
 
     def start_runs(self, planned: Sequence[PlannedRun]) -> None:
         """Adds runs to the queue of the session that this app writes, and goes to the Run screen."""
+        raise NotImplementedError
+
+    def queue_runs(self, planned: Sequence[PlannedRun]) -> None:
+        """Adds runs to the queue, and leaves the screen and the session in view as they are."""
+        raise NotImplementedError
+
+    def start_comparison(self, plan: PlanSides) -> None:
+        """Plans a comparison in a thread, measures its sides, and shows it when they are over."""
+        raise NotImplementedError
+
+    def show_comparison(self, first: str, second: str) -> None:
+        """Goes to the comparison of two runs of the session, on a screen above Results."""
         raise NotImplementedError
 
     def start_program(self, program: ProgramCommand) -> None:

@@ -5,7 +5,8 @@ The plan is made here too, so that Enter does what the line says."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from textual.content import Content
@@ -17,8 +18,11 @@ from jaxprof.text import columns, safe
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
-    from jaxprof.runner import PlannedRun
-    from jaxprof.workloads.model import Estimate, WorkloadInfo
+    from pathlib import Path
+
+    from jaxprof.runner import Interpreter, PlannedRun
+    from jaxprof.tui.profiler import PlanSides
+    from jaxprof.workloads.model import Estimate, VariantInfo, WorkloadInfo
 
 
 PRESETS = ("quick", "published")
@@ -46,8 +50,8 @@ class HomeOptions:
     launches: int = DEFAULT_LAUNCHES
     """How many fresh processes measure each run."""
     devices: list[str] = field(default_factory=lambda: ["cpu:0"])
-    marked: set[str] = field(default_factory=set)
-    """Names of workloads."""
+    marked: list[str] = field(default_factory=list)
+    """Names of workloads, in the order in which they were marked."""
     by_workload: dict[str, WorkloadOptions] = field(default_factory=dict)
 
     def of(self, workload: str) -> WorkloadOptions:
@@ -56,12 +60,16 @@ class HomeOptions:
 
     def toggle(self, workload: str) -> None:
         """Marks or unmarks a workload."""
-        self.marked ^= {workload}
+        if workload in self.marked:
+            self.marked.remove(workload)
+        else:
+            self.marked.append(workload)
 
     def toggle_all(self, workloads: Iterable[str]) -> None:
         """Marks all of these; unmarks them if all are marked."""
-        names = set(workloads)
-        self.marked = self.marked - names if names <= self.marked else self.marked | names
+        names = list(workloads)
+        others = [name for name in self.marked if name not in names]
+        self.marked = others if set(names) <= set(self.marked) else [*others, *names]
 
     def toggle_variant(self, info: WorkloadInfo, variant: str) -> None:
         """Leaves a variant out, or includes it again. The baseline always runs: everything is compared with it."""
@@ -98,7 +106,7 @@ class HomeOptions:
         planned: list[PlannedRun] = []
         for info in infos:
             chosen = self.of(info.name)
-            variants = [variant.name for variant in info.variants if variant.name not in chosen.left_out]
+            variants = [variant.name for variant in self.included(info)]
             try:
                 planned += plan_runs(
                     [info],
@@ -116,6 +124,49 @@ class HomeOptions:
             except JaxprofError as error:
                 raise UsageError(f"{info.name}: {error.what}", error.hint) from error
         return planned
+
+    def comparison(self, infos: Sequence[WorkloadInfo]) -> PlanSides:
+        """What plans the comparison of `infos`, A first, as `jaxprof ab` does: each with its compiled variant, on the
+        chosen device. For a thread: children make the inputs, and it raises UsageError if they do not fit.
+
+        Raises UsageError for options that a comparison cannot have.
+        """
+        if len(self.devices) > 1:
+            raise UsageError(
+                f"{len(self.devices)} devices are chosen: a comparison has one", "d goes to them; Space unmarks one."
+            )
+        for info in infos:
+            chosen = self.of(info.name)
+            if chosen.sweep:
+                raise UsageError(f"{info.name} has a sweep: a comparison has one size", "e on it clears the sweep.")
+            if not any(variant.how == "jit" for variant in self.included(info)):
+                raise UsageError(
+                    f"{info.name} has no compiled variant to compare", "v includes a variant that was left out."
+                )
+        device, preset = self.devices[0], self.preset
+        options = [(info, deepcopy(self.of(info.name)), self.included(info)) for info in infos]
+
+        def plan(interpreter: Interpreter, folder: Path) -> list[PlannedRun]:
+            from jaxprof.runner.sides import ComparedSide, SideOptions, plan_comparison
+
+            sides = [
+                ComparedSide(
+                    label=label,
+                    title=", ".join([info.name, *(f"{name}={value}" for name, value in chosen.settings.items())]),
+                    workload=replace(info, variants=variants),
+                    interpreter=interpreter,
+                    settings=chosen.settings,
+                    arguments=chosen.arguments,
+                )
+                for label, (info, chosen, variants) in zip("AB", options, strict=True)
+            ]
+            return plan_comparison(sides, SideOptions(device=device, preset=preset, folder=folder))
+
+        return plan
+
+    def included(self, info: WorkloadInfo) -> tuple[VariantInfo, ...]:
+        """The variants that are not left out."""
+        return tuple(variant for variant in info.variants if variant.name not in self.of(info.name).left_out)
 
     def check(self, info: WorkloadInfo, settings: dict[str, str], sweep: str) -> None:
         """Checks settings for `info`. Raises UsageError, which names the parameter."""

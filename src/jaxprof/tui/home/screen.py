@@ -54,8 +54,15 @@ KEYS: list[BindingType] = [
         "c",
         "compile_for",
         "Compile for",
-        tooltip="Estimate the kernels of this workload on a device that is not here",
+        tooltip="Estimate this workload's kernels on a device that is not here; with two marked: Compare",
         id="home.compile_for",
+    ),
+    Binding(
+        "c",
+        "compare",
+        "Compare",
+        tooltip="Measure the two marked workloads in turns, the one marked first as A, and compare them",
+        id="home.compare",
     ),
     Binding(
         "H",
@@ -211,7 +218,9 @@ class HomeScreen(SessionScreen):
         marked = len(self.choices.marked)
         notes = [f"{marked} marked"] if marked else []
         notes += [f"{listed.hidden} hidden"] if listed.hidden else []
+        notes += ["c compares"] if marked == 2 else []
         box.border_subtitle = " · ".join(notes)
+        self.refresh_bindings()
         self._show_plan()
 
     # -- messages of the lists ---------------------------------------------------------------------------------
@@ -336,6 +345,24 @@ class HomeScreen(SessionScreen):
             from jaxprof.tui.home.workload_dialogs import ask_devices
 
             ask_devices(self.profiler, self.info, self.choices)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """`c` compares two marked workloads; with any other number of marks it compiles the one under the cursor."""
+        if action in ("compare", "compile_for"):
+            return (len(self.choices.marked) == 2) == (action == "compare")
+        return super().check_action(action, parameters)
+
+    def action_compare(self) -> None:
+        """Measures the two marked workloads in turns."""
+        infos = [self._infos[name] for name in self.choices.marked if name in self._infos]
+        if len(infos) != 2:  # not described yet
+            return
+        try:
+            plan = self.choices.comparison(infos)
+        except JaxprofError as error:
+            self.profiler.tell(error)
+            return
+        self.profiler.start_comparison(plan)
 
     def action_history(self) -> None:
         """Shows how the current workload went over the kept sessions."""

@@ -1,6 +1,6 @@
 """Two runs of the session compared: the verdict, what it stands on, how the environments differ, then exact facts.
 
-Results pushes it over itself; Esc goes back there. The facts come from the HLO of both runs, which a thread reads.
+It lies over Results; Esc goes back there. The facts come from the HLO of both runs, which a thread reads.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
+from jaxprof.analysis.ab import sides_beside
 from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import JaxprofError, UsageError
@@ -53,6 +54,22 @@ def unfit(run: Run) -> UsageError | None:
         ended = "was cancelled" if run.status == "cancelled" else run.status
         return UsageError(f"{name} {ended}: there is nothing to compare", advice)
     return None
+
+
+def in_comparison(session: Session, run: Run) -> tuple[str, str] | None:
+    """A of the comparison that `run` is a side of, and that side; if `run` is A or its control, the first other one.
+    None for a run that is no side.
+
+    Raises UsageError if one of the two cannot be compared.
+    """
+    first, *others = [side for side in sides_beside(session, run) if not side.plan.is_control] or [run]
+    if not others:
+        return None
+    second = run if run in others else others[0]
+    for side in (first, second):
+        if (error := unfit(side)) is not None:
+            raise error
+    return first.id, second.id
 
 
 def in_order(session: Session, marked: Sequence[str]) -> tuple[str, str]:

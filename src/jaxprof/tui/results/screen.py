@@ -38,7 +38,13 @@ class ResultsScreen(SessionScreen):
             "enter", "open", "Details", tooltip="All phases, samples, break-even and environment", id="results.open"
         ),
         Binding("space", "mark", "Mark", tooltip="Mark or unmark this run: two are compared", id="results.mark"),
-        Binding("c", "compare", "Compare", tooltip="Compare the two marked runs", id="results.compare"),
+        Binding(
+            "c",
+            "compare",
+            "Compare",
+            tooltip="Compare the two marked runs; without marks, the sides of this comparison",
+            id="results.compare",
+        ),
         *view_keys("results"),
         Binding(
             "H",
@@ -178,11 +184,13 @@ class ResultsScreen(SessionScreen):
         self._show_summary()
 
     def action_compare(self) -> None:
-        """Compares the two marked runs on a screen of its own."""
-        from jaxprof.tui.results.compare_screen import CompareScreen, in_order
+        """Compares the two marked runs, or the sides of the comparison under the cursor, on a screen of its own."""
+        from jaxprof.tui.results.compare_screen import CompareScreen, in_comparison, in_order
 
+        session, marked, result = self.profiler.session, self.query_one(ResultList).marked, self._result()
         try:
-            first, second = in_order(self.profiler.session, self.query_one(ResultList).marked)
+            sides = in_comparison(session, result.run) if result is not None and not marked else None
+            first, second = sides or in_order(session, marked)
         except UsageError as error:
             self.profiler.tell(error)
             return
