@@ -58,6 +58,52 @@ def test_the_line_that_closes_a_run_ends_it(status: str) -> None:
     assert (run.status, run.ended_seconds) == (status, 7.0), "the log's word on how, the engine's on when"
 
 
+def test_each_launch_has_its_own_process_and_phases_and_the_first_ones_are_the_runs() -> None:
+    session = fold(e.Header(), [PLAN])
+    run = session.runs["r1"]
+
+    def launch(number: int, at: float, took: float) -> None:
+        session.apply(e.WorkerStarted(run="r1", pid=number, python="python", launch=number, monotonic_seconds=at))
+        session.apply(e.PhaseStarted(run="r1", phase="compile", monotonic_seconds=at))
+        session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=took, monotonic_seconds=at + took))
+
+    launch(1, at=1.0, took=0.1)
+    launch(2, at=2.0, took=0.2)
+    assert [(each.number, each.started_seconds, each.phases["compile"].seconds) for each in run.launches] == [
+        (1, 1.0, 0.1),
+        (2, 2.0, 0.2),
+    ]
+    assert (run.phases["compile"].seconds, run.started_seconds, run.pid) == (0.1, 1.0, 2)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_launch_that_began_again_leaves_nothing_of_its_first_attempt(number: int) -> None:
+    """It did not fit beside others, and is measured apart from them."""
+    session = fold(e.Header(), [PLAN])
+    for launch in dict.fromkeys((1, number)):
+        session.apply(e.WorkerStarted(run="r1", pid=launch, python="python", launch=launch))
+        session.apply(e.PhaseEnded(run="r1", phase="trace", seconds=9.0))
+    session.apply(e.WorkerStarted(run="r1", pid=8, python="python", launch=number))
+    session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=0.5))
+    run = session.runs["r1"]
+    assert [each.number for each in run.launches] == [*range(1, number + 1)]
+    assert set(run.launches[-1].phases) == {"compile"}
+    assert set(run.phases) == ({"compile"} if number == 1 else {"trace"})
+
+
+def test_those_that_are_compared_with_a_baseline_are_counted_without_its_control() -> None:
+    def planned(run: str, side: str) -> e.RunPlanned:
+        return e.RunPlanned(run=run, spec=replace(PLAN.spec, baseline="r1", side=side))
+
+    session = fold(e.Header(), [PLAN, *map(planned, ("r2", "r3", "r4", "r2"), ("B", "C", "A'", "B"))])
+    assert session.family == {"r1": 2}
+
+
+def test_compilations_that_jax_announced_are_kept_in_their_order() -> None:
+    stages = [e.CompileObserved(run="r1", function="f", stage=stage, seconds=0.1) for stage in ("trace", "compile")]
+    assert [each.stage for each in fold(e.Header(), [PLAN, *stages]).runs["r1"].compiles] == ["trace", "compile"]
+
+
 def test_readings_are_kept_by_device_and_the_latest_time_is_known() -> None:
     readings = [e.DeviceReading(device=f"cuda:{index % 2}", utilisation=index / 4, seq=index + 1) for index in range(4)]
     session = fold(e.Header(), [*readings, e.LogLine(stream="stdout", text="x", monotonic_seconds=5.0)])
