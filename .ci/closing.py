@@ -38,7 +38,7 @@ def once_more(log: Path, counts: Counter[str]) -> tuple[Counter[str], float, lis
     alone = log.with_name(f"{log.name}.alone")
     if not alone.exists():
         return Counter(), 0.0, []
-    names = sorted(set(re.findall(r"^(?:FAILED|ERROR) (\S+)", log.read_text(errors="replace"), re.MULTILINE)))
+    names = sorted(set(re.findall(r"^(?:FAILED|ERROR) (tests\S*)", log.read_text(errors="replace"), re.MULTILINE)))
     found = counted(alone.read_text(errors="replace"))
     if found is None or found[0].total() < counts["failed"] + counts["errors"]:
         return Counter(), 0.0, names  # it did not come to an end, or left some out: the first failures stand

@@ -21,7 +21,10 @@ say("phase_ended", phase="compile", seconds=0.25)
 print("hello from the child", flush=True)
 print("a word on stderr", file=sys.stderr, flush=True)
 say("samples_taken", series="run", seconds=[1e-3] * 6, calls_per_sample=1)
-say("text_recorded", name="hlo", text="x" * 200_000)
+from jaxprof.events import encode
+from jaxprof.session.texts import split
+for part in split("hlo", "x" * 200_000, request.get("run", "")):
+    events.write(encode(part).decode() + "\\n")
 say("run_finished", status="ok")
 control.readline()
 """

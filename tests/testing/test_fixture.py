@@ -101,7 +101,7 @@ def test_a_function_that_cannot_be_timed_has_no_median(jaxprof, monkeypatch):
     assert "not timed: ValueError: busy" in [warning.message for warning in result.run.warnings]
 
 
-def refuse(workload, variant, request, emit):
+def refuse(workload, variant, request, emit, control):
     from jaxprof.engine.measure.failure import failed
 
     emit(failed(ValueError("busy")))

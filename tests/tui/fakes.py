@@ -95,6 +95,7 @@ class FakeConductor:
         self.closed = ""
         self.moved_to: list[Path] = []
         self.storage_failure: StorageError | None = None
+        self.file_change = ""
         self._go = threading.Event()
         self._queue: list[str] = []
 
@@ -326,6 +327,7 @@ class FakeProgramConductor:
         self.closed = ""
         self.exit_code: int | None = None
         self.storage_failure: StorageError | None = None
+        self.file_change = ""
         self._end = threading.Event()
         self._busy = False
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from jaxprof.analysis.run_difference import FACTS, CollectiveDifference, RunDifference
 from jaxprof.errors import UsageError, unknown_name
 from jaxprof.session.log.baselines import Decision
-from jaxprof.stats import growth, growth_interval, judge_growth, refuse, with_control
+from jaxprof.stats import growth, growth_interval, judge_growth, with_control
 from jaxprof.stats.growth import LimitState
 
 if TYPE_CHECKING:
@@ -241,8 +241,9 @@ def judged_times(label: str, compared: AbResult, limits: Iterable[GateLimit]) ->
             rows.append(GateRow(label, limit, "undecided", None, None, "second", reason))
             continue
         times = phase.times
-        if not times.together:
-            times = refuse(times, "it happens once in a process, and there was one launch: --launches 5 has five")
+        if limit.fact != "run" and times.launches == 1:
+            once = "it happens once in a process, and there was one launch: --launches 5 has five"
+            times = replace(times, refusal=once)
         if limit.fact in control:
             times = with_control(times, control[limit.fact])
         rows.append(_judged_time(label, limit, phase, replace(times, family=len(wanted))))
