@@ -92,9 +92,7 @@ def command(
         judged,
         judged_apart,
         judged_times,
-        of_another_file,
         read_limits,
-        versions_differ,
     )
     from jaxprof.cli.gate_base import found_base
     from jaxprof.cli.gate_times import TimeOptions, can_be_measured, measure_times
@@ -126,14 +124,10 @@ def command(
             rows += judged_times(_label(measured.result.versus[0].run), measured.result, wanted)
         elif timed:
             rows += [row for pair in pairs for row in judged_apart(pair.label, *pair.results(), wanted)]
-    said = [versions_differ(pair.base, pair.run) for pair in pairs]
-    said += [pair.arguments_differ() for pair in pairs]
-    if found.about.reading in ("baseline", "session"):
-        said += [of_another_file(pair.base, pair.run) for pair in pairs]
     result = GateResult(
         base=found.about,
         rows=tuple(rows),
-        notes=tuple(dict.fromkeys(filter(None, said))),
+        notes=_notes(pairs, found.about.reading),
         measured=measured.result if measured is not None else None,
     )
     if junit is not None:
@@ -170,6 +164,17 @@ class _Pair:
         from jaxprof.analysis import result
 
         return result(self.base_session, self.base.id), result(self.session, self.run.id)
+
+
+def _notes(pairs: Sequence[_Pair], reading: str) -> tuple[str, ...]:
+    """What stands above the rows: other versions, arguments, and for a kept base another file."""
+    from jaxprof.analysis.gate import of_another_file, versions_differ
+
+    said = [versions_differ(pair.base, pair.run) for pair in pairs]
+    said += [pair.arguments_differ() for pair in pairs]
+    if reading in ("baseline", "session"):
+        said += [of_another_file(pair.base, pair.run) for pair in pairs]
+    return tuple(dict.fromkeys(filter(None, said)))
 
 
 def _pairs(target: str, base: FoundBase, options: CompileOptions) -> list[_Pair]:
