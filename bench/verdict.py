@@ -1,6 +1,7 @@
 """How often jaxprof is right about programs whose difference is known, alone and beside a neighbour, on this machine.
 
-    python bench/verdict.py [--ways run,ab,gate,peers] [--sessions 20] [--neighbour] [--workloads matmul,sines,sorting]
+    python bench/verdict.py [--ways run,ab,gate,peers] [--kinds again,slower-10,slower-30] [--sessions 20] [--together]
+                            [--neighbour] [--workloads matmul,sines,sorting]
 
 The programs of `bench/programs/verdict_pairs.py` are compared with themselves, and with ones that take 10 % and 30 %
 more steps. With `--neighbour`, a process of its own burns one core, then two, in irregular bursts of 50 to 800 ms, all
@@ -14,12 +15,15 @@ the while. The ways are
   over the values at 95 % (*pyperf*'s `compare_to`), the ratio of the means ± its propagated standard deviation
   (*hyperfine*, read as a verdict where 1 lies outside).
 
+Each comparison is a session of its own. With `--together`, a program is compared with itself three times in each
+session, as three sides. The rule of the gate is applied to what `ab` measured, too; the way *gate* runs the command.
+
 A row has, for each way and workload, how often the same program was called faster or slower, and the same; how often
 10 % and 30 % more work was called slower; how often the interval held the truth; the median half width and seconds.
 
-Twenty sessions for each of three workloads are sixty comparisons of a program with itself. Exits 1 where one of our
-ways calls more than 5 % of them faster or slower, or finds fewer than 80 % of the planted 10 % (beside the neighbour:
-30 %). It needs a machine that does nothing else, and up to an hour for each way.
+Twenty sessions for each of three workloads are sixty comparisons of a program with itself; seven are `--together`.
+Exits 1 where one of our ways calls more than 5 % of them faster or slower, or finds fewer than 80 % of the planted 10 %
+(beside the neighbour: 30 %). It needs a machine that does nothing else, and up to an hour for each way.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +50,19 @@ sys.path.insert(0, str(ROOT / "src"))
 
 import numpy as np  # noqa: E402
 
+from jaxprof.analysis.ab import ab_results  # noqa: E402
+from jaxprof.analysis.gate import judged_times, read_limits  # noqa: E402
+from jaxprof.session import Session  # noqa: E402
+from jaxprof.session.log.reader import load  # noqa: E402
 from jaxprof.stats.student import t_quantile  # noqa: E402
 
 PROGRAMS = ROOT / "bench" / "programs"
 WORKLOADS = ("matmul", "sines", "sorting")
 PLANTED = {"again": 0.0, "slower-10": 0.1, "slower-30": 0.3}
+TOGETHER = ("again", "again-2", "again-3")
 MOST_FALSE, LEAST_POWER = 0.05, 0.80
+GATE = "run:2%"
+GATE_VERDICTS = {"passed": "slower", "within": "same", "undecided": "inconclusive"}
 BURST_SECONDS = (0.05, 0.8)
 PEER_PROCESSES, PEER_SECONDS = 5, 0.1
 RESAMPLES = 1000
@@ -75,7 +86,7 @@ class Compared:
         """Whether the 95 % interval holds the truth; None without an interval."""
         if self.low is None or self.high is None:
             return None
-        return self.low <= 1 / (1 + PLANTED[self.variant]) <= self.high
+        return self.low <= 1 / (1 + share_of(self.variant)) <= self.high
 
 
 def burn(parent: int) -> None:
@@ -123,54 +134,84 @@ def output(command: Sequence[str | Path], folder: Path, codes: Sequence[int] = (
     return json.loads(done.stdout)
 
 
-def two_files(workload: str, variant: str, folder: Path) -> tuple[Path, Path]:
-    """The baseline and the variant, each as a file of a user's."""
-    files = folder / "before.py", folder / "after.py"
-    for file, more in zip(files, (0.0, PLANTED[variant]), strict=True):
-        file.write_text(
+def share_of(variant: str) -> float:
+    """The share of steps that a variant takes beyond the baseline."""
+    return PLANTED[kind_of(variant)]
+
+
+def kind_of(variant: str) -> str:
+    return "again" if variant.startswith("again") else variant
+
+
+def files_of(workload: str, variants: Sequence[str], folder: Path) -> list[Path]:
+    """The baseline and the variants, each as a file of a user's."""
+    files = []
+    for name, more in (("before", 0.0), *((variant, share_of(variant)) for variant in variants)):
+        files.append(folder / f"{name.replace('-', '_')}.py")
+        files[-1].write_text(
             f"import sys\nsys.path.insert(0, {str(PROGRAMS)!r})\nfrom verdict_pairs import program\n"
             f"step, step_inputs = program({workload!r}, {more})\n"
         )
     return files
 
 
-def run(workload: str, variant: str, folder: Path) -> list[Compared]:
+def run(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
     target = f"{PROGRAMS / 'verdict_pairs.py'}:{workload}"
-    options = ["--variant", variant, "--no-capture", "--format", "json"]
-    said = output(["-m", "jaxprof", "run", target, *options], folder)
-    (versus,) = [one["versus"] for one in said["runs"] if one["variant"] == variant]
-    low, high = versus["ci95"] or (None, None)
-    return [Compared("run", workload, variant, versus["verdict"], versus["reason"], low, high)]
+    chosen = [word for variant in variants for word in ("--variant", variant)]
+    said = output(["-m", "jaxprof", "run", target, *chosen, "--no-capture", "--format", "json"], folder)
+    versus = {one["variant"]: one["versus"] for one in said["runs"] if one["variant"] in variants}
+    return [
+        Compared("run", workload, variant, one["verdict"], one["reason"], *(one["ci95"] or (None, None)))
+        for variant, one in ((variant, versus[variant]) for variant in variants)
+    ]
 
 
-def ab(workload: str, variant: str, folder: Path) -> list[Compared]:
-    before, after = two_files(workload, variant, folder)
-    said = output(["-m", "jaxprof", "ab", f"{before}:step", f"{after}:step", "--format", "json"], folder)
-    (versus,) = said["versus"]
-    return [Compared("ab", workload, variant, versus["verdict"], versus["reason"], versus["low"], versus["high"])]
+def ab(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
+    targets = [f"{file}:step" for file in files_of(workload, variants, folder)]
+    said = output(["-m", "jaxprof", "ab", *targets, "--format", "json"], folder)
+    compared = [
+        Compared("ab", workload, variant, one["verdict"], one["reason"], one["low"], one["high"])
+        for variant, one in zip(variants, said["versus"], strict=True)
+    ]
+    return compared + gate_of(Path(said["session"]), workload, variants)
 
 
-def gate(workload: str, variant: str, folder: Path) -> list[Compared]:
-    before, after = two_files(workload, variant, folder)
-    options = ["--base", f"{before}:step", "--fail-on", "run:2%", "--format", "json"]
-    said = output(["-m", "jaxprof", "gate", f"{after}:step", *options], folder, codes=(0, 3))
-    (row,) = said["limits"]
-    verdict = {"passed": "slower", "within": "same"}.get(row["state"], "inconclusive")
-    return [Compared("gate", workload, variant, verdict, row["reason"])]
+def gate_of(path: Path, workload: str, variants: Sequence[str]) -> list[Compared]:
+    """What the gate says of a session of `ab`: of each side as it does of its only one."""
+    (compared,) = ab_results(load(path, Session))
+    rows = [judged_times(GATE, replace(compared, versus=(one,)), read_limits([GATE]))[0] for one in compared.versus]
+    return [
+        Compared("ab's gate", workload, variant, GATE_VERDICTS[row.state], row.reason)
+        for variant, row in zip(variants, rows, strict=True)
+    ]
 
 
-def peers(workload: str, variant: str, folder: Path) -> list[Compared]:
-    files = two_files(workload, variant, folder)
+def gate(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
+    before, *files = files_of(workload, variants, folder)
+    compared = []
+    for variant, file in zip(variants, files, strict=True):
+        options = ["--base", f"{before}:step", "--fail-on", GATE, "--format", "json"]
+        said = output(["-m", "jaxprof", "gate", f"{file}:step", *options], folder, codes=(0, 3))
+        (row,) = said["limits"]
+        compared.append(Compared("gate", workload, variant, GATE_VERDICTS[row["state"]], row["reason"]))
+    return compared
+
+
+def peers(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
     command = [PROGRAMS / "verdict_peer.py"]
-    sides = [
+    before, *after = [
         [
             np.array(block)
             for _ in range(PEER_PROCESSES)
             for block in output([*command, file, str(PEER_SECONDS)], folder)
         ]
-        for file in files
+        for file in files_of(workload, variants, folder)
     ]
-    return [Compared(way, workload, variant, *judge(sides)) for way, judge in PEERS.items()]
+    return [
+        Compared(way, workload, variant, *judge((before, side)))
+        for variant, side in zip(variants, after, strict=True)
+        for way, judge in PEERS.items()
+    ]
 
 
 Sides = Sequence[Sequence[Any]]
@@ -212,15 +253,32 @@ PEERS: dict[str, Callable[[Sides], tuple[Any, ...]]] = {
     "pyperf": pyperf,
     "hyperfine": hyperfine,
 }
-WAYS: dict[str, Callable[[str, str, Path], list[Compared]]] = {"run": run, "ab": ab, "gate": gate, "peers": peers}
+WAYS: dict[str, Callable[[str, Sequence[str], Path], list[Compared]]] = {
+    "run": run,
+    "ab": ab,
+    "gate": gate,
+    "peers": peers,
+}
 
 
-def timed(way: str, workload: str, variant: str) -> list[Compared]:
+def timed(way: str, workload: str, variants: Sequence[str]) -> list[Compared]:
     with tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
-        compared = WAYS[way](workload, variant, Path(folder))
+        compared = WAYS[way](workload, variants, Path(folder))
         wall = time.monotonic() - began
     return [Compared(**{**asdict(one), "wall_seconds": wall}) for one in compared]
+
+
+def sessions(kinds: Sequence[str], count: int, *, together: bool) -> list[Sequence[str]]:
+    """The variants of each session of one workload: `count` with itself, and a quarter as many with others, if both."""
+    quarter = -(-count // 4) if "again" in kinds else count
+    planned: list[Sequence[str]] = []
+    for kind in kinds:
+        if kind == "again":
+            planned += [TOGETHER if together else (kind,)] * count
+        else:
+            planned += [(kind,)] * quarter
+    return planned
 
 
 def share(compared: Sequence[Compared], *verdicts: str) -> float | None:
@@ -230,7 +288,7 @@ def share(compared: Sequence[Compared], *verdicts: str) -> float | None:
 def lines(workload: str, compared: Sequence[Compared]) -> Iterator[str]:
     for way in dict.fromkeys(one.way for one in compared):
         own = [one for one in compared if one.way == way]
-        of = {variant: [one for one in own if one.variant == variant] for variant in PLANTED}
+        of = {kind: [one for one in own if kind_of(one.variant) == kind] for kind in PLANTED}
         held = [one.holds for one in own if one.holds is not None]
         halves = [(one.high / one.low) ** 0.5 - 1 for one in own if one.low and one.high]
         figures = [
@@ -249,7 +307,7 @@ def lines(workload: str, compared: Sequence[Compared]) -> Iterator[str]:
 def faults(compared: Sequence[Compared], beside: bool) -> Iterator[str]:
     planted = "slower-30" if beside else "slower-10"
     for way in dict.fromkeys(one.way for one in compared if one.way not in PEERS):
-        again = [one for one in compared if one.way == way and one.variant == "again"]
+        again = [one for one in compared if one.way == way and kind_of(one.variant) == "again"]
         slower = [one for one in compared if one.way == way and one.variant == planted]
         if (wrong := share(again, "faster", "slower") or 0) > MOST_FALSE:
             yield f"{way}: {wrong:.0%} of {len(again)} programs beside themselves were called faster or slower"
@@ -261,16 +319,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ways", type=lambda text: text.split(","), default=list(WAYS))
     parser.add_argument("--workloads", type=lambda text: text.split(","), default=list(WORKLOADS))
+    parser.add_argument("--kinds", type=lambda text: text.split(","), default=list(PLANTED))
     parser.add_argument("--sessions", type=int, default=20, help="of each workload with itself; a quarter with others")
+    parser.add_argument("--together", action="store_true", help="a program with itself three times a session")
     parser.add_argument("--neighbour", action="store_true", help="measure beside one that works in bursts")
     parser.add_argument("--json", type=Path, help="every comparison as data")
     args = parser.parse_args()
-    for chosen, known in ((args.ways, WAYS), (args.workloads, WORKLOADS)):
+    for chosen, known in ((args.ways, WAYS), (args.workloads, WORKLOADS), (args.kinds, PLANTED)):
         if unknown := set(chosen) - set(known):
             parser.error(f"there is no {', '.join(sorted(unknown))}; there are {', '.join(known)}")
     if args.sessions < 1:
         parser.error("--sessions takes a number from 1 on")
-    counts = {variant: args.sessions if more == 0 else -(-args.sessions // 4) for variant, more in PLANTED.items()}
+    plan = sessions(args.kinds, args.sessions, together=args.together)
     titles = "".join(f"{title:>10}" for title in ("false", "same", "10 %", "30 %", "covered", "± half"))
     print(f"{'way':10}{'workload':10}{'A/A':>6}{titles}{'median':>10}")
     compared: list[Compared] = []
@@ -279,9 +339,8 @@ def main() -> int:
             ours: list[Compared] = []
             for workload in args.workloads:
                 own: list[Compared] = []
-                for variant, count in counts.items():
-                    for _ in range(count):
-                        own += timed(way, workload, variant)
+                for variants in plan:
+                    own += timed(way, workload, variants)
                 ours += own
                 print(*lines(workload, own), sep="\n", flush=True)
                 compared += own

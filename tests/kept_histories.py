@@ -40,12 +40,16 @@ def run(
     source: str = "def f(x): return x @ x\n",
     ended: bool = True,
     settings: dict[str, Any] | None = None,
+    commit: str = "",
+    dirty: bool = False,
     **spec: Any,
 ) -> list[e.Event]:
     """One run with this median, its interval half a percent wide to each side."""
     spec = {"how": "jit", "device": f"{'cuda' if kind != 'cpu' else 'cpu'}:0", "parameters": {"n": 1000}, **spec}
     events: list[e.Event] = [e.RunPlanned(run=name, spec=e.RunSpec(workload=workload, variant=variant, **spec))]
     device = {"id": spec["device"], "platform": spec["device"].partition(":")[0], "kind": kind}
+    if commit:
+        events.append(e.RevisionRead(run=name, repository="/src/net", commit=commit, dirty=dirty))
     for launch, seconds in enumerate(compile_seconds, start=1):
         events += [
             e.WorkerStarted(run=name, pid=launch, python="python", launch=launch),

@@ -206,6 +206,7 @@ def test_every_optional_field_of_an_event_has_a_default_after_its_first_version(
         "comparison_planned": ["margin"],
         "results_compared": ["agree", "alike"],
         "worker_started": ["pid", "python"],
+        "revision_read": ["commit", "repository"],
         "environment_read": ["numpy", "python"],
         "phase_started": ["phase"],
         "phase_ended": ["phase", "seconds"],

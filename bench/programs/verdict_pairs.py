@@ -29,8 +29,8 @@ def settled(step: Callable[..., Any], more: float) -> Callable[..., Any]:
 
 
 def variants(step: Callable[..., Any]) -> list[str | Variant]:
-    """The baseline; the same program once more; programs that take 10 % and 30 % more steps."""
-    shares = {"first": 0.0, "again": 0.0, "slower-10": 0.1, "slower-30": 0.3}
+    """The baseline; the same program three times more; programs that take 10 % and 30 % more steps."""
+    shares = {"first": 0.0, "again": 0.0, "again-2": 0.0, "again-3": 0.0, "slower-10": 0.1, "slower-30": 0.3}
     return [Variant(name=name, how="jit", function=settled(step, more)) for name, more in shares.items()]
 
 

@@ -4,6 +4,7 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -96,6 +97,27 @@ def test_what_changed_between_two_points_is_said_at_the_second(tmp_path: Path) -
     first, same, other = only(read(tmp_path)).points
     assert first.changed == same.changed == ()
     assert {one.name for one in other.changed} == {"jax", "jaxlib", "XLA_FLAGS", "NVIDIA driver", "source"}
+
+
+def test_the_commit_of_each_point_is_known_where_it_was_under_git(tmp_path: Path) -> None:
+    revisions: list[dict[str, Any]] = [
+        {},
+        {"commit": "a1b2c3d"},
+        {"commit": "a1b2c3d"},
+        {"commit": "a1b2c3d", "dirty": True},
+        {"commit": "e4f5a6b"},
+    ]
+    for number, revision in enumerate(revisions):
+        kept.keep(tmp_path, number, kept.run("r1", 0.01, **revision))
+    points = only(read(tmp_path)).points
+    assert [[(one.before, one.after) for one in point.changed] for point in points] == [
+        [],
+        [(None, "a1b2c3d")],
+        [],
+        [("a1b2c3d", "a1b2c3d with changes")],
+        [("a1b2c3d with changes", "e4f5a6b")],
+    ]
+    assert {one.name for point in points for one in point.changed} == {"git commit"}
 
 
 def test_the_environment_of_a_change_skips_points_that_are_not_looked_at(tmp_path: Path) -> None:

@@ -45,13 +45,40 @@ def test_only_sides_of_a_comparison_have_a_rule() -> None:
 def test_no_launch_begins_that_would_not_end_in_time() -> None:
     clock = Clock()
     rule = LaunchRule(60.0, None, clock)
-    clock.seconds = 25.0
-    assert not rule.ends(session(), ["r1", "r2", "r3"])
-    clock.seconds = 45.0
-    assert rule.ends(session(), ["r1", "r2", "r3"]), "the second launch took 20 s, and 15 s are left"
+    for clock.seconds in (12.0, 24.0, 36.0):
+        assert not rule.ends(session(), ["r1", "r2", "r3"])
+    clock.seconds = 50.0
+    assert rule.ends(session(), ["r1", "r2", "r3"]), "the fourth launch took 14 s, and 10 s are left"
     assert not rule.is_over()
     clock.seconds = 60.0
     assert rule.is_over()
+
+
+def test_three_launches_may_take_half_as_long_again() -> None:
+    clock = Clock()
+    rule = LaunchRule(60.0, None, clock)
+    for clock.seconds in (28.0, 54.0):
+        assert not rule.ends(session(), ["r1", "r2", "r3"]), "two say next to nothing"
+    clock.seconds = 80.0
+    assert not rule.is_over()
+    assert rule.ends(session(), ["r1", "r2", "r3"])
+    assert rule.is_over()
+
+
+def test_where_three_do_not_fit_there_is_one() -> None:
+    clock = Clock()
+    rule = LaunchRule(60.0, None, clock)
+    clock.seconds = 31.0
+    assert rule.ends(session(), ["r1", "r2", "r3"]), "three would take 93 s"
+
+
+def test_a_third_launch_that_would_take_too_long_does_not_begin() -> None:
+    clock = Clock()
+    rule = LaunchRule(60.0, None, clock)
+    clock.seconds = 20.0
+    assert not rule.ends(session(), ["r1", "r2", "r3"])
+    clock.seconds = 60.0
+    assert rule.ends(session(), ["r1", "r2", "r3"]), "the second took 40 s, and 30 s are left"
 
 
 def test_the_first_launch_takes_some_turns_however_long_it_took_to_start() -> None:

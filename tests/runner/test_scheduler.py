@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -78,6 +79,24 @@ def test_a_good_run_is_written_told_and_closed(tmp_path: Path, monkeypatch: pyte
     assert stage.told.runs == session.runs
     chunks = stage.path.read_bytes().count(b'"type":"text_chunk"')
     assert chunks == 1  # the same text of two runs is kept once
+
+
+def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage(tmp_path, monkeypatch, engines.GOOD)
+    (tmp_path / "mine.py").write_text("def step(x):\n    return x\n")
+    named = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for words in (["init", "-q"], ["add", "mine.py"], ["commit", "-qm", "one"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True, capture_output=True, env={**os.environ, **named})
+    mine = plan()
+    mine = replace(mine, spec=replace(mine.spec, target=f"{tmp_path}/mine.py:step"))
+    stage.scheduler.add([mine, plan(), replace(mine, stays_at=f"{tmp_path}/elsewhere.py:step")])
+    stage.scheduler.run()
+    stage.scheduler.close()
+    under_git, built_in, checked_out = load(stage.path, Session).runs.values()
+    assert under_git.revision is not None
+    assert (len(under_git.revision.commit) >= 7, under_git.revision.dirty) == (True, False)
+    assert built_in.revision is None
+    assert checked_out.revision is None, "a side at another revision: the comparison keeps its commit"
 
 
 def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_path(

@@ -10,6 +10,7 @@ from jaxprof.api.session import Session, load
 from jaxprof.errors import JaxprofError
 from jaxprof.events import CostReported, RunFinished, RunPlanned, RunSpec
 from jaxprof.session.log import new_header
+from jaxprof.session.log.baselines import Baselines
 from jaxprof.session.log.codec import encode_line
 from jaxprof.testing import saved
 from jaxprof.testing.reports import ReportOptions, read_options, report
@@ -150,6 +151,17 @@ def test_a_file_has_the_next_number_and_none_is_replaced(tmp_path: Path) -> None
     assert saved.find("0003", tmp_path) == paths[2]
     assert saved.find("b_c", tmp_path) == paths[3]
     assert saved.find(str(paths[0]), tmp_path) == paths[0]
+
+
+def test_a_baseline_is_found_by_its_name_after_what_is_kept_beside_the_tests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAXPROF_HOME", str(tmp_path / "home"))
+    session = Session(new_header()).save(tmp_path / "s.jaxprof")
+    kept = Baselines().save("release", session, replace=False)
+    assert saved.find("release", tmp_path) == kept
+    beside = saved.save(Session(new_header()), tmp_path, "release")
+    assert saved.find("release", tmp_path) == beside
 
 
 def lines(flops: float | None = 10.0, arguments: tuple[str, ...] = ("f32[4]",), status: str = "ok") -> list[str]:

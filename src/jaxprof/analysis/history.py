@@ -366,7 +366,7 @@ def _fact(run: Run, code: str) -> _Value | str:
 def _environment(session: Session, run: Run, measure: str) -> dict[str, str]:
     """All that may explain a change, and that the session holds."""
     header, plan = session.header, run.plan
-    facts: dict[str, Any] = environment_facts(run.environment)
+    facts: dict[str, Any] = environment_facts(run)
     facts |= {
         "NVIDIA driver": header.environment.get("nvidia_driver"),
         "host": header.host,

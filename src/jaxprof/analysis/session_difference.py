@@ -15,7 +15,7 @@ from jaxprof.analysis.programs.derive import is_program, program_result
 from jaxprof.analysis.run_difference import RunDifference, measurement, run_difference, unlike
 from jaxprof.analysis.run_result import result
 from jaxprof.analysis.speedup import compared
-from jaxprof.events import EnvironmentRead
+from jaxprof.events import RevisionRead
 from jaxprof.session import Run, Session
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, compare_apart, corrected, refuse
 
@@ -100,7 +100,7 @@ def session_difference(
     return SessionDifference(
         before,
         after,
-        environment_differences(_environment(before, ours), _environment(after, theirs)),
+        environment_differences(_reporting(ours), _reporting(theirs)),
         tuple(
             _comparison(before, first, after, second)
             for first, second in pairs
@@ -198,35 +198,42 @@ def _launches(run: Run, phase: str) -> list[list[float]]:
     return [[took] for launch_phases in phases if phase in launch_phases and (took := launch_phases[phase].seconds)]
 
 
-def _environment(session: Session, runs: Sequence[Run]) -> EnvironmentRead | None:
-    """The one of the first run that has jax; without such a run, of the first."""
-    reported = [run.environment for run in runs if run.environment is not None]
+def _reporting(runs: Sequence[Run]) -> Run | None:
+    """The first run whose process has jax; without such a run, the first that reported an environment."""
+    reported = [run for run in runs if run.environment is not None]
     return next(
-        (environment for environment in reported if environment.jax is not None), reported[0] if reported else None
+        (run for run in reported if run.environment and run.environment.jax is not None),
+        reported[0] if reported else None,
     )
 
 
-def environment_differences(
-    before: EnvironmentRead | None, after: EnvironmentRead | None
-) -> tuple[EnvironmentDifference, ...]:
-    """Versions, devices and settings side by side, what differs first."""
+def environment_differences(before: Run | None, after: Run | None) -> tuple[EnvironmentDifference, ...]:
+    """Versions, devices, settings and git commits around two runs, what differs first."""
     ours, theirs = environment_facts(before), environment_facts(after)
     rows = [EnvironmentDifference(name, ours.get(name), theirs.get(name)) for name in dict.fromkeys((*ours, *theirs))]
     return tuple(sorted(rows, key=lambda row: not row.differs))
 
 
-def environment_facts(environment: EnvironmentRead | None) -> dict[str, str]:
-    """Versions, devices and settings in words, by name; without what is not known."""
-    if environment is None:
+def environment_facts(run: Run | None) -> dict[str, str]:
+    """Versions, devices, settings and the git commit of a run, in words, by name; without what is not known."""
+    if run is None:
         return {}
-    kinds = [str(device.get("kind") or device.get("platform") or "?") for device in environment.devices]
-    counted = dict.fromkeys(kinds)
-    facts = {
-        "python": environment.python,
-        "jax": environment.jax,
-        "jaxlib": environment.jaxlib,
-        "numpy": environment.numpy,
-        "devices": ", ".join(f"{kinds.count(kind)} × {kind}" for kind in counted) or None,
-        **{name: value for name, value in environment.settings.items() if name not in _OF_THE_HOUR},
-    }
+    facts: dict[str, object] = {"git commit": _commit(run.revision)}
+    environment = run.environment
+    if environment is not None:
+        kinds = [str(device.get("kind") or device.get("platform") or "?") for device in environment.devices]
+        facts |= {
+            "python": environment.python,
+            "jax": environment.jax,
+            "jaxlib": environment.jaxlib,
+            "numpy": environment.numpy,
+            "devices": ", ".join(f"{kinds.count(kind)} × {kind}" for kind in dict.fromkeys(kinds)) or None,
+            **{name: value for name, value in environment.settings.items() if name not in _OF_THE_HOUR},
+        }
     return {name: str(value) for name, value in facts.items() if value is not None}
+
+
+def _commit(revision: RevisionRead | None) -> str | None:
+    if revision is None:
+        return None
+    return f"{revision.commit} with changes" if revision.dirty else revision.commit

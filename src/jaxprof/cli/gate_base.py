@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jaxprof.analysis.gate import GateBase
-from jaxprof.cli.git_revision import Repository, Revision, checked_out, repository_of
+from jaxprof.cli.git_revision import Revision, checked_out
 from jaxprof.cli.selection import is_own
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.runner.repository import Repository, repository_of
 from jaxprof.session.log import Library
 from jaxprof.session.log.baselines import Baselines
 from jaxprof.session.log.codec import EXTENSION

@@ -5,54 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from jaxprof.errors import UsageError
+from jaxprof.runner.repository import git, is_file, repository_of
 from jaxprof.runner.rerun import SidesAgain
 from jaxprof.runner.sides import SideTree
-
-_OF_A_HOOK = (
-    "GIT_DIR",
-    "GIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_COMMON_DIR",
-    "GIT_PREFIX",
-    "GIT_NAMESPACE",
-)
-"""What git sets for its hooks: there they would name the hook's own index for every command (`git rev-parse
---local-env-vars`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """The repository that holds a target."""
-
-    folder: Path
-
-    def commit(self, name: str) -> str | None:
-        """The abbreviated hash of the commit that `name` means; None if it means none."""
-        return _git(
-            self.folder, "rev-parse", "--verify", "--quiet", "--short", "--end-of-options", f"{name}^{{commit}}"
-        ).answer
-
-    @property
-    def dirty(self) -> bool:
-        """Whether tracked files have changes that are not committed."""
-        return bool(_git(self.folder, "status", "--porcelain", "--untracked-files=no").answer)
-
-    @property
-    def lack(self) -> str:
-        """Why a revision may be missing here, as a hint."""
-        if _git(self.folder, "rev-list", "-n", "1", "--all").answer in (None, ""):
-            return "It has no commit yet."
-        if _git(self.folder, "rev-parse", "--is-shallow-repository").answer == "true":
-            return "It is a shallow clone: git fetch --unshallow gets the rest; in GitHub Actions, fetch-depth: 0 does."
-        return "git log --oneline lists revisions, git branch --all the branches."
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +35,7 @@ class Revision:
     def target(self, present: str) -> str:
         """The target `present` in that revision. Raises UsageError for a file or module that it does not have."""
         place, colon, function = present.rpartition(":") if ":" in present else (present, "", "")
-        if not _is_file(place):
+        if not is_file(place):
             return f"{self._module(place)}{colon}{function}"
         inside = Path(place).expanduser().resolve().relative_to(self.repository)
         if not (self.tree / inside).is_file():
@@ -124,23 +85,6 @@ class Revision:
         raise UsageError(f"{self.commit} has no module {name}", "Name its file: path/to/file.py:function.")
 
 
-def repository_of(target: str) -> Repository:
-    """The repository that holds `target`: a file of it, or a module of the present folder. Raises UsageError if there
-    is no git, no such folder, or no repository, with git's own words where it refuses one."""
-    place = target.rpartition(":")[0] or target
-    start = Path(place).expanduser().resolve().parent if _is_file(place) else Path.cwd()
-    if not start.is_dir():
-        raise UsageError(f"there is no folder {start}", "Revisions are those of a file that is here.")
-    top = _git(start, "rev-parse", "--show-toplevel")
-    if top.answer is None:
-        if "not a git repository" in top.error:
-            raise UsageError(
-                f"{start} is not in a git repository", "A revision is one of the repository of the target."
-            )
-        raise UsageError(f"git does not read {start}: {top.error}", top.hint)
-    return Repository(Path(top.answer).resolve())
-
-
 @contextlib.contextmanager
 def checked_out(target: str, name: str) -> Iterator[Revision]:
     """The revision `name` of the repository that holds `target`, in a temporary worktree, which is removed at the end.
@@ -152,7 +96,7 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
     folder = Path(tempfile.mkdtemp(prefix="jaxprof-git-")).resolve()
     tree = folder / repository.folder.name
     try:
-        added = _git(repository.folder, "worktree", "add", "--quiet", "--detach", str(tree), commit)
+        added = git(repository.folder, "worktree", "add", "--quiet", "--detach", str(tree), commit)
         if added.answer is None:
             raise UsageError(f"{commit} cannot be checked out: {added.error}", "git worktree list shows what there is.")
         yield Revision(
@@ -164,47 +108,9 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
             tree=tree,
         )
     finally:
-        _git(repository.folder, "worktree", "remove", "--force", str(tree))
+        git(repository.folder, "worktree", "remove", "--force", str(tree))
         shutil.rmtree(folder, ignore_errors=True)
-        _git(repository.folder, "worktree", "prune")
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """What git said."""
-
-    answer: str | None
-    """None where it refused."""
-    error: str = ""
-    hint: str = ""
-
-
-def _git(folder: Path, *words: str) -> _Answer:
-    """Ask git about the repository at `folder`, whatever a hook says, and without running one. Raises UsageError
-    without git."""
-    variables = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
-    try:
-        done = subprocess.run(
-            ["git", "-c", f"core.hooksPath={os.devnull}", "-C", str(folder), *words],
-            capture_output=True,
-            encoding="utf-8",
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            check=False,
-            env={**variables, "LC_ALL": "C"},
-        )
-    except FileNotFoundError:
-        raise UsageError("a revision needs git, which is not installed", "Name the two files themselves.") from None
-    if done.returncode == 0:
-        return _Answer(done.stdout.strip())
-    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-    if not lines:
-        return _Answer(None, f"git {words[0]} failed")
-    return _Answer(None, lines[0].removeprefix("fatal: "), " ".join(lines[1:]))
-
-
-def _is_file(place: str) -> bool:
-    return place.endswith(".py") or "/" in place
+        git(repository.folder, "worktree", "prune")
 
 
 @contextlib.contextmanager

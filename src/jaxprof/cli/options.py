@@ -93,7 +93,7 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
             default=60.0,
             show_default=True,
             metavar="S",
-            help=f"{when}Seconds of measuring in all, without --launches.",
+            help=f"{when}Seconds of measuring in all, without --launches; half as much again for three launches.",
         ),
         click.option(
             "--max-seconds",

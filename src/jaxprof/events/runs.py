@@ -93,6 +93,20 @@ class WorkerStarted(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RevisionRead(Event):
+    """The git revision of the user's file that a run measures, as it was when the run began."""
+
+    type: ClassVar[str] = "revision_read"
+
+    repository: str
+    """Its folder."""
+    commit: str
+    """The abbreviated hash of HEAD."""
+    dirty: bool | None = None
+    """Whether tracked files had changes that were not committed; None: git took too long to say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseStarted(Event):
     """A phase began; screens let its clock tick from here."""
 

@@ -130,6 +130,9 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         data |= program_keys(session, run)
     if run.environment is not None:
         data["settings"] = dict(run.environment.settings)
+    if run.revision is not None:
+        read = run.revision
+        data["revision"] = {"repository": read.repository, "commit": read.commit, "dirty": read.dirty}
     figures = published(plan.workload, [plan.variant])
     if figures:
         data["published"] = [

@@ -14,7 +14,9 @@ from jaxprof.session import Session
 
 TURNS_SHARE = 0.25
 LEAST_LAUNCHES = 3
-"""Before that no width ends them."""
+"""Before that no width ends them. Two say next to nothing: their interval is six times as wide as that of five."""
+LONGER = 1.5
+"""How much of the time the least launches may take; where it is not enough, there is one launch."""
 
 
 class LaunchRule:
@@ -39,7 +41,7 @@ class LaunchRule:
     def is_over(self, turns_seconds: float = math.inf) -> bool:
         """Whether the time is up. The first launch has a share of it for its turns, which have lasted `turns_seconds`,
         however long its processes took to start."""
-        if self._seconds is None or self._clock() - self._began < self._seconds:
+        if self._seconds is None or self._clock() - self._began < self._allowed(self._seconds):
             return False
         return bool(self._took) or turns_seconds >= TURNS_SHARE * self._seconds
 
@@ -49,9 +51,13 @@ class LaunchRule:
         self._took.append(now - self._last)
         self._last = now
         expected = max(self._took[1:] or self._took)  # the first one alone captures, checks and times copies
-        if self._seconds is not None and now - self._began + expected > self._seconds:
+        missing = max(1, LEAST_LAUNCHES - len(self._took))
+        if self._seconds is not None and now - self._began + missing * expected > self._allowed(self._seconds):
             return True
         return len(self._took) >= LEAST_LAUNCHES and self._narrow(session, runs)
+
+    def _allowed(self, seconds: float) -> float:
+        return seconds if len(self._took) >= LEAST_LAUNCHES else LONGER * seconds
 
     def _narrow(self, session: Session, runs: Sequence[str]) -> bool:
         from jaxprof.analysis.speedup import compared

@@ -25,6 +25,7 @@ from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS, EngineRun, Worker
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.profile_reader import ProfileReader
+from jaxprof.runner.repository import revisions
 from jaxprof.runner.requests import place, plan_event, run_request
 from jaxprof.runner.session_recorder import Listener, SessionRecorder
 from jaxprof.runner.turns import Group, Services, Side
@@ -191,6 +192,8 @@ class Scheduler:
 
     def _measure(self, sides: list[Side]) -> None:
         """Measures runs that are compared with each other, and closes them."""
+        for revision in revisions((side.run, side.plan.spec.target) for side in sides if not side.plan.stays_at):
+            self._session_recorder.emit(revision)
         group = Group(
             sides,
             Services(

@@ -176,6 +176,10 @@ def _environment(session: Session, event: e.EnvironmentRead) -> None:
     session._run(event).environment = event
 
 
+def _revision(session: Session, event: e.RevisionRead) -> None:
+    session._run(event).revision = event
+
+
 def _text(session: Session, event: e.TextRecorded) -> None:
     session._run(event).texts[event.name] = event
 
@@ -253,6 +257,7 @@ _STEPS: dict[type[e.Event], Callable[[Session, Any], None]] = {
     e.ResultsCompared: _results_compared,
     e.WorkerStarted: _worker_started,
     e.EnvironmentRead: _environment,
+    e.RevisionRead: _revision,
     e.ProcessIdentified: _identified,
     e.PhaseStarted: _phase_started,
     e.PhaseEnded: _phase_ended,

@@ -18,6 +18,7 @@ from jaxprof.events import (
     LogLine,
     MemoryReported,
     ResultsCompared,
+    RevisionRead,
     RunClosed,
     RunFinished,
     RunSpec,
@@ -101,6 +102,7 @@ class Run:
     remaining_seconds: float | None = None
     note: str = ""
     environment: EnvironmentRead | None = None
+    revision: RevisionRead | None = None
     texts: dict[str, TextRecorded] = field(default_factory=dict)
     cost: CostReported | None = None
     memory: MemoryReported | None = None

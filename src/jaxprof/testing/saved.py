@@ -19,6 +19,7 @@ from jaxprof.errors import StorageError, UsageError, not_found
 from jaxprof.events import SessionClosed
 from jaxprof.session import Run
 from jaxprof.session.log import Library, new_header
+from jaxprof.session.log.baselines import Baselines
 from jaxprof.session.log.codec import EXTENSION, decode_line
 
 FOLDER: Final = ".jaxprof"
@@ -68,14 +69,14 @@ def save(session: Session, root: Path, name: str) -> Path:
 
 def find(name: str, root: Path) -> Path:
     """The session that `--jaxprof-compare` names: a path, one of `.jaxprof` by its number, its name (the newest) or
-    both, or a session that `jaxprof sessions` lists. Raises UsageError."""
+    both, a baseline (`jaxprof baseline save`), or a session that `jaxprof sessions` lists. Raises UsageError."""
     kept = _kept(root / FOLDER)
     for path in reversed(kept):
         match = _NUMBERED.fullmatch(path.stem)
         names = {path.name, path.stem, *(match.groups() if match is not None else ())}
         if name in names:
             return path
-    found = Library().search(name)
+    found = Baselines().search(name) or Library().search(name)
     if found is None:
         raise not_found(f"session in {FOLDER}", name, [path.stem for path in kept])
     return found

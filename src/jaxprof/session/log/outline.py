@@ -26,6 +26,7 @@ OUTLINE = (
     "run_planned",
     "worker_started",
     "environment_read",
+    "revision_read",
     "phase_ended",
     "samples_taken",
     "text_recorded",

@@ -1,0 +1,149 @@
+"""The git repository that holds what is measured."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jaxprof.errors import UsageError
+from jaxprof.events import RevisionRead
+
+PATIENCE_SECONDS = 2.0
+"""How long a run waits for git to say whether there are changes."""
+_OF_A_HOOK = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_NAMESPACE",
+)
+"""What git sets for its hooks: there they would name the hook's own index for every command (`git rev-parse
+--local-env-vars`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """The repository that holds a target."""
+
+    folder: Path
+
+    def commit(self, name: str) -> str | None:
+        """The abbreviated hash of the commit that `name` means; None if it means none."""
+        return git(
+            self.folder, "rev-parse", "--verify", "--quiet", "--short", "--end-of-options", f"{name}^{{commit}}"
+        ).answer
+
+    @property
+    def dirty(self) -> bool:
+        """Whether tracked files have changes that are not committed."""
+        return bool(self._status())
+
+    def dirty_within(self, seconds: float) -> bool | None:
+        """The same; None where git takes longer, as in a large tree on a slow disk."""
+        status = self._status(seconds)
+        return None if status is None else bool(status)
+
+    def _status(self, seconds: float | None = None) -> str | None:
+        return git(self.folder, "status", "--porcelain", "--untracked-files=no", seconds=seconds).answer
+
+    @property
+    def lack(self) -> str:
+        """Why a revision may be missing here, as a hint."""
+        if git(self.folder, "rev-list", "-n", "1", "--all").answer in (None, ""):
+            return "It has no commit yet."
+        if git(self.folder, "rev-parse", "--is-shallow-repository").answer == "true":
+            return "It is a shallow clone: git fetch --unshallow gets the rest; in GitHub Actions, fetch-depth: 0 does."
+        return "git log --oneline lists revisions, git branch --all the branches."
+
+
+def repository_of(target: str) -> Repository:
+    """The repository that holds `target`: a file of it, or a module of the present folder. Raises UsageError if there
+    is no git, no such folder, or no repository, with git's own words where it refuses one."""
+    place = target.rpartition(":")[0] or target
+    start = Path(place).expanduser().resolve().parent if is_file(place) else Path.cwd()
+    if not start.is_dir():
+        raise UsageError(f"there is no folder {start}", "Revisions are those of a file that is here.")
+    top = git(start, "rev-parse", "--show-toplevel")
+    if top.answer is None:
+        if "not a git repository" in top.error:
+            raise UsageError(
+                f"{start} is not in a git repository", "A revision is one of the repository of the target."
+            )
+        raise UsageError(f"git does not read {start}: {top.error}", top.hint)
+    return Repository(Path(top.answer).resolve())
+
+
+def revisions(targets: Iterable[tuple[str, str]]) -> Iterator[RevisionRead]:
+    """Of each run, by id and target, the revision of the file that it measures; nothing for modules, built-in
+    workloads, and files that are in no repository. Asks git once for each folder."""
+    known: dict[Path, RevisionRead | None] = {}
+    for run, target in targets:
+        place = target.rpartition(":")[0]
+        if not is_file(place):
+            continue
+        folder = Path(place).parent
+        if folder not in known:
+            known[folder] = _revision(target)
+        read = known[folder]
+        if read is not None:
+            yield RevisionRead(run=run, repository=read.repository, commit=read.commit, dirty=read.dirty)
+
+
+def _revision(target: str) -> RevisionRead | None:
+    try:
+        repository = repository_of(target)
+        commit = repository.commit("HEAD")
+    except UsageError:
+        return None
+    if commit is None:
+        return None
+    return RevisionRead(
+        repository=str(repository.folder), commit=commit, dirty=repository.dirty_within(PATIENCE_SECONDS)
+    )
+
+
+def is_file(place: str) -> bool:
+    """Whether the first part of a target names a file, and not a module or a workload."""
+    return place.endswith(".py") or "/" in place
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What git said."""
+
+    answer: str | None
+    """None where it refused."""
+    error: str = ""
+    hint: str = ""
+
+
+def git(folder: Path, *words: str, seconds: float | None = None) -> Answer:
+    """Ask git about the repository at `folder`, whatever a hook says, and without running one; an answer that takes
+    longer than `seconds` is none. Raises UsageError without git."""
+    variables = {name: value for name, value in os.environ.items() if name not in _OF_A_HOOK}
+    try:
+        done = subprocess.run(
+            ["git", "--no-optional-locks", "-c", f"core.hooksPath={os.devnull}", "-C", str(folder), *words],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            check=False,
+            env={**variables, "LC_ALL": "C"},
+            timeout=seconds,
+        )
+    except FileNotFoundError:
+        raise UsageError("a revision needs git, which is not installed", "Name the two files themselves.") from None
+    except subprocess.TimeoutExpired:
+        return Answer(None, f"git {words[0]} took longer than {seconds} s")
+    if done.returncode == 0:
+        return Answer(done.stdout.strip())
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    if not lines:
+        return Answer(None, f"git {words[0]} failed")
+    return Answer(None, lines[0].removeprefix("fatal: "), " ".join(lines[1:]))

@@ -1,0 +1,84 @@
+"""The git revision of what is measured: known for a file under git, unknown for the rest, and nobody waits for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jaxprof.events import RevisionRead
+from jaxprof.runner import repository
+from jaxprof.runner.repository import git, revisions
+
+STEP = "def step(x):\n    return x\n"
+
+
+def commit(folder: Path) -> None:
+    named = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for command in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "one"]):
+        subprocess.run(
+            ["git", "-C", str(folder), *command], check=True, capture_output=True, env={**os.environ, **named}
+        )
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    (tmp_path / "steps").mkdir()
+    for name in ("one.py", "steps/two.py"):
+        (tmp_path / name).write_text(STEP)
+    commit(tmp_path)
+    return tmp_path
+
+
+def read(*targets: str) -> list[RevisionRead]:
+    return list(revisions((f"r{number}", target) for number, target in enumerate(targets, start=1)))
+
+
+def test_files_of_a_clean_tree_and_then_of_one_with_changes(tree: Path) -> None:
+    targets = f"{tree}/one.py:step", f"{tree}/steps/two.py:step"
+    head = git(tree, "rev-parse", "--short", "HEAD").answer
+    assert [(one.run, one.repository, one.commit, one.dirty) for one in read(*targets)] == [
+        ("r1", str(tree.resolve()), head, False),
+        ("r2", str(tree.resolve()), head, False),
+    ]
+    (tree / "new.py").write_text(STEP)
+    assert [one.dirty for one in read(*targets)] == [False, False], "a file that git does not know is no change"
+    (tree / "one.py").write_text("def step(x):\n    return x + 1\n")
+    assert [one.dirty for one in read(*targets)] == [True, True]
+
+
+def test_what_is_under_no_git_has_no_revision(tmp_path: Path) -> None:
+    (tmp_path / "alone.py").write_text(STEP)
+    assert read(f"{tmp_path}/alone.py:step", "package.module:step", "", f"{tmp_path}/gone/away.py:step") == []
+
+
+def test_a_repository_without_a_commit_has_no_revision(tmp_path: Path) -> None:
+    (tmp_path / "new.py").write_text(STEP)
+    subprocess.run(["git", "-C", str(tmp_path), "init", "-q"], check=True)
+    assert read(f"{tmp_path}/new.py:step") == []
+
+
+def test_without_git_there_is_no_revision(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert read(f"{tree}/one.py:step") == []
+
+
+def test_a_slow_git_leaves_the_changes_unknown(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repository, "PATIENCE_SECONDS", 0.0)
+    (one,) = read(f"{tree}/one.py:step")
+    assert (one.dirty, len(one.commit) >= 7) == (None, True)
+
+
+def test_each_folder_is_asked_once(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    of = repository.repository_of
+
+    def counted(target: str) -> repository.Repository:
+        asked.append(target)
+        return of(target)
+
+    monkeypatch.setattr(repository, "repository_of", counted)
+    assert len(read(*[f"{tree}/one.py:step"] * 3, f"{tree}/steps/two.py:step")) == 4
+    assert len(asked) == 2
