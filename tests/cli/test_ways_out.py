@@ -28,7 +28,7 @@ from report import sessions
 HOSTILE = "a\x1b]0;x\x07\r\x9b31m\x7f\u202eb\u2028c\u200b\nforged"
 FILE_NAME = "k\x1b[31m\u202e\nforged $(touch PWNED).jaxprof"
 SOURCE = Path(jaxprof.__file__).parent
-READING = {"show", "compare", "gate", "hlo", "export", "history"}
+READING = {"show", "explain", "compare", "gate", "hlo", "export", "history"}
 """Commands with a format that read a session, and whose output can hold its names."""
 
 

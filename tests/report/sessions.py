@@ -21,6 +21,28 @@ metadata={op_name="jit(selu)/mul" source_file="/home/me/selu.py" source_line=28}
 }
 """
 
+TRANSPOSES = """HloModule jit_turn, is_scheduled=true, \
+entry_computation_layout={(f32[1024,1024]{1,0})->f32[1024,1024]{1,0}}
+
+%turned (p: f32[1024,1024]) -> f32[1024,1024] {
+  %p = f32[1024,1024]{1,0} parameter(0)
+  ROOT %t = f32[1024,1024]{1,0} transpose(%p), dimensions={1,0}
+}
+
+%doubled (q: f32[1024,1024]) -> f32[1024,1024] {
+  %q = f32[1024,1024]{1,0} parameter(0)
+  ROOT %s = f32[1024,1024]{1,0} add(%q, %q)
+}
+
+ENTRY %main (x: f32[1024,1024]) -> f32[1024,1024] {
+  %x = f32[1024,1024]{1,0} parameter(0)
+  %fusion.1 = f32[1024,1024]{1,0} fusion(%x), kind=kLoop, calls=%turned, \
+metadata={op_name="jit(turn)/transpose" source_file="/home/me/turn.py" source_line=7}
+  ROOT %fusion.2 = f32[1024,1024]{1,0} fusion(%fusion.1), kind=kLoop, calls=%doubled
+}
+"""
+"""A kernel that only rewrites an array in another order."""
+
 HEADER = e.Header(
     jaxprof="0.1.0",
     session="0123456789ab",

@@ -27,6 +27,7 @@ COMMANDS = {
     "ab": ("ab", "Compare two functions, settings or revisions: which is faster, and do they agree?"),
     "script": ("script", "Run a program of yours unchanged, and record what it compiles and where its time goes."),
     "open": ("open_", "Open a session, or a recorded profile, in the terminal app."),
+    "explain": ("explain", "What to change, the most expensive first: of a session, a profile or HLO."),
     "show": ("show", "Print a session, or a recorded profile, as text, JSON, CSV or Markdown."),
     "compare": ("compare", "Compare sessions: environments, times, exact facts, kernels."),
     "history": ("history", "The trend of each measurement over the kept sessions, and where it changed for good."),

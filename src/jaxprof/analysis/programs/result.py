@@ -53,6 +53,8 @@ class ProgramFinding:
     """Whether `seconds` rests on samples of the stack rather than on what JAX announced."""
     others: tuple[SourceLocation, ...] = ()
     """More lines that the finding is about."""
+    function: str = ""
+    """The compiled function whose rows of the ledger it rests on; empty for a finding about lines."""
 
 
 def finding(
@@ -64,11 +66,12 @@ def finding(
     seconds: float | None = None,
     saves: float | None = None,
     estimate: bool = False,
+    function: str = "",
 ) -> ProgramFinding:
     """A finding at `places`: each once, unknown ones left out."""
     distinct = tuple(dict.fromkeys(place for place in places if place is not None))
     return ProgramFinding(
-        code, message, advice, distinct[0] if distinct else None, seconds, saves, estimate, distinct[1:]
+        code, message, advice, distinct[0] if distinct else None, seconds, saves, estimate, distinct[1:], function
     )
 
 

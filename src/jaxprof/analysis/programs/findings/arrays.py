@@ -89,6 +89,7 @@ def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[ProgramF
             "Donate (donate_argnums) only arrays that come back with the same shape and dtype, or return the new "
             "array with the dtype of the old one.",
             (function.called_from, function.defined_at),
+            function=function.function,
         )
 
 

@@ -124,6 +124,7 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[ProgramFind
             "Where they come from a Python loop over layers, steps or examples, which tracing unrolls, replace it "
             "with jax.lax.scan, fori_loop or jax.vmap, so that the body is compiled once.",
             (function.defined_at, function.called_from),
+            function=function.function,
             seconds=took,
             saves=saves,
         )
@@ -198,6 +199,7 @@ def cache_thrashing(result: ProgramResult, claims: Claims) -> Iterator[ProgramFi
                 else "Each compilation is shorter than jax_persistent_cache_min_compile_time_secs (1 s), so the "
                 "program is not kept: set that to 0, or compile the program once.",
                 (function.called_from, function.defined_at),
+                function=function.function,
                 seconds=took,
                 saves=took * (1 - 1 / count),
             )
@@ -221,6 +223,7 @@ def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Progra
             "Pass the arrays as arguments instead of closing over them: constants are copied by every compilation, "
             "can take minutes to fold, and take up device memory once for each program.",
             (function.defined_at, function.called_from),
+            function=function.function,
         )
 
 

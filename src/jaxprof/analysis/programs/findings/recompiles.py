@@ -52,6 +52,7 @@ def recompile_in_loop(result: ProgramResult, claims: Claims) -> Iterator[Program
             f"Make it once: the lambda, the partial, the nested def or the jax.jit(...) that is made anew for each "
             f"call{line} belongs before the loop or at module level; pass what changes as arguments.",
             (made, function.defined_at),
+            function=function.function,
             seconds=_claim(claims, function, reason.code),
             saves=_saved(function, reason),
         )
@@ -76,6 +77,7 @@ def closure_varies(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
             f"({safe(', '.join(varying[:_VARYING_NAMED])) or 'the values that it closes over'}) as an argument of the "
             "compiled function.",
             (made, reason.called_from, function.defined_at),
+            function=function.function,
             seconds=_claim(claims, function, reason.code),
             saves=_saved(function, reason),
         )
@@ -114,6 +116,7 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
             f"{shorten(named, _NAMED_WIDTH)}{_cost(result, reason)}",
             _shape_advice(function, reason),
             (reason.called_from, function.defined_at),
+            function=function.function,
             seconds=_claim(claims, function, reason.code),
             saves=_saved(function, reason),
         )
@@ -131,6 +134,7 @@ def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[Pr
             f"{shorten(named, _NAMED_WIDTH)}{_cost(result, reason)}",
             _OTHER_OBJECT if _ANOTHER in reason.text else _OTHER_VALUE,
             (reason.called_from, function.defined_at),
+            function=function.function,
             seconds=_claim(claims, function, reason.code),
             saves=_saved(function, reason),
         )
@@ -148,6 +152,7 @@ def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[ProgramFi
             "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), or "
             "jnp.zeros((), jnp.int32) for a counter that starts at 0.",
             (reason.called_from, function.defined_at),
+            function=function.function,
             seconds=_claim(claims, function, reason.code),
             saves=_saved(function, reason),
         )
@@ -187,6 +192,7 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
                 f"{_cost(result, reason)}",
                 advice,
                 (reason.called_from, function.defined_at),
+                function=function.function,
                 seconds=_claim(claims, function, reason.code),
                 saves=_saved(function, reason),
             )

@@ -1,0 +1,91 @@
+"""Captures and profiles to be explained: where the time of the steps of the devices went, and what is doubtful."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.explain.catalogue import find_entry
+from jaxprof.analysis.explain.commands import command
+from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope
+from jaxprof.units import integer, percent, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.events import StepParts, StepTimes
+    from jaxprof.session import Run
+
+_WORTH: Final = 0.1
+"""Share of the steps from which a part of them is a finding."""
+_DOUBTED: Final = (
+    "no_kernels", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown", "sum", "unrecorded",
+    "compile", "uneven_steps", "attribution",
+)  # fmt: skip
+"""Trust rows that say what figures cannot be had; the others qualify figures that are shown beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    code: str
+    words: str
+    of: Callable[[StepParts], float]
+    whole_program: bool = False
+    """Whether only a capture of a whole program shows it: calls that are measured one by one wait on purpose."""
+
+
+_PARTS: Final = (
+    _Part("device-idle", "the device waited", lambda parts: parts.idle, whole_program=True),
+    _Part("launch-gaps", "gaps between kernels", lambda parts: parts.launch_gaps),
+    _Part("exposed-collectives", "waiting for collectives", lambda parts: parts.collectives_exposed),
+    _Part("copies-in-steps", "only copying to or from the host", lambda parts: parts.transfers),
+)
+
+
+def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -> Iterator[RankedFinding]:
+    """What the steps of an accelerator's capture went to besides kernels. Of a CPU nothing is said: there the time
+    between two recorded ops may be an op that the runtime does not record."""
+    steps = run.steps
+    if steps is None or all(capture.platform in ("", "cpu") for capture in run.captures.values()):
+        return
+    by_device: dict[str, list[StepTimes]] = {}
+    for step in steps.steps:
+        if step.complete:
+            by_device.setdefault(step.device, []).append(step)
+    found_by = {device.device: device.found_by or steps.found_by for device in steps.devices}
+    for part in _PARTS:
+        if part.whole_program and not whole_program:
+            continue
+        shares = {
+            device: (sum(part.of(step.parts) for step in own), sum(step.seconds for step in own), len(own))
+            for device, own in by_device.items()
+            if found_by.get(device, steps.found_by) != "whole"
+        }
+        known = {device: took / whole for device, (took, whole, _) in shares.items() if whole > 0}
+        device = max(known, key=lambda name: known[name], default="")
+        if not device or known[device] < _WORTH:
+            continue
+        took, _, count = shares[device]
+        each = took / count
+        others = sum(share >= _WORTH for share in known.values()) - 1
+        beside = f" and {others} more device{'s' * (others > 1)}" if others else ""
+        yield RankedFinding(
+            code=part.code,
+            message=f"{part.words}: {seconds(each)} of each step on {device}{beside}, {percent(known[device])} of "
+            f"{integer(count)} steps",
+            fix=find_entry(part.code).fix,
+            cost=FindingCost(
+                scope=scope, seconds=each if scope == "call" else took, share=known[device], saves_seconds=None
+            ),
+            verify=verify,
+            run=run.id,
+        )
+
+
+def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
+    """The worst of what makes a capture doubtful, and how many more doubts there are."""
+    rows = [row for event in run.trust.values() for row in event.rows if row.verdict in ("bad", "doubt")]
+    rows = [row for row in rows if row.code in _DOUBTED]
+    if rows:
+        row, *others = sorted(rows, key=lambda row: (row.verdict != "bad", _DOUBTED.index(row.code)))
+        more = f" ({len(others)} more doubt{'s' * (len(others) > 1)})" if others else ""
+        yield Abstention(row.code, f"{run.id}: {row.message}{more}", command("show", name, "--run", run.id, "--trust"))

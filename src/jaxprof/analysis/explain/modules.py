@@ -1,0 +1,149 @@
+"""Compiled programs to be explained: the findings of their HLO, with the time or the traffic of their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
+from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope
+from jaxprof.analysis.explain.places import code_line
+from jaxprof.analysis.measured import measured
+from jaxprof.analysis.ranking import ranking_on
+from jaxprof.analysis.run_result import result
+from jaxprof.errors import JaxprofError
+from jaxprof.events import SourceLocation
+from jaxprof.hlo.analysis.findings.catalogue import findings
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.analysis.notices import notices
+from jaxprof.hlo.open.parsed import modules
+
+if TYPE_CHECKING:
+    from jaxprof.hlo.analysis.findings.finding import HloFinding
+    from jaxprof.hlo.analysis.kernel import Kernel
+    from jaxprof.hlo.model import Module
+    from jaxprof.session import Run, Session
+
+_VANISH: Final = frozenset(
+    {"layout-copy", "dtype-convert", "broadcast-materialised", "padding", "rematerialisation", "host-transfer"}
+)
+"""Findings whose kernels do nothing else: the change saves all their time."""
+_OF_A_PART: Final = frozenset({"float64-on-accelerator", "tiny-kernels", "small-loop-body", "attention-scores"})
+"""Findings whose kernels also do what is needed. Of all others the time of the kernels says nothing."""
+_KERNELS_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelWeights:
+    """What the kernels of a module take: their shares of `seconds`, by name."""
+
+    scope: Scope
+    shares: Mapping[str, float] = field(default_factory=dict)
+    seconds: float | None = None
+    low: float | None = None
+    high: float | None = None
+    estimate: bool = True
+    """Whether shares or seconds were derived, and not both timed together."""
+
+
+def module_of(session: Session, run: Run) -> Module | None:
+    """The optimised HLO of a run; None if it has none, or it cannot be read."""
+    try:
+        text = session.text(run.id, "hlo") if "hlo" in run.texts else None
+        return modules(text)[0] if text else None
+    except (JaxprofError, IndexError):
+        return None
+
+
+def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights:
+    """The kernels of a measured or compiled function, as parts of one call: by its capture, else by the least times on
+    its device, else unknown."""
+    summary = result(session, run.id).summary
+    median, low, high = (summary.median, summary.low, summary.high) if summary is not None else (None, None, None)
+    captured = measured(session, run.id)
+    whole = sum(kernel.self_seconds for kernel in captured.kernels) if captured is not None else 0.0
+    if captured is not None and whole > 0:
+        shares = {kernel.name: kernel.self_seconds / whole for kernel in reversed(captured.kernels)}
+        calls = [kernel.per_call_seconds for kernel in captured.kernels]
+        known = sum(seconds for seconds in calls if seconds is not None) or None
+        return KernelWeights(
+            scope="call", shares=shares, seconds=known if median is None else median, low=low, high=high
+        )
+    machine = machine_of_run(run, ceilings_for(session, run))
+    ranked = ranking_on(machine, module, kernels(module), None)
+    if ranked.basis != "least":
+        return KernelWeights(scope="call")
+    column, total = ranked.column("weight"), ranked.total("weight", range(len(ranked)))
+    shares = {
+        kernel.name: share / total
+        for kernel, share in zip(ranked.kernels, column, strict=True)
+        if total and share == share  # NaN is unknown
+    }
+    seconds = median
+    if seconds is None:
+        seconds = ranked.step.estimate_seconds if ranked.step is not None else total
+    return KernelWeights(scope="call", shares=shares, seconds=seconds, low=low, high=high)
+
+
+def module_findings(
+    module: Module, weights: KernelWeights, *, run: str, verify: str, recorded_seconds: float | None
+) -> Iterator[RankedFinding]:
+    """The findings of a module with what their kernels cost. `recorded_seconds`: Unix time after which a changed source
+    file is not believed."""
+    by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
+    for finding in findings(module):
+        where = _place(finding, by_name)
+        yield RankedFinding(
+            code=finding.code,
+            message=finding.message,
+            fix=finding.advice,
+            cost=_cost(finding, weights, by_name),
+            verify=verify,
+            run=run,
+            where=where,
+            code_line=code_line(where, recorded_seconds),
+            kernels=finding.where[:_KERNELS_NAMED],
+        )
+
+
+def _cost(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> FindingCost:
+    timed = dict.fromkeys(name for kernel in finding.where for name in _timed_as(kernel, by_name))
+    share = sum(weights.shares.get(name, 0.0) for name in timed)
+    if weights.seconds is None or share <= 0 or finding.code not in _VANISH | _OF_A_PART:
+        return FindingCost(scope="module", bytes=finding.bytes)
+    seconds = share * weights.seconds
+    return FindingCost(
+        scope=weights.scope,
+        seconds=seconds,
+        low=None if weights.low is None else share * weights.low,
+        high=None if weights.high is None else share * weights.high,
+        bytes=finding.bytes,
+        share=min(1.0, share),
+        saves_seconds=seconds if finding.code in _VANISH else None,
+        estimate=weights.estimate,
+        at_most=finding.code not in _VANISH,
+    )
+
+
+def _timed_as(name: str, by_name: Mapping[str, Kernel]) -> Iterator[str]:
+    """The names under which a capture has the time of a kernel: of an asynchronous pair, what is waited for is the time
+    of its second half."""
+    yield name
+    kernel = by_name.get(name)
+    if kernel is not None and kernel.asynchronous:
+        yield from (user.name for user in kernel.instruction.users if user.opcode.endswith("-done"))
+
+
+def _place(finding: HloFinding, by_name: Mapping[str, Kernel]) -> SourceLocation | None:
+    """The line of the heaviest kernel that has one."""
+    named = (by_name[name] for name in finding.where if name in by_name)
+    source = next((kernel.source for kernel in named if kernel.source is not None), None)
+    return SourceLocation(source.file, source.line) if source is not None else None
+
+
+def module_abstentions(module: Module) -> Iterator[Abstention]:
+    """What the text of a module does not tell."""
+    for notice in notices(module):
+        if notice.serious:
+            yield Abstention(notice.code, f"{notice.message}. {notice.hint}".rstrip(". ") + ".")

@@ -1,0 +1,73 @@
+"""Recorded programs to be explained: their findings, and what their recording leaves unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.explain.commands import program_verified, record_again
+from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding
+from jaxprof.analysis.explain.places import code_line
+from jaxprof.analysis.programs.verdict import interval
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult
+    from jaxprof.session import Session
+
+
+def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[RankedFinding]:
+    """The findings of a recorded program; their seconds are parts of its wall time."""
+    verify = program_verified(name, program)
+    for finding in program.findings:
+        rows = [row for function in program.functions for row in function.rows if row.function == finding.function]
+        yield RankedFinding(
+            code=finding.code,
+            message=finding.message,
+            fix=finding.advice,
+            cost=_cost(program, finding),
+            verify=verify,
+            run=program.run.id,
+            where=finding.where,
+            directory=program.directory,
+            code_line=code_line(finding.where, session.header.wall_seconds),
+            function=finding.function,
+            compilations=sum(row.count for row in rows),
+        )
+
+
+def _cost(program: ProgramResult, finding: ProgramFinding) -> FindingCost:
+    low, high = _interval(program, finding) if finding.estimate else (None, None)
+    return FindingCost(
+        scope="program",
+        seconds=finding.seconds,
+        low=low,
+        high=high,
+        share=program.of_wall(finding.seconds),
+        saves_seconds=finding.saves_seconds,
+        estimate=finding.estimate,
+    )
+
+
+def _interval(program: ProgramResult, finding: ProgramFinding) -> tuple[float | None, float | None]:
+    """Wilson's interval of the share that samples saw, as seconds; the lines' exact times narrow it further."""
+    whole, samples = program.active_seconds, program.samples_of_work
+    if not finding.seconds or whole <= 0 or samples <= 0:
+        return None, None
+    low, high = interval(min(1.0, finding.seconds / whole), samples)
+    return low * whole, high * whole
+
+
+def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:
+    """What the recording of a program leaves unknown."""
+    if not program.verdict.seconds and not program.compiles:
+        note = next((note.message for note in program.notes if note.message), "")
+        yield Abstention("no-jax", note or "JAX was not seen at work", record_again(program))
+        return
+    if program.verdict.kind is None and program.verdict.reason:
+        yield Abstention("no-verdict", f"what bounds the loop: {program.verdict.reason}", record_again(program))
+    if not has_capture:
+        yield Abstention(
+            "no-capture",
+            "no capture: kernels, their times and their HLO are unknown",
+            record_again(program, "--capture-steps", "5"),
+        )

@@ -1,0 +1,156 @@
+"""Measured runs to be explained: failures, wrong results, sides that are slower, and what times cannot say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.explain.commands import command, run_verified
+from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding
+from jaxprof.analysis.memory import buffers_of
+from jaxprof.analysis.run_result import result
+from jaxprof.units import bytes_, integer, ratio_interval, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.ab import AbResult, AbVersus
+    from jaxprof.analysis.run_result import RunResult
+    from jaxprof.session import Run, Session
+
+_FAULTS: Final = ("wrong_result", "unlike_results", "results_differ", "folded_constants", "dead_code")
+"""Warnings after which the times mean nothing."""
+_TO_CHANGE: Final = ("compiled_again", "dtype_narrowed")
+"""Warnings about the program that leave its times right."""
+_DOUBTS: Final = (
+    "throttled", "busy_machine", "drift", "two_modes", "noise", "outliers", "no_interval", "few_samples",
+    "over_budget", "max_seconds_reached", "not_captured",
+)  # fmt: skip
+"""Warnings about the measurement: figures that cannot be had from it."""
+_MORE_LAUNCHES: Final = 10
+_KERNELS_NAMED: Final = 3
+
+
+def run_findings(session: Session, run: Run, name: str) -> Iterator[RankedFinding]:
+    """Failures and warnings of a run that someone has to act on."""
+    verify = run_verified(name, run)
+    if run.status not in ("ok", "running", "queued", "cancelled"):
+        yield _failure(session, run, verify)
+    for warning in result(session, run.id).warnings:
+        if warning.code in _FAULTS + _TO_CHANGE:
+            yield RankedFinding(
+                code=warning.code,
+                message=warning.message,
+                fix=warning.advice,
+                cost=FindingCost(scope="call"),
+                verify=verify,
+                run=run.id,
+                fault=warning.code in _FAULTS,
+            )
+
+
+def _failure(session: Session, run: Run, verify: str) -> RankedFinding:
+    picture = buffers_of(session, run.id)
+    asked = picture.asked_bytes if picture is not None else None
+    largest = [buffer for buffer in picture.buffers[:_KERNELS_NAMED] if buffer.instruction] if picture else []
+    named = "; largest buffers: " + ", ".join(f"{each.instruction} {bytes_(each.bytes)}" for each in largest)
+    error = run.error.partition("\n")[0] or run.status
+    return RankedFinding(
+        code="run-failed" if asked is None else "out-of-memory",
+        message=f"{run.label} {run.status}: {error}" + (named if asked is not None and largest else ""),
+        fix=run.advice or "Mend what the error names, and run it again.",
+        cost=FindingCost(scope="call", bytes=asked),
+        verify=verify,
+        run=run.id,
+        kernels=tuple(each.instruction for each in largest) if asked is not None else (),
+        fault=True,
+    )
+
+
+def run_abstentions(session: Session, runs: Sequence[Run], name: str) -> Iterator[Abstention]:
+    """What the measured runs cannot tell, those of one kind together."""
+    doubted: dict[str, list[tuple[Run, str]]] = {}
+    for run in runs:
+        for warning in result(session, run.id).warnings:
+            if warning.code in _DOUBTS:
+                doubted.setdefault(warning.code, []).append((run, warning.message))
+    for code in _DOUBTS:
+        if code in doubted:
+            (run, message), *others = doubted[code]
+            also = f"; also {', '.join(each.id for each, _ in others)}" if others else ""
+            yield Abstention(code, f"{run.id} {run.label}: {message}{also}", measured_longer(name, run))
+
+
+def measured_longer(name: str, run: Run, launches: int = _MORE_LAUNCHES) -> str:
+    """Measures a run again in more processes; of a side, its whole comparison."""
+    if run.plan.how in ("compile", "imported", "program"):
+        return ""
+    return command("run", "--from", name if run.plan.side else f"{name}:{run.id}", "--launches", str(launches))
+
+
+def captured_too(session: Session, run: Run) -> str:
+    """Measures a run again with its kernels; of a side, the comparison as it was typed, with `--capture`."""
+    if run.plan.side:
+        words = session.header.command[1:]
+        return command(*words, "--capture") if words[:1] == ["ab"] else ""
+    settings = [] if run.plan.target else [f"{key}={value}" for key, value in run.plan.parameters.items()]
+    return command(
+        "run",
+        run.plan.target or run.plan.workload,
+        *("--variant", run.plan.variant),
+        *(word for setting in settings for word in ("--set", setting)),
+        *(word for argument in run.plan.arguments for word in ("--arg", argument)),
+        *(("--device", run.plan.device) if run.plan.device != "cpu:0" else ()),
+    )
+
+
+def side_findings(compared: AbResult, name: str) -> Iterator[RankedFinding]:
+    """The sides of a comparison that are slower than A, with the kernels that grew."""
+    first = compared.sides[0].summary
+    for versus in compared.versus:
+        if versus.verdict == "slower" and first is not None:
+            yield _slower(compared, versus, first.median, name)
+
+
+def _slower(compared: AbResult, versus: AbVersus, median: float, name: str) -> RankedFinding:
+    times, own = versus.times, _of_side(compared, versus)
+    here = own.summary.median if own is not None and own.summary is not None else None
+    (pair,) = compared.difference(versus).runs
+    matched = pair.difference.kernels
+    grown = [row for row in (matched.rows if matched is not None else ()) if (row.part_seconds or 0.0) > 0]
+    grown = sorted(grown, key=lambda row: -(row.part_seconds or 0.0))[:_KERNELS_NAMED]
+    changed = [row.name for row in (matched.rows if matched is not None else ()) if row.status in ("new", "changed")]
+    more = ", ".join(f"{row.name} +{seconds(row.part_seconds)}" for row in grown)
+    others = f"new or changed kernels: {integer(len(changed))}" if changed else "its kernels are the same"
+    low, high = times.low, times.high
+    words = ratio_interval(times.ratio, low, high) if times.ratio is not None else ""
+    return RankedFinding(
+        code="slower",
+        message=f"{versus.label} is slower than A: {words} as fast; {f'kernels that grew: {more}' if more else others}",
+        fix="Keep A, or mend these kernels: jaxprof compare shows what changed in each.",
+        cost=FindingCost(
+            scope="call",
+            seconds=None if here is None else max(0.0, here - median),
+            low=None if high is None or high <= 0 else max(0.0, median / high - median),
+            high=None if low is None or low <= 0 else max(0.0, median / low - median),
+            share=None if times.ratio is None else max(0.0, 1 - times.ratio),
+            saves_seconds=None if here is None else max(0.0, here - median),
+        ),
+        verify=command("run", "--from", name),
+        run=versus.run.id,
+        kernels=tuple(row.name for row in grown) or tuple(changed[:_KERNELS_NAMED]),
+    )
+
+
+def _of_side(compared: AbResult, versus: AbVersus) -> RunResult | None:
+    return next((side for side in compared.sides if side.run is versus.run), None)
+
+
+def side_abstentions(compared: AbResult, name: str) -> Iterator[Abstention]:
+    """Comparisons without a verdict, and how many launches would decide them."""
+    for versus in compared.versus:
+        if versus.verdict == "inconclusive":
+            launches = versus.times.launches + (versus.times.launches_to_decide() or _MORE_LAUNCHES)
+            yield Abstention(
+                "inconclusive",
+                f"whether {versus.label} is faster than A: {versus.reason or 'the interval holds both'}",
+                measured_longer(name, versus.run, min(100, launches)),
+            )

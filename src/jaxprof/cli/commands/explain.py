@@ -1,0 +1,106 @@
+"""`jaxprof explain [FILE]`: what to do about a session, a profile or HLO, the most expensive first."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jaxprof.cli.complete import complete_session
+from jaxprof.cli.given import refuse
+from jaxprof.cli.output import format_option, print_json, print_lines, print_text
+from jaxprof.cli.profiles import profile_options, refuse_of_profile
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.explain.model import Explanation
+
+
+@click.command("explain")
+@click.argument("file", metavar="[FILE]", required=False, shell_complete=complete_session)
+@click.option(
+    "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
+)
+@click.option("--full", is_flag=True, help="Whole sentences, even if they are more than a screenful.")
+@profile_options
+@format_option("text", "json", "markdown")
+def command(
+    file: str | None, code: str | None, full: bool, profile_run: str, hosts: tuple[str, ...], form: str
+) -> None:
+    """Say what to change, the most expensive first, and what cannot be said.
+
+    FILE is a session (a path, the name of a kept one, part of it; by default the last one), a recorded profile, or HLO
+    (a file, or the folder of an XLA dump). At most five findings: each with its cost, the line, the fix, and the
+    command that shows whether it helped.
+    """
+    if code is not None:
+        refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
+        _print_entry(code, form)
+        return
+    if form != "text":
+        refuse(("full",), "applies to text", "JSON and Markdown do not depend on a screen.")
+    _print(_explain(file, profile_run, hosts), form, full=full)
+
+
+def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Explanation:
+    from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.cli.profiles import imported
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
+
+    path = Path(os.path.expanduser(file)) if file is not None else None
+    kind = kind_of(path) if path is not None else None
+    if path is not None and kind is Kind.PROFILE:
+        with imported(path, profile_run, hosts, ("kernels", "steps", "trust")) as (_, session):
+            return explanation(session, str(path))
+    refuse_of_profile(file or "the last session")
+    if path is not None and kind is Kind.HLO:
+        from jaxprof.hlo.open.paths import modules_at
+
+        return explanation_of_modules(modules_at(path), str(path))
+    found, name = _session(file)
+    return explanation(load(found, Session), name)
+
+
+def _session(file: str | None) -> tuple[Path, str]:
+    """The path of the session, and what a later command can call it: `last` will be another one by then."""
+    from jaxprof.errors import UsageError
+    from jaxprof.session.log import Library
+    from jaxprof.session.log.codec import EXTENSION
+
+    library = Library()
+    if file is None and not library.paths():
+        raise UsageError("no session is kept yet", "jaxprof run NAME, or jaxprof script FILE.py, makes one.")
+    if file is not None and file.endswith(".py") and Path(file).is_file():
+        raise UsageError(f"{file} is a program, and not recorded yet", f"jaxprof script {file}, then jaxprof explain.")
+    found = library.find(file or "last")
+    kept = found.parent == library.folder
+    return found, found.name.removesuffix(EXTENSION) if kept else str(found)
+
+
+def _print(explained: Explanation, form: str, *, full: bool) -> None:
+    from jaxprof.report import explain
+
+    if form == "json":
+        print_json(explain.explanation_json(explained))
+    elif form == "markdown":
+        print_text(explain.explanation_markdown(explained))
+    else:
+        print_lines(explain.explanation_lines(explained, full=full))
+
+
+def _print_entry(code: str, form: str) -> None:
+    from jaxprof.analysis.explain.catalogue import entries, find_entry
+    from jaxprof.report import explain
+
+    if code == "all":
+        if form == "json":
+            print_json(explain.entry_json(entry) for entry in entries().values())
+        else:
+            print_lines(explain.catalogue_lines())
+    elif form == "json":
+        print_json(explain.entry_json(find_entry(code)))
+    else:
+        print_lines(explain.entry_lines(find_entry(code)))

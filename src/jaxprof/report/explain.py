@@ -1,0 +1,310 @@
+"""An explanation as text that fits a screen, as Markdown for a pull request, and as JSON that fits a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from jaxprof.analysis.ab import ab_results
+from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.explain.entry import SOURCES
+from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
+from jaxprof.analysis.measured import whole_profile
+from jaxprof.analysis.programs.derive import program_result, programs
+from jaxprof.analysis.run_result import results
+from jaxprof.report.recording.words import title as program_title
+from jaxprof.report.recording.words import verdict
+from jaxprof.report.renderers import markdown, wrap
+from jaxprof.report.runs import interval_text, versus_text
+from jaxprof.report.sides import verdict_line
+from jaxprof.text import columns, json_text, safe, shorten
+from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.explain.entry import CatalogueEntry
+    from jaxprof.session import Session
+
+WIDTH: Final = 80
+HEIGHT: Final = 23
+"""Lines of a small terminal, with one left for the prompt."""
+_SENTENCES: Final = (300, 200, 120, 70)
+"""Characters of a sentence in JSON: the longest with which all of it fits."""
+_MOST_CHARACTERS: Final = 5_400
+"""Of the JSON, without line breaks and indentation: some 1 500 tokens."""
+_LINE: Final = 100
+_KERNELS_NAMED: Final = 3
+_DIGITS: Final = 4
+_ANSWERS: Final = 3
+_SCOPES: Final = {
+    "program": "of the wall time",
+    "call": "of a call",
+    "profile": "of the devices' time",
+    "module": "of a run",
+}
+
+
+def answers(explanation: Explanation) -> list[str]:
+    """What is known of the whole, a line each: what bounds a program, which side is faster, how long a call takes."""
+    session = explanation.session
+    if session is None:
+        count = len(explanation.modules)
+        return [f"{integer(count)} compiled program{'' if count == 1 else 's'}"]
+    return list(_answers(session, explanation))[:_ANSWERS]
+
+
+def _answers(session: Session, explanation: Explanation) -> Iterator[str]:
+    if explanation.subject == "program":
+        for run in programs(session):
+            program = program_result(session, run.id)
+            yield program_title(program)
+            if program.verdict.kind is not None:  # why there is none is among what is unknown
+                yield verdict(program)
+    elif explanation.subject == "comparison":
+        for compared in ab_results(session):
+            yield from map(verdict_line, compared.versus)
+    elif explanation.subject == "profile":
+        yield from _of_profile(session)
+    else:
+        for each in results(session):
+            if each.summary is not None:
+                spread = interval_text(each)
+                versus = versus_text(each)
+                baseline = session.runs.get(each.run.plan.baseline)
+                beside = f", {versus} as fast as {baseline.as_baseline}" if baseline and versus != UNKNOWN else ""
+                around = f" {spread}" if spread != UNKNOWN else ""
+                yield f"{each.run.id} {each.run.label}: {seconds(each.summary.median)}{around} a call{beside}"
+        if not session.runs:
+            yield "no run was recorded"
+
+
+def _of_profile(session: Session) -> Iterator[str]:
+    kernels = whole_profile(session)
+    if not kernels:
+        yield "no kernels were recorded"
+        return
+    longest = kernels[0]
+    whole = sum(kernel.self_seconds for kernel in kernels)
+    yield (
+        f"{integer(len(kernels))} kernels took {seconds(whole)}; the longest is {longest.name} with "
+        f"{percent(longest.share)}"
+    )
+
+
+def cost_text(cost: FindingCost) -> str:
+    """`about 6.00 s (5.61 s to 6.40 s), 30 % of the wall time`; `cost unknown`."""
+    if cost.seconds is None:
+        return f"{bytes_(cost.bytes)} a run" if cost.bytes else "cost unknown"
+    word = "up to " if cost.at_most else "about " if cost.estimate else ""
+    between = f" ({seconds(cost.low, 2)} to {seconds(cost.high, 2)})" if cost.low is not None else ""
+    share = f", {percent(cost.share)} {_SCOPES[cost.scope]}" if cost.share is not None else ""
+    return f"{word}{seconds(cost.seconds, 2)}{between}{share}"
+
+
+def place_text(finding: RankedFinding) -> str:
+    """`train.py:91`; without a line the kernel that weighs most; empty if there is neither."""
+    if finding.where is not None:
+        return finding.where.short(finding.directory)
+    return finding.kernels[0] if finding.kernels else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Room:
+    """How many lines each part may have."""
+
+    sentence: int
+    abstentions: int
+    commands: bool
+
+
+_ROOMS: Final = (_Room(99, 99, True), _Room(2, 99, True), _Room(2, 2, True), _Room(1, 2, True), _Room(1, 2, False))
+
+
+def explanation_lines(explanation: Explanation, *, full: bool = False) -> list[str]:
+    """The explanation in lines of 80 columns; shortened until it fits a screen, unless all of it (`full`) is wanted."""
+    for room in _ROOMS:
+        lines = list(_lines(explanation, room))
+        if full or len(lines) <= HEIGHT:
+            return lines
+    return lines
+
+
+def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
+    for line in answers(explanation):
+        yield shorten(line, WIDTH)
+    if not explanation.findings:
+        yield "no finding above its threshold"
+    commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))
+    for number, finding in enumerate(explanation.findings, start=1):
+        yield from _finding_lines(number, finding, room, alone=len(commands) > 1)
+    if explanation.left_out:
+        yield f"   and {explanation.left_out} more: --format json and show --findings have them"
+    if len(commands) == 1:
+        yield from _cut(f"verify: {commands[0]}", room, indent="        ", first="")
+    shown = explanation.abstentions[: room.abstentions]
+    for abstention in shown:
+        yield from _abstention_lines(abstention, room)
+
+
+def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, alone: bool) -> Iterator[str]:
+    place = place_text(finding)
+    head = f"{number}. {finding.code}  {cost_text(finding.cost)}"
+    of = "" if finding.where is not None or not finding.run else f"  {finding.run}"
+    at = "  ".join(part for part in (place, safe(finding.code_line)) if part)
+    if columns(head) + columns(of) + 2 + columns(at) <= WIDTH or not room.commands:
+        yield shorten(f"{head}{of}  {at}".rstrip(), WIDTH)
+    else:
+        yield shorten(f"{head}{of}", WIDTH)
+        if at:
+            yield shorten(f"   {at}", WIDTH)
+    yield from _cut(finding.message, room, indent="   ")
+    yield from _cut(finding.fix, room, indent="     ", first="   → ")
+    if alone and room.commands:
+        yield from _cut(f"verify: {finding.verify}", room, indent="     ", first="   ")
+
+
+def _abstention_lines(abstention: Abstention, room: _Room) -> Iterator[str]:
+    yield from _cut(abstention.reason, room, indent="   ", first="? ")
+    if abstention.command and room.commands:
+        yield from _cut(abstention.command, room, indent="     ", first="   ")
+
+
+def _cut(text: str, room: _Room, *, indent: str, first: str | None = None) -> list[str]:
+    """The text in as many lines as it may have; the last one ends in an ellipsis if something was cut."""
+    lines = wrap(text, width=WIDTH, indent=indent, first=first)
+    if len(lines) <= room.sentence:
+        return lines
+    kept = lines[: room.sentence]
+    return [*kept[:-1], shorten(f"{kept[-1]} {lines[room.sentence].strip()}", WIDTH)]
+
+
+def explanation_markdown(explanation: Explanation) -> str:
+    """The explanation for a pull request or an issue."""
+    return "\n".join(_markdown_lines(explanation))
+
+
+def _markdown_lines(explanation: Explanation) -> Iterator[str]:
+    yield f"### {markdown(explanation.name)}"
+    yield ""
+    yield from (f"- {markdown(line)}" for line in answers(explanation))
+    yield ""
+    if not explanation.findings:
+        yield "No finding above its threshold."
+    for number, finding in enumerate(explanation.findings, start=1):
+        at = f" at {markdown(place_text(finding))}" if place_text(finding) else ""
+        yield f"{number}. **{markdown(finding.code)}**: {markdown(cost_text(finding.cost))}{at}  "
+        yield f"   {markdown(finding.message)}  "
+        yield f"   {markdown(finding.fix)}"
+        yield from _fenced(finding.verify)
+    if explanation.left_out:
+        yield f"\nAnd {explanation.left_out} more."
+    if explanation.abstentions:
+        yield from ("", "Unknown:", "")
+    for abstention in explanation.abstentions:
+        yield f"- {markdown(abstention.reason)}"
+        yield from _fenced(abstention.command)
+
+
+def _fenced(command: str) -> Iterator[str]:
+    """A command as a code block inside a list item, behind a fence that it cannot close."""
+    if command:
+        fence = "`" * (3 + command.count("`"))
+        yield from ("", f"   {fence}sh", f"   {safe(command)}", f"   {fence}", "")
+
+
+def explanation_json(explanation: Explanation) -> dict[str, Any]:
+    """The documented form (docs/json.md): sentences are cut and numbers rounded, so that it stays small."""
+    for longest in _SENTENCES:
+        data = _json(explanation, longest)
+        if len(json_text(data)) <= _MOST_CHARACTERS:
+            break
+    return data
+
+
+def _json(explanation: Explanation, longest: int) -> dict[str, Any]:
+    return {
+        "name": explanation.name,
+        "subject": explanation.subject,
+        "answers": answers(explanation),
+        "findings": [_finding_json(finding, longest) for finding in explanation.findings],
+        "left_out": explanation.left_out,
+        "unknown": [
+            {
+                "code": abstention.code,
+                "reason": shorten(abstention.reason, longest),
+                "command": abstention.command or None,
+            }
+            for abstention in explanation.abstentions
+        ],
+    }
+
+
+def _finding_json(finding: RankedFinding, longest: int) -> dict[str, Any]:
+    cost, where = finding.cost, finding.where
+    inside = where is not None and finding.directory and where.file.startswith(f"{finding.directory}/")
+    evidence = {
+        "run": finding.run,
+        "also": list(finding.also[:5]),
+        "source": (where.short(finding.directory) if inside else where.text) if where is not None else "",
+        "line": finding.code_line[:_LINE],
+        "kernels": list(finding.kernels[:_KERNELS_NAMED]),
+        "function": finding.function,
+        "compilations": finding.compilations,
+    }
+    interval = [_rounded(cost.low), _rounded(cost.high)] if cost.low is not None and cost.high is not None else None
+    return {
+        "code": finding.code,
+        "message": shorten(finding.message, longest),
+        "fix": shorten(finding.fix, longest),
+        "cost": {
+            "of": cost.scope,
+            "seconds": _rounded(cost.seconds),
+            "ci95_seconds": interval,
+            "saves_seconds": _rounded(cost.saves_seconds),
+            "share": _rounded(cost.share),
+            "bytes": cost.bytes,
+            "estimate": cost.estimate or cost.at_most,
+        },
+        "evidence": {key: value for key, value in evidence.items() if value},
+        "verify": finding.verify,
+    }
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.{_DIGITS}g}")
+
+
+def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
+    """An entry of the catalogue, in lines of 80 columns."""
+    yield from wrap(f"{entry.code}: {entry.title}", width=WIDTH, indent="  ", first="")
+    yield ""
+    yield from wrap(entry.means, width=WIDTH, indent="  ")
+    yield from wrap(entry.fix, width=WIDTH, indent="    ", first="  → ")
+    yield ""
+    page, _, heading = entry.page.partition("#")
+    section = f", {heading.replace('-', ' ')}" if heading else ""
+    yield f"  found in {SOURCES[entry.source]}; docs/{page}{section}"
+
+
+def entry_json(entry: CatalogueEntry) -> dict[str, Any]:
+    """An entry of the catalogue, with the keys that `docs/json.md` names."""
+    return {
+        "code": entry.code,
+        "source": entry.source,
+        "title": entry.title,
+        "means": entry.means,
+        "fix": entry.fix,
+        "page": entry.page,
+    }
+
+
+def catalogue_lines() -> Iterator[str]:
+    """Every code with its title, source by source."""
+    source = ""
+    width = max(map(len, entries()))
+    for entry in entries().values():
+        if entry.source != source:
+            yield from ([""] if source else [])
+            source = entry.source
+            yield SOURCES[source]
+        yield f"  {entry.code:<{width}}  {entry.title}"

@@ -1,0 +1,260 @@
+"""What an explanation ranks first, what it costs, what it rests on, and what it does not say."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import program_events as made
+from folding import fold
+from jaxprof import events as e
+from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
+from jaxprof.analysis.explain.model import MOST_ABSTENTIONS, MOST_FINDINGS, Explanation
+from jaxprof.errors import HloError
+from jaxprof.hlo.open.paths import modules_at
+from jaxprof.session import Session
+from report import sessions
+
+TRANSPOSES = sessions.TRANSPOSES
+MENDED = TRANSPOSES.replace("transpose(%p), dimensions={1,0}", "negate(%p)")
+
+
+def codes(explained: Explanation) -> list[str]:
+    return [finding.code for finding in explained.findings]
+
+
+def unknown(explained: Explanation) -> list[str]:
+    return [abstention.code for abstention in explained.abstentions]
+
+
+def run_of(hlo: str, *captured: e.Event, warnings: tuple[e.WarningRaised, ...] = ()) -> Session:
+    """A compiled run of `hlo` beside NumPy's, with what was captured of it."""
+    run = sessions.jit_run("r2", "r1")
+    texts = [
+        replace(event, text=hlo) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
+        for event in run
+    ]
+    return fold(
+        sessions.HEADER,
+        [*sessions.numpy_run("r1"), *texts[:-2], *warnings, *captured, *texts[-2:], e.SessionClosed()],
+    )
+
+
+def kernels(**seconds: float) -> e.KernelsMeasured:
+    """A capture of ten calls in which the kernels took so long."""
+    rows = [
+        e.KernelTimes(
+            name=name.replace("_", "."), device="gpu:0", module="jit_turn", count=10, total_seconds=took,
+            self_seconds=took, wall_seconds=took, median_seconds=took / 10, minimum_seconds=took / 10,
+            maximum_seconds=took / 10,
+        )
+        for name, took in seconds.items()
+    ]  # fmt: skip
+    return e.KernelsMeasured(run="r2", kind="run", calls=10, rows=rows)
+
+
+def test_findings_of_a_program_come_first_that_would_save_most() -> None:
+    explained = explanation(made.training(), "train")
+    assert explained.subject == "program"
+    saved = [finding.cost.saves_seconds or 0.0 for finding in explained.findings]
+    assert saved == sorted(saved, reverse=True)
+    assert saved[0] > 1.0
+    assert explained.findings[0].verify == ("jaxprof script --plain train.py --epochs 3 && jaxprof compare train last")
+
+
+def test_seconds_from_samples_have_an_interval_and_announced_ones_none() -> None:
+    explained = explanation(made.training(), "train")
+    by_code = {finding.code: finding for finding in explained.findings}
+    shapes = by_code["varying_shapes"]
+    assert (shapes.cost.low, shapes.cost.estimate) == (None, False)
+    assert (shapes.function, shapes.compilations) == ("step", 33)
+    sampled = [finding.cost for finding in explained.findings if finding.cost.estimate and finding.cost.seconds]
+    assert sampled
+    for cost in sampled:
+        assert cost.low is not None
+        assert cost.high is not None
+        assert cost.low < cost.seconds < cost.high
+
+
+def test_a_program_without_a_capture_says_which_command_makes_one() -> None:
+    (missing,) = [each for each in explanation(made.training(), "t").abstentions if each.code == "no-capture"]
+    assert missing.command == "jaxprof script --plain --capture-steps 5 train.py --epochs 3"
+
+
+def test_a_program_that_records_itself_cannot_be_started_by_a_command() -> None:
+    recorded = made.program(*made.shaped(33, compile_seconds=0.1), *made.steady(5, {"device_busy": 1.0}))
+    itself = [replace(event, how="record") if isinstance(event, e.ProgramStarted) else event for event in recorded]
+    explained = explanation(fold(made.HEADER, itself), "run.jaxprof")
+    assert {finding.verify for finding in explained.findings} == {"jaxprof compare run.jaxprof last"}
+    assert [each.command for each in explained.abstentions if each.code == "no-capture"] == [""]
+
+
+def test_a_program_without_jax_has_an_abstention_and_no_finding() -> None:
+    explained = explanation(made.without_jax(), "hello")
+    assert (codes(explained), unknown(explained)) == ([], ["no-jax"])
+
+
+def test_a_captured_kernel_costs_its_share_of_a_call() -> None:
+    explained = explanation(run_of(TRANSPOSES, kernels(fusion_1=3e-3, fusion_2=1e-3)), "s")
+    (finding,) = explained.findings
+    assert (finding.code, finding.run, finding.kernels) == ("layout-copy", "r2", ("fusion.1",))
+    assert finding.where == e.SourceLocation("/home/me/turn.py", 7)
+    assert finding.cost.share == pytest.approx(0.75)
+    assert finding.cost.seconds == pytest.approx(0.75 * 0.63e-3, rel=0.01)
+    assert finding.cost.low == pytest.approx(0.75 * 0.63e-3, rel=0.1)
+    assert finding.cost.saves_seconds == finding.cost.seconds
+
+
+def test_without_a_capture_and_without_ceilings_it_costs_bytes() -> None:
+    explained = explanation(run_of(TRANSPOSES), "s")
+    (finding,) = explained.findings
+    assert (finding.cost.seconds, finding.cost.bytes) == (None, 8 << 20)
+    assert "no-capture" in unknown(explained)
+
+
+def test_the_mended_program_has_no_finding() -> None:
+    assert codes(explanation(run_of(MENDED, kernels(fusion_1=3e-3, fusion_2=1e-3)), "s")) == []
+
+
+def test_what_makes_times_meaningless_comes_before_what_costs_time() -> None:
+    wrong = e.WarningRaised(run="r2", code="folded_constants", message="XLA left 0 FLOPs", advice="Pass the arrays.")
+    explained = explanation(run_of(TRANSPOSES, kernels(fusion_1=3e-3, fusion_2=1e-3), warnings=(wrong,)), "s")
+    assert codes(explained) == ["folded_constants", "layout-copy"]
+
+
+def test_a_failure_is_a_finding_and_a_refused_allocation_is_named() -> None:
+    explained = explanation(sessions.whole(), "s")
+    first = explained.findings[0]
+    assert (first.code, first.run, first.fault) == ("out-of-memory", "r3", True)
+    assert first.cost.bytes == 4 * 1024**4
+
+
+def test_a_doubtful_measurement_is_an_abstention_with_the_command_for_a_better_one() -> None:
+    noisy = e.WarningRaised(run="r2", code="noise", message="± 12 % only", advice="")
+    (doubt,) = [each for each in explanation(run_of(MENDED, warnings=(noisy,)), "s").abstentions
+                if each.code == "noise"]  # fmt: skip
+    assert doubt.command == "jaxprof run --from s:r2 --launches 10"
+
+
+def test_a_doubtful_capture_is_one_abstention_with_its_worst_row() -> None:
+    rows = [
+        e.TrustCheck(code="sum", verdict="doubt", message="busy for 20%"),
+        e.TrustCheck(code="slowdown", verdict="bad", message="5.6 times as long"),
+        e.TrustCheck(code="file", verdict="good", message="the whole file was read"),
+    ]
+    taken = (kernels(fusion_1=3e-3), e.TrustReported(run="r2", kind="run", rows=rows))
+    (doubt,) = explanation(run_of(MENDED, *taken), "s").abstentions
+    assert (doubt.code, doubt.reason) == ("slowdown", "r2: 5.6 times as long (1 more doubt)")
+    assert doubt.command == "jaxprof show s --run r2 --trust"
+
+
+def test_findings_of_several_runs_are_one_with_the_others_named() -> None:
+    runs = [
+        replace(event, text=TRANSPOSES) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
+        for run, base in (("r2", "r1"), ("r3", "r1"))
+        for event in sessions.jit_run(run, base)
+    ]
+    session = fold(sessions.HEADER, [*sessions.numpy_run("r1"), *runs, e.SessionClosed()])
+    (finding,) = explanation(session, "s").findings
+    assert (finding.run, finding.also) == ("r2", ("r3",))
+
+
+def steps(platform: str, found_by: str = "annotation", **parts: float) -> list[e.Event]:
+    """A capture of ten steps of 1 ms."""
+    kernels = 1e-3 - sum(parts.values())
+    return [
+        e.CaptureTaken(run="r2", kind="run", platform=platform, calls=10, wall_seconds=0.01),
+        e.StepsMeasured(run="r2", found_by=found_by, steps=[
+            e.StepTimes(name=str(number), device="gpu:0", start_seconds=1e-3 * number, seconds=1e-3,
+                        parts=e.StepParts(kernels=kernels, **parts))
+            for number in range(10)
+        ]),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("part", "code"),
+    [
+        ("launch_gaps", "launch-gaps"),
+        ("collectives_exposed", "exposed-collectives"),
+        ("transfers", "copies-in-steps"),
+    ],
+)
+def test_what_the_steps_of_an_accelerator_lose(part: str, code: str) -> None:
+    (finding,) = explanation(run_of(MENDED, *steps("gpu", **{part: 2e-4})), "s").findings
+    assert (finding.code, finding.cost.seconds) == (code, pytest.approx(2e-4))
+    assert finding.cost.share == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    "captured",
+    [
+        steps("gpu", launch_gaps=5e-5),
+        steps("cpu", launch_gaps=2e-4),
+        steps("gpu", "whole", launch_gaps=2e-4),
+        steps("gpu", idle=2e-4),  # a call that is measured alone is awaited on purpose
+    ],
+)
+def test_what_the_steps_do_not_show(captured: list[e.Event]) -> None:
+    assert codes(explanation(run_of(MENDED, *captured), "s")) == []
+
+
+def test_hlo_alone_costs_bytes_and_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "turn.hlo"
+    file.write_text(TRANSPOSES)
+    explained = explanation_of_modules(modules_at(file), str(file))
+    (finding,) = explained.findings
+    assert (explained.subject, finding.code, finding.cost.bytes) == ("hlo", "layout-copy", 8 << 20)
+    assert finding.verify == f"jaxprof hlo {file} --findings"
+    assert unknown(explained) == ["no-times"]
+
+
+def test_hlo_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    file = tmp_path / "turn.hlo"
+    file.write_text(TRANSPOSES)
+    modules = modules_at(file)
+    file.write_text("no HLO at all")
+    with pytest.raises(HloError):
+        explanation_of_modules([replace(modules[0], stages={"hlo": file.read_text})], str(file))
+
+
+def test_an_explanation_is_short_and_the_same_each_time() -> None:
+    explained = explanation(made.training(), "train")
+    assert len(explained.findings) <= MOST_FINDINGS
+    assert len(explained.abstentions) <= MOST_ABSTENTIONS
+    again = explanation(made.training(), "train")
+    assert (again.findings, again.abstentions) == (explained.findings, explained.abstentions)
+
+
+def test_each_finding_of_an_explanation_is_in_the_catalogue() -> None:
+    for session in (made.training(), sessions.whole(), sessions.captured(), sessions.torn()):
+        assert set(codes(explanation(session, "s"))) <= set(entries())
+
+
+def test_a_session_without_runs_is_explained_by_nothing() -> None:
+    explained = explanation(fold(sessions.HEADER, [e.SessionClosed()]), "s")
+    assert (explained.subject, explained.findings) == ("nothing", ())
+
+
+@pytest.mark.parametrize(("changed_after", "line"), [(-10.0, "y = x.T"), (10.0, "")])
+def test_a_line_is_quoted_only_if_its_file_is_as_old_as_the_session(
+    tmp_path: Path, changed_after: float, line: str
+) -> None:
+    file = tmp_path / "turn.py"
+    file.write_text("\n" * 6 + "    y = x.T\n")
+    recorded = sessions.HEADER.wall_seconds
+    os.utime(file, (recorded + changed_after, recorded + changed_after))
+    (finding,) = explanation(run_of(TRANSPOSES.replace("/home/me/turn.py", str(file))), "s").findings
+    assert finding.code_line == line
+
+
+def test_a_file_that_is_no_program_is_not_quoted(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("key\n" * 9)
+    os.utime(file, (1.0, 1.0))
+    (finding,) = explanation(run_of(TRANSPOSES.replace("/home/me/turn.py", str(file))), "s").findings
+    assert finding.code_line == ""

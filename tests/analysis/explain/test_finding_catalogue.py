@@ -1,0 +1,55 @@
+"""The catalogue holds every finding of every source, and leads to pages that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from jaxprof.analysis.explain.catalogue import entries, find_entry
+from jaxprof.analysis.explain.entry import SOURCES, CatalogueEntry
+from jaxprof.analysis.programs.findings import CODES, REMARKS
+from jaxprof.errors import UsageError
+from jaxprof.hlo.analysis.findings.finding import ADVICE
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_every_finding_of_a_program_and_of_hlo_is_an_entry() -> None:
+    by_source: dict[str, set[str]] = {source: set() for source in SOURCES}
+    for entry in entries().values():
+        by_source[entry.source].add(entry.code)
+    assert by_source["program"] == {*CODES, *REMARKS}
+    assert by_source["hlo"] == set(ADVICE)
+    assert all(by_source.values())
+
+
+def test_warnings_that_the_documents_list_are_entries() -> None:
+    listed = (
+        (DOCS / "measuring.md").read_text().partition("## What warnings the engine raises")[2].partition("\n## ")[0]
+    )
+    assert set(re.findall(r"^\| `(\w+)`", listed, re.MULTILINE)) <= set(entries())
+
+
+def test_no_code_is_in_two_sources() -> None:
+    names = [code.replace("_", "-") for code in entries()]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("entry", entries().values(), ids=lambda entry: entry.code)
+def test_an_entry_is_whole(entry: CatalogueEntry) -> None:
+    assert all((entry.title, entry.means, entry.fix))
+    page, _, anchor = entry.page.partition("#")
+    headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(), re.MULTILINE)
+    assert not anchor or anchor in {re.sub(r"[^\w\- ]", "", each).lower().replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("written", ["host_sync", "host-sync", " HOST-SYNC "])
+def test_hyphens_and_underscores_are_the_same(written: str) -> None:
+    assert find_entry(written).code == "host_sync"
+
+
+def test_an_unknown_code_is_refused_with_similar_ones() -> None:
+    with pytest.raises(UsageError, match="host_sync"):
+        find_entry("host-sink")

@@ -1,0 +1,80 @@
+"""`jaxprof explain` as it is typed: which file it takes, what it prints, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import program_events
+from cli.calling import Caller
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.session.log import LogWriter
+from report.sessions import TRANSPOSES
+
+
+def test_without_a_name_it_is_the_last_session(call: Caller, kept: Path) -> None:
+    said = call("explain", "--format", "json")
+    assert said.code == 0
+    data = json.loads(said.out)
+    assert data["name"] == "2026-11-21T04-05-06-0123"  # not `last`, which is another one tomorrow
+    assert data["findings"][0]["code"] == "out-of-memory"
+    assert call("explain", "last").out == call("explain", "0123").out == call("explain", kept).out
+
+
+def test_without_a_session_it_says_how_to_make_one(call: Caller, state_home: Path) -> None:
+    said = call("explain")
+    assert said.code == ExitCode.USAGE
+    assert "no session is kept yet" in said.err
+
+
+def test_a_program(call: Caller, tmp_path: Path) -> None:
+    path = tmp_path / "program.jaxprof"
+    writer = LogWriter(program_events.HEADER, path)
+    for event in program_events.program(*program_events.shaped(33, compile_seconds=0.1), wall=10.0):
+        writer.append(event)
+    writer.close()
+    for form in ("text", "json", "markdown"):
+        said = call("explain", path, "--format", form)
+        assert (said.code, "compiled again for" in said.out) == (0, True)
+    assert "jaxprof script --plain train.py --epochs 3" in call("explain", path).out
+
+
+def test_hlo(call: Caller, tmp_path: Path) -> None:
+    file = tmp_path / "turn.hlo"
+    file.write_text(TRANSPOSES)
+    assert "layout-copy" in call("explain", file).out
+    assert "layout-copy" in call("explain", tmp_path).out
+
+
+@pytest.mark.parametrize("form", ["text", "json", "markdown"])
+def test_a_code(call: Caller, form: str) -> None:
+    said = call("explain", "--code", "host-sync", "--format", form)
+    assert said.code == 0
+    assert "host_sync" in said.out
+    assert call("explain", "--code", "all", "--format", form).out.count("host_sync") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--code", "nonsense"), "unknown finding"),
+        (("--code", "host-sync", "last"), "has no effect beside --code"),
+        (("--full", "--format", "json"), "applies to text"),
+        (("nothing-of-that-name",), "nothing-of-that-name"),
+        (("last", "--host", "a"), "not a profile"),
+    ],
+)
+def test_what_it_refuses(call: Caller, kept: Path, words: tuple[str, ...], why: str) -> None:
+    said = call("explain", *words)
+    assert (said.code, said.out) == (ExitCode.USAGE, "")
+    assert why in said.err
+
+
+def test_a_program_that_was_not_recorded_is_named_as_such(call: Caller, kept: Path, tmp_path: Path) -> None:
+    file = tmp_path / "train.py"
+    file.write_text("print(1)\n")
+    said = call("explain", file)
+    assert said.code == ExitCode.USAGE
+    assert f"jaxprof script {file}" in said.err

@@ -1,0 +1,122 @@
+"""Text that fits a small terminal, JSON that fits a prompt, Markdown that shows every character."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import program_events as made
+from jaxprof import events as e
+from jaxprof.analysis.explain.derive import explanation
+from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
+from jaxprof.cli.output import json_pieces
+from jaxprof.report.explain import (
+    HEIGHT,
+    WIDTH,
+    cost_text,
+    explanation_json,
+    explanation_lines,
+    explanation_markdown,
+)
+from jaxprof.text import columns
+from report import sessions
+
+_LONG = "a sentence that goes on and on, with figures and names, until it is longer than anybody wants to read; " * 4
+_VERIFY = "jaxprof script --plain experiments/train_the_model.py --config configs/large.yaml --epochs 3"
+
+
+def crowded(findings: int = 5, **more: object) -> Explanation:
+    """An explanation as long as it can be."""
+    finding = RankedFinding(
+        code="static_argument_varies",
+        message=_LONG,
+        fix=_LONG,
+        cost=FindingCost(
+            scope="program", seconds=6.01234567, low=5.61234567, high=6.41234567, share=0.3123456, estimate=True
+        ),
+        verify=_VERIFY,
+        run="r1",
+        also=("r2", "r3", "r4", "r5", "r6", "r7"),
+        where=e.SourceLocation("/home/me/work/experiments/train_the_model.py", 1234),
+        directory="/home/me/work",
+        code_line="losses.append(float(loss_of_the_step(params, optimizer_state, batch)))  # a long line of code too",
+        kernels=("loop_multiply_subtract_fusion.123",) * 5,
+        function="train_step",
+        compilations=1234,
+    )
+    unknown = tuple(Abstention(f"no-{number}", _LONG, _VERIFY) for number in range(4))
+    base = explanation(sessions.whole(), "s")
+    return replace(
+        base, findings=tuple(replace(finding, **more) for _ in range(findings)), left_out=3, abstentions=unknown
+    )
+
+
+@pytest.mark.parametrize("findings", range(6))
+@pytest.mark.parametrize("verify", ["", "for each"])
+def test_text_fits_a_small_terminal(findings: int, verify: str) -> None:
+    explained = crowded(findings)
+    if verify:
+        each = tuple(
+            replace(finding, verify=f"{_VERIFY} {number}") for number, finding in enumerate(explained.findings)
+        )
+        explained = replace(explained, findings=each)
+    lines = explanation_lines(explained)
+    assert len(lines) <= HEIGHT
+    assert max(map(columns, lines)) <= max(WIDTH, len(_VERIFY) + 8)
+    assert sum("static_argument_varies" in line for line in lines) == findings
+
+
+def test_all_of_it_is_there_with_full() -> None:
+    whole = " ".join(" ".join(explanation_lines(crowded(1), full=True)).split())
+    assert _LONG.strip() in whole
+
+
+def test_a_short_explanation_is_not_cut() -> None:
+    lines = explanation_lines(explanation(sessions.whole(), "s"))
+    assert not any("…" in line for line in lines)
+
+
+def test_json_fits_a_prompt_however_long_its_sentences_are() -> None:
+    text = "".join(json_pieces(explanation_json(crowded())))
+    assert len(text) < 7_000
+    data = json.loads(text)
+    assert len(data["findings"]) == 5
+    assert data["findings"][0]["cost"]["ci95_seconds"] == [5.612, 6.412]
+    assert data["findings"][0]["evidence"]["source"] == "experiments/train_the_model.py:1234"
+
+
+def test_what_is_not_known_of_a_finding_is_absent_from_its_evidence() -> None:
+    data = explanation_json(explanation(sessions.whole(), "s"))
+    evidence = [finding["evidence"] for finding in data["findings"]]
+    assert evidence
+    assert all(value for each in evidence for value in each.values())
+
+
+def test_markdown_has_each_finding_and_no_fence_can_be_closed() -> None:
+    text = explanation_markdown(crowded(2, verify="jaxprof script 'a```b.py'"))
+    assert text.count("static\\_argument\\_varies") == 2
+    assert text.count("``````sh") == 2
+    assert text.count("``````") == 4
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [
+        (FindingCost(scope="program"), "cost unknown"),
+        (FindingCost(scope="module", bytes=8 << 20), "8.00 MiB a run"),
+        (FindingCost(scope="program", seconds=6.0, share=0.3), "6.0 s, 30 % of the wall time"),
+        (FindingCost(scope="call", seconds=6.0, low=5.0, high=7.0, estimate=True), "about 6.0 s (5.0 s to 7.0 s)"),
+        (FindingCost(scope="profile", seconds=6.0, share=0.5, at_most=True), "up to 6.0 s, 50 % of the devices' time"),
+    ],
+)
+def test_what_a_cost_is_called(cost: FindingCost, words: str) -> None:
+    assert cost_text(cost) == words
+
+
+def test_the_first_lines_answer_for_the_whole() -> None:
+    assert "verdict" not in (lines := explanation_lines(explanation(made.training(), "train")))
+    assert lines[0].startswith("train.py --epochs 3  ·  exit code 0")
+    runs = explanation_lines(explanation(sessions.whole(), "s"))
+    assert any(line.startswith("r2 selu jit cpu:0: 630 µs") and "as fast as numpy" in line for line in runs)
