@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from random import Random
+from statistics import stdev
 
 import pytest
 from hypothesis import given
@@ -20,6 +21,7 @@ from jaxprof.stats import (
     summarise_launches,
     with_control,
 )
+from jaxprof.stats.location import Spread, of_difference
 
 
 def launch(*medians: float, wobble: float = 0.004, blocks: int = 16, in_turns: bool = True) -> LaunchBlocks:
@@ -110,6 +112,20 @@ def test_what_was_not_measured_together_has_no_verdict_however_clear_it_is() -> 
     assert compare_apart([[0.01]], [[0.001]]).low is None
 
 
+def test_the_interval_of_what_was_measured_apart_is_welchs_over_the_launches() -> None:
+    found = compare_apart([[0.010], [0.011], [0.013]], [[0.004, 0.005, 0.009], [0.0052]])
+    sides = [[math.log(value) for value in side] for side in ((0.010, 0.011, 0.013), (0.005, 0.0052))]
+    means = [sum(side) / len(side) for side in sides]
+    spreads = [Spread(stdev(side) / math.sqrt(len(side)), len(side) - 1) for side in sides]
+    half = of_difference(*spreads).half_width(0.95)
+    assert found.ratio == pytest.approx(math.exp(means[0] - means[1]))
+    assert found.low == pytest.approx(math.exp(means[0] - means[1] - half))
+    assert found.high == pytest.approx(math.exp(means[0] - means[1] + half))
+    assert (found.units, found.unit, found.launches) == (2, "launch", 2)
+    assert compare_apart([[0.01], [0.011]], [[0.001]]).low is None, "both sides have to say how launches differ"
+    assert compare_apart([[0.01], []], [[0.001], [0.002]]).launches == 1
+
+
 @pytest.mark.parametrize("bad", [0.0, -0.01, math.nan, math.inf])
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_sample_that_is_no_time_refuses_the_comparison(bad: float, side: int) -> None:
@@ -157,13 +173,19 @@ def test_a_control_that_reaches_as_far_refuses_the_verdict() -> None:
     for control in (launches(0.8, 1.3, 1.1), launches(1.11, 1.12, 1.13), launches(0.89, 0.88, 0.9)):
         refused = with_control(clear, compare(control))
         assert (refused.verdict(), refused.reason()) == ("inconclusive", "the baseline differs from itself by as much")
-    assert with_control(clear, compare([])).reason() == "the control gave no interval"
+    for unknown in (compare([]), refuse(compare(launches(0.999, 1.0, 1.001)), "throttled")):
+        assert with_control(clear, unknown).reason() == "the control gave no interval"
 
 
 def test_same_needs_a_control_that_is_itself() -> None:
     alike = compare(launches(1.001, 0.999, 1.002))
     assert with_control(alike, compare(launches(0.8, 1.3, 1.1))).verdict() == "same"
-    assert with_control(alike, compare(launches(1.05, 1.051, 1.049))).reason() == "the control differs from itself"
+    for off in ((1.05, 1.051, 1.049), (0.95, 0.951, 0.949)):
+        assert with_control(alike, compare(launches(*off))).reason() == "the control differs from itself"
+    for slightly in ((1.005, 1.0051, 1.0049), (0.995, 0.9951, 0.9949)):
+        control = compare(launches(*slightly, wobble=0))
+        assert not control.low <= 1 <= control.high  # type: ignore[operator]
+        assert with_control(alike, control).verdict() == "same", "less than the margin is nothing to act on"
 
 
 def test_the_floor_of_a_control_is_the_farther_end_of_its_interval() -> None:

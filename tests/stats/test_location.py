@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from jaxprof.stats.location import Location, Spread, launch_mean, location, of_difference
+from jaxprof.stats.location import Location, Spread, bounded_exp, launch_mean, location, of_difference
 
 
 def alike(random: np.random.Generator, count: int, persistence: float) -> list[float]:
@@ -65,6 +65,45 @@ def test_the_error_is_that_of_winsorised_values() -> None:
     assert found.spread == Spread(pytest.approx(2 * np.std(winsorised, ddof=1) / math.sqrt(8)), 3)
 
 
+def errors_by_definition(values: list[float]) -> list[Spread]:
+    """The ways to allow for likeness, written out: by the correlation of neighbours, and by merging them."""
+    count = len(values)
+    kept = sorted(values)[count // 4 : count - count // 4]
+    bounded = np.clip(values, kept[0], kept[-1]) * count / len(kept)
+    off = bounded - bounded.mean()
+    seen = (off[1:] * off[:-1]).sum() / (off**2).sum()
+    alike = min(seen + (1 + 4 * seen) / count, 0.99)
+    independent = count * (1 - alike) / (1 + alike) if alike >= count**-0.5 else count
+    variance = (off**2).sum() / (count - count / independent)
+    found = [Spread(math.sqrt(variance / independent), min(int(independent) - 1, len(kept) - 1))]
+    while len(bounded) >= 12:
+        bounded = bounded[: len(bounded) // 2 * 2].reshape(-1, 2).mean(axis=1)
+        batches = len(bounded)
+        found.append(Spread(bounded.std(ddof=1) / math.sqrt(batches), min(batches - 1, len(kept) - 1)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("persistence", "count"), [(0.0, 11), (0.0, 12), (0.0, 60), (0.5, 45), (0.7, 200), (0.999, 1500)]
+)
+def test_of_the_ways_to_allow_for_likeness_the_widest_counts(persistence: float, count: int) -> None:
+    random = np.random.default_rng(count)
+    widest = set()
+    for _ in range(30):
+        values = alike(random, count, persistence)
+        errors = errors_by_definition(values)
+        halves = [error.half_width(0.95) for error in errors]
+        which = halves.index(max(halves))
+        found = location(values).spread
+        if found is None:
+            assert errors[0].degrees < 4
+            continue
+        widest.add(which)
+        assert found.standard_error == pytest.approx(errors[which].standard_error)
+        assert found.degrees == errors[which].degrees
+    assert len(widest) > (12 <= count <= 200), "each has its day"
+
+
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 def test_a_few_values_have_no_error(count: int) -> None:
     found = location(list(range(count)))
@@ -99,3 +138,18 @@ def test_the_error_of_a_difference_is_welchs() -> None:
     assert found.standard_error == pytest.approx(1.3)
     assert found.degrees == pytest.approx(1.69**2 / (1.44**2 / 3 + 0.25**2 / 9))
     assert of_difference(Spread(0.0, 3), Spread(0.0, 2)) == Spread(0.0, 5)
+
+
+def test_an_end_as_far_as_can_be_is_still_a_number_above_zero() -> None:
+    assert bounded_exp(1.5) == math.exp(1.5)
+    assert bounded_exp(1e6) == math.exp(700)
+    assert bounded_exp(-1e6) == math.exp(-700) > 0
+
+
+def test_launches_that_differ_less_than_their_values_allow_owe_nothing_to_the_launch() -> None:
+    def share(between: float) -> float | None:
+        return launch_mean([Location(0.0, Spread(0.3, 4)), Location(between, Spread(0.4, 4))]).between_share
+
+    assert share(0.0) == 0.0
+    assert share(0.49) == 0.0, "0.245 between launches, 0.25 within them"
+    assert share(1.0) == pytest.approx(0.75)

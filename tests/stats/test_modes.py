@@ -89,3 +89,27 @@ def test_modes_that_are_close_or_of_few_samples_are_not_worth_saying() -> None:
     assert two_modes([1.0, 1.001] * 20 + [1.1, 1.101] * 20) is None
     assert two_modes([1.0, 1.01] * 50 + [3.0] * 8) is None
     assert two_modes([1.0, 1.01] * 40 + [3.0, 3.03] * 10) is not None
+
+
+def test_a_valley_holds_a_quarter_of_the_lesser_mode_at_most() -> None:
+    both = [1.0] * 100 + [3.0] * 100
+    assert two_modes([*both, *[2.0] * 25]) is not None
+    assert two_modes([*both, *[2.0] * 26]) is None
+    assert two_modes([*both, *[1.7] * 26]) is None, "halfway is the middle third of the way"
+    assert two_modes([*both, *[1.6] * 26]) is not None
+
+
+def test_a_valley_that_chance_makes_once_in_ten_thousand_times_is_one() -> None:
+    """Of one mode, each sample of the lesser one and of the valley falls in either with the same chance."""
+    for lesser, between, seen in ((13, 0, False), (14, 0, True), (16, 1, False), (17, 1, True)):
+        found = two_modes([1.0] * lesser + [2.0] * between + [3.0] * 30)
+        assert (found is not None) == seen, (lesser, between, "chance: (1 + n + ...) / 2 ** n")
+
+
+def test_the_lesser_mode_has_a_tenth_of_the_samples_and_the_slower_is_a_fifth_slower() -> None:
+    assert two_modes([1.0] * 180 + [3.0] * 20) is not None
+    assert two_modes([1.0] * 181 + [3.0] * 19) is None
+    assert two_modes([1.0] * 20 + [3.0] * 180) is not None
+    assert two_modes([1.0] * 19 + [3.0] * 181) is None
+    assert two_modes([1.0] * 50 + [1.21] * 50) is not None
+    assert two_modes([1.0] * 50 + [1.19] * 50) is None

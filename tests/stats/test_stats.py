@@ -44,9 +44,22 @@ def test_the_tail_is_told_where_there_are_samples_enough() -> None:
     assert summary is not None
     assert (summary.mean, summary.minimum, summary.maximum) == (pytest.approx(1.4), 1.0, 9.0)
     assert summary.p95 == pytest.approx(1.4)
-    few = summarise([1.0] * 19)
+    few, enough = summarise([1.0] * 19), summarise([1.0] * 20)
     assert few is not None
     assert few.p95 is None
+    assert enough is not None
+    assert enough.p95 == 1.0
+
+
+def test_the_spread_is_told_as_deviations_from_the_median() -> None:
+    summary = summarise([1.0, 2.0, 3.0, 5.0, 9.0])
+    assert summary is not None
+    assert (summary.count, summary.median, summary.mad) == (5, 3.0, 2.0)
+    assert summary.relative_halfwidth == pytest.approx((summary.high - summary.low) / 2 / 3.0)  # type: ignore[operator]
+    assert summary.ci95 == (summary.low, summary.high) == median_interval([1.0, 2.0, 3.0, 5.0, 9.0])
+    nothing = summarise([0.0] * 6)
+    assert nothing is not None
+    assert (nothing.ci95, nothing.relative_halfwidth) == ((0.0, 0.0), None)
 
 
 def test_the_same_samples_give_the_same_interval() -> None:
@@ -58,6 +71,11 @@ def test_outliers_are_marked_and_constant_samples_have_none() -> None:
     assert outliers([1.0, 1.01, 0.99, 1.02, 0.98, 9.0]) == [False] * 5 + [True]
     assert outliers([2.0] * 10) == [False] * 10
     assert outliers([]) == []
+    # Five times 1.4826 times the deviation of 1 from the median.
+    around = [8.0, 9.0, 9.0, 10.0, 10.0, 11.0, 11.0]
+    assert outliers([*around, 10 + 7.4]) == [False] * 8
+    assert outliers([*around, 10 + 7.5]) == [False] * 7 + [True]
+    assert outliers([*around, 10 + 7.4], threshold=4.9) == [False] * 7 + [True]
 
 
 @given(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=60), st.integers(1, 30))
@@ -66,6 +84,25 @@ def test_a_histogram_counts_every_sample(samples: list[float], bins: int) -> Non
     below = sum(sample < low for sample in samples)
     assert low < high
     assert sum(counts) + above + below == len(samples)
+
+
+def test_the_scale_of_a_histogram_ends_where_the_outliers_begin() -> None:
+    assert histogram([1.0, 1.0, 2.0, 3.0, 4.0, 5.0, 900.0], 4) == ([2, 1, 1, 2], 1.0, 5.0, 1)
+    counts, low, high, above = histogram([2.0] * 7, 3)
+    assert (counts, low, above) == ([7, 0, 0], 2.0, 0)
+    assert 2.0 < high < 2.0001
+    for samples, bins in (([], 3), ([1.0], 0)):
+        with pytest.raises(ValueError, match="wants samples and bins"):
+            histogram(samples, bins)
+
+
+def test_what_is_paid_once_counts_from_the_first_call() -> None:
+    assert total_seconds(0, 5.0, 2.0, 1.0) == 0
+    assert total_seconds(1, 5.0, 2.0, 1.0) == 7
+    assert total_seconds(4, 5.0, 2.0, 1.0) == 10
+    assert break_even_calls(1.0, 0.0, 1.0, 1.0) == 1
+    assert break_even_calls(1.0, 0.5, 1.0, 1.0) is None
+    assert break_even_calls(3.0, 5.0, 2.0, 1.0) == 3
 
 
 @given(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jaxprof.stats import Block, LaunchBlocks, balanced_order, in_blocks
+from jaxprof.stats import BLOCK_SECONDS, Block, LaunchBlocks, balanced_order, in_blocks, plan_turns
 
 
 def test_two_sides_take_turns_in_abba_baab() -> None:
@@ -96,3 +96,32 @@ def test_samples_are_cut_into_blocks_in_order_and_whole(samples: list[float]) ->
     if len(blocks) > 1:
         assert all(sum(block.seconds) >= 0.01 for block in blocks)
         assert all(sum(block.seconds[:-1]) < 0.01 for block in blocks[:-1])
+
+
+def test_a_budget_is_spent_in_short_blocks_that_each_side_has_equally_often() -> None:
+    plan = plan_turns([0.001, 0.002], 0.6)
+    assert plan.order.count(0) == plan.order.count(1) == 60
+    assert plan.block_seconds == BLOCK_SECONDS
+    assert plan.most_samples == 10_000 // 60
+    assert plan_turns([0.001, 0.002], 0.6, launches=5).most_samples == 10_000 // 300
+    assert plan_turns([0.001], 200.0).most_samples == 1, "never none"
+
+
+def test_where_a_call_is_longer_than_a_block_the_longest_call_is_the_block() -> None:
+    plan = plan_turns([0.001, 0.1], 0.8)
+    assert plan.order.count(0) == plan.order.count(1) == 8
+    assert plan.block_seconds == pytest.approx(0.1)
+    assert plan_turns([0.001, 0.1], 0.75).order.count(0) == 8, "rounds are even, so that each place has its opposite"
+    assert plan_turns([0.001, 0.1], 0.75).block_seconds == pytest.approx(0.75 / 8)
+
+
+def test_a_long_call_still_gets_its_turns_there_and_back_twice() -> None:
+    plan = plan_turns([5.0, 1.0], 2.0)
+    assert len(plan.order) == 8
+    assert plan.block_seconds == 0.5
+
+
+def test_each_launch_has_an_order_of_its_own() -> None:
+    orders = [plan_turns([0.01] * 4, 0.06, launch=launch).order for launch in range(1, 9)]
+    assert len(set(orders)) > 1
+    assert plan_turns([0.01] * 4, 0.06).order == orders[0]

@@ -1,0 +1,77 @@
+"""The summary of a steady run: the median of its calls, with the interval of its blocks or launches."""
+
+from __future__ import annotations
+
+import math
+from random import Random
+
+import numpy as np
+import pytest
+
+from jaxprof.stats import Block, LaunchBlocks, summarise, summarise_launches, summarise_run
+
+
+def calls(count: int, median: float = 0.004, wobble: float = 0.05, seed: int = 3) -> list[float]:
+    noise = Random(seed)
+    return [median * math.exp(noise.gauss(0, wobble)) for _ in range(count)]
+
+
+def launch(samples: list[float], size: int = 5) -> LaunchBlocks:
+    return LaunchBlocks(tuple(Block(0, tuple(samples[at : at + size])) for at in range(0, len(samples), size)))
+
+
+def test_with_one_launch_the_median_is_that_of_the_calls_and_the_interval_that_of_the_blocks() -> None:
+    samples = calls(100)
+    over_blocks = summarise_launches([launch(samples)])
+    found = summarise_run(samples, [launch(samples)])
+    assert found is not None
+    assert over_blocks is not None
+    assert (found.median, found.unit, found.launches, found.count) == (np.median(samples), "block", 1, 100)
+    assert found.low is not None
+    assert found.low / found.median == pytest.approx(over_blocks.low / over_blocks.median)  # type: ignore[operator]
+    assert found.high / found.median == pytest.approx(over_blocks.high / over_blocks.median)  # type: ignore[operator]
+    assert found.relative_halfwidth == pytest.approx(over_blocks.relative_halfwidth)
+    assert over_blocks.relative_halfwidth == pytest.approx(
+        (over_blocks.high - over_blocks.low) / 2 / over_blocks.median  # type: ignore[operator]
+    )
+
+
+def test_over_launches_the_median_is_theirs_and_each_counts_the_same() -> None:
+    short, long = calls(20, 0.004, 0.0), calls(200, 0.009, 0.0)
+    found = summarise_run([*short, *long], [launch(short), launch(long)])
+    assert found is not None
+    assert found.median == pytest.approx(0.006)
+    assert (found.unit, found.launches, found.count) == ("launch", 2, 220)
+    assert found.low < 0.004 < 0.009 < found.high  # type: ignore[operator]
+
+
+def test_a_run_that_took_no_turns_is_cut_into_blocks() -> None:
+    samples = calls(60)
+    cut = summarise_run(samples)
+    assert cut is not None
+    assert cut.unit == "block"
+    # Of 4 ms a call, a block of 10 ms has three; where a sample is of ten calls, it is a block.
+    three = summarise_run(samples, [launch(samples, 3)])
+    assert three is not None
+    assert (cut.low, cut.high) == (pytest.approx(three.low, rel=0.01), pytest.approx(three.high, rel=0.01))
+    assert summarise_run(samples, calls_per_sample=10) == summarise_run(samples, [launch(samples, 1)])
+
+
+def test_what_has_no_blocks_or_no_times_has_the_summary_of_its_calls() -> None:
+    assert summarise_run([]) is None
+    samples = [0.0, *calls(9)]
+    found = summarise_run(samples)
+    assert found == summarise(samples)
+    assert found is not None
+    assert (found.unit, found.launches) == ("call", 1)
+
+
+def test_the_interval_over_launches_is_never_narrower_than_their_blocks_allow() -> None:
+    """Two launches that agree by chance, of blocks that do not."""
+    samples = calls(80, wobble=0.3)
+    found = summarise_launches([launch(samples), launch(samples)])
+    one = summarise_launches([launch(samples)])
+    assert found is not None
+    assert one is not None
+    assert found.relative_halfwidth > 0.5 * one.relative_halfwidth  # type: ignore[operator]
+    assert (found.units, one.units) == (2, 16)
