@@ -133,3 +133,59 @@ def test_deleting_takes_the_decisions_along(session: Path) -> None:
     assert baselines.names() == []
     baselines.save("main", session, replace=False)
     assert baselines.decisions("main") == ()
+
+
+def test_only_the_user_may_read_a_baseline_and_what_was_decided(session: Path) -> None:
+    baselines = Baselines()
+    baselines.save("main", session, replace=False)
+    baselines.decide("main", [DECISION])
+    assert baselines.folder.stat().st_mode & 0o777 == 0o700
+    for path in (baselines.find("main"), baselines.folder / "main.decisions.json"):
+        assert path.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in baselines.folder.iterdir()) == [".lock", "main.decisions.json", "main.jaxprof"]
+
+
+def test_a_session_that_is_being_written_is_no_baseline_yet(tmp_path: Path) -> None:
+    path = tmp_path / "live.jaxprof"
+    writer = LogWriter(sessions.HEADER, path)
+    with pytest.raises(UsageError, match="being written"):
+        Baselines().save("main", path, replace=False)
+    assert Baselines().names() == []
+    writer.close()
+    assert Baselines().save("main", path, replace=False).exists()
+
+
+def test_the_longest_name_is_one_and_the_names_are_in_order(session: Path) -> None:
+    baselines = Baselines()
+    for name in ("b", "a" * 80, "1.2+3@x-y_z"):
+        baselines.save(name, session, replace=False)
+    assert baselines.names() == ["1.2+3@x-y_z", "a" * 80, "b"]
+
+
+def test_decisions_of_this_version_are_read_and_of_a_newer_one_refused(session: Path) -> None:
+    baselines = Baselines()
+    path = baselines.save("main", session, replace=False).with_name("main.decisions.json")
+    baselines.decide("main", [DECISION])
+    assert b'"schema": 1,' in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(b'"schema": 1,', b'"schema": 2,'))
+    with pytest.raises(FileRefusedError, match="newer jaxprof"):
+        baselines.decisions("main")
+
+
+def test_decisions_that_cannot_be_written_leave_the_earlier_ones(
+    session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    baselines = Baselines()
+    baselines.save("main", session, replace=False)
+    baselines.decide("main", [DECISION])
+    before = sorted(baselines.folder.iterdir())
+
+    def refuse(self: Path, target: Path) -> Path:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "replace", refuse)
+        with pytest.raises(StorageError, match="cannot be written"):
+            baselines.decide("main", [replace(DECISION, value=1.0)])
+    assert sorted(baselines.folder.iterdir()) == before
+    assert baselines.decisions("main") == (DECISION,)

@@ -119,6 +119,9 @@ def test_a_word_of_the_command_that_was_not_kept_is_told() -> None:
     assert fold(e.Header(command=["jaxprof", "run", "selu"]), []).notices == []
     (notice,) = fold(e.Header(command=["jaxprof", "script", f"--token={REDACTED}"]), []).notices
     assert "secret in the command line was not kept" in notice
+    for argv in (["train.py", f"--token={REDACTED}"], ["train.py", "3"]):
+        session = fold(e.Header(), [PLAN, e.ProgramStarted(run="r1", argv=argv, how="script", directory="/")])
+        assert len(session.notices) == (REDACTED in argv[1]), "a program's own words count as well"
 
 
 def test_one_event_at_a_time_or_all_at_once_is_the_same() -> None:
@@ -133,6 +136,83 @@ def test_an_event_of_a_run_without_a_plan_is_kept_and_told() -> None:
     session = fold(e.Header(), [e.SamplesTaken(run="r9", series="run", seconds=[1.0])] * 3)
     assert session.runs["r9"].samples("run") == [1.0, 1.0, 1.0]
     assert session.notices == ["run r9 has no plan in this file"]
+    assert session.runs["r9"].status == "running"
+    (without,) = fold(e.Header(), [e.ProgressMade(fraction=0.5)]).notices
+    assert without == "run (without id) has no plan in this file"
+
+
+def test_what_could_not_be_read_several_times_is_told_once_with_its_number() -> None:
+    session = Session()
+    for text in ("damaged", "torn", "damaged"):
+        session.notice(text)
+    assert session.notices == ["damaged (2 times)", "torn"]
+
+
+def test_the_samples_of_a_turn_belong_to_the_launch_that_took_it() -> None:
+    def samples(*seconds: float, block: int | None) -> e.SamplesTaken:
+        return e.SamplesTaken(run="r1", series="run", seconds=list(seconds), block=block)
+
+    def started(launch: int) -> e.WorkerStarted:
+        return e.WorkerStarted(run="r1", pid=launch, python="python", launch=launch)
+
+    run = fold(
+        e.Header(),
+        [
+            PLAN,
+            started(1),
+            samples(1.0, block=0),
+            samples(2.0, 3.0, block=3),
+            started(2),
+            samples(4.0, block=1),
+            samples(9.0, block=None),
+        ],
+    ).runs["r1"]
+    assert [[(turn.number, turn.seconds) for turn in launch.turns] for launch in run.launches] == [
+        [(0, (1.0,)), (3, (2.0, 3.0))],
+        [(1, (4.0,))],
+    ]
+    assert run.samples("run") == [1.0, 2.0, 3.0, 4.0, 9.0]
+    early = fold(e.Header(), [PLAN, samples(1.0, block=0)]).runs["r1"]
+    assert (early.samples("run"), early.launches) == ([1.0], [])
+
+
+def test_a_phase_that_ends_ends_itself_alone() -> None:
+    """Some are measured elsewhere, and reported while another one goes on."""
+    run = fold(e.Header(), [PLAN, e.PhaseStarted(run="r1", phase="first_run", monotonic_seconds=3.0)]).runs["r1"]
+    session = Session()
+    session.runs["r1"] = run
+    session.apply(e.PhaseEnded(run="r1", phase="compile", seconds=0.5, note="inside", bytes=7, zero_copy=False))
+    assert run.current_phase == "first_run"
+    compiled = run.phases["compile"]
+    assert (compiled.seconds, compiled.started_seconds, compiled.note) == (0.5, None, "inside")
+    assert (compiled.bytes, compiled.zero_copy) == (7, False)
+    session.apply(e.PhaseEnded(run="r1", phase="first_run", seconds=None, monotonic_seconds=5.0))
+    first = run.phases["first_run"]
+    assert (run.current_phase, first.started_seconds, first.ended_seconds, first.seconds) == ("", 3.0, 5.0, None)
+
+
+@pytest.mark.parametrize(
+    ("index", "count", "known"), [(0, 4, (0, 4)), (3, 4, (3, 4)), (4, 4, (0, 1)), (-1, 4, (0, 1)), (0, 0, (0, 1))]
+)
+def test_which_process_of_a_job_it_is_is_believed_if_it_can_be(index: int, count: int, known: tuple[int, int]) -> None:
+    session = fold(e.Header(), [e.ProcessIdentified(index=index, count=count)])
+    assert (session.process_index, session.process_count) == known
+
+
+def test_warnings_and_output_are_kept_in_their_order_and_the_latest_progress_counts() -> None:
+    run = fold(
+        e.Header(),
+        [
+            PLAN,
+            *(e.WarningRaised(run="r1", code=code, message=code) for code in ("noisy", "throttled")),
+            *(e.LogLine(run="r1", stream=stream, text=stream) for stream in ("stdout", "stderr")),
+            e.ProgressMade(run="r1", fraction=0.2, remaining_seconds=8.0, note="warming up"),
+            e.ProgressMade(run="r1", fraction=0.7, remaining_seconds=3.0),
+        ],
+    ).runs["r1"]
+    assert [warning.code for warning in run.warnings] == ["noisy", "throttled"]
+    assert [line.stream for line in run.log] == ["stdout", "stderr"]
+    assert (run.fraction, run.remaining_seconds, run.note) == (0.7, 3.0, "")
 
 
 def test_errors_come_from_the_closing_word_or_the_engine() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from jaxprof import events as e
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.session.log import Library, LogWriter, new_header
-from jaxprof.session.log.library import is_live, read_entry
+from jaxprof.session.log.library import is_live, read_entry, state_folder
 
 
 def make(library: Library, name: str, age_days: float = 0.0, *, close: bool = True) -> Path:
@@ -48,6 +49,47 @@ def test_listing_reads_summaries(library: Library) -> None:
     assert library.size_bytes() == sum(entry.size_bytes for entry in (new, old, odd))
 
 
+def test_the_newest_are_listed_first_and_no_more_than_were_asked_for(library: Library) -> None:
+    for age, name in enumerate(("b", "c", "a")):
+        make(library, name, age)
+    (library.folder / "folder.jaxprof").mkdir()
+    (library.folder / "notes.txt").touch()
+    assert [path.stem for path in library.paths()] == ["b", "c", "a"]
+    assert [entry.name for entry in library.entries(limit=2)] == ["b", "c"]
+    assert [entry.name for entry in library.entries()] == ["b", "c", "a"]
+
+
+def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(library: Library) -> None:
+    path = library.folder / "now.jaxprof"
+    writer = LogWriter(new_header(), path)
+    assert (read_entry(path).live, read_entry(path).complete) == (True, False)
+    writer.append(e.SessionClosed())
+    assert (read_entry(path).live, read_entry(path).complete) == (False, True)
+    writer.close()
+
+
+def test_which_process_of_a_job_recorded_it_is_in_the_header_or_came_later(library: Library) -> None:
+    path = library.folder / "job.jaxprof"
+    writer = LogWriter(replace(new_header(), process_index=2, process_count=4), path)
+    writer.append(e.SessionClosed())
+    assert (read_entry(path).process_index, read_entry(path).process_count) == (2, 4)
+    writer.append(e.ProcessIdentified(index=5, count=8))
+    assert (read_entry(path).process_index, read_entry(path).process_count) == (5, 8)
+    writer.close()
+    alone = read_entry(make(library, "alone"))
+    assert (alone.process_index, alone.process_count) == (0, 1)
+
+
+def test_sessions_are_kept_where_the_variable_says_or_in_the_users_state_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAXPROF_HOME", str(tmp_path / "mine"))
+    assert Library().folder == tmp_path / "mine" / "sessions"
+    monkeypatch.delenv("JAXPROF_HOME")
+    assert state_folder().name == "jaxprof"
+    assert state_folder().is_absolute()
+
+
 def test_an_empty_file_has_a_problem(library: Library) -> None:
     library.folder.mkdir(parents=True)
     path = library.folder / "empty.jaxprof"
@@ -67,6 +109,16 @@ def test_find(library: Library, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         library.find("alhpa-1")
     assert "alpha-1" in caught.value.hint
+    assert Library(tmp_path / "none").search("last") is None
+    assert library.search("beta") is None
+
+
+def test_of_many_sessions_that_match_a_few_are_named(library: Library) -> None:
+    for age in range(7):
+        make(library, f"alpha-{age}", age)
+    with pytest.raises(UsageError, match="7 sessions") as caught:
+        library.find("alpha")
+    assert caught.value.hint == f"Say more of it: {', '.join(f'alpha-{age}' for age in range(5))}."
 
 
 def test_rename_copy_delete(library: Library, tmp_path: Path) -> None:
@@ -74,14 +126,21 @@ def test_rename_copy_delete(library: Library, tmp_path: Path) -> None:
     make(library, "b")
     with pytest.raises(StorageError):
         library.rename(path, "b")
-    for bad in ("", "..", "x/y", "a\nb"):
+    for bad in ("", " ", ".", "..", ".jaxprof", "x/y", "a\nb", "a\x7f"):
         with pytest.raises(UsageError):
             library.rename(path, bad)
+    assert library.rename(path, " a.jaxprof ") == path, "its own name"
     renamed = library.rename(path, "c")
     assert renamed.exists()
     assert not path.exists()
     copied = library.copy(renamed, tmp_path)
     assert copied.read_bytes() == renamed.read_bytes()
+    assert copied == tmp_path / "c.jaxprof"
+    assert copied.stat().st_mode & 0o777 == 0o600
+    again = library.copy(library.folder / "b.jaxprof", copied, replace=True)
+    assert again.read_bytes() == (library.folder / "b.jaxprof").read_bytes()
+    deeper = library.copy(renamed, tmp_path / "one" / "two" / "d.jaxprof")
+    assert deeper.read_bytes() == renamed.read_bytes()
     with pytest.raises(StorageError):
         library.copy(renamed, tmp_path)
     library.delete(renamed)
@@ -127,5 +186,5 @@ def test_prune_spares_the_living_that_is_old(library: Library) -> None:
 
 
 def test_the_name_of_a_new_session_says_when(library: Library) -> None:
-    header = new_header()
-    assert library.new_path(header).name.startswith(header.created[:10])
+    header = replace(new_header(), created="2026-11-22T14:05:09Z", session="0123456789ab")
+    assert library.new_path(header) == library.folder / "2026-11-22T14-05-09-0123.jaxprof"

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -17,7 +18,7 @@ from jaxprof import events as e
 from jaxprof.errors import FileRefusedError, StorageError
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header
-from jaxprof.session.log.codec import encode_header
+from jaxprof.session.log.codec import encode_header, newer_minor
 
 PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
 
@@ -163,6 +164,35 @@ def test_another_format_is_refused_with_words(tmp_path: Path, content: bytes, wo
     with pytest.raises(FileRefusedError, match=words) as caught:
         load(path, Session)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "hint"),
+    [
+        (b"\x1f\x8b\x08\x00abc\n", "gunzip"),
+        (b"HloModule jit_f\n", "looks like HLO"),
+        (b"  // a comment\n", "looks like HLO"),
+        (b"module @jit_f {\n", "looks like MLIR"),
+        (b" #loc = loc(unknown)\n", "looks like MLIR"),
+        (b"hello\n", "ends in .jaxprof"),
+        (b'{"format":"jaxprof","session":"ab\n', "Copy the file again"),
+        (b'{"format":"jaxprof","session":""}\n', "Copy the file again"),
+        (b'{"format":"json","session":"ab"}\n', "ends in .jaxprof"),
+    ],
+)
+def test_what_the_file_seems_to_be_is_said_instead(tmp_path: Path, content: bytes, hint: str) -> None:
+    path = tmp_path / "x.jaxprof"
+    path.write_bytes(content)
+    with pytest.raises(FileRefusedError) as caught:
+        load(path, Session)
+    assert hint in caught.value.hint
+
+
+def test_a_file_of_a_newer_minor_version_may_hold_more_and_one_of_this_version_does_not() -> None:
+    header = new_header()
+    assert not newer_minor(header)
+    assert newer_minor(replace(header, schema_minor=e.SCHEMA_MINOR + 1))
+    assert not newer_minor(replace(header, schema_minor=e.SCHEMA_MINOR + 1, schema_major=e.SCHEMA_MAJOR + 1))
 
 
 def test_a_directory_and_a_missing_file_are_refused(tmp_path: Path) -> None:

@@ -66,3 +66,10 @@ def test_what_is_no_session_is_refused(tmp_path: Path) -> None:
             read_outline(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         read_outline(tmp_path / "missing.jaxprof")
+
+
+def test_an_outline_of_a_newer_version_says_that_it_may_lack_something(path: Path, tmp_path: Path) -> None:
+    assert read_outline(path).notices == []
+    newer = tmp_path / "newer.jaxprof"
+    newer.write_bytes(path.read_bytes().replace(b'"schema_minor":', b'"schema_minor":9', 1))
+    assert any("newer schema" in notice for notice in read_outline(newer).notices)

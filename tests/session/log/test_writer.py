@@ -186,3 +186,74 @@ def test_lines_after_the_close_do_not_fail(tmp_path: Path) -> None:
     writer.close()
     writer.append(LogLine(text="late", stream="stdout"))
     assert writer.failure is None
+
+
+def test_the_end_of_a_run_is_on_the_disk_before_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    writer = LogWriter(new_header({}), tmp_path / "x.jaxprof")
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append(os.fstat(file).st_ino))
+    said = [(event.type, len(synced)) for event in EVENTS if writer.append(event) and synced]
+    writer.close()
+    assert set(synced) == {(tmp_path / "x.jaxprof").stat().st_ino}
+    assert said[0] == ("run_closed", 1)
+    closing = sum(event.type in ("run_closed", "session_closed") for event in EVENTS)
+    assert len(synced) == closing > 1
+
+
+def test_a_file_system_that_syncs_nothing_is_no_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(file: int) -> None:
+        raise OSError(22, "Invalid argument")
+
+    writer = half_written(tmp_path / "x.jaxprof")
+    monkeypatch.setattr(os, "fsync", refuse)
+    finish(writer)
+    assert writer.failure is None
+    assert is_whole(tmp_path / "x.jaxprof")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
+@pytest.mark.parametrize("harm", [None, Path.unlink], ids=["unharmed", "deleted"])
+def test_a_closed_log_leaves_no_file_open(tmp_path: Path, harm: Callable[[Path], None] | None) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    writer = half_written(tmp_path / "x.jaxprof")
+    with pytest.raises(StorageError):
+        LogWriter(new_header({}), tmp_path / "x.jaxprof", replace_existing=True)  # somebody else's
+    if harm is not None:
+        harm(tmp_path / "x.jaxprof")
+    finish(writer)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_only_the_user_may_read_a_session_and_its_folder_also_where_it_replaces_one(tmp_path: Path) -> None:
+    path = tmp_path / "state" / "x.jaxprof"
+    finish(half_written(path))
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    path.chmod(0o644)
+    LogWriter(new_header({}), path, replace_existing=True).close()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_move_to_a_place_that_is_taken_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    (tmp_path / "taken.jaxprof").write_text("somebody's own")
+    with pytest.raises(StorageError, match="already exists"):
+        writer.move_to(tmp_path / "taken.jaxprof")
+    finish(writer)
+    assert (writer.path, writer.changed) == (path, "")
+    assert is_whole(path)
+
+
+def test_a_log_without_a_file_can_be_given_one_later(tmp_path: Path) -> None:
+    writer = LogWriter(new_header({}), None)
+    for event in EVENTS[: len(EVENTS) // 2]:
+        writer.append(event)
+    writer.move_to(tmp_path / "x.jaxprof")
+    finish(writer)
+    assert writer.path == tmp_path / "x.jaxprof"
+    assert is_whole(tmp_path / "x.jaxprof")
+
+
+def test_what_was_appended_is_numbered_from_one_in_its_order(tmp_path: Path) -> None:
+    writer = LogWriter(new_header({}), None)
+    assert [writer.append(event).seq for event in EVENTS[:4]] == [1, 2, 3, 4]
