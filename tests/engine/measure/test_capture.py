@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from jaxprof.engine.measure import capture
-from jaxprof.engine.measure.capture import HOOK, stand_in_for_tensorflow
+from jaxprof.engine.measure.capture import HOOK, capture_compile, capture_run, stand_in_for_tensorflow
+from jaxprof.engine.measure.control import Cancelled, RunControl
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.events import Event, TrustReported
 
 
 def named() -> list[str]:
@@ -32,3 +36,66 @@ def test_a_tensorflow_that_is_there_is_left_alone(monkeypatch: pytest.MonkeyPatc
         assert sys.modules["tensorflow"] is mine
         assert named() == ["tensorflow"]
     assert sys.modules["tensorflow"] is mine
+
+
+def captured(monkeypatch: pytest.MonkeyPatch, call_seconds: float) -> tuple[int, list[Event], dict[str, Any]]:
+    """How many calls were made under the profiler, what was said, and what its profile is read with."""
+    made, events, options = [], [], {}  # type: ignore[var-annotated]
+
+    def take(recorder: Reporter, kind: str, work: Any, **given: Any) -> None:
+        work()
+        options.update(given, kind=kind)
+
+    monkeypatch.setattr(capture, "_capture", take)
+    capture_run(Reporter(events.append, RunControl()), lambda: made.append(1), call_seconds)
+    return len(made), events, options
+
+
+@pytest.mark.parametrize(
+    ("call_seconds", "calls"), [(0.0, 20), (1e-3, 20), (0.015, 20), (0.03, 10), (0.1, 2), (0.2, 2), (20.0, 2)]
+)
+def test_calls_are_captured_for_a_third_of_a_second(
+    monkeypatch: pytest.MonkeyPatch, call_seconds: float, calls: int
+) -> None:
+    made, events, options = captured(monkeypatch, call_seconds)
+    assert (made, options["calls"], len(options["seconds"])) == (calls, calls, calls)
+    assert (options["timed_seconds"], options["kind"], events) == (call_seconds, "run", [])
+    assert all(second >= 0 for second in options["seconds"])
+
+
+def test_a_call_that_is_too_long_to_repeat_is_told_as_no_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, (event,), _ = captured(monkeypatch, 20.5)
+    assert made == 0
+    assert isinstance(event, TrustReported)
+    (row,) = event.rows
+    assert (event.kind, row.code) == ("run", "not_captured")
+    assert row.message == "not captured: a call takes 20 s: too long to repeat it for its kernels"
+
+
+@pytest.mark.parametrize(("compile_seconds", "again"), [(30.0, True), (30.1, False)])
+def test_a_compile_is_repeated_from_cold_unless_it_is_too_long(
+    monkeypatch: pytest.MonkeyPatch, compile_seconds: float, again: bool
+) -> None:
+    steps: list[str] = []
+    events: list[Event] = []
+    monkeypatch.setattr(capture, "_capture", lambda recorder, kind, work, **_: (steps.append(kind), work()))
+    monkeypatch.setattr(capture, "jax", SimpleNamespace(clear_caches=lambda: steps.append("cleared")))
+    capture_compile(Reporter(events.append, RunControl()), lambda: steps.append("compiled"), compile_seconds)
+    assert steps == (["cleared", "compile", "compiled"] if again else [])
+    assert [event.rows[0].code for event in events if isinstance(event, TrustReported)] == ["not_captured"] * (
+        not again
+    )
+
+
+def test_a_cancelled_run_makes_no_further_call_for_its_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    control, made = RunControl(), []  # type: ignore[var-annotated]
+
+    def call() -> None:
+        made.append(1)
+        if len(made) == 3:
+            control.cancel()
+
+    monkeypatch.setattr(capture, "_capture", lambda recorder, kind, work, **_: work())
+    with pytest.raises(Cancelled):
+        capture_run(Reporter(lambda event: None, control), call, 1e-3)
+    assert len(made) == 3

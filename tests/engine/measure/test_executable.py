@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxprof.engine.measure.executable import buffers_of
+from jaxprof.engine.measure.executable import buffers_of, cost_of, memory_of
 from jaxprof.errors import HloError
 from jaxprof.trace.buffers import allocations
 
@@ -64,3 +65,40 @@ def test_an_assignment_of_another_module_is_refused() -> None:
         allocations(assignment, b"")
     with pytest.raises(HloError):
         allocations(assignment[: len(assignment) // 2 + 1], b"")
+
+
+def refuse() -> None:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("analysis", "flops"),
+    [
+        ({"flops": 7.0, "bytes accessed": 3}, 7.0),
+        ([{"flops": 7.0}, {"flops": 9.0}], 7.0),
+        ({"flops": 0.0}, 0.0),
+        ({"flops": -1.0}, None),
+        ({"flops": float("nan")}, None),
+        ({}, None),
+        ([], None),
+        (None, None),
+    ],
+)
+def test_what_xla_does_not_know_is_unknown(analysis: Any, flops: float | None) -> None:
+    assert cost_of(SimpleNamespace(cost_analysis=lambda: analysis)).flops == flops
+
+
+def test_the_costs_are_told_apart() -> None:
+    counted = {"flops": 1.0, "bytes accessed": 2.0, "transcendentals": 3.0}
+    found = cost_of(SimpleNamespace(cost_analysis=lambda: counted))
+    assert (found.flops, found.bytes_accessed, found.transcendentals) == (1.0, 2.0, 3.0)
+    assert cost_of(SimpleNamespace(cost_analysis=refuse)).flops is None
+
+
+def test_the_memory_of_a_program_is_told_part_by_part_as_far_as_it_is_known() -> None:
+    known = SimpleNamespace(argument_size_in_bytes=5, temp_size_in_bytes=0, alias_size_in_bytes=None)
+    found = memory_of(SimpleNamespace(memory_analysis=lambda: known))
+    assert found is not None
+    assert (found.argument_bytes, found.temporary_bytes, found.alias_bytes, found.output_bytes) == (5, 0, None, None)
+    assert memory_of(SimpleNamespace(memory_analysis=lambda: None)) is None
+    assert memory_of(SimpleNamespace(memory_analysis=refuse)) is None

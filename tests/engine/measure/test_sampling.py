@@ -12,7 +12,15 @@ import pytest
 
 from jaxprof.engine.measure.control import Cancelled, CapReached, RunControl
 from jaxprof.engine.measure.reporter import Reporter
-from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial, calls_per_sample, precise
+from jaxprof.engine.measure.sampling import (
+    MOST_SAMPLES,
+    CallSampler,
+    Plan,
+    Trial,
+    calls_per_sample,
+    clock_cost_seconds,
+    precise,
+)
 from jaxprof.engine.protocol.request import TurnRequest
 from jaxprof.events import Event, ProgressMade, SamplesTaken, TurnAwaited
 
@@ -60,6 +68,39 @@ def test_the_clock_costs_at_most_one_percent_of_a_sample(call: float, cost: floa
     assert cost <= 0.01 * call * calls * 1.0000001
 
 
+def test_a_call_too_short_to_be_seen_is_made_as_often_as_can_be() -> None:
+    assert calls_per_sample(0.0, 5e-8) == calls_per_sample(-1e-9, 5e-8) == calls_per_sample(1e-12, 5e-8) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("steps", "cost"), [([3e-8], 3e-8), ([0.0] * 19 + [1e-6], 1e-6), ([1e-8, 2e-8, 9e-8], 2e-8), ([0.0], 0.0)]
+)
+def test_a_clock_costs_its_reading_or_its_smallest_step(steps: list[float], cost: float) -> None:
+    """One that goes on every twentieth reading alone cannot tell less than that step."""
+    now, readings = 0.0, itertools.count()
+
+    def clock() -> float:
+        nonlocal now
+        at, second = divmod(next(readings), 2)
+        now += steps[at % len(steps)] if second else 1.0
+        return now
+
+    assert clock_cost_seconds(clock) == pytest.approx(cost, abs=1e-12)
+
+
+def test_what_a_clock_costs_is_measured_once() -> None:
+    readings: list[int] = []
+
+    def clock() -> float:
+        readings.append(1)
+        return float(len(readings))
+
+    clock_cost_seconds(clock)
+    counted = len(readings)
+    clock_cost_seconds(clock)
+    assert len(readings) == counted
+
+
 def test_a_steady_call_is_sampled_for_the_least_time_and_no_longer() -> None:
     world = World(itertools.repeat(1e-3))
     samples, events = sample(world, 1e-3)
@@ -92,8 +133,69 @@ def test_a_call_that_exceeds_the_budget_is_timed_three_times() -> None:
     assert samples == pytest.approx([5.0] * 3)
     assert world.calls == 3, "the call before it was the warm-up"
     assert len([event for event in events if isinstance(event, SamplesTaken)]) == 3, "each is sent as it comes"
-    notes = [event.note for event in events if isinstance(event, ProgressMade)]
-    assert notes[0].startswith("one call takes longer than the budget")
+    progress = [event for event in events if isinstance(event, ProgressMade)]
+    assert [event.note.partition(": ")[2] for event in progress] == [f"timed call {n} of 3" for n in (1, 2, 3)]
+    assert [event.fraction for event in progress] == pytest.approx([0, 1 / 3, 2 / 3])
+    assert [event.remaining_seconds for event in progress] == pytest.approx([15, 10, 5])
+    assert progress[0].note.startswith("one call takes longer than the budget")
+
+
+def test_a_long_sample_of_several_calls_is_as_long_as_all_of_them() -> None:
+    samples, events = sample(World(itertools.repeat(5.0)), 5.0, calls_per_sample=4)
+    assert samples == pytest.approx([5.0] * 3)
+    progress = [event.remaining_seconds for event in events if isinstance(event, ProgressMade)]
+    assert progress == pytest.approx([60, 40, 20])
+    assert {event.calls_per_sample for event in events if isinstance(event, SamplesTaken)} == {4}
+    silent = sample(World(itertools.repeat(5.0)), 5.0, show_progress=False)[1]
+    assert not [event for event in silent if isinstance(event, ProgressMade)]
+
+
+def test_a_cancelled_run_makes_no_further_long_call() -> None:
+    control = RunControl()
+    world = World(itertools.repeat(5.0))
+    sampler = CallSampler(Reporter(lambda event: control.cancel(), control), world.clock)
+    with pytest.raises(Cancelled):
+        sampler.sample(world.trial(), Plan(series="run", budget_seconds=2.0), 5.0)
+    assert world.calls == 1
+
+
+def test_progress_says_how_much_of_the_budget_is_left() -> None:
+    world = World(itertools.cycle([1e-3, 9e-3, 3e-3, 40e-3, 2e-3, 17e-3]))
+    _, events = sample(world, 1e-3)
+    for event in (event for event in events if isinstance(event, ProgressMade)):
+        assert event.remaining_seconds == pytest.approx(max(0.0, 2.0 * (1 - event.fraction)), abs=0.2)  # type: ignore[operator]
+    first = next(event for event in events if isinstance(event, ProgressMade))
+    assert first.fraction == pytest.approx(0.06, abs=0.03), "a batch of a tenth of a second, of two"
+    assert first.remaining_seconds == pytest.approx(1.88, abs=0.06)
+
+
+def test_samples_are_sent_to_a_hundredth_of_a_nanosecond() -> None:
+    samples, events = sample(World(itertools.repeat(1e-3 / 3)), 1e-3 / 3)
+    assert sent(events) == [round(each, 11) for each in samples]
+    assert sent(events) != samples
+
+
+def test_a_series_stops_at_the_samples_that_it_may_have() -> None:
+    noisy = itertools.cycle([1e-3, 9e-3, 3e-3, 40e-3, 2e-3, 17e-3])
+    assert len(sample(World(noisy), 1e-3, most_samples=37)[0]) == 37
+
+
+def test_the_calls_between_samples_spread_them_over_two_seconds_or_the_budget() -> None:
+    for budget, wanted in ((1.0, 1.0), (2.0, 2.0), (8.0, 2.0)):
+        world = World(itertools.repeat(1e-5), tick=0.0)
+        sample(world, 1e-5, budget_seconds=budget, most_samples=100, least_share=1.0)
+        warm_up = World(itertools.repeat(1e-5), tick=0.0)
+        sample(warm_up, 1e-5, budget_seconds=budget, most_samples=1)
+        assert world.now - warm_up.now == pytest.approx(wanted, rel=0.25)
+
+
+def test_a_median_is_precise_once_half_its_interval_is_a_hundredth_of_it() -> None:
+    def spread(width: float) -> list[float]:
+        return [1 + width * (index - 50) / 50 for index in range(101)]
+
+    assert precise(spread(0.04))
+    assert not precise(spread(0.10))
+    assert not precise([1.0] * 4), "too few to say"
 
 
 def test_a_call_under_the_budget_has_three_samples_at_least() -> None:
@@ -212,6 +314,28 @@ def test_a_block_begins_with_calls_that_are_not_timed_where_a_call_is_short() ->
 
     assert extra(1e-4) == pytest.approx(1e-3, rel=0.2)
     assert extra(0.2) == 0.0, "a long call outweighs what it finds in the caches"
+
+
+def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last() -> None:
+    world, control = World(itertools.repeat(1e-3)), RunControl()
+    sampler = CallSampler(Reporter(lambda event: None, control), world.clock)
+    plan = Plan(series="run", budget_seconds=2.0, in_turns=True)
+
+    def others(*, begins: bool) -> None:
+        world.now += 5.0 * (not begins)
+
+    for given in (turn(1), turn(2), None):
+        control.give_turn(given)
+    control.on_wait = others
+    assert sampler.turns_seconds is None
+    sampler.sample(world.trial(), plan, 1e-3)
+    assert sampler.turns_seconds == pytest.approx(5.0 + 2 * 0.011, rel=0.01), "what others did between them included"
+
+
+def test_a_turn_has_no_more_samples_than_it_may() -> None:
+    _, events = in_turns(World(itertools.repeat(1e-3)), 1e-3, [turn(1, most=3), None])
+    (block,) = [event for event in events if isinstance(event, SamplesTaken)]
+    assert len(block.seconds) == 3
 
 
 def test_a_call_longer_than_its_block_is_one_block() -> None:

@@ -1,0 +1,107 @@
+"""When a result is compared with a known answer, and what is said where it is not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxprof.engine.measure.check import check_result, in_words, precision_of_products
+from jaxprof.engine.measure.control import Cancelled, RunControl
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.events import CheckReported
+from jaxprof.workloads import built_in
+from jaxprof.workloads.model import Variant, Workload
+
+INPUTS = (np.arange(4, dtype=np.float32),)
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+TWIN = Variant(name="numpy", how="numpy", function=double)
+COMPILED = Variant(name="jit", how="jit", function=double)
+WORKLOAD = replace(built_in("selu"), variants=(TWIN, COMPILED), baseline="numpy", expected=None, against="numpy twin")
+
+
+def checked(
+    output: Any, workload: Workload = WORKLOAD, variant: Variant = COMPILED, *, left: float | None = None, **more: Any
+) -> CheckReported:
+    control, events = RunControl(), []  # type: ignore[var-annotated]
+    control.start_clock(left)
+    check_result(Reporter(events.append, control), workload, variant, {}, INPUTS, output, **more)
+    (found,) = [event for event in events if isinstance(event, CheckReported)]
+    return found
+
+
+def test_a_right_result_passes_and_a_wrong_one_is_told_with_its_place() -> None:
+    right = checked(jnp.arange(4.0) * 2)
+    assert (right.passed, right.against, right.worst_at) == (True, "numpy twin", "")
+    wrong = checked(np.array([0, 2, 4, 7], np.float32))
+    assert (wrong.passed, wrong.elements, wrong.wrong_elements) == (False, 4, 1)
+    assert "3" in wrong.worst_at
+    assert (float(wrong.worst_got), float(wrong.worst_expected)) == (7.0, 6.0)
+
+
+def test_the_baseline_is_compared_with_nothing_unless_there_is_an_answer() -> None:
+    alone = checked(INPUTS[0] * 2, variant=TWIN)
+    assert (alone.passed, alone.note) == (None, "the baseline: the others are compared with it")
+    known = replace(WORKLOAD, expected=lambda parameters, inputs: inputs[0] * 3)
+    assert checked(INPUTS[0] * 2, known, TWIN).passed is False
+    assert checked(INPUTS[0] * 3, known, TWIN).passed is True
+
+
+def test_a_numpy_run_imports_no_jax_for_its_twin() -> None:
+    baseline = replace(WORKLOAD, variants=(replace(COMPILED, name="op by op"), TWIN), baseline="op by op")
+    found = checked(INPUTS[0] * 2, baseline, TWIN)
+    assert (found.passed, found.note) == (None, "op by op needs JAX, which a NumPy run does not import")
+    assert checked(INPUTS[0] * 2, baseline, COMPILED).passed is True
+
+
+@pytest.mark.parametrize(
+    ("left", "twin_seconds", "passed"), [(10.0, 30.0, None), (10.0, 5.0, True), (None, 30.0, True), (10.0, None, True)]
+)
+def test_a_twin_that_takes_longer_than_the_run_may_is_not_computed(
+    left: float | None, twin_seconds: float | None, passed: bool | None
+) -> None:
+    found = checked(INPUTS[0] * 2, left=left, twin_seconds=twin_seconds)
+    assert found.passed == passed
+    if passed is None:
+        assert found.note == "the numpy twin would take at least 30.0 s, longer than the run may"
+
+
+def test_the_precision_of_products_is_asked_of_workloads_that_have_some() -> None:
+    device = jax.devices("cpu")[0]
+
+    def precision(dtype: type, *, has_dots: bool, elementwise: bool = False) -> tuple[str, str]:
+        workload = replace(WORKLOAD, has_dots=has_dots)
+        return precision_of_products(workload, COMPILED, (np.ones(2, dtype), 3.0), device, elementwise=elementwise)
+
+    assert precision(np.float32, has_dots=True) == ("float32", "float32")
+    assert precision(np.float16, has_dots=True) == ("bfloat16", "float16")
+    assert precision(np.float32, has_dots=False) == ("", "")
+    assert precision(np.float16, has_dots=True, elementwise=True) == ("", "")
+
+
+def test_on_a_tpu_products_consist_of_passes() -> None:
+    assert in_words("bfloat16", "tpu") == "bfloat16 passes"
+    assert (in_words("bfloat16", "gpu"), in_words("float32", "tpu")) == ("bfloat16", "float32")
+
+
+def test_a_run_that_is_cancelled_meanwhile_reports_no_check() -> None:
+    control, events = RunControl(), []  # type: ignore[var-annotated]
+
+    def slow(parameters: Any, inputs: Any) -> Any:
+        control.cancel()
+        return inputs[0]
+
+    with pytest.raises(Cancelled):
+        check_result(
+            Reporter(events.append, control), replace(WORKLOAD, expected=slow), COMPILED, {}, INPUTS, INPUTS[0]
+        )
+    assert not [event for event in events if isinstance(event, CheckReported)]

@@ -1,0 +1,144 @@
+"""What a run will need is held against what there is, before anything is made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from jaxprof.engine.measure import jax_devices, preflight
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.protocol.request import RunRequest
+from jaxprof.errors import DoesNotFitError
+from jaxprof.events import BuffersReported, Event, RunSpec, WarningRaised
+from jaxprof.workloads import built_in
+from jaxprof.workloads.model import Estimate
+
+SELU = built_in("selu")
+SPEC = RunSpec(workload="selu", variant="jit", how="jit", device="cuda:0", budget_seconds=2.0)
+
+
+def foretell(
+    estimate: Estimate, how: str = "eager", device: Any = None, **workload: Any
+) -> tuple[float | None, list[Event]]:
+    events: list[Event] = []
+    variant = replace(SELU.variants[0], how=how)
+    least = preflight.preflight(
+        Reporter(events.append, RunControl()),
+        replace(SELU, **workload),
+        variant,
+        RunRequest(run="r1", spec=SPEC),
+        estimate,
+        device,
+    )
+    return least, events
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1000 bytes are free; 1e10 FLOP/s, 1e9 B/s."""
+    monkeypatch.setattr(preflight, "available_host_bytes", lambda: 1000)
+    monkeypatch.setattr(preflight, "_host_rates", lambda: (1e10, 1e9))
+
+
+def test_what_does_not_fit_is_refused_with_the_bytes_that_it_asked_for(machine: None) -> None:
+    assert foretell(Estimate(memory_bytes=1000)) == (None, [])
+    events: list[Event] = []
+    variant = replace(SELU.variants[0], how="eager")
+    with pytest.raises(DoesNotFitError, match="this machine has 1000 B"):
+        preflight.preflight(
+            Reporter(events.append, RunControl()),
+            SELU,
+            variant,
+            RunRequest(run="r1", spec=SPEC),
+            Estimate(memory_bytes=1001),
+            None,
+        )
+    assert [event.asked_bytes for event in events if isinstance(event, BuffersReported)] == [1001]
+
+
+def test_a_compiled_program_needs_its_inputs_and_outputs_and_what_else_is_seen_later(machine: None) -> None:
+    assert foretell(Estimate(memory_bytes=5000, traffic_bytes=900), "jit")[1] == []
+    with pytest.raises(DoesNotFitError):
+        foretell(Estimate(memory_bytes=900, traffic_bytes=5000), "jit")
+    with pytest.raises(DoesNotFitError):
+        foretell(Estimate(memory_bytes=5000, traffic_bytes=900), "eager")
+
+
+def test_the_memory_of_an_accelerator_is_its_own_and_its_speed_is_not_guessed(
+    machine: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = SimpleNamespace(platform="gpu")
+    monkeypatch.setattr(jax_devices, "describe", lambda device: {"memory_limit_bytes": 3000})
+    assert foretell(Estimate(memory_bytes=3000, flops=1e15), device=gpu)[1] == []
+    with pytest.raises(DoesNotFitError, match="cuda:0 has"):
+        foretell(Estimate(memory_bytes=3001), device=gpu)
+    monkeypatch.setattr(jax_devices, "describe", lambda device: {"memory_limit_bytes": None})
+    assert foretell(Estimate(memory_bytes=1e15), device=gpu)[1] == []
+    with pytest.raises(DoesNotFitError, match="this machine"):
+        foretell(Estimate(memory_bytes=2000), device=SimpleNamespace(platform="cpu"))
+
+
+def test_a_call_longer_than_the_budget_is_told(machine: None) -> None:
+    least, events = foretell(Estimate(flops=2e10), has_dots=True)
+    assert (least, events) == (2.0, []), "as long as the budget"
+    least, (warning,) = foretell(Estimate(flops=3e10), has_dots=True)
+    assert least == 3.0
+    assert isinstance(warning, WarningRaised)
+    assert warning.code == "over_budget"
+    assert "at least 3" in warning.message
+
+
+def test_a_call_takes_as_long_as_its_products_or_its_traffic(machine: None) -> None:
+    def expected(flops: float | None, traffic: float | None, *, has_dots: bool = True) -> float | None:
+        return preflight.expected_call_seconds(Estimate(flops=flops, traffic_bytes=traffic), has_dots=has_dots)
+
+    assert expected(3e10, 2e9) == 3.0
+    assert expected(3e10, 5e9) == 5.0
+    assert expected(3e10, 2e9, has_dots=False) == 2.0
+    assert expected(3e10, None) == 3.0
+    assert expected(None, 4e9) == 4.0
+    assert expected(0.9e9, 0.9e9) == 0.0, "too short to be probed for"
+    assert expected(1e9, None) == 0.1
+    assert expected(None, 1e9) == 1.0
+    assert expected(None, None) is None
+
+
+def test_of_the_machine_and_its_control_group_the_one_with_less_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for machine, group, free in ((5, 3, 3), (3, 5, 3), (None, 7, 7), (7, None, 7), (None, None, None), (0, 4, 0)):
+        monkeypatch.setattr(preflight, "_machine_bytes", lambda found=machine: found)
+        monkeypatch.setattr(preflight, "_cgroup_bytes", lambda found=group: found)
+        assert preflight.available_host_bytes() == free
+
+
+@pytest.mark.parametrize(
+    ("text", "free"),
+    [
+        ("MemTotal: 99 kB\nMemAvailable:    2048 kB\n", 2048 * 1024),
+        ("MemTotal: 99 kB\n", None),
+        ("MemAvailable:\n", None),
+        ("MemAvailable: many kB\n", None),
+    ],
+)
+def test_the_memory_that_the_kernel_says_is_available(
+    monkeypatch: pytest.MonkeyPatch, text: str, free: int | None
+) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda path, encoding="": text)
+    assert preflight._machine_bytes() == free
+
+
+def test_a_group_that_uses_more_than_it_may_has_nothing_left(tmp_path: Path) -> None:
+    (tmp_path / "memory.max").write_text("1000\n")
+    (tmp_path / "memory.current").write_text("1200\n")
+    assert preflight._cgroup_bytes(tmp_path) == 0
+
+
+def test_the_probes_are_a_product_and_a_copy_of_this_host() -> None:
+    """A laptop from 2010 does 1e9 FLOP/s, and no machine 1e16."""
+    flops_per_second, bytes_per_second = preflight._host_rates.__wrapped__()
+    assert 1e9 < flops_per_second < 1e16
+    assert 1e8 < bytes_per_second < 1e14

@@ -1,0 +1,88 @@
+"""What is said of an import: how long it took, that it took place before, or what mends it."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from jaxprof.engine.measure import startup
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.errors import JaxprofError
+from jaxprof.events import Event, PhaseEnded
+
+
+def imported(module: str) -> PhaseEnded:
+    events: list[Event] = []
+    startup._timed_import(Reporter(events.append, RunControl()), module)
+    (ended,) = [event for event in events if isinstance(event, PhaseEnded)]
+    return ended
+
+
+def test_an_import_is_timed_where_it_takes_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(startup, "_ahead", {})
+    assert (imported("json").seconds, imported("json").note) == (None, "already imported")
+    monkeypatch.delitem(sys.modules, "colorsys", raising=False)
+    fresh = imported("colorsys")
+    assert fresh.seconds is not None
+    assert (fresh.seconds > 0, fresh.note) == (True, "")
+
+
+def test_an_import_ahead_of_the_run_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(startup, "_ahead", {})
+    monkeypatch.setattr(startup, "_import", lambda name: None)
+    clock = iter([1.0, 3.5])
+    monkeypatch.setattr(startup.time, "perf_counter", lambda: next(clock))
+    startup.import_ahead()
+    monkeypatch.undo()
+    monkeypatch.setattr(startup, "_ahead", {"jax": 2.5})
+    first, second = imported("jax"), imported("jax")
+    assert (first.seconds, first.note) == (2.5, "while the worker waited")
+    assert (second.seconds, second.note) == (None, "already imported")
+
+
+def test_the_seconds_of_an_import_ahead_are_kept_for_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead: dict[str, float] = {}
+    clock = iter([1.0, 3.5])
+    monkeypatch.setattr(startup, "_ahead", ahead)
+    monkeypatch.setattr(startup, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    startup.import_ahead()
+    assert ahead == {"jax": 2.5}
+
+
+def test_an_import_ahead_that_fails_says_nothing_until_a_run_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    ahead: dict[str, float] = {}
+    monkeypatch.setattr(startup, "_ahead", ahead)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    startup.import_ahead()
+    assert ahead == {}
+    with pytest.raises(JaxprofError, match="jax is not installed for") as caught:
+        startup._import("jax")
+    assert caught.value.hint.endswith('-m pip install --upgrade "jax>=0.7.2"')
+
+
+@pytest.mark.parametrize(
+    ("version", "old"), [("0.7.1", True), ("0.6.9", True), ("0.7.2", False), ("0.10.0", False), ("0.7.2.dev1", False)]
+)
+def test_a_jax_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch, version: str, old: bool) -> None:
+    monkeypatch.setattr(startup, "import_module", lambda name: SimpleNamespace(__version__=version))
+    if not old:
+        startup._import("jax")
+        return
+    with pytest.raises(JaxprofError, match=f"jax {version} is too old: jaxprof needs 0.7.2 or newer"):
+        startup._import("jax")
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'ml_dtypes'", name="ml_dtypes"), OSError("x")])
+def test_an_import_that_fails_in_another_way_is_told_with_its_words(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(name: str) -> None:
+        raise error
+
+    monkeypatch.setattr(startup, "import_module", refuse)
+    with pytest.raises(JaxprofError, match=f"numpy cannot be imported: {error}") as caught:
+        startup._import("numpy")
+    assert caught.value.hint.endswith("-m pip install --upgrade numpy")
