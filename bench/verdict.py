@@ -158,7 +158,7 @@ def files_of(workload: str, variants: Sequence[str], folder: Path) -> list[Path]
 def run(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
     target = f"{PROGRAMS / 'verdict_pairs.py'}:{workload}"
     chosen = [word for variant in variants for word in ("--variant", variant)]
-    said = output(["-m", "jaxprof", "run", target, *chosen, "--no-capture", "--format", "json"], folder)
+    said = output(["-m", "jaxprof", "run", target, *chosen, "--no-capture", "--format", "json"], folder)["data"]
     versus = {one["variant"]: one["versus"] for one in said["runs"] if one["variant"] in variants}
     return [
         Compared("run", workload, variant, one["verdict"], one["reason"], *(one["ci95"] or (None, None)))
@@ -168,7 +168,7 @@ def run(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
 
 def ab(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]:
     targets = [f"{file}:step" for file in files_of(workload, variants, folder)]
-    said = output(["-m", "jaxprof", "ab", *targets, "--format", "json"], folder)
+    said = output(["-m", "jaxprof", "ab", *targets, "--format", "json"], folder)["data"]
     compared = [
         Compared("ab", workload, variant, one["verdict"], one["reason"], one["low"], one["high"])
         for variant, one in zip(variants, said["versus"], strict=True)
@@ -191,7 +191,7 @@ def gate(workload: str, variants: Sequence[str], folder: Path) -> list[Compared]
     compared = []
     for variant, file in zip(variants, files, strict=True):
         options = ["--base", f"{before}:step", "--fail-on", GATE, "--format", "json"]
-        said = output(["-m", "jaxprof", "gate", f"{file}:step", *options], folder, codes=(0, 3))
+        said = output(["-m", "jaxprof", "gate", f"{file}:step", *options], folder, codes=(0, 3))["data"]
         (row,) = said["limits"]
         compared.append(Compared("gate", workload, variant, GATE_VERDICTS[row["state"]], row["reason"]))
     return compared

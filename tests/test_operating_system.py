@@ -82,7 +82,7 @@ def test_posix_is_hidden_from_these_commands(home: Path, broken: str) -> None:
 def test_a_session_is_listed_and_printed_in_every_form(home: Path) -> None:
     assert "kept" in printed(home, "sessions")
     assert "selu" in printed(home, "show", "kept")
-    assert json.loads(printed(home, "show", "kept", "--format", "json"))["runs"]
+    assert json.loads(printed(home, "show", "kept", "--format", "json"))["data"]["runs"]
     assert len(list(csv.reader(printed(home, "show", "kept", "--format", "csv").splitlines()))) > 1
     assert "| " in printed(home, "show", "kept", "--format", "markdown")
 

@@ -122,8 +122,7 @@ def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(
     assert "sesame" not in (tmp_path / "x.jaxprof").read_text()
     assert "looks like a secret" in call("show", tmp_path / "x.jaxprof").out
     assert (
-        "looks like a secret"
-        in json.loads(call("show", tmp_path / "x.jaxprof", "--format", "json").out)["session"]["notices"][0]
+        "looks like a secret" in call("show", tmp_path / "x.jaxprof", "--format", "json").data["session"]["notices"][0]
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from difflib import get_close_matches
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,6 +28,9 @@ class JaxprofError(Exception):
     `what` says what failed and on what; `hint` says what to do about it, and may be empty.
     """
 
+    code: ClassVar[str] = "failed"
+    """The kind of error as one word, for programs."""
+
     def __init__(self, what: str, hint: str = "") -> None:
         super().__init__(what, hint)
         self.what = what
@@ -40,29 +43,43 @@ class JaxprofError(Exception):
 class UsageError(JaxprofError):
     """The request itself is wrong: an unknown name, an unreadable value. Exit code 2."""
 
+    code = "usage"
+
 
 class FileRefusedError(JaxprofError):
     """A file that is not what it should be: another format, a newer major version, empty. Exit code 2."""
+
+    code = "file_refused"
 
 
 class HloError(FileRefusedError):
     """The input is not HLO, or none of it can be read. The error names what it seems to be."""
 
+    code = "not_hlo"
+
 
 class MissingFileError(FileRefusedError, UsageError):
     """There is nothing at a path: the request names a wrong file, and the file is refused. Exit code 2."""
+
+    code = "missing_file"
 
 
 class StorageError(JaxprofError):
     """A session could not be written: disk full, a read-only folder. Measuring continues in memory."""
 
+    code = "storage"
+
 
 class WorkerError(JaxprofError):
     """The engine's process did not start, or ended before its run was finished."""
 
+    code = "worker"
+
 
 class DoesNotFitError(JaxprofError):
     """What was asked for needs more memory than is free."""
+
+    code = "does_not_fit"
 
 
 def is_path(word: str) -> bool:

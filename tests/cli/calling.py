@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +22,11 @@ class Said:
     code: int
     out: str
     err: str
+
+    @property
+    def data(self) -> Any:
+        """Of an answer in JSON."""
+        return json.loads(self.out)["data"]
 
 
 class Caller:

@@ -162,7 +162,7 @@ def test_a_file_that_the_revision_does_not_have_is_refused(repository: Path) -> 
 
 def measured(call: Caller, *words: str) -> tuple[Said, Any]:
     said = call("ab", *words, "--launches", "1", "--no-check", "--out", "s.jaxprof", "--force", "--format", "json")
-    return said, json.loads(said.out)
+    return said, said.data
 
 
 def test_two_real_functions_are_compared_and_kept(folder: Path, call: Caller) -> None:
@@ -215,7 +215,7 @@ def test_a_kept_comparison_is_measured_again(repository: Path, call: Caller) -> 
     (repository / "sides.py").write_text(SIDES.replace("x.sum()", "x.sum() + 1"))
     said = call("run", "--from", "s.jaxprof", "--launches", "1", "--no-check", "--out", "t.jaxprof", "--format", "json")
     assert said.code == 0
-    (again,) = json.loads(said.out)["comparisons"]
+    (again,) = said.data["comparisons"]
     was = found["sides"][0]
     assert [side["commit"] for side in again["sides"]] == [was["commit"], was["commit"], found["sides"][2]["commit"]]
     assert [side["dirty"] for side in again["sides"]] == [False, False, True]

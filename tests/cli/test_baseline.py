@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +42,7 @@ def base(tmp_path: Path, call: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def row(call: Caller, target: Path, *words: str, limit: str = "flops:1%") -> tuple[int, Any]:
     said = call("gate", target, "--base", "main", "--fail-on", limit, "--format", "json", *words)
-    (only,) = json.loads(said.out)["limits"]
+    (only,) = said.data["limits"]
     return said.code, only
 
 
@@ -114,19 +113,19 @@ def test_other_versions_of_jax_are_said_above_the_rows(base: None, call: Caller,
     text = " ".join(call(*words).out.split())
     assert text.index("base jax 0.10.2, jaxlib 0.10.2; now jax 0.9.1") < text.index("within f.py")
     assert "0.9.1" in call(*words, "--format", "markdown").out
-    assert any("0.9.1" in note for note in json.loads(call(*words, "--format", "json").out)["notes"])
+    assert any("0.9.1" in note for note in call(*words, "--format", "json").data["notes"])
     assert "different versions" not in call("gate", "base.jaxprof", "--base", "main", "--fail-on", "flops").out
 
 
 def test_list_and_show(base: None, call: Caller, tmp_path: Path) -> None:
     row(call, keep(tmp_path / "now.jaxprof", 110), "--accept", WHY)
-    listed = json.loads(call("baseline", "list", "--format", "json").out)["baselines"]
+    listed = call("baseline", "list", "--format", "json").data["baselines"]
     assert [(one["name"], one["programs"], one["decisions"]) for one in listed] == [("main", 1, 1)]
     assert "main" in call("baseline", "list").out
     shown = call("baseline", "show", "main").out
     assert WHY in shown
     assert "FLOPs" in shown
-    data = json.loads(call("baseline", "show", "main", "--format", "json").out)
+    data = call("baseline", "show", "main", "--format", "json").data
     (program,) = data["programs"]
     assert (program["facts"]["flops"], program["jax"]) == (100.0, "0.10.2")
     assert data["decisions"][0]["reason"] == WHY
@@ -171,7 +170,7 @@ def test_several_targets_are_compiled_into_one_baseline(call: Caller, tmp_path: 
     )
     said = call("baseline", "save", "pair", f"{own}:one", f"{own}:two", "--arg", "f32[8]")
     assert said.code == 0
-    data = json.loads(call("baseline", "show", "pair", "--format", "json").out)
+    data = call("baseline", "show", "pair", "--format", "json").data
     assert [program["program"] for program in data["programs"]] == [
         "own.py:one jit cpu:0 f32[8]", "own.py:two jit cpu:0 f32[8]",
     ]  # fmt: skip
@@ -187,6 +186,6 @@ def test_a_baseline_of_the_same_name_from_another_place_is_said(call: Caller, tm
     there = keep(tmp_path / "there.jaxprof", target="/there/f.py:step")
     assert call("baseline", "save", "main", here).code == 0
     words = ("--base", "main", "--fail-on", "flops", "--format", "json")
-    (_, note) = json.loads(call("gate", there, *words).out)["notes"]
+    (_, note) = call("gate", there, *words).data["notes"]
     assert ("/here/f.py:step" in note, "/there/f.py:step" in note) == (True, True)
-    assert len(json.loads(call("gate", here, *words).out)["notes"]) == 1
+    assert len(call("gate", here, *words).data["notes"]) == 1

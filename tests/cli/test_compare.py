@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -68,7 +67,7 @@ def test_a_changed_kernel_and_environment(call: Caller, first: Path, tmp_path: P
     assert "kernels: 1 changed" in said.out
     (jit,) = [
         run
-        for run in json.loads(call("compare", first, second, "--format", "json").out)["comparisons"][0]["runs"]
+        for run in call("compare", first, second, "--format", "json").data["comparisons"][0]["runs"]
         if run["after"]["variant"] == "jit"
     ]
     (kernel,) = jit["kernels"]
@@ -80,7 +79,7 @@ def test_a_changed_kernel_and_environment(call: Caller, first: Path, tmp_path: P
 
 def test_all_forms_have_the_same_facts(call: Caller, first: Path, tmp_path: Path) -> None:
     second = _write(tmp_path / "second.jaxprof", sessions.events())
-    data = json.loads(call("compare", first, second, "--format", "json").out)["comparisons"][0]
+    data = call("compare", first, second, "--format", "json").data["comparisons"][0]
     facts = {
         (run["after"]["run"], fact["fact"]): (fact["before"], fact["after"])
         for run in data["runs"]
@@ -99,7 +98,7 @@ def test_all_forms_have_the_same_facts(call: Caller, first: Path, tmp_path: Path
 
 def test_more_than_two_are_each_compared_with_the_first(call: Caller, first: Path, tmp_path: Path) -> None:
     others = [_write(tmp_path / f"{name}.jaxprof", sessions.events()) for name in ("b", "c")]
-    data = json.loads(call("compare", first, *others, "--format", "json").out)["comparisons"]
+    data = call("compare", first, *others, "--format", "json").data["comparisons"]
     assert [(one["before"]["session"], one["after"]["session"]) for one in data] == [("first", "b"), ("first", "c")]
     rows = call("compare", first, *others, "--format", "csv").out.splitlines()
     assert sum(row.startswith("run_before") for row in rows) == 1
@@ -118,7 +117,7 @@ def test_another_size_is_listed_and_not_compared(call: Caller, first: Path, tmp_
 
 def test_two_runs_of_one_session_took_turns(call: Caller, first: Path) -> None:
     said = call("compare", f"{first}:r1", f"{first}:r2", "--format", "json")
-    (run,) = json.loads(said.out)["comparisons"][0]["runs"]
+    (run,) = said.data["comparisons"][0]["runs"]
     verdicts = {phase["phase"]: phase["verdict"] for phase in run["phases"]}
     assert verdicts["run"] == "faster"
     assert verdicts["import"] == "inconclusive"
@@ -143,7 +142,7 @@ def test_programs_are_compared_by_their_ledgers(call: Caller, tmp_path: Path) ->
 
     one = _write(tmp_path / "one.jaxprof", program(made.compiled("step"), made.compiled("once")))
     two = _write(tmp_path / "two.jaxprof", program(*made.shaped(3, "step"), made.compiled("fresh")))
-    data = json.loads(call("compare", one, two, "--format", "json").out)["comparisons"][0]["runs"][0]["program"]
+    data = call("compare", one, two, "--format", "json").data["comparisons"][0]["runs"][0]["program"]
     assert {(row["function"], row["status"]) for row in data["functions"]} == {
         ("step", "changed"),
         ("once", "gone"),
@@ -226,7 +225,7 @@ def test_programs_for_devices_that_are_not_here(call: Caller, monkeypatch: pytes
     }
     monkeypatch.setattr(hlo_target, "find_modules", lambda name, *_, **__: known[name])
     words = ("compare", "--for", "h100,tpu-v5e", "old.py:step", "new.py:step")
-    data = json.loads(call(*words, "--format", "json").out)["comparisons"]
+    data = call(*words, "--format", "json").data["comparisons"]
     assert [one["runs"][0]["after"]["device"] for one in data] == ["h100", "tpu-v5e"]
     assert [one["runs"][0]["differs"] for one in data] == [True, True]
     assert call(*words).out.count("kernels: 1 changed") == 2

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from cli.calling import Caller
@@ -21,7 +19,7 @@ GPUS = (
 def test_the_cpu_is_listed_with_its_readings(call: Caller) -> None:
     said = call("devices", "--format", "json")
     assert said.code == 0, said.err
-    cpu = next(device for device in json.loads(said.out)["devices"] if device["id"] == "cpu:0")
+    cpu = next(device for device in said.data["devices"] if device["id"] == "cpu:0")
     assert cpu["used_by_jax"] is True
     assert 0 <= cpu["reading"]["utilisation"] <= 1
     assert "cpu:0" in call("devices").out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -126,7 +125,7 @@ def test_exit_codes_and_forms(call: Caller, known: dict[str, Session]) -> None:
     words = ("gate", "new:f", "--base", "old:f", "--fail-on", "kernels", "--fail-on", "bytes:1%")
     said = call(*words)
     assert (said.code, said.out.splitlines()[0]) == (3, "a limit was passed")
-    states = {row["limit"]: row["state"] for row in json.loads(call(*words, "--format", "json").out)["limits"]}
+    states = {row["limit"]: row["state"] for row in call(*words, "--format", "json").data["limits"]}
     assert states == {"kernels": "within", "bytes:1%": "passed"}
     assert "| passed |" in call(*words, "--format", "markdown").out
     xml = ElementTree.fromstring(call(*words, "--format", "junit").out)
@@ -156,7 +155,7 @@ def test_each_device_is_held_against_its_own(call: Caller, known: dict[str, Sess
     known |= {"old:f": _session(devices=("h100", "tpu-v5e")), "new:f": _session(devices=("tpu-v5e", "h100"))}
     known["other:f"] = _session(devices=("a100",))
     words = ("--fail-on", "kernels", "--format", "json")
-    rows = json.loads(call("gate", "new:f", "--base", "old:f", *words).out)["limits"]
+    rows = call("gate", "new:f", "--base", "old:f", *words).data["limits"]
     assert [row["label"].split()[-1] for row in rows] == ["tpu-v5e", "h100"]
     said = call("gate", "new:f", "--base", "other:f", *words)
     assert (said.code, "a100" in said.err) == (2, True)
@@ -204,7 +203,7 @@ def test_a_recorded_program_is_gated_on_its_compiles(
         writer.close()
     words = ("--base", tmp_path / "before.jaxprof", "--fail-on", "compiles", "--format", "json")
     said = call("gate", tmp_path / "now.jaxprof", *words)
-    (row,) = json.loads(said.out)["limits"]
+    (row,) = said.data["limits"]
     assert (said.code, row["state"], row["before"]) == (code, state, 2)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -129,7 +128,7 @@ def test_the_revisions_own_package_is_compiled(folder: Path, call: Caller) -> No
     words = ("--base", "HEAD~1", "--arg", "f32[64]", "--fail-on", "kernels", "--format", "json")
     for target in ("own.py:step", "own:step"):
         said = call("gate", target, *words)
-        rows = json.loads(said.out)["limits"]
+        rows = said.data["limits"]
         assert (said.code, rows[0]["state"]) == (3, "passed"), target
         assert rows[0]["before"] < rows[0]["after"]
 

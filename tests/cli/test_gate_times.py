@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from dataclasses import replace
@@ -165,7 +164,7 @@ def test_words_that_do_not_fit_are_a_usage_error(
 def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(folder: Path, call: Caller) -> None:
     words = ("--fail-on", "run:1000%", "--fail-on", "flops", "--launches", "1", "--no-check", "--out", "s.jaxprof")
     said = call("gate", "own.py:step", *words, "--format", "json")
-    data = json.loads(said.out)
+    data = said.data
     assert said.code == 3
     assert [(row["limit"], row["state"]) for row in data["limits"]] == [("flops", "passed"), ("run:1000%", "within")]
     assert data["versus"]["results"]["alike"]
@@ -177,7 +176,7 @@ def test_a_revision_and_what_is_there_now_are_measured_in_turns_and_kept(folder:
 def test_a_side_that_fails_at_its_run_is_exit_code_1_and_decides_nothing(folder: Path, call: Caller) -> None:
     words = ("--base", "own.py:step", "--fail-on", "run:5%", "--launches", "1", "--no-check", "--format", "json")
     said = call("gate", "own.py:broken", *words)
-    (row,) = json.loads(said.out)["limits"]
+    (row,) = said.data["limits"]
     assert (said.code, row["state"]) == (1, "undecided")
     assert "not today" in said.out
 
@@ -185,7 +184,7 @@ def test_a_side_that_fails_at_its_run_is_exit_code_1_and_decides_nothing(folder:
 def test_a_session_of_another_time_decides_no_time(folder: Path, call: Caller, kept: Path) -> None:
     assert call("hlo", "own.py:step", "--out", "base.jaxprof").code == 0
     said = call("gate", "own.py:step", "--base", "base.jaxprof", "--fail-on", "compile:5%", "--format", "json")
-    (row,) = json.loads(said.out)["limits"]
+    (row,) = said.data["limits"]
     assert (said.code, row["state"], "--base REV" in row["reason"]) == (0, "undecided", True)
     assert row["before"] > 0
     assert row["growth"] is None

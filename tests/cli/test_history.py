@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -67,7 +66,7 @@ def test_without_a_workload_each_measurement_has_a_line(call: Caller, folder: Pa
 
 def test_an_empty_library(call: Caller) -> None:
     assert call("history").out == "steady call in 0 sessions, the latest first\n  no points\n"
-    assert json.loads(call("history", "--format", "json").out)["series"] == []
+    assert call("history", "--format", "json").data["series"] == []
     said = call("history", "matmul")
     assert said.code == ExitCode.USAGE
     assert "Traceback" not in said.err
@@ -82,7 +81,7 @@ def test_an_unknown_workload_has_similar_names(call: Caller, folder: Path) -> No
 
 def test_json_has_the_points_and_the_changes(call: Caller, folder: Path) -> None:
     slower(folder)
-    data = json.loads(call("history", "matmul", "--format", "json").out)
+    data = call("history", "matmul", "--format", "json").data
     (series,) = data["series"]
     (change,) = series["changes"]
     assert change["measured_together"] is False

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from pathlib import Path
 
 import pytest
@@ -30,17 +29,17 @@ def test_the_hlo_of_the_only_run_that_has_some(call: Caller, kept: Path) -> None
 
 
 def test_a_run_as_json(call: Caller, kept: Path) -> None:
-    data = json.loads(call("hlo", kept, "--format", "json").out)
+    data = call("hlo", kept, "--format", "json", "--full").data["programs"][0]
     assert (data["run"], data["label"], data["module"]) == ("r2", "r2 selu jit cpu:0", "jit_selu")
     assert {"computations", "kernels", "barriers", "findings", "platform"} <= data.keys()
-    text = json.loads(call("hlo", kept, "--stage", "hlo", "--format", "json").out)
-    assert text == {"label": "r2 selu jit cpu:0", "stage": "hlo", "text": sessions.HLO}
+    text = call("hlo", kept, "--stage", "hlo", "--format", "json").data["programs"][0]
+    assert text == {"label": "r2 selu jit cpu:0", "stage": "hlo", "lines": sessions.HLO.split("\n")}
 
 
 def test_several_modules_as_json(call: Caller, tmp_path: Path) -> None:
     path = tmp_path / "two.txt"
     path.write_text(sessions.HLO + "\n" + sessions.HLO.replace("jit_selu", "jit_other"))
-    programs = json.loads(call("hlo", path, "--format", "json").out)["programs"]
+    programs = call("hlo", path, "--format", "json").data["programs"]
     assert [program["module"] for program in programs] == ["jit_selu", "jit_other"]
     assert all(program["kernels"] for program in programs)
 
@@ -48,7 +47,7 @@ def test_several_modules_as_json(call: Caller, tmp_path: Path) -> None:
 def test_the_kernels_of_a_session(call: Caller, kept: Path) -> None:
     lines = call("hlo", kept, "--kernels").out.splitlines()
     assert " ".join(lines[1].split()) == "fusion loop fusion 2 1 1.00 M 7.63 MiB selu.py:28 jit(selu)/mul"
-    data = json.loads(call("hlo", kept, "--kernels", "--format", "json").out)
+    data = call("hlo", kept, "--kernels", "--format", "json").data["programs"][0]
     assert data["kernels"][0]["source"] == {"file": "/home/me/selu.py", "line": 28}
     rows = list(csv.DictReader(call("hlo", kept, "--kernels", "--format", "csv").out.splitlines()))
     assert [(row["name"], row["line"]) for row in rows] == [("fusion", "28")]
@@ -179,7 +178,7 @@ def test_several_runs_want_a_choice_for_text_and_none_for_kernels(call: Caller, 
 def test_a_dump(call: Caller, dump: Path) -> None:
     assert "ENTRY %main" in call("hlo", dump).out
     assert "jit(selu)/mul" in call("hlo", dump, "--kernels").out
-    data = json.loads(call("hlo", dump, "--format", "json").out)
+    data = call("hlo", dump, "--format", "json", "--full").data["programs"][0]
     assert data["module"] == "jit_selu"
     assert [computation["entry"] for computation in data["computations"]] == [False, True]
     fusion = data["computations"][1]["instructions"][1]
@@ -222,7 +221,7 @@ def test_a_module_that_is_cut_off_is_told_before_the_answer_and_by_the_exit_code
     assert (text.code, "cut off: " in text.err) == (ExitCode.NOT_WHOLE, True)
     data = call("hlo", dump, "--format", "json")
     assert data.code == ExitCode.NOT_WHOLE
-    assert [notice["code"] for notice in json.loads(data.out)["notices"]] == ["cut-off"]
+    assert [notice["code"] for notice in data.data["programs"][0]["notices"]] == ["cut-off"]
 
 
 def test_a_module_before_the_passes_has_operations_and_no_conclusions(call: Caller, dump: Path) -> None:
@@ -241,7 +240,7 @@ def test_all_source_lines_of_a_kernel_in_text_json_csv_and_its_tree(call: Caller
     line = 'metadata={op_name="jit(selu)/exp" source_file="/home/me/other.py" source_line=7}'
     dump.write_text(sessions.HLO.replace("exponential(%p)", f"exponential(%p), {line}"))
     assert "selu.py:28 other.py:7" in call("hlo", dump, "--kernels").out
-    (kernel,) = json.loads(call("hlo", dump, "--format", "json").out)["kernels"]
+    (kernel,) = call("hlo", dump, "--format", "json", "--full").data["programs"][0]["kernels"]
     assert [(place["file"], place["line"], place["own"]) for place in kernel["sources"]] == [
         ("/home/me/selu.py", 28, True),
         ("/home/me/other.py", 7, True),
@@ -273,7 +272,7 @@ def test_the_first_kernels_by_what_they_cost(call: Caller, tmp_path: Path) -> No
     assert names("--sort", "order", "--top", 1) == ["small"]
     text = call("hlo", path, "--kernels", "--top", 1).out
     assert text.splitlines()[-1] == "1 of 4 kernels, with 43 % of the bytes"
-    data = json.loads(call("hlo", path, "--kernels", "--top", 1, "--format", "json").out)
+    data = call("hlo", path, "--kernels", "--top", 1, "--format", "json").data["programs"][0]
     assert [kernel["name"] for kernel in data["kernels"]] == ["heavy"]
     assert data.keys() == {"module", "platform", "kernels", "notices", "problems"}
     for words in (("--top", 1), ("--barriers", "--sort", "bytes")):
@@ -283,7 +282,7 @@ def test_the_first_kernels_by_what_they_cost(call: Caller, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("view", ["barriers", "findings"])
 def test_a_view_as_json_is_that_view(call: Caller, dump: Path, view: str) -> None:
-    data = json.loads(call("hlo", dump, f"--{view}", "--format", "json").out)
+    data = call("hlo", dump, f"--{view}", "--format", "json").data["programs"][0]
     assert data.keys() == {"module", "platform", view, "notices", "problems"}
 
 
@@ -311,14 +310,14 @@ def test_diff_of_two_files(call: Caller, tmp_path: Path) -> None:
     assert "kernels: 1 changed" in said.out
     assert any(line.startswith("- ") and "f32" in line for line in said.out.splitlines())
     assert any(line.startswith("+ ") and "f16" in line for line in said.out.splitlines())
-    data = json.loads(call("hlo", one, "--diff", three, "--format", "json").out)
+    data = call("hlo", one, "--diff", three, "--format", "json").data
     assert data["differs"] is True
     assert {line["status"] for computation in data["computations"] for line in computation["lines"]} <= {
         "changed",
         "new",
         "gone",
     }
-    assert json.loads(call("hlo", one, "--diff", two, "--format", "json").out)["computations"] == []
+    assert call("hlo", one, "--diff", two, "--format", "json").data["computations"] == []
 
 
 def test_diff_refuses_what_has_no_effect_and_says_what_is_missing(call: Caller, kept: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ def test_kernels_and_stages_of_each(name: str, call: Caller, tmp_path: Path) -> 
     path = SOURCES[name](tmp_path)
     said = call("hlo", path, "--kernels", "--format", "json")
     assert said.code in (ExitCode.OK, ExitCode.NOT_WHOLE), said.err  # a proto does not say that it is scheduled
-    found = json.loads(said.out)
+    found = said.data["programs"][0]
     assert (found["module"], [kernel["name"] for kernel in found["kernels"]]) == ("jit_g", ["exp"])
     before = call("hlo", path, "--stage", "hlo-before")
     if name in BOTH_STAGES:
@@ -54,7 +53,7 @@ def test_of_several_modules_one_is_chosen_by_its_number(call: Caller, tmp_path: 
     (tmp_path / "a.hlo").write_text(TEXT + "\n" + TEXT.replace("jit_g", "jit_h"))
     (tmp_path / f"{DUMPED}.cpu_after_optimizations.txt").write_text(TEXT.replace("jit_g", "jit_i"))
     names = [
-        json.loads(call("hlo", tmp_path, "--module", n, "--format", "json").out)["module"] for n in ("1", "2", "3")
+        call("hlo", tmp_path, "--module", n, "--format", "json").data["programs"][0]["module"] for n in ("1", "2", "3")
     ]
     assert names == ["jit_g", "jit_h", "jit_i"]
     assert call("hlo", tmp_path / "a.hlo", "--module", "2").out.startswith("HloModule jit_h")
@@ -66,4 +65,4 @@ def test_a_run_is_chosen_by_its_id(name: str, call: Caller, tmp_path: Path) -> N
     path = SOURCES[name](tmp_path)
     assert "unknown run 'r9'" in call("hlo", path, "--run", "r9").err
     run = "r1" if name == "session" else "r3"
-    assert json.loads(call("hlo", path, "--run", run, "--format", "json").out)["run"] == run
+    assert call("hlo", path, "--run", run, "--format", "json").data["programs"][0]["run"] == run

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from cli.calling import Caller
@@ -14,7 +13,7 @@ def test_passes_of_a_dump_as_text_and_as_json(call: Caller, tmp_path: Path) -> N
     assert lines[0] == "module_0001 jit_f: 2 states, 1 differ from the one before"
     assert "-1 negate" in lines[-1]
     assert "\x1b" not in "".join(lines)
-    (module,) = json.loads(call("hlo", tmp_path, "--passes", "--format", "json").out)["modules"]
+    (module,) = call("hlo", tmp_path, "--passes", "--format", "json", "--full").data["modules"]
     first, second = module["passes"]
     assert (first["changed"], second["changed"], second["instructions_after"]) == (None, True, 2)
     assert second["opcodes"] == {"abs": [0, 1], "negate": [1, 0]}

@@ -48,7 +48,7 @@ def test_show_names_kernels_and_doubts_and_obeys_no_escape_code(call: Caller, pr
 
 
 def test_show_prints_the_documented_json(call: Caller, profile: Path) -> None:
-    whole, program = json.loads(call("show", profile, "--format", "json").out)["runs"]
+    whole, program = call("show", profile, "--format", "json", "--full").data["runs"]
     assert [step["name"] for step in whole["steps"]] == ["jit_f 0", "jit_f 1", "jit_f 2"]
     (kernel,) = program["kernels"]
     assert (kernel["measured"]["count"], kernel["measured"]["gflops"]) == (3, None)
@@ -57,7 +57,7 @@ def test_show_prints_the_documented_json(call: Caller, profile: Path) -> None:
 
 def test_one_view_in_every_form_and_refused_in_others(call: Caller, profile: Path) -> None:
     assert call("show", profile, "--steps", "--format", "csv").out.startswith("run,name,device")
-    assert json.loads(call("show", profile, "--trust", "--format", "json").out)["runs"][0]["trust"]
+    assert call("show", profile, "--trust", "--format", "json").data["runs"][0]["trust"]
     assert call("show", profile, "--kernels", "--format", "markdown").code == 2
 
 
@@ -96,3 +96,11 @@ def test_what_cannot_be_read_is_refused_in_words(call: Caller, tmp_path: Path) -
 def test_a_host_that_is_not_there_is_named_with_those_that_are(call: Caller, profile: Path) -> None:
     said = call("show", profile, "--host", "other")
     assert (said.code, "It has box." in said.err) == (2, True)
+
+
+def test_an_imported_profile_answers_as_show_does(call: Caller, profile: Path, tmp_path: Path) -> None:
+    out = tmp_path / "kept.jaxprof"
+    said = call("import", profile, "--out", out, "--format", "json")
+    assert said.code == 0, said.err
+    assert said.out == call("show", out, "--format", "json").out
+    assert said.data["session"]["path"] == str(out)

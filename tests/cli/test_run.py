@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import inspect
-import json
 import os
 import signal
 import statistics
@@ -116,9 +115,10 @@ def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
         "--force",
         "--format",
         "json",
+        "--full",
     )
     assert said.code == 0, said.err
-    data = json.loads(said.out)
+    data = said.data
     assert [run["variant"] for run in data["runs"]] == ["numpy", "jit"]
     numpy, jit = data["runs"]
     assert jit["status"] == "ok"
@@ -130,13 +130,13 @@ def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
     assert not {"trace", "lower", "compile"} & set(numpy["phases"])
     assert jit["phases"]["run"]["median_seconds"] == pytest.approx(statistics.median(jit["samples_seconds"]))
     assert data["session"]["complete"] is True
-    assert json.loads(call("show", out, "--format", "json").out) == data
+    assert call("show", out, "--format", "json", "--full").data == data
 
 
 def test_a_transfer_that_moved_nothing_has_no_bandwidth_and_no_speed_up(call: Caller, tmp_path: Path) -> None:
     out = tmp_path / "x.jaxprof"
     words = ("--set", "bytes=4e6", "--budget", "0.05", "--no-capture", "--out", out, "--format", "json")
-    runs = {run["variant"]: run for run in json.loads(call("run", "transfer", *words).out)["runs"]}
+    runs = {run["variant"]: run for run in call("run", "transfer", *words).data["runs"]}
     for variant in ("host-to-device", "device-to-host"):
         shared = runs[variant]
         assert shared["phases"]["run"]["zero_copy"] is True

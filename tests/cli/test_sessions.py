@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from pathlib import Path
@@ -22,7 +21,7 @@ def test_the_list_has_sizes_and_their_total(call: Caller, kept: Path) -> None:
 
 
 def test_the_list_as_json(call: Caller, kept: Path) -> None:
-    data = json.loads(call("sessions", "--format", "json").out)
+    data = call("sessions", "--format", "json").data
     assert data["size_bytes"] == kept.stat().st_size
     assert data["sessions"][0]["workloads"] == ["selu"]
     assert [run["status"] for run in data["sessions"][0]["runs"]] == ["ok", "ok", "failed"]

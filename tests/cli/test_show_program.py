@@ -11,7 +11,7 @@ from jaxprof.session.log import LogWriter
 
 
 @pytest.mark.parametrize("view", ["compiles", "findings", "transfers", "timeline"])
-@pytest.mark.parametrize(("form", "sign"), [("text", "train.py"), ("json", '"run": "r1"'), ("csv", "run,")])
+@pytest.mark.parametrize(("form", "sign"), [("text", "train.py"), ("json", '"run":"r1"'), ("csv", "run,")])
 def test_views_of_a_program(call: Caller, tmp_path: Path, view: str, form: str, sign: str) -> None:
     path = tmp_path / "program.jaxprof"
     writer = LogWriter(program_events.HEADER, path)

@@ -140,7 +140,7 @@ def test_no_list_and_no_error_passes_a_control_character_on(
 
 def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call: Caller, hostile: Path) -> None:
     said = call("show", hostile, "--format", "json")
-    read = json.loads(said.out)
+    read = said.data
     assert HOSTILE in {run["workload"] for run in read["runs"]}
     for escape in ("\\u001b", "\\u009b", "\\u007f", "\\u202e", "\\u2028", "\\u200b"):
         assert escape in said.out

@@ -64,8 +64,8 @@ def test_workloads_lists_them_all(call: Caller, mine: str) -> None:
     assert "mine.py:twice" in said.out
     assert "mine.py:product" in said.out
     assert "jaxprof workloads mine.py:twice" in said.err
-    data = json.loads(call("workloads", mine, "--format", "json").out)
-    assert [one["name"] for one in data] == ["mine.py:twice", "mine.py:product"]
+    data = call("workloads", mine, "--format", "json").data
+    assert [one["name"] for one in data["workloads"]] == ["mine.py:twice", "mine.py:product"]
 
 
 def test_arguments_choose_the_functions_that_take_them(call: Caller, mine: str) -> None:
@@ -112,7 +112,7 @@ def test_at_a_terminal_the_user_is_asked(mine: str, answer: str, workloads: set[
     os.write(ours, f"{answer}\n".encode())
     threading.Thread(target=_drain, args=(ours,), daemon=True).start()  # the live line must not fill the terminal
     assert process.stdout is not None
-    data = json.loads(process.stdout.read())
+    data = json.loads(process.stdout.read())["data"]
     assert process.wait() == 0
     assert {run["workload"] for run in data["runs"]} == (workloads or {"mine.py:twice", "mine.py:product"})
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import json
-
 from cli.calling import Caller
 from jaxprof import workloads
 from jaxprof.cli.exit_codes import ExitCode
@@ -9,8 +7,8 @@ from jaxprof.cli.exit_codes import ExitCode
 
 def test_all_are_listed_in_both_formats(call: Caller) -> None:
     text = call("workloads").out
-    data = json.loads(call("workloads", "--format", "json").out)
-    assert [one["name"] for one in data] == workloads.names()
+    data = call("workloads", "--format", "json").data
+    assert [one["name"] for one in data["workloads"]] == workloads.names()
     assert all(f"\n{name} " in text for name in workloads.names())
 
 

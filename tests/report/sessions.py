@@ -238,10 +238,14 @@ def captures(run: str) -> list[e.Event]:
     ]  # fmt: skip
 
 
-def captured() -> Session:
+def captured_events() -> list[e.Event]:
     """A compiled run with captures."""
     run = jit_run("r2", "r1")
-    return fold(HEADER, [*numpy_run("r1"), *run[:-2], *captures("r2"), *run[-2:], e.SessionClosed()])
+    return [*numpy_run("r1"), *run[:-2], *captures("r2"), *run[-2:], e.SessionClosed()]
+
+
+def captured() -> Session:
+    return fold(HEADER, captured_events())
 
 
 def whole() -> Session:

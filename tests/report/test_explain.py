@@ -11,7 +11,7 @@ import program_events as made
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
-from jaxprof.cli.output import json_pieces
+from jaxprof.report.envelope import json_pieces
 from jaxprof.report.explain import (
     HEIGHT,
     WIDTH,

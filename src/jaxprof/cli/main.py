@@ -8,12 +8,22 @@ from __future__ import annotations
 import io
 import os
 import sys
+from collections.abc import Sequence
+from itertools import pairwise, takewhile
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from jaxprof.cli.exit_codes import ExitCode, for_error
-from jaxprof.cli.output import ReaderGone, StdoutLost, note, notes, own_the_streams, silence_stdout
+from jaxprof.cli.output import (
+    ReaderGone,
+    StdoutLost,
+    note,
+    notes,
+    own_the_streams,
+    print_json_error,
+    silence_stdout,
+)
 from jaxprof.text import safe
 from jaxprof.version import __version__
 
@@ -132,16 +142,34 @@ def _run(arguments: list[str] | None) -> int | None:
     except JaxprofError as error:
         code = for_error(error)
         print_error(error)
+        _answer(arguments, error.code, error.what, error.hint)
     except click.ClickException as error:
         code = error.exit_code
         shown, message = io.StringIO(), error.format_message()
         error.show(shown)
         notes(shown.getvalue().rstrip("\n").replace(message, safe(message)).split("\n"))
+        context = getattr(error, "ctx", None)
+        _answer(arguments, "usage", message, f"{context.command_path} --help" if context is not None else "")
     except (click.Abort, KeyboardInterrupt):
         code = ExitCode.INTERRUPTED
+        _answer(arguments, "interrupted", "interrupted", "")
     return code
 
 
 def print_error(error: JaxprofError) -> None:
     """Print an error on stderr: what failed, then the hint, each on one line."""
     notes([f"jaxprof: {error.what}", *([f"  {error.hint}"] if error.hint else [])])
+
+
+def _answer(arguments: list[str] | None, code: str, message: str, hint: str) -> None:
+    """Print the error on stdout, too, where an answer in JSON was requested."""
+    if wants_json(sys.argv[1:] if arguments is None else arguments):
+        print_json_error(code, message, hint)
+
+
+def wants_json(words: Sequence[str]) -> bool:
+    """Whether a command line requests JSON. It may be one that cannot be read: then only its words tell."""
+    own = list(takewhile(lambda word: word != "--", words))
+    if own[:1] == ["script"]:  # what follows its target belongs to the program
+        own = own[: next((at for at, word in enumerate(own) if word.endswith(".py") or word in ("-m", "-")), len(own))]
+    return "--format=json" in own or ("--format", "json") in pairwise(own)

@@ -11,12 +11,11 @@ import io
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from jaxprof.text import json_text, safe, safe_text
+from jaxprof.text import safe, safe_text
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -107,11 +106,56 @@ def silence_stdout() -> None:
         raw.closed_at_start = False
 
 
-def format_option(*formats: str) -> Callable[[Command], Command]:
-    """The `--format` option with these choices; the first is the default."""
-    return click.option(
-        "--format", "form", type=click.Choice(formats), default=formats[0], show_default=True, help="Output format."
-    )
+def format_option(*formats: str, bounded: bool = True) -> Callable[[Command], Command]:
+    """The `--format` option with these choices; the first is the default. With JSON, also `--limit` and `--full`, where
+    the answer is `bounded` by them."""
+    options = [
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(formats),
+            default=formats[0],
+            show_default=True,
+            is_eager=True,  # the options of JSON look at it
+            help="Output format.",
+        )
+    ]
+    if "json" in formats and bounded:
+        options += [_LIMIT, _FULL]
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
+    if not value:
+        return
+    from jaxprof.errors import UsageError
+
+    option = parameter.opts[0]
+    if ctx.params.get("form") != "json":
+        raise UsageError(f"{option} bounds an answer in JSON", "Give --format json, too.")
+    if _BOUND in ctx.meta:
+        raise UsageError("--limit and --full exclude each other", "Give only one of them.")
+    ctx.meta[_BOUND] = 0 if value is True else value
+
+
+_BOUND = "jaxprof.bound"
+_LIMIT = click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    expose_value=False,
+    callback=_bound,
+    help="Of JSON: at most N rows of each list.",
+)
+_FULL = click.option(
+    "--full", is_flag=True, expose_value=False, callback=_bound, help="Of JSON: everything, raw samples too."
+)
 
 
 def print_text(text: str) -> None:
@@ -124,10 +168,34 @@ def print_lines(lines: Iterable[str]) -> None:
     print_pieces(f"{safe(line)}\n" for line in lines)
 
 
-def print_json(data: Any) -> None:
-    """Print indented JSON on stdout, with lists of numbers on one line. An iterator becomes a list, whose items are
-    written as they arrive. NaN and infinity, which JSON does not have, become null: unknown."""
-    print_pieces(chain(json_pieces(data), ["\n"]))
+def print_json(kind: str, data: Any, next_commands: Sequence[str] = ()) -> None:
+    """Print an answer of that kind as JSON on stdout, as `docs/json.md` describes it: bounded by `--limit`, whole with
+    `--full`, with what is worth asking next. An iterator in `data` is a list, whose items are written as they
+    arrive."""
+    from jaxprof.report.envelope import answer_pieces
+
+    context = click.get_current_context(silent=True)
+    limit = context.meta.get(_BOUND) if context is not None else None
+    print_pieces(answer_pieces(kind, data, next_commands, limit))
+
+
+def print_json_error(code: str, message: str, hint: str) -> None:
+    """Print on stdout why there is no answer."""
+    from jaxprof.report.envelope import error_text
+
+    click.echo(error_text(code, message, hint))
+
+
+@contextlib.contextmanager
+def stdout_is_stderr() -> Iterator[None]:
+    """Meanwhile what children print on stdout goes to stderr: an answer in JSON follows, and has stdout to itself."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def print_csv(table: Table[Any]) -> None:
@@ -171,49 +239,3 @@ def ask(question: str, answers: Sequence[str]) -> str:
     """Ask on stderr for one of `answers`."""
     answer: str = click.prompt(safe(question), type=click.Choice(answers), show_choices=False, err=True)
     return answer
-
-
-def json_pieces(data: Any, margin: str = "") -> Iterator[str]:
-    """The text in pieces: like `json.dumps` with an indent of two, except for lists of numbers."""
-    inner = margin + "  "
-    if isinstance(data, Iterator):
-        opened = "["
-        for value in data:
-            yield f"{opened}\n{inner}"
-            yield from json_pieces(value, inner)
-            opened = ","
-        yield f"\n{margin}]" if opened == "," else "[]"
-    elif isinstance(data, dict) and any(isinstance(value, _MAY_STREAM) for value in data.values()):
-        opened = "{"
-        for key, value in data.items():
-            yield f"{opened}\n{inner}{json_text(str(key))}: "
-            yield from json_pieces(value, inner)
-            opened = ","
-        yield f"\n{margin}}}"
-    else:
-        yield _json(data, margin)
-
-
-def _json(data: Any, margin: str) -> str:
-    """Avoids the encoder's own indentation, which is written in Python and takes five times as long."""
-    inner = margin + "  "
-    if isinstance(data, dict) and data:
-        items = [f"{inner}{json_text(str(key))}: {_json(value, inner)}" for key, value in data.items()]
-        return "{\n" + ",\n".join(items) + f"\n{margin}}}"
-    if isinstance(data, list | tuple) and data:
-        if all(type(value) in (int, float) for value in data):
-            return f"[{', '.join(map(_encode, data))}]"
-        return "[\n" + ",\n".join(f"{inner}{_json(value, inner)}" for value in data) + f"\n{margin}]"
-    return _encode(data)
-
-
-def _encode(value: Any) -> str:
-    try:
-        return json_text(value)
-    except ValueError:
-        if isinstance(value, float):
-            return "null"
-        raise
-
-
-_MAY_STREAM = (Iterator, dict)

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -47,15 +47,18 @@ def is_missing(program: ProgramCommand) -> bool:
     return not program.module and program.path != "-" and not Path(program.path).exists()
 
 
-def run_plain(program: ProgramCommand, interpreter: Interpreter, out: Path | None, *, force: bool) -> int:
-    """Run the program to its end, then print a summary of a few lines. Returns the program's exit code.
+def run_plain(
+    program: ProgramCommand, interpreter: Interpreter, out: Path | None, *, force: bool, form: str = "text"
+) -> int:
+    """Run the program to its end, then print a summary of a few lines, and the session as `json`. Returns the exit code
+    of the program.
 
     Raises UsageError or StorageError before the program starts if the session cannot be written to `out`.
     """
     from jaxprof.runner.program import ProgramProcess
 
     writer = None if out is None or not out.exists() else _new_writer(out, force)
-    with _signals() as pass_to:
+    with output.stdout_is_stderr() if form == "json" else nullcontext(), _signals() as pass_to:
         # The program runs from here on. We import what we need to follow it while its own Python starts.
         process = ProgramProcess(interpreter.path, program, inherit=True)
         pass_to(process)
@@ -70,6 +73,10 @@ def run_plain(program: ProgramCommand, interpreter: Interpreter, out: Path | Non
     for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
         note(line)
     report_location(scheduler.writer, note)
+    if form == "json":
+        from jaxprof.cli.answers import print_session
+
+        print_session(scheduler.session, scheduler.writer.path if scheduler.writer.failure is None else None)
     return ExitCode.FAILED if code is None else code
 
 

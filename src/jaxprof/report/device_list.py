@@ -13,7 +13,6 @@ from jaxprof.report.renderers import records, text_lines, wrap
 from jaxprof.report.table import Column, Table, at
 from jaxprof.text import safe
 
-SCHEMA = "jaxprof-devices/1"
 WIDTH = 80
 
 _READING_KEYS = (
@@ -53,12 +52,12 @@ class ListedDevice:
 
 
 def devices_report(devices: Sequence[Device], readings: Sequence[DeviceReading] = ()) -> dict[str, Any]:
-    """JSON-ready: `{"schema", "devices": [{"id", "platform", ..., "reading": {...} | null}]}`.
+    """JSON-ready: `{"devices": [{"id", "platform", ..., "reading": {...} | null}]}`.
 
     Sizes in bytes, shares in 0..1, the rest in the unit of its name; null is unknown, or does not apply.
     `used_by_jax` is null if JAX was not asked.
     """
-    return {"schema": SCHEMA, "devices": list(records(Table(_DEVICES, _rows(devices, readings))))}
+    return {"devices": list(records(Table(_DEVICES, _rows(devices, readings))))}
 
 
 def devices_text(devices: Sequence[Device], readings: Sequence[DeviceReading] = (), width: int = WIDTH) -> list[str]:

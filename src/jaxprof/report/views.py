@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from typing import Any, Final
 
 from jaxprof.analysis.compile_passes import stage_times
 from jaxprof.analysis.measured import MeasuredKernel, measured, whole_profile
 from jaxprof.analysis.memory import MemoryBuffer, buffers_of
 from jaxprof.analysis.steps import device_steps
-from jaxprof.events import StepTimes, TrustCheck
+from jaxprof.events import CompilePasses, StepTimes, TrustCheck
 from jaxprof.report.captures import (
     BUFFERS,
     DEVICES,
@@ -99,12 +98,18 @@ def view_csv(session: Session, view: str) -> str:
 def _data(session: Session, run: Run, view: str) -> Any:
     """The view of a run as JSON; None if it does not have it."""
     if view == "compile":
-        return None if run.compile_passes is None else asdict(run.compile_passes.tree)
+        return None if run.compile_passes is None else _passes(run.compile_passes)
     if view == "memory":
         return memory_json(session, run)
     columns, rows = _ROWS[view]
     listed = list(records(Table(columns, rows(session, run))))
     return listed if listed or (view == "steps" and run.steps is not None) else None
+
+
+def _passes(passes: CompilePasses) -> list[dict[str, Any]]:
+    """The phases and passes with what each took itself, the longest first."""
+    rows = sorted(pass_rows(passes.tree), key=lambda row: row.node.self_seconds, reverse=True)
+    return list(records(Table(PASSES, rows)))
 
 
 def _measured(session: Session, run: Run) -> Sequence[MeasuredKernel]:

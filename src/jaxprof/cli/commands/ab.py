@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import (
     complete_device,
     complete_parameter,
@@ -164,7 +165,8 @@ def _printed(measured: MeasuredSides, form: str) -> int:
 
     result = measured.result
     if result is not None and form == "json":
-        print_json({"session": measured.path, **ab_json(result)})
+        named = [command_line("show", measured.path, "--full")] if measured.path is not None else []
+        print_json("ab", {"session": measured.path, **ab_json(result)}, named)
     elif result is not None:
         print_lines(ab_lines(result))
     return measured.exit_code

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from jaxprof.cli.output import note
+from jaxprof.cli.answers import print_session
+from jaxprof.cli.output import format_option, note
 
 
 @click.command("attach")
@@ -24,7 +25,8 @@ from jaxprof.cli.output import note
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--python", metavar="PATH", help="The interpreter or environment that has jax and xprof.")
-def command(address: str, duration: float, out: Path | None, force: bool, python: str | None) -> None:
+@format_option("text", "json")
+def command(address: str, duration: float, out: Path | None, force: bool, python: str | None, form: str) -> None:
     """Capture a running program, and keep its kernels, steps and HLO as a session.
 
     The program must have called jax.profiler.start_server(PORT). Note that anyone who can reach the machine can use
@@ -54,3 +56,5 @@ def command(address: str, duration: float, out: Path | None, force: bool, python
         session = import_to(Path(folder), target, replace=force and out is not None)
     programs = len(session.runs) - 1
     note(f"session: {target} ({programs} program{'s' * (programs != 1)})")
+    if form == "json":
+        print_session(session, target)

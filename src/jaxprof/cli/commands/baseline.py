@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_baseline, complete_target
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.options import target_options
@@ -53,7 +54,8 @@ def list_(form: str) -> None:
 
     entries = [_entry(name) for name in _names()]
     if form == "json":
-        print_json({"folder": str(_folder()), "baselines": baselines_json(entries)})
+        named = [command_line("baseline", "show", entry.name) for entry in entries[:5]]
+        print_json("baselines", {"folder": str(_folder()), "baselines": baselines_json(entries)}, named)
     else:
         print_lines(baselines_lines(entries, str(_folder())))
 
@@ -71,7 +73,7 @@ def show(name: str, form: str) -> None:
     session = load(Baselines().find(name), Session)
     entry = _entry(name)
     if form == "json":
-        print_json(baseline_json(entry, session))
+        print_json("baseline", baseline_json(entry, session), [command_line("hlo", entry.entry.path, "--kernels")])
     else:
         print_lines(baseline_lines(entry, session))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.given import refuse_without
 from jaxprof.cli.options import target_options
@@ -145,14 +147,14 @@ def _print(sides: list[_Side], form: str) -> None:
         )
         for side in sides[1:]
     ]
-    _show(differences, form)
+    _show(differences, form, [command_line("show", path) for path in dict.fromkeys(side.path for side in sides)])
 
 
-def _show(differences: list[SessionDifference], form: str) -> None:
+def _show(differences: list[SessionDifference], form: str, named: Sequence[str] = ()) -> None:
     from jaxprof.report import comparison_report as report
 
     if form == "json":
-        print_json({"comparisons": [report.comparison_json(difference) for difference in differences]})
+        print_json("comparison", {"comparisons": list(map(report.comparison_json, differences))}, named)
     elif form == "csv":
         for number, difference in enumerate(differences):
             text = report.comparison_csv(difference)

@@ -35,7 +35,7 @@ def command(python: str | None, form: str) -> None:
         note(f"jaxprof: JAX could not list its devices; these are the machine's: {problem}")
     readings = _read(devices)
     if form == "json":
-        print_json(devices_report(devices, readings))
+        print_json("devices", devices_report(devices, readings))
     else:
         print_lines(devices_text(devices, readings))
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--full", is_flag=True, help="Whole sentences, even if they are more than a screenful.")
 @profile_options
-@format_option("text", "json", "markdown")
+@format_option("text", "json", "markdown", bounded=False)
 def command(
     file: str | None, code: str | None, full: bool, profile_run: str, hosts: tuple[str, ...], form: str
 ) -> None:
@@ -84,7 +84,8 @@ def _print(explained: Explanation, form: str, *, full: bool) -> None:
     from jaxprof.report import explain
 
     if form == "json":
-        print_json(explain.explanation_json(explained))
+        verifying = dict.fromkeys(finding.verify for finding in explained.findings if finding.verify)
+        print_json("explanation", explain.explanation_json(explained), list(verifying))
     elif form == "markdown":
         print_text(explain.explanation_markdown(explained))
     else:
@@ -97,10 +98,10 @@ def _print_entry(code: str, form: str) -> None:
 
     if code == "all":
         if form == "json":
-            print_json(explain.entry_json(entry) for entry in entries().values())
+            print_json("catalogue", {"findings": [explain.entry_json(entry) for entry in entries().values()]})
         else:
             print_lines(explain.catalogue_lines())
     elif form == "json":
-        print_json(explain.entry_json(find_entry(code)))
+        print_json("finding", explain.entry_json(find_entry(code)))
     else:
         print_lines(explain.entry_lines(find_entry(code)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_base, complete_device, complete_target
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import refuse, refuse_without
@@ -132,7 +133,7 @@ def command(
     )
     if junit is not None:
         _write_junit(result, junit, strict=strict)
-    _print(result, form, strict=strict)
+    _print(result, form, measured.path if measured is not None else None, strict=strict)
     return _exit_code(result, measured, strict=strict)
 
 
@@ -313,11 +314,11 @@ def _write_junit(result: GateResult, path: Path, *, strict: bool) -> None:
         raise StorageError(f"{path} cannot be written: {error.strerror or error}", "--junit takes a file.") from error
 
 
-def _print(result: GateResult, form: str, *, strict: bool) -> None:
+def _print(result: GateResult, form: str, path: str | None, *, strict: bool) -> None:
     from jaxprof.report import gate as report
 
     if form == "json":
-        print_json(report.gate_json(result))
+        print_json("gate", report.gate_json(result), [command_line("show", path)] if path is not None else [])
     elif form == "junit":
         print_pieces([report.gate_junit(result, strict=strict)])
     else:

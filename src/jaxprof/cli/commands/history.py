@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 import time
 from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_workload
 from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.history import LibraryHistory
 
 _AGE = re.compile(r"(\d+(?:\.\d+)?)\s*([mhdw])$")
 _AGES = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -56,7 +61,7 @@ def command(
 
     found = read_history(Library().paths(), fact or phase or "run", workload, last=last, since=since_)
     if form == "json":
-        print_json(report.history_json(found))
+        print_json("history", report.history_json(found), _next(found))
     elif form == "csv":
         print_pieces([report.history_csv(found)])
     elif form == "markdown":
@@ -65,3 +70,9 @@ def command(
         print_text(report.history_text(found, report.POINTS_SHOWN if last is None else None))
     else:
         print_text(report.overview_text(found))
+
+
+def _next(found: LibraryHistory) -> list[str]:
+    """The session before and the one after the latest change of each series that has one, compared."""
+    changes = [(series.changes[-1].last, series.changes[-1].first) for series in found.series if series.changes]
+    return [command_line("compare", f"{last.path}:{last.run}", f"{first.path}:{first.run}") for last, first in changes]

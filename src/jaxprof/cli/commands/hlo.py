@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.cli.answers import same_command
 from jaxprof.cli.complete import (
     complete_parameter,
     complete_preset,
@@ -151,7 +152,7 @@ def _difference(
         _note(side)
     before, after = (side.hlo for side in sides)
     if form == "json":
-        print_json(difference_json(before, after))
+        print_json("hlo-diff", difference_json(before, after), [same_command("--full")])
     else:
         print_lines(difference_text(before, after))
     return ExitCode.NOT_WHOLE if _is_doubtful(sides, None, of_text=True) else ExitCode.OK
@@ -204,7 +205,7 @@ def _passes(folder: Path, number: int | None, form: str) -> None:
         raise UsageError(f"{folder} has {len(modules)} modules with passes", f"--module takes one of: {listed}.")
     changes = passes(folder, modules[number - 1][0] if number is not None else "")
     if form == "json":
-        print_json(passes_json(changes))
+        print_json("hlo-passes", passes_json(changes), [same_command("--passes", "--full")])
     else:
         print_lines(passes_text(changes))
 
@@ -292,7 +293,7 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
     if stage is not None:
         name = stage.replace("-", "_")
         printed = [
-            {"label": module.label, "stage": stage, "text": module.stages.text(name)}
+            {"label": module.label, "stage": stage, "lines": module.stages.text(name).split("\n")}
             for module in modules
             if name in module.stages.stages
         ]
@@ -312,7 +313,18 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
             for module in modules
             if module.has_hlo
         ]
-    print_json(printed[0] if len(printed) == 1 else {"programs": iter(printed)})
+    kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
+    print_json(kind, {"programs": iter(printed)}, _next(modules, view))
+
+
+def _next(modules: list[TargetModule], view: str | None) -> list[str]:
+    """The other views of the same programs, and their stages."""
+    without = ("top", "sort", "stage", "out", "force")
+    others = [other for other in ("kernels", "findings", "barriers") if other != view]
+    kept = {name for module in modules for name in module.stages.stages}
+    stages = [stage for stage in STAGES if stage.replace("-", "_") in kept]
+    named = [same_command(f"--{other}", without=without) for other in others]
+    return [*named, *(same_command("--stage", stage, without=without) for stage in stages)]
 
 
 def _csv(modules: list[TargetModule], choice: KernelOptions) -> None:

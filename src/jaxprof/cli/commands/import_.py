@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from jaxprof.cli.output import note
+from jaxprof.cli.answers import print_session
+from jaxprof.cli.output import format_option, note
 from jaxprof.cli.profiles import profile_options
 
 
@@ -15,7 +16,8 @@ from jaxprof.cli.profiles import profile_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @profile_options
-def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: tuple[str, ...]) -> None:
+@format_option("text", "json")
+def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: tuple[str, ...], form: str) -> None:
     """Turn a profile that was recorded elsewhere into a session.
 
     PATH is an .xplane.pb (or .gz), a .trace.json.gz, or the folder that jax.profiler wrote to. Without --out the
@@ -40,3 +42,5 @@ def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: 
     session = import_to(path, target, profile_run, hosts, replace=force and out is not None)
     programs = len(session.runs) - 1
     note(f"session: {target} ({programs} program{'s' * (programs != 1)})")
+    if form == "json":
+        print_session(session, target)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from jaxprof.cli.answers import print_session
 from jaxprof.cli.complete import (
     complete_device,
     complete_parameter,
@@ -20,7 +21,7 @@ from jaxprof.cli.complete import (
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.cli.given import is_given, refuse, refuse_without
 from jaxprof.cli.options import positive_seconds, silence_option
-from jaxprof.cli.output import format_option, note, print_json, print_lines, print_text
+from jaxprof.cli.output import format_option, note, print_lines, print_text
 from jaxprof.cli.session_output import new_writer, report_location
 
 if TYPE_CHECKING:
@@ -214,7 +215,8 @@ def _work(
     headless_runs.scheduler.max_silence_seconds = max_silence_seconds
     headless_runs.work(planned)
     kept = report_location(writer, progress.note)
-    return _finish(headless_runs, kept=kept, form=form)
+    path = writer.path if writer.failure is None else None
+    return _finish(headless_runs, path, kept=kept, form=form)
 
 
 _SAID_BY_THE_SESSION = ("names", "everything", "variants", "preset", "settings", "sweep", "arguments")
@@ -258,7 +260,7 @@ def _list_names() -> int:
     return ExitCode.OK
 
 
-def _finish(headless_runs: HeadlessRuns, *, kept: bool, form: str) -> int:
+def _finish(headless_runs: HeadlessRuns, path: Path | None, *, kept: bool, form: str) -> int:
     """Print the session and return the exit code. After SIGTERM or SIGHUP no report is printed."""
     import signal
 
@@ -266,18 +268,16 @@ def _finish(headless_runs: HeadlessRuns, *, kept: bool, form: str) -> int:
     if stopped is not None and stopped != signal.SIGINT:
         return SIGNAL_BASE + stopped
     session = headless_runs.scheduler.session
-    _print(session, form)
+    _print(session, path, form)
     if stopped is not None:
         return ExitCode.INTERRUPTED
     ended_well = kept and all(run.status == "ok" for run in session.runs.values())
     return ExitCode.OK if ended_well else ExitCode.FAILED
 
 
-def _print(session: Session, form: str) -> None:
+def _print(session: Session, path: Path | None, form: str) -> None:
     if form == "json":
-        from jaxprof.report.json import to_dict
-
-        print_json(to_dict(session))
+        print_session(session, path)
     else:
         from jaxprof.report.text import to_text
 

@@ -9,6 +9,7 @@ import click
 
 from jaxprof.cli.given import refuse, refuse_without
 from jaxprof.cli.options import positive_seconds
+from jaxprof.cli.output import format_option
 from jaxprof.cli.session_output import clear_place
 
 _UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
@@ -49,6 +50,7 @@ def duration(value: str | float) -> float:
 )
 @click.option("--keep-constants", is_flag=True, help="Keep long literals in the recorded HLO (weights, secrets).")
 @click.option("--keep-trace", is_flag=True, help="Keep the folder of the window's raw profile.")
+@format_option("text", "json")
 def command(
     target: str,
     arguments: tuple[str, ...],
@@ -65,10 +67,12 @@ def command(
     transfers: bool,
     keep_constants: bool,
     keep_trace: bool,
+    form: str,
 ) -> int:
     """Run a program as `python FILE.py ARGS` would, and record its compilations, its time line and its findings.
 
-    Everything after FILE.py (or after -m MODULE) belongs to the program. The exit code is the program's.
+    Everything after FILE.py (or after -m MODULE) belongs to the program. The exit code is the program's. With --format
+    json the answer has stdout to itself: what the program prints there goes to stderr.
     """
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.operating_system import refuse_to_run
@@ -94,14 +98,17 @@ def command(
             "--capture-steps N requests one.",
         )
     from jaxprof.cli.plain_script import is_missing, run_missing, run_plain
+    from jaxprof.errors import missing_file
     from jaxprof.runner.interpreter import find_interpreter
 
     program = ProgramCommand(path=target, arguments=arguments, module=module, options=options, keep_trace=keep_trace)
     interpreter = find_interpreter(Path(python) if python else None)
     if is_missing(program):
+        if form == "json":
+            raise missing_file(target)
         return run_missing(interpreter.path, program)
-    if plain or not _has_terminal():
-        return run_plain(program, interpreter, out, force=force)
+    if plain or form == "json" or not _has_terminal():
+        return run_plain(program, interpreter, out, force=force, form=form)
     from jaxprof.tui.launch import launch_program
 
     if out is not None:

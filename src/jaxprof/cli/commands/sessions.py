@@ -103,9 +103,11 @@ def _list(form: str) -> None:
     entries = list(library.entries())
     if form == "json":
         total = sum(entry.size_bytes for entry in entries)
-        print_json(
-            {"folder": str(library.folder), "size_bytes": total, "sessions": [_entry_json(each) for each in entries]}
-        )
+        from jaxprof.cli.answers import command_line
+
+        listed = [_entry_json(each) for each in entries]
+        named = [command_line("show", entry.path) for entry in entries[:1]]
+        print_json("sessions", {"folder": str(library.folder), "size_bytes": total, "sessions": listed}, named)
         return
     from jaxprof.report.renderers import text_lines
     from jaxprof.units import bytes_

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.cli.answers import next_of_session, print_session
 from jaxprof.cli.complete import complete_run, complete_session
 from jaxprof.cli.given import chosen_view, view_options
 from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
 from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jaxprof.session import Session
 
 
@@ -50,18 +53,18 @@ def command(file: str, run_id: str | None, profile_run: str, hosts: tuple[str, .
 
         with imported(profile, profile_run, hosts, _needed(view)) as (_, read):
             if view is not None:
-                _print_view(_only(read, run_id), view, form)
+                _print_view(_only(read, run_id), view, form, profile)
             else:
-                _print_session(_only(read, run_id, with_baseline=True), form)
+                _print_session(_only(read, run_id, with_baseline=True), form, profile)
         return
     refuse_of_profile(file)
     path = Library().find(file)
     session = _only(load(path, Session), run_id, with_baseline=view is None)
     live = not session.complete and is_live(path)
     if view is not None:
-        _print_view(session, view, form)
+        _print_view(session, view, form, path)
     else:
-        _print_session(session, form, live=live)
+        _print_session(session, form, path, live=live)
 
 
 def _only(session: Session, run_id: str | None, *, with_baseline: bool = False) -> Session:
@@ -87,11 +90,9 @@ def _needed(view: str | None) -> tuple[str, ...]:
     return (view,) if view in ("kernels", "compile", "steps", "memory", "trust") else ("trust",)
 
 
-def _print_session(session: Session, form: str, *, live: bool = False) -> None:
+def _print_session(session: Session, form: str, path: Path, *, live: bool = False) -> None:
     if form == "json":
-        from jaxprof.report.json import to_dict
-
-        print_json(to_dict(session, live=live))
+        print_session(session, path, live=live)
     elif form == "csv":
         from jaxprof.report.runs import to_csv
 
@@ -107,7 +108,7 @@ def _print_session(session: Session, form: str, *, live: bool = False) -> None:
         print_text(profile_text(session) if is_profile(session) else to_text(session, live=live))
 
 
-def _print_view(session: Session, view: str, form: str) -> None:
+def _print_view(session: Session, view: str, form: str, path: Path) -> None:
     """One view of the captures, or of a program. Raises UsageError for a format that it does not have."""
     from jaxprof.errors import UsageError
     from jaxprof.report import views
@@ -115,7 +116,8 @@ def _print_view(session: Session, view: str, form: str) -> None:
 
     of_program = view in json.PROGRAM_VIEWS
     if form == "json":
-        print_json((json.program_view_json if of_program else views.view_json)(session, view))
+        data = (json.program_view_json if of_program else views.view_json)(session, view)
+        print_json(f"session-{view}", data, next_of_session(session, path))
     elif form == "csv":
         print_pieces([(json.program_view_csv if of_program else views.view_csv)(session, view)])
     elif form == "text":

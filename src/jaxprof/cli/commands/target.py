@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from jaxprof.cli.output import confirm, note, print_lines
+from jaxprof.cli.output import confirm, format_option, note, print_json, print_lines
 
 VENDORS = ("nvidia", "tpu")
 
@@ -18,23 +19,28 @@ def command() -> None:
 
 
 @command.command("list")
-def list_() -> None:
+@format_option("text", "json")
+def list_(form: str) -> None:
     """List the devices that jaxprof can compile for."""
     from jaxprof.devices.targets import CHIPS
     from jaxprof.devices.targets.chips import Chip
     from jaxprof.hlo.analysis.cost.peaks import device
-    from jaxprof.report.renderers import text_lines
+    from jaxprof.report.renderers import records, text_lines
     from jaxprof.report.table import Column, Table
     from jaxprof.units import bytes_
 
     columns: tuple[Column[Chip], ...] = (
         Column("name", "device"),
         Column("device_kind", "as JAX names it"),
-        Column("", "memory", lambda chip: chip.memory_bytes or device(chip.name).memory_bytes, bytes_),
-        Column("", "a chip", lambda chip: f"{chip.devices} device{'s' if chip.devices > 1 else ''}"),
-        Column("", "needs", lambda chip: f"jaxprof target install {chip.vendor}"),
+        Column("memory_bytes", "memory", lambda chip: chip.memory_bytes or device(chip.name).memory_bytes, bytes_),
+        Column("devices", "a chip", show=lambda count: f"{count} device{'s' if count > 1 else ''}", right=False),
+        Column("vendor", "needs", show=lambda vendor: f"jaxprof target install {vendor}", right=False),
     )
-    print_lines(text_lines(Table(columns, CHIPS), indent=""))
+    table = Table(columns, CHIPS)
+    if form == "json":
+        print_json("targets", {"targets": list(records(table))})
+    else:
+        print_lines(text_lines(table, indent=""))
 
 
 @command.command("install")
@@ -42,7 +48,8 @@ def list_() -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
 @click.option("--allow-unpinned", is_flag=True, help="Install versions whose hashes this jaxprof does not know.")
-def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool) -> None:
+@format_option("text", "json")
+def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool, form: str) -> None:
     """Download the compiler for VENDOR's devices. Your own environment stays as it is.
 
     Shows the download size and the licences first. Each file must have the SHA-256 that this jaxprof knows of it.
@@ -56,6 +63,7 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool) -
     there = wheels.installed(kit.vendor, interpreter.path)
     if there is not None:
         note(f"already installed in {there}")
+        _print(form, "target-install", {"vendor": vendor, "path": str(there), "was_installed": True})
         return
     note(f"About {kit.megabytes} MB to download, for jax {interpreter.jax} of {interpreter.path}:")
     for package, licence in kit.licences:
@@ -66,13 +74,21 @@ def install(vendor: str, yes: bool, python: Path | None, allow_unpinned: bool) -
         confirm("Install?", abort=True)
     place = wheels.install(kit.vendor, interpreter.path, note, allow_unpinned=allow_unpinned)
     note(f"installed in {place}")
+    _print(form, "target-install", {"vendor": vendor, "path": str(place), "was_installed": False})
 
 
 @command.command("remove")
 @click.argument("vendor", type=click.Choice(VENDORS))
-def remove(vendor: str) -> None:
+@format_option("text", "json")
+def remove(vendor: str, form: str) -> None:
     """Delete VENDOR's compilers, for every jax that they were installed for."""
     from jaxprof.devices.targets import wheels
 
     removed = wheels.remove(wheels.kit_for(vendor).vendor)
     note(f"removed {len(removed)} folders" if removed else "nothing was installed")
+    _print(form, "target-remove", {"vendor": vendor, "removed": list(map(str, removed))})
+
+
+def _print(form: str, kind: str, data: dict[str, Any]) -> None:
+    if form == "json":
+        print_json(kind, data)

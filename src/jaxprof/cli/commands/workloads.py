@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_workload
 from jaxprof.cli.output import format_option, note, print_json, print_lines
 
@@ -29,7 +30,9 @@ def command(name: str | None, python: str | None, arguments: tuple[str, ...], fo
 
     infos = _infos(name, python, arguments)
     if form == "json":
-        print_json([asdict(info) for info in infos])
+        several = name is None or len(infos) > 1
+        named = [command_line("workloads" if several else "run", info.target) for info in infos[:1]]
+        print_json("workloads" if several else "workload", {"workloads": [asdict(info) for info in infos]}, named)
     elif name is None:
         print_lines(_list(infos))
     elif len(infos) > 1:

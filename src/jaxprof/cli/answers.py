@@ -1,0 +1,64 @@
+"""What several commands answer in JSON about a session, and the commands that an answer names as worth asking next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from jaxprof.cli.given import is_given
+from jaxprof.cli.output import print_json
+
+if TYPE_CHECKING:
+    from jaxprof.session import Session
+
+
+def command_line(*words: object) -> str:
+    """`jaxprof` with these words, as a shell takes it, with an answer in JSON."""
+    return shlex.join(["jaxprof", *map(str, words), "--format", "json"])
+
+
+def same_command(*more: str, without: Collection[str] = ()) -> str:
+    """The present command line, with an answer in JSON, with `more` words, and without the parameters named. Views and
+    bounds are not repeated."""
+    context = click.get_current_context()
+    words: list[object] = [*context.command_path.split()[1:]]
+    for parameter in context.command.params:
+        name, value = parameter.name or "", context.params.get(parameter.name or "")
+        if name == "form" or name in without or not is_given(name) or value in (None, False):
+            continue
+        values = value if isinstance(value, tuple) else (value,)
+        option = [max(parameter.opts, key=len)] if isinstance(parameter, click.Option) else []
+        words += option if value is True else [word for each in values for word in (*option, each)]
+    return command_line(*words, *more)
+
+
+def next_of_session(session: Session, place: str | Path) -> list[str]:
+    """The commands that say more about a session than its summary does; only those that have something to say."""
+    runs = session.runs.values()
+    named = [command_line("explain", place)]
+    if any(run.plan.how == "program" for run in runs):
+        named += [command_line("show", place, f"--{view}") for view in ("findings", "compiles")]
+    if any(run.measured for run in runs):
+        named.append(command_line("show", place, "--kernels"))
+    elif any("hlo" in run.texts for run in runs):
+        named.append(command_line("hlo", place, "--kernels"))
+    if any("hlo" in run.texts for run in runs):
+        named.append(command_line("hlo", place, "--findings"))
+    if any(check.verdict != "good" for run in runs for trust in run.trust.values() for check in trust.rows):
+        named.append(command_line("show", place, "--trust"))
+    if any(run.compile_passes is not None for run in runs):
+        named.append(command_line("show", place, "--compile"))
+    return [*named, command_line("show", place, "--full")]
+
+
+def print_session(session: Session, place: str | Path | None, *, live: bool = False) -> None:
+    """Print the whole session as an answer. `place`: where it is; None if it could not be kept."""
+    from jaxprof.report.json import to_dict
+
+    data = to_dict(session, live=live)
+    data["session"]["path"] = None if place is None else str(Path(place).absolute())
+    print_json("session", data, [] if place is None else next_of_session(session, place))

@@ -1,0 +1,233 @@
+"""The one form of every answer in JSON, `{schema, kind, data, truncated, next}`, and how much of the data is in it.
+
+An answer is small unless more was requested: its reader is often a program that pays for each character. What was left
+out is counted in `truncated`, by the path of its key; nothing is left out silently. `docs/json.md` documents it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from jaxprof.text import json_text
+
+SCHEMA: Final = "2.0"
+"""Of the envelope and of the keys in `data`, as `docs/schema` has them; a session file has a schema of its own."""
+ROWS: Final = 50
+"""Rows of each list, unless the kind has another number for it."""
+_NUMBERS: Final = 50
+"""Numbers of a list, such as an interval, whatever the number of rows."""
+
+_COMPARED: Final[Mapping[str, int]] = {
+    "kernels": 10,
+    "collectives": 10,
+    "findings": 10,
+    "buffers": 5,
+    "passes": 10,
+    "program.functions": 10,
+}
+_KERNEL: Final = ("name", "kind", "count", "flops", "bytes", "bound", "least_seconds", "source", "measured")
+_TRANSFER: Final = ("seconds", "bytes", "zero_copy", "bytes_per_second")
+
+
+def _is_doubtful(check: dict[str, Any]) -> bool:
+    return check.get("verdict") != "good"
+
+
+_KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any]], bool]]]] = {
+    "session": {
+        "environment.settings": 0,
+        "environment.devices.*": ("id", "platform", "kind", "memory_limit_bytes"),
+        "environment.machine.*": ("cpu_model", "cores", "memory_bytes", "gpus", "container"),
+        "runs": 20,
+        "runs.samples_seconds": 0,
+        "runs.settings": 0,
+        "runs.published": 0,
+        "runs.kernels": 10,
+        "runs.kernels.*": _KERNEL,
+        "runs.kernels.measured.*": ("self_seconds", "share"),
+        "runs.memory.buffers": 0,
+        "runs.memory.live_bytes": 0,
+        "runs.phases.transfer_in.*": _TRANSFER,
+        "runs.phases.transfer_out.*": _TRANSFER,
+        "runs.captures": 0,
+        "runs.device_steps.*": ("device", "count", "median_seconds", "idle_share"),
+        "runs.compile_passes": 0,
+        "runs.steps": 0,
+        "runs.trust": _is_doubtful,
+        "runs.trust.*": ("kind", "code", "verdict"),
+        "runs.transfers": 10,
+        "runs.program": 0,
+        "runs.compiles": 0,
+        "runs.findings": 0,
+        "program.functions": 10,
+        "program.lines": 10,
+        "program.loops": 5,
+        "program.arrays.counts": 0,
+        "compiles": 0,
+        "findings": 10,
+        "transfers": 10,
+    },
+    "session-memory": {"runs.memory.live_bytes": 0},
+    "session-compiles": {"compiles.signature": 10},
+    "comparison": {
+        "comparisons.runs": 20,
+        "comparisons.before.comparisons": 0,
+        "comparisons.after.comparisons": 0,
+        **{f"comparisons.runs.{key}": most for key, most in _COMPARED.items()},
+    },
+    "ab": {
+        **{f"versus.{key}": most for key, most in _COMPARED.items()},
+        **dict.fromkeys((f"control.{key}" for key in (*_COMPARED, "phases", "facts", "environment")), 0),
+    },
+    "catalogue": {"findings": 1000},
+    "history": {"series.points": -20},
+    "sessions": {"sessions.runs": 10},
+    "workloads": {"workloads.description": 0, "workloads.variants.source": 0, "workloads.published": 0},
+    "hlo": {
+        "programs.computations": 0,
+        "programs.kernels": 20,
+        "programs.kernels.*": _KERNEL,
+        "programs.barriers": 10,
+        "programs.findings": 20,
+        "programs.findings.where": 10,
+    },
+    "hlo-kernels": {"programs.kernels.sources": 0},
+    "hlo-passes": {"modules.passes.computations": 0},
+}
+"""Of each kind, by the path of a key: how many rows of a list there are unless more are requested, the last ones if the
+number is negative; 0 for what is there only if all is requested; or which of the rows. After `.*`, the keys of the
+objects at that path."""
+
+
+class Bounds:
+    """Cuts an answer to its size, and counts what is left out while it passes."""
+
+    def __init__(self, kind: str, limit: int | None = None) -> None:
+        """`limit`: rows of each list, whatever the kind has; 0 for all of the answer."""
+        self.left_out: dict[str, int] = {}
+        """Path of a key → how many rows of it, or of its own objects, are not there. Under `PATH.*` how many objects
+        have further keys."""
+        self._limit = limit
+        self._kept = _KEPT.get(kind, {})
+
+    def cut(self, data: Any) -> Any:
+        """The data, bounded. What is an iterator stays one: its rows are counted as they are taken."""
+        return data if self._limit == 0 else self._value(data, "")
+
+    def _value(self, value: Any, path: str) -> Any:
+        if isinstance(value, dict):
+            return self._object(value, path)
+        if isinstance(value, Iterator):
+            return self._rows(value, path)
+        if isinstance(value, list | tuple):
+            return self._list(value, path)
+        return value
+
+    def _object(self, value: dict[str, Any], path: str) -> dict[str, Any]:
+        wanted = self._kept.get(f"{path}.*")
+        if isinstance(wanted, tuple) and not value.keys() <= set(wanted):
+            value = {key: inner for key, inner in value.items() if key in wanted}
+            self._leave(f"{path}.*", 1)
+        kept = {}
+        for key, inner in value.items():
+            place = f"{path}.{key}" if path else str(key)
+            if self._kept.get(place) == 0 and (size := _size(inner)):
+                self._leave(place, size)
+            else:
+                kept[key] = self._value(inner, place)
+        return kept
+
+    def _most(self, path: str) -> int:
+        """How many rows of the list at `path` are kept; negative for the last ones."""
+        of_kind = self._kept.get(path)
+        usual = of_kind if isinstance(of_kind, int) and of_kind else ROWS
+        most = self._limit or abs(usual)
+        return most if usual > 0 else -most
+
+    def _list(self, values: Sequence[Any], path: str) -> list[Any]:
+        numbers = bool(values) and all(isinstance(value, int | float) for value in values)
+        most = _NUMBERS if numbers else self._most(path)
+        which = self._kept.get(path)
+        wanted = list(filter(which, values)) if callable(which) else values
+        kept = wanted[:most] if most > 0 else wanted[most:]
+        self._leave(path, len(values) - len(kept))
+        return [self._value(value, path) for value in kept]
+
+    def _rows(self, values: Iterator[Any], path: str) -> Iterator[Any]:
+        for value in islice(values, abs(self._most(path))):
+            yield self._value(value, path)
+        self._leave(path, sum(1 for _ in values))
+
+    def _leave(self, path: str, count: int) -> None:
+        if count > 0:
+            self.left_out[path] = self.left_out.get(path, 0) + count
+
+
+def _size(value: Any) -> int:
+    """The rows of a list, the objects of a tree; 1 for anything else, and 0 for what says nothing."""
+    if isinstance(value, Iterator):
+        return sum(1 for _ in value)
+    if isinstance(value, dict):
+        return 1 + sum(sum(map(_size, inner)) for inner in value.values() if _is_rows(inner)) if value else 0
+    if isinstance(value, list | tuple):
+        return len(value)
+    return 0 if value is None or value == "" else 1
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(row, dict) for row in value)
+
+
+def answer_pieces(kind: str, data: Any, next_commands: Sequence[str] = (), limit: int | None = None) -> Iterator[str]:
+    """The answer as compact JSON on one line, in pieces. An iterator in `data` becomes a list, whose items are written
+    as they arrive. NaN and infinity, which JSON does not have, become null: unknown.
+
+    `next_commands`: what is worth asking next. `limit`: rows of each list, whatever the kind has; 0 for all of
+    the answer."""
+    bounds = Bounds(kind, limit)
+    yield f'{{"schema":{json_text(SCHEMA)},"kind":{json_text(kind)},"data":'
+    yield from json_pieces(bounds.cut(data))
+    truncated, named = (json_text(part, compact=True) for part in (bounds.left_out, list(next_commands)))
+    yield f',"truncated":{truncated},"next":{named}}}\n'
+
+
+def error_text(code: str, message: str, hint: str) -> str:
+    """What stands in the place of an answer that cannot be given."""
+    error = {"code": code, "message": message, "hint": hint or None}
+    return json_text({"schema": SCHEMA, "kind": "error", "error": error}, compact=True)
+
+
+def json_pieces(data: Any) -> Iterator[str]:
+    """`data` as compact JSON, in pieces; an iterator in it is a list."""
+    if isinstance(data, Iterator):
+        opened = "["
+        for value in data:
+            yield opened
+            yield from json_pieces(value)
+            opened = ","
+        yield "]" if opened == "," else "[]"
+    elif isinstance(data, dict) and any(isinstance(value, Iterator | dict) for value in data.values()):
+        opened = "{"
+        for key, value in data.items():
+            yield f"{opened}{json_text(str(key))}:"
+            yield from json_pieces(value)
+            opened = ","
+        yield "}"
+    else:
+        yield _encoded(data)
+
+
+def _encoded(value: Any) -> str:
+    """Only what holds a number that JSON does not have is walked through in Python, which takes five times as long."""
+    try:
+        return json_text(value, compact=True)
+    except ValueError:
+        if isinstance(value, float):
+            return "null"
+        if isinstance(value, dict):
+            return "{" + ",".join(f"{json_text(str(key))}:{_encoded(inner)}" for key, inner in value.items()) + "}"
+        if isinstance(value, list | tuple):
+            return "[" + ",".join(map(_encoded, value)) + "]"
+        raise

@@ -1,0 +1,220 @@
+"""Answers in JSON: one envelope for all commands, errors included, and commands to go on with that are understood."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from cli.calling import Caller, start
+from jaxprof.cli.main import cli, wants_json
+from jaxprof.session.log import LogWriter
+from report import sessions
+
+
+@pytest.fixture
+def captured(state_home: Path) -> Path:
+    """A kept session with captures."""
+    path = state_home / "sessions" / "2026-11-21T05-05-06-captured.jaxprof"
+    writer = LogWriter(sessions.HEADER, path)
+    for event in sessions.captured_events():
+        writer.append(event)
+    writer.close()
+    return path
+
+
+ANSWERS = {
+    "session": ("show", "FILE"),
+    "session-kernels": ("show", "FILE", "--kernels"),
+    "session-compile": ("show", "FILE", "--compile"),
+    "session-steps": ("show", "FILE", "--steps"),
+    "session-memory": ("show", "FILE", "--memory"),
+    "session-trust": ("show", "FILE", "--trust"),
+    "session-compiles": ("show", "FILE", "--compiles"),
+    "session-findings": ("show", "FILE", "--findings"),
+    "session-transfers": ("show", "FILE", "--transfers"),
+    "session-timeline": ("show", "FILE", "--timeline"),
+    "explanation": ("explain", "FILE"),
+    "finding": ("explain", "--code", "large_constant"),
+    "catalogue": ("explain", "--code", "all"),
+    "comparison": ("compare", "FILE:r1", "FILE:r2"),
+    "history": ("history",),
+    "gate": ("gate", "FILE", "--base", "FILE", "--fail-on", "kernels"),
+    "hlo": ("hlo", "FILE"),
+    "hlo-kernels": ("hlo", "FILE", "--kernels"),
+    "hlo-findings": ("hlo", "FILE", "--findings"),
+    "hlo-barriers": ("hlo", "FILE", "--barriers"),
+    "hlo-stage": ("hlo", "FILE", "--stage", "hlo"),
+    "hlo-diff": ("hlo", "FILE", "--diff", "FILE"),
+    "sessions": ("sessions", "list"),
+    "workloads": ("workloads",),
+    "workload": ("workloads", "selu"),
+    "baselines": ("baseline", "list"),
+    "targets": ("target", "list"),
+}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+def test_every_answer_is_one_short_line_of_its_own_kind(call: Caller, captured: Path, kind: str) -> None:
+    words = [word.replace("FILE", str(captured)) for word in ANSWERS[kind]]
+    said = call(*words, "--format", "json")
+    assert said.code in (0, 3), said.err
+    answer = json.loads(said.out)
+    assert list(answer) == ["schema", "kind", "data", "truncated", "next"]
+    assert (answer["schema"], answer["kind"]) == ("2.0", kind)
+    assert said.out.count("\n") == 1
+    assert len(said.out) < 32_000
+    for line in answer["next"]:
+        for command in line.split(" && "):
+            understood(command)
+
+
+def understood(line: str) -> None:
+    """Fails if a command that an answer names could not be run."""
+    words = shlex.split(line)[1:]
+    with click.Context(cli, info_name="jaxprof") as context:
+        name, command, rest = cli.resolve_command(context, words)
+        assert command is not None
+        command.make_context(name, list(rest))
+
+
+def test_a_view_of_hlo_is_its_own_and_no_other(call: Caller, captured: Path) -> None:
+    views = {
+        view: call("hlo", captured, view, "--format", "json") for view in ("--kernels", "--findings", "--barriers")
+    }
+    assert len({said.out for said in views.values()}) == 3
+    for view, said in views.items():
+        (program,) = said.data["programs"]
+        assert {"kernels", "findings", "barriers"} & program.keys() == {view[2:]}
+
+
+def test_the_options_of_a_command_are_kept_in_what_it_names_next(call: Caller, captured: Path) -> None:
+    said = json.loads(call("hlo", captured, "--run", "r2", "--kernels", "--top", "1", "--format", "json").out)
+    assert f"jaxprof hlo {captured} --run r2 --findings --format json" in said["next"]
+
+
+def test_all_of_a_session_is_what_the_api_has(call: Caller, captured: Path) -> None:
+    import jaxprof
+
+    data = call("show", captured, "--format", "json", "--full").data
+    assert data["session"].pop("path") == str(captured)
+    assert data == json.loads(json.dumps(jaxprof.load(captured).to_dict()))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("show", "/nowhere/x.jaxprof"), "missing_file", "there is no file /nowhere/x.jaxprof"),
+        (("show", "nothing-like-it"), "usage", "unknown session 'nothing-like-it'"),
+        (("show",), "usage", "Missing argument 'FILE'."),
+        (("show", "last", "--nope"), "usage", "--nope"),
+        (("shwo", "last"), "usage", "unknown command 'shwo'"),
+        (("hlo", __file__.replace(".py", ".none")), "usage", None),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_an_error_is_an_answer_too(
+    call: Caller, state_home: Path, words: tuple[str, ...], code: str, message: str | None
+) -> None:
+    said = call(*words, "--format", "json")
+    assert said.code == 2
+    answer = json.loads(said.out)
+    assert (answer["schema"], answer["kind"]) == ("2.0", "error")
+    assert answer["error"].keys() == {"code", "message", "hint"}
+    if message is not None:
+        assert answer["error"]["code"] == code
+        assert message in answer["error"]["message"]
+        assert message in said.err, "people read it, too"
+    assert call(*words).out == ""
+
+
+def test_a_file_that_is_refused_says_what_it_is(call: Caller, tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    path.write_text("nothing")
+    error = json.loads(call("show", path, "--format", "json").out)["error"]
+    assert error["code"] == "file_refused"
+    assert error["hint"]
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("show last --format json", True),
+        ("show last --format=json", True),
+        ("show last --format text", False),
+        ("show json --format", False),
+        ("show last -- --format json", False),
+        ("script --format json train.py", True),
+        ("script train.py --format json", False),
+        ("script -m package --format=json", False),
+    ],
+)
+def test_whether_json_is_requested_is_seen_in_words_that_cannot_be_read(line: str, wanted: bool) -> None:
+    assert wants_json(line.split()) is wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--limit", "3"), "--limit bounds an answer in JSON"),
+        (("--full", "--format", "csv"), "--full bounds an answer in JSON"),
+        (("--full", "--limit", "3", "--format", "json"), "--limit and --full exclude each other"),
+        (("--limit", "0", "--format", "json"), "0 is not in the range"),
+    ],
+)
+def test_bounds_that_have_no_effect_are_refused(
+    call: Caller, captured: Path, words: tuple[str, ...], said: str
+) -> None:
+    found = call("show", captured, *words)
+    assert found.code == 2
+    assert said in found.err
+
+
+def test_what_was_left_out_is_counted_and_there_with_full(call: Caller, captured: Path) -> None:
+    short = json.loads(call("show", captured, "--format", "json").out)
+    assert short["truncated"]["runs.samples_seconds"] == 42
+    assert "runs.compile_passes" in short["truncated"]
+    assert f"jaxprof show {captured} --full --format json" in short["next"]
+    whole = json.loads(call("show", captured, "--full", "--format", "json").out)
+    assert whole["truncated"] == {}
+    assert sum(len(run.get("samples_seconds", ())) for run in whole["data"]["runs"]) == 42
+
+
+def test_the_compile_view_begins_with_what_took_most(call: Caller, captured: Path) -> None:
+    (run,) = call("show", captured, "--compile", "--format", "json").data["runs"]
+    took = [row["self_seconds"] for row in run["compile"]]
+    assert took == sorted(took, reverse=True)
+    assert len(took) > 2
+
+
+PROGRAM = """
+import sys
+
+import jax
+
+print("hello", *sys.argv[1:])
+print("trouble", file=sys.stderr)
+jax.jit(lambda x: x + 1)(1.0)
+"""
+
+
+def test_a_recorded_program_leaves_stdout_to_the_answer(state_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM)
+    process = start("script", "--format", "json", "--out", "s.jaxprof", "train.py", "--format", "json", cwd=tmp_path)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    answer = json.loads(out)
+    assert answer["kind"] == "session"
+    assert answer["data"]["program"]["argv"] == ["train.py", "--format", "json"]
+    assert answer["data"]["session"]["path"] == str(tmp_path / "s.jaxprof")
+    assert "hello --format json" in err
+    assert "trouble" in err
+
+
+def test_a_program_that_is_not_there_is_an_error_in_json_too(call: Caller, tmp_path: Path) -> None:
+    said = call("script", "--format", "json", tmp_path / "none.py")
+    assert said.code == 2
+    assert json.loads(said.out)["error"]["code"] == "missing_file"
