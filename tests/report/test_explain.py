@@ -118,5 +118,7 @@ def test_what_a_cost_is_called(cost: FindingCost, words: str) -> None:
 def test_the_first_lines_answer_for_the_whole() -> None:
     assert "verdict" not in (lines := explanation_lines(explanation(made.training(), "train")))
     assert lines[0].startswith("train.py --epochs 3  ·  exit code 0")
+    captured = explanation_lines(explanation(sessions.captured(), "s"))
+    assert any(line.startswith("r2 selu jit cpu:0: 630 µs") for line in captured)
     runs = explanation_lines(explanation(sessions.whole(), "s"))
     assert any(line.startswith("r2 selu jit cpu:0: 630 µs") and "as fast as numpy" in line for line in runs)

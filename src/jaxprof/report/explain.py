@@ -10,6 +10,7 @@ from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.entry import SOURCES
 from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
+from jaxprof.analysis.explain.modules import longest_kernel, roofline_share
 from jaxprof.analysis.measured import whole_profile
 from jaxprof.analysis.programs.derive import program_result, programs
 from jaxprof.analysis.run_result import results
@@ -39,6 +40,7 @@ _ANSWERS: Final = 3
 _SCOPES: Final = {
     "program": "of the wall time",
     "call": "of a call",
+    "compile": "of the compile",
     "profile": "of the devices' time",
     "module": "of a run",
 }
@@ -60,6 +62,7 @@ def _answers(session: Session, explanation: Explanation) -> Iterator[str]:
             yield program_title(program)
             if program.verdict.kind is not None:  # why there is none is among what is unknown
                 yield verdict(program)
+        yield from _longest(session)
     elif explanation.subject == "comparison":
         for compared in ab_results(session):
             yield from map(verdict_line, compared.versus)
@@ -73,9 +76,19 @@ def _answers(session: Session, explanation: Explanation) -> Iterator[str]:
                 baseline = session.runs.get(each.run.plan.baseline)
                 beside = f", {versus} as fast as {baseline.as_baseline}" if baseline and versus != UNKNOWN else ""
                 around = f" {spread}" if spread != UNKNOWN else ""
-                yield f"{each.run.id} {each.run.label}: {seconds(each.summary.median)}{around} a call{beside}"
+                reached = roofline_share(session, each.run)
+                roof = f"; {percent(reached)} of its device's roofline" if reached is not None else ""
+                yield f"{each.run.id} {each.run.label}: {seconds(each.summary.median)}{around} a call{beside}{roof}"
         if not session.runs:
             yield "no run was recorded"
+
+
+def _longest(session: Session) -> Iterator[str]:
+    longest = longest_kernel(session)
+    if longest is not None:
+        of = ", ".join(filter(None, [longest.kind, longest.where.short() if longest.where is not None else ""]))
+        named = f" ({of})" if of else ""
+        yield f"longest kernel: {longest.run} {longest.name}{named}, {percent(longest.share)} of the captured time"
 
 
 def _of_profile(session: Session) -> Iterator[str]:
@@ -83,18 +96,15 @@ def _of_profile(session: Session) -> Iterator[str]:
     if not kernels:
         yield "no kernels were recorded"
         return
-    longest = kernels[0]
-    whole = sum(kernel.self_seconds for kernel in kernels)
-    yield (
-        f"{integer(len(kernels))} kernels took {seconds(whole)}; the longest is {longest.name} with "
-        f"{percent(longest.share)}"
-    )
+    yield f"{integer(len(kernels))} kernels took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
+    yield from _longest(session)
 
 
 def cost_text(cost: FindingCost) -> str:
     """`about 6.00 s (5.61 s to 6.40 s), 30 % of the wall time`; `cost unknown`."""
     if cost.seconds is None:
-        return f"{bytes_(cost.bytes)} a run" if cost.bytes else "cost unknown"
+        of_what = "of memory" if cost.held else "a run"
+        return f"{bytes_(cost.bytes)} {of_what}" if cost.bytes else "cost unknown"
     word = "up to " if cost.at_most else "about " if cost.estimate else ""
     between = f" ({seconds(cost.low, 2)} to {seconds(cost.high, 2)})" if cost.low is not None else ""
     share = f", {percent(cost.share)} {_SCOPES[cost.scope]}" if cost.share is not None else ""
@@ -131,7 +141,7 @@ def explanation_lines(explanation: Explanation, *, full: bool = False) -> list[s
 
 def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     for line in answers(explanation):
-        yield shorten(line, WIDTH)
+        yield from _cut(line, room, indent="    ", first="")
     if not explanation.findings:
         yield "no finding above its threshold"
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))
@@ -263,6 +273,7 @@ def _finding_json(finding: RankedFinding, longest: int) -> dict[str, Any]:
             "saves_seconds": _rounded(cost.saves_seconds),
             "share": _rounded(cost.share),
             "bytes": cost.bytes,
+            "held": cost.held,
             "estimate": cost.estimate or cost.at_most,
         },
         "evidence": {key: value for key, value in evidence.items() if value},

@@ -258,3 +258,71 @@ def test_a_file_that_is_no_program_is_not_quoted(tmp_path: Path) -> None:
     os.utime(file, (1.0, 1.0))
     (finding,) = explanation(run_of(TRANSPOSES.replace("/home/me/turn.py", str(file))), "s").findings
     assert finding.code_line == ""
+
+
+def on_gpu(median: float, dispatch: float, copy: float) -> Session:
+    """A run on a GPU: how long a call takes, until it returns, and how long its arguments take to be copied."""
+    made_on_cpu = sessions.jit_run("r2", "r1", median)
+    events: list[e.Event] = []
+    for event in made_on_cpu:
+        if isinstance(event, e.RunPlanned):
+            events.append(replace(event, spec=replace(event.spec, device="cuda:0")))
+        elif isinstance(event, e.SamplesTaken) and event.series in ("dispatch", "transfer_in"):
+            took = dispatch if event.series == "dispatch" else copy
+            events.append(replace(event, seconds=sessions.around(took, 9)))
+        elif isinstance(event, e.TextRecorded) and event.name == "hlo":
+            events.append(replace(event, text=MENDED))
+        else:
+            events.append(event)
+    return fold(sessions.HEADER, [*sessions.numpy_run("r1"), *events, e.SessionClosed()])
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "copy", "expected"),
+    [
+        (20e-6, 100e-6, []),
+        (400e-6, 100e-6, ["dispatch-bound-call"]),
+        (20e-6, 900e-6, ["copies-outweigh-work"]),
+    ],
+)
+def test_what_the_phases_of_a_call_on_an_accelerator_show(dispatch: float, copy: float, expected: list[str]) -> None:
+    assert codes(explanation(on_gpu(630e-6, dispatch, copy), "s")) == expected
+
+
+@pytest.mark.parametrize(
+    ("stage", "took", "expected"),
+    [
+        ("autotuning", 3.0, ["slow-autotuning"]),
+        ("PTX", 3.0, ["slow-ptx"]),
+        ("autotuning", 0.5, []),
+        ("fusion", 3.0, []),
+    ],
+)
+def test_stages_of_a_compile_that_can_be_kept(stage: str, took: float, expected: list[str]) -> None:
+    part = e.PassTimes(name="part", stage=stage, seconds=took, self_seconds=took)
+    passes = e.CompilePasses(
+        run="r2",
+        tree=e.PassTimes(name="compile", stage="compile", seconds=5.0, self_seconds=5.0 - took, children=(part,)),
+    )
+    explained = explanation(run_of(MENDED, passes), "s")
+    assert codes(explained) == expected
+    assert [finding.cost.scope for finding in explained.findings] == ["compile"] * len(expected)
+
+
+def test_kernels_that_take_next_to_nothing_are_no_finding() -> None:
+    assert codes(explanation(run_of(TRANSPOSES, kernels(fusion_1=1e-5, fusion_2=1e-3)), "s")) == []
+
+
+def test_what_jax_announced_is_in_both_ends_of_an_interval() -> None:
+    operations = [
+        made.compiled(name, line=88, op_by_op=True, operations=1, compile_seconds=0.5, library=True)
+        for name in ("sin", "add", "mul")
+    ]
+    lines = [made.line(88, 0.6, "host_busy", "jnp.sin()", kind="dispatch"), made.line(89, 0.4, "host_busy", "jnp.add()",
+             kind="dispatch")]  # fmt: skip
+    session = made.session(*made.steady(8, {"host_busy": 1.0}, lines), *operations, made.steps(4000, 2e-3))
+    (finding,) = (each for each in explanation(session, "s").findings if each.code == "op_by_op_loop")
+    compiling = 3 * (0.5 + 0.01 + 0.02)
+    assert finding.cost.low is not None
+    assert finding.cost.high is not None
+    assert compiling < finding.cost.low <= (finding.cost.seconds or 0.0) <= finding.cost.high

@@ -104,9 +104,42 @@ def test_float64_is_told_on_an_accelerator() -> None:
     assert "float64-on-accelerator" not in _codes(written(text.format("f32")), "gpu")
 
 
+_PRODUCT = """
+    ENTRY main {{
+      a = {0}[512,512] parameter(0)
+      b = {0}[512,512] parameter(1)
+      {1}
+    }}
+"""
+_WIDENED = """wa = f32[512,512] convert(a)
+      wb = f32[512,512] convert(b)
+      t = f32[512,512] transpose(wb), dimensions={1,0}
+      ROOT y = f32[512,512] dot(wa, t), lhs_contracting_dims={1}, rhs_contracting_dims={0}"""
+_AS_IT_IS = "ROOT y = f32[512,512] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+
+
+def test_a_product_wider_than_its_operands_is_told_on_an_accelerator() -> None:
+    widened = written(_PRODUCT.format("bf16", _WIDENED))
+    assert "upcast-product" in _codes(widened, "tpu")
+    assert "upcast-product" not in _codes(widened, "cpu")
+    assert "upcast-product" not in _codes(written(_PRODUCT.format("bf16", _AS_IT_IS)), "tpu")
+    one_is_wide = _WIDENED.replace("wa = f32[512,512] convert(a)", "wa = f32[512,512] sine(c)")
+    third = "c = f32[512,512] parameter(2)\n      "
+    assert "upcast-product" not in _codes(written(_PRODUCT.format("bf16", third + one_is_wide)), "gpu")
+
+
+def test_a_product_of_several_passes_is_told_on_an_accelerator() -> None:
+    precise = written(_PRODUCT.format("f32", _AS_IT_IS + ", operand_precision={highest,highest}"))
+    (finding,) = (found for found in findings(precise, "tpu") if found.code == "precise-product")
+    assert "highest" in finding.message
+    assert "precise-product" not in _codes(precise, "cpu")
+    assert "precise-product" not in _codes(written(_PRODUCT.format("f32", _AS_IT_IS)), "tpu")
+
+
 def test_every_finding_has_a_pair_and_advice() -> None:
-    in_data_flow = {"attention-scores", "needless-results"}  # test_flow.py
-    assert {*_PAIRS, *in_data_flow, "odd-sizes", "float64-on-accelerator"} == set(ADVICE)
+    in_data_flow = {"attention-scores", "needless-results", "lost-donation"}  # test_flow.py
+    on_accelerators = {"odd-sizes", "float64-on-accelerator", "upcast-product", "precise-product"}
+    assert {*_PAIRS, *in_data_flow, *on_accelerators} == set(ADVICE)
     assert all(len(advice) > 40 for advice in ADVICE.values())
 
 

@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
 import pytest
 
-from hlo.analysis.programs import written
+from hlo.analysis.programs import f32, written
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.findings.catalogue import findings
 from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.read.parse import module
 
 _COMBINERS = "".join(
     f"{name} {{\n a = {dtype}[] parameter(0)\n b = {dtype}[] parameter(1)\n ROOT r = {dtype}[] {opcode}(a, b)\n}}\n\n"
@@ -409,3 +415,34 @@ def test_a_result_that_the_caller_has_already(text: str, words: str) -> None:
 )
 def test_results_that_are_news_or_cost_nothing_are_not_told(text: str) -> None:
     assert "needless-results" not in _codes(text)
+
+
+def _step(parameters: Any, slope: Any) -> tuple[Any, Any]:
+    return jax.tree.map(lambda p, g: p - 0.1 * g, parameters, slope), sum(
+        jnp.sum(p) for p in jax.tree.leaves(parameters)
+    )
+
+
+_STATE = {"w": f32(2048, 2048), "v": f32(2048, 2048)}
+
+
+def test_a_step_that_does_not_donate_its_state_holds_it_twice() -> None:
+    kept = module(jax.jit(_step).lower(_STATE, _STATE).compile().as_text())
+    (found,) = (finding for finding in findings(kept) if finding.code == "lost-donation")
+    assert found.bytes == 2 * 2048 * 2048 * 4
+    donated = module(jax.jit(_step, donate_argnums=0).lower(_STATE, _STATE).compile().as_text())
+    assert "lost-donation" not in {finding.code for finding in findings(donated)}
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: (jnp.sin(x), x @ y),  # one array is an update, the other one is not
+        lambda x, y: (x @ y, y @ x),
+        lambda x, y: (jnp.sin(x)[:100], jnp.sin(y)[:100]),
+        lambda x, y: jnp.sin(x) + y,
+    ],
+)
+def test_results_that_are_no_updates_of_a_state_have_nothing_to_donate(function: Callable[..., Any]) -> None:
+    text = jax.jit(function).lower(f32(2048, 2048), f32(2048, 2048)).compile().as_text()
+    assert "lost-donation" not in {finding.code for finding in findings(module(text))}

@@ -31,6 +31,7 @@ from jaxprof.analysis.explain.modules import (
 )
 from jaxprof.analysis.explain.programs import program_abstentions, program_findings
 from jaxprof.analysis.explain.runs import (
+    call_findings,
     captured_too,
     run_abstentions,
     run_findings,
@@ -155,7 +156,13 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str, fou
             continue
         with_hlo += 1
         shares = {kernel.name: kernel.self_seconds / whole for kernel in reversed(of_run.kernels) if whole > 0}
-        weights = KernelWeights(scope=scope, shares=shares, seconds=seconds, estimate=program is not None)
+        weights = KernelWeights(
+            scope=scope,
+            shares=shares,
+            seconds=seconds,
+            scope_seconds=None if program is None else program.wall_seconds,
+            estimate=program is not None,
+        )
         recorded = session.header.wall_seconds if program is not None else None
         found.findings += module_findings(module, weights, run=run.id, verify=verify, recorded_seconds=recorded)
     if not with_hlo:
@@ -166,6 +173,7 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str, found: _Found) ->
     read = 0
     for run in runs:
         found.findings += run_findings(session, run, name)
+        found.findings += call_findings(session, run, name)
         module = module_of(session, run) if read < MOST_MODULES else None
         if module is None:
             continue
@@ -194,7 +202,7 @@ def _explained(
     session: Session | None = None,
     modules: tuple[ModuleStages, ...] = (),
 ) -> Explanation:
-    ranked = sorted(_merged(found.findings), key=_rank)
+    ranked = sorted(_merged(_claimed(found.findings)), key=_rank)
     unknown = tuple(dict.fromkeys(_once(found.abstentions)))
     return Explanation(
         name=name,
@@ -205,6 +213,13 @@ def _explained(
         session=session,
         modules=modules,
     )
+
+
+def _claimed(findings: Sequence[RankedFinding]) -> Iterator[RankedFinding]:
+    """Without the copies in a capture's steps, if the program's own kernels for them are a finding: the same seconds
+    are not told twice, and the kernels have a name."""
+    named = any(finding.code == "host-transfer" and finding.cost.seconds for finding in findings)
+    return (finding for finding in findings if not (named and finding.code == "copies-in-steps"))
 
 
 def _merged(findings: Iterable[RankedFinding]) -> Iterator[RankedFinding]:

@@ -57,6 +57,21 @@ _MEANS: Final = {
         "results that the caller already has",
         "The program returns an argument unchanged, a constant, or the same array twice: each is a copy.",
     ),
+    "lost-donation": (
+        "a step holds its old state beside the new one",
+        "Results that update arguments element by element could take their memory; without donation both are held, "
+        "which can be half of the device's memory.",
+    ),
+    "upcast-product": (
+        "products wider than their operands",
+        "Both operands were 16-bit floats just before: converting them first gains no precision, reads twice the bytes "
+        "and runs at half the rate of the matrix units or less.",
+    ),
+    "precise-product": (
+        "float32 products that take several passes",
+        "Matrix units compute with bfloat16 or TF32. At `high` or `highest` precision a product is made of several, or "
+        "leaves the matrix units.",
+    ),
     "host-transfer": (
         "kernels that exchange data with the host",
         "A callback, infeed or transfer inside the program stops the device until the host has answered.",

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 Subject: TypeAlias = Literal["program", "runs", "comparison", "profile", "hlo", "nothing"]
 """What was explained: a recorded program, measured runs, the sides of `ab`, a profile, HLO without a session, or a
 session without a run."""
-Scope: TypeAlias = Literal["program", "call", "profile", "module"]
-"""What a cost is a part of: the wall time of a program, one call of a measured function, the devices' time in a
+Scope: TypeAlias = Literal["program", "call", "compile", "profile", "module"]
+"""What a cost is a part of: the wall time of a program, one call of a measured function, one compile,
+the devices' time in a
 profile, or one run of a compiled module."""
 MOST_FINDINGS: Final = 5
 MOST_ABSTENTIONS: Final = 4
@@ -31,7 +32,9 @@ class FindingCost:
     high: float | None = None
     """The 95 % interval of `seconds`; None where it is exact, and where its error is unknown."""
     bytes: int | None = None
-    """Traffic of one run of the module, or memory that is held."""
+    """Traffic of one run of the module; memory that is `held`."""
+    held: bool = False
+    """Whether `bytes` is memory."""
     share: float | None = None
     """Share of its scope, in 0..1."""
     saves_seconds: float | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
 from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope
 from jaxprof.analysis.explain.places import code_line
-from jaxprof.analysis.measured import measured
+from jaxprof.analysis.measured import kernels_of, measured
 from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError
@@ -29,8 +29,17 @@ _VANISH: Final = frozenset(
     {"layout-copy", "dtype-convert", "broadcast-materialised", "padding", "rematerialisation", "host-transfer"}
 )
 """Findings whose kernels do nothing else: the change saves all their time."""
-_OF_A_PART: Final = frozenset({"float64-on-accelerator", "tiny-kernels", "small-loop-body", "attention-scores"})
+_OF_A_PART: Final = frozenset(
+    {
+        "float64-on-accelerator", "tiny-kernels", "small-loop-body", "attention-scores", "upcast-product",
+        "precise-product",
+    }
+)  # fmt: skip
 """Findings whose kernels also do what is needed. Of all others the time of the kernels says nothing."""
+_MEMORY: Final = frozenset({"lost-donation", "large-constant"})
+"""Findings whose bytes are memory, and no traffic."""
+_WORTH: Final = 0.02
+"""Share of the kernels' time below which a finding is left out, where that time is known."""
 _KERNELS_NAMED: Final = 5
 
 
@@ -43,6 +52,8 @@ class KernelWeights:
     seconds: float | None = None
     low: float | None = None
     high: float | None = None
+    scope_seconds: float | None = None
+    """The seconds of the whole scope, of which the kernels are a part; None: `seconds`."""
     estimate: bool = True
     """Whether shares or seconds were derived, and not both timed together."""
 
@@ -86,6 +97,45 @@ def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights
     return KernelWeights(scope="call", shares=shares, seconds=seconds, low=low, high=high)
 
 
+@dataclass(frozen=True, slots=True)
+class LongestKernel:
+    """The kernel that took most of a capture."""
+
+    run: str
+    name: str
+    share: float
+    """Share of the self time of all captured kernels, in 0..1."""
+    kind: str
+    """In words, from the HLO; empty without it."""
+    where: SourceLocation | None
+
+
+def longest_kernel(session: Session) -> LongestKernel | None:
+    """The longest kernel of all captures of a session together; None if there is none."""
+    captured = {run.id: kernels for run in session.runs.values() if (kernels := measured(session, run.id)) is not None}
+    every = [(kernel, run) for run, of_run in captured.items() for kernel in of_run.kernels]
+    whole = sum(kernel.self_seconds for kernel, _ in every)
+    if whole <= 0:
+        return None
+    longest, run = max(every, key=lambda pair: pair[0].self_seconds)
+    known = next((kernel for kernel in kernels_of(session, run) or () if kernel.name == longest.name), None)
+    source = known.source if known is not None else None
+    where = SourceLocation(source.file, source.line) if source is not None else None
+    return LongestKernel(
+        run, longest.name, longest.self_seconds / whole, known.kind if known is not None else "", where
+    )
+
+
+def roofline_share(session: Session, run: Run) -> float | None:
+    """The least time that a call can take on its device over the time that it took; None if either is unknown."""
+    summary, module = result(session, run.id).summary, module_of(session, run)
+    machine = machine_of_run(run, ceilings_for(session, run))
+    if summary is None or module is None or machine is None:
+        return None
+    step = ranking_on(machine, module, kernels(module), None).step
+    return step.bound_seconds / summary.median if step is not None and step.bound_seconds is not None else None
+
+
 def module_findings(
     module: Module, weights: KernelWeights, *, run: str, verify: str, recorded_seconds: float | None
 ) -> Iterator[RankedFinding]:
@@ -94,11 +144,14 @@ def module_findings(
     by_name = {kernel.name: kernel for kernel in reversed(kernels(module))}
     for finding in findings(module):
         where = _place(finding, by_name)
+        cost = _cost(finding, weights, by_name)
+        if cost is None:
+            continue
         yield RankedFinding(
             code=finding.code,
             message=finding.message,
             fix=finding.advice,
-            cost=_cost(finding, weights, by_name),
+            cost=cost,
             verify=verify,
             run=run,
             where=where,
@@ -107,11 +160,14 @@ def module_findings(
         )
 
 
-def _cost(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> FindingCost:
+def _cost(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Kernel]) -> FindingCost | None:
+    """None if its kernels take next to no time."""
     timed = dict.fromkeys(name for kernel in finding.where for name in _timed_as(kernel, by_name))
     share = sum(weights.shares.get(name, 0.0) for name in timed)
     if weights.seconds is None or share <= 0 or finding.code not in _VANISH | _OF_A_PART:
-        return FindingCost(scope="module", bytes=finding.bytes)
+        return FindingCost(scope="module", bytes=finding.bytes, held=finding.code in _MEMORY)
+    if share < _WORTH:
+        return None
     seconds = share * weights.seconds
     return FindingCost(
         scope=weights.scope,
@@ -119,7 +175,7 @@ def _cost(finding: HloFinding, weights: KernelWeights, by_name: Mapping[str, Ker
         low=None if weights.low is None else share * weights.low,
         high=None if weights.high is None else share * weights.high,
         bytes=finding.bytes,
-        share=min(1.0, share),
+        share=min(1.0, seconds / (weights.scope_seconds or weights.seconds)),
         saves_seconds=seconds if finding.code in _VANISH else None,
         estimate=weights.estimate,
         at_most=finding.code not in _VANISH,

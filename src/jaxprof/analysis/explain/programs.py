@@ -44,17 +44,21 @@ def _cost(program: ProgramResult, finding: ProgramFinding) -> FindingCost:
         high=high,
         share=program.of_wall(finding.seconds),
         saves_seconds=finding.saves_seconds,
+        bytes=finding.bytes,
+        held=finding.bytes is not None,
         estimate=finding.estimate,
     )
 
 
 def _interval(program: ProgramResult, finding: ProgramFinding) -> tuple[float | None, float | None]:
-    """Wilson's interval of the share that samples saw, as seconds; the lines' exact times narrow it further."""
+    """Wilson's interval of the share that samples saw, as seconds, beside what JAX announced. The exact times of lines
+    narrow it further."""
     whole, samples = program.active_seconds, program.samples_of_work
-    if not finding.seconds or whole <= 0 or samples <= 0:
+    sampled = (finding.seconds or 0.0) - finding.announced_seconds
+    if not 0 < sampled <= whole or samples <= 0:
         return None, None
-    low, high = interval(min(1.0, finding.seconds / whole), samples)
-    return low * whole, high * whole
+    low, high = (finding.announced_seconds + whole * end for end in interval(sampled / whole, samples))
+    return low, high
 
 
 def program_abstentions(program: ProgramResult, *, has_capture: bool) -> Iterator[Abstention]:

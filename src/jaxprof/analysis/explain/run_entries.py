@@ -78,6 +78,23 @@ ENTRIES: Final = (
          "A larger --max-seconds."),
     _run("worker_silent", "a process gave no sign of life", "It was ended after --max-silence.",
          "Give a longer --max-silence, or a smaller size."),
+    _run("dispatch-bound-call", "a call takes as long to start as to run",
+         "On an accelerator the call returns before its work is done. Where returning takes most of a call, the host "
+         "is what limits it.",
+         "Give one call more to do (lax.scan, vmap), pass fewer arrays, or call it ahead without waiting.",
+         "measuring.md#the-phases"),
+    _run("copies-outweigh-work", "copies take longer than the call",
+         "Copying the arguments to the device and the result back takes longer than the call itself.",
+         "Keep arrays on the device between calls, and let it do more with each copy.", "measuring.md#the-phases"),
+    _run("slow-autotuning", "XLA tries out kernels while compiling",
+         "The autotuner runs candidates of GEMMs, convolutions and fusions on the device, which can be most of a "
+         "compile.",
+         "Keep its results: the persistent compilation cache does. XLA_FLAGS=--xla_gpu_autotune_level=0 switches it "
+         "off, and slower kernels may be chosen.", "traces.md#compiles"),
+    _run("slow-ptx", "assembling the kernels takes long",
+         "ptxas turns each kernel's PTX into machine code; large kernels, and many of them, take long.",
+         "The persistent compilation cache keeps the result; unrolled loops and huge fusions make PTX large.",
+         "traces.md#compiles"),
     _comparison(
         "slower",
         "a side is slower",

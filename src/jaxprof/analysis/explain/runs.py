@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.analysis.compile_passes import stage_times
+from jaxprof.analysis.explain.catalogue import find_entry
 from jaxprof.analysis.explain.commands import command, run_verified
-from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding
+from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.run_result import result
 from jaxprof.units import bytes_, integer, ratio_interval, seconds
@@ -25,6 +27,12 @@ _DOUBTS: Final = (
     "over_budget", "max_seconds_reached", "not_captured",
 )  # fmt: skip
 """Warnings about the measurement: figures that cannot be had from it."""
+_DISPATCH_SHARE: Final = 0.5
+"""Share of a call on an accelerator from which its dispatch is what it takes."""
+_SLOW_STAGES: Final = {"autotuning": "slow-autotuning", "PTX": "slow-ptx"}
+_STAGE_SHARE: Final = 0.3
+"""Share of a compile from which one of XLA's stages is a finding, if it takes `_STAGE_SECONDS`."""
+_STAGE_SECONDS: Final = 1.0
 _MORE_LAUNCHES: Final = 10
 _KERNELS_NAMED: Final = 3
 
@@ -47,6 +55,46 @@ def run_findings(session: Session, run: Run, name: str) -> Iterator[RankedFindin
             )
 
 
+def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFinding]:
+    """What the phases of a run show: calls that only dispatch, copies that outweigh the work, slow parts of a compile.
+    Of a CPU, which runs small programs inside their call and copies nothing, only the compile is told."""
+    figures, verify = result(session, run.id), run_verified(name, run)
+    summary = figures.summary
+    if summary is not None and run.plan.device.partition(":")[0] not in ("cpu", "host", "numpy"):
+        dispatch = figures.dispatch_median_seconds
+        if dispatch is not None and dispatch >= _DISPATCH_SHARE * summary.median:
+            yield _of_call(
+                "dispatch-bound-call", run, verify, dispatch, summary.median,
+                f"a call takes {seconds(summary.median)}, and {seconds(dispatch)} of it until it returns: the host "
+                "takes longer to start the work than the device to do it",
+            )  # fmt: skip
+        moved = [name for name in figures.transfers if not run.phases[name].zero_copy]
+        copying = sum(figures.transfers[name].median for name in moved)
+        if copying > summary.median:
+            yield _of_call(
+                "copies-outweigh-work", run, verify, copying, summary.median + copying,
+                f"copying the arguments in and the result out takes {seconds(copying)}, the call "
+                f"{seconds(summary.median)}",
+            )  # fmt: skip
+    if run.compile_passes is not None:
+        tree = run.compile_passes.tree
+        for stage in stage_times(tree):
+            code = _SLOW_STAGES.get(stage.stage)
+            if code and tree.seconds > 0 and stage.seconds >= max(_STAGE_SHARE * tree.seconds, _STAGE_SECONDS):
+                whole = max(tree.seconds, stage.seconds)
+                yield _of_call(
+                    code, run, verify, stage.seconds, whole,
+                    f"{stage.stage} took {seconds(stage.seconds)} of a compile of {seconds(tree.seconds)}", "compile",
+                )  # fmt: skip
+
+
+def _of_call(
+    code: str, run: Run, verify: str, took: float, whole: float, message: str, scope: Scope = "call"
+) -> RankedFinding:
+    cost = FindingCost(scope=scope, seconds=took, share=took / whole, at_most=True)
+    return RankedFinding(code=code, message=message, fix=find_entry(code).fix, cost=cost, verify=verify, run=run.id)
+
+
 def _failure(session: Session, run: Run, verify: str) -> RankedFinding:
     picture = buffers_of(session, run.id)
     asked = picture.asked_bytes if picture is not None else None
@@ -57,7 +105,7 @@ def _failure(session: Session, run: Run, verify: str) -> RankedFinding:
         code="run-failed" if asked is None else "out-of-memory",
         message=f"{run.label} {run.status}: {error}" + (named if asked is not None and largest else ""),
         fix=run.advice or "Mend what the error names, and run it again.",
-        cost=FindingCost(scope="call", bytes=asked),
+        cost=FindingCost(scope="call", bytes=asked, held=True),
         verify=verify,
         run=run.id,
         kernels=tuple(each.instruction for each in largest) if asked is not None else (),

@@ -55,6 +55,10 @@ class ProgramFinding:
     """More lines that the finding is about."""
     function: str = ""
     """The compiled function whose rows of the ledger it rests on; empty for a finding about lines."""
+    announced_seconds: float = 0.0
+    """Of the `seconds` of an estimate, those that JAX announced."""
+    bytes: int | None = None
+    """Memory that it costs; None if that is unknown, or not what it costs."""
 
 
 def finding(
@@ -67,11 +71,23 @@ def finding(
     saves: float | None = None,
     estimate: bool = False,
     function: str = "",
+    announced: float = 0.0,
+    held: int | None = None,
 ) -> ProgramFinding:
     """A finding at `places`: each once, unknown ones left out."""
     distinct = tuple(dict.fromkeys(place for place in places if place is not None))
     return ProgramFinding(
-        code, message, advice, distinct[0] if distinct else None, seconds, saves, estimate, distinct[1:], function
+        code,
+        message,
+        advice,
+        distinct[0] if distinct else None,
+        seconds,
+        saves,
+        estimate,
+        distinct[1:],
+        function,
+        announced,
+        held,
     )
 
 

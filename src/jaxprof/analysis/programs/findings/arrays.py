@@ -68,6 +68,7 @@ def arrays_grow(result: ProgramResult, _claims: Claims) -> Iterator[ProgramFindi
         "numbers (jax.device_get every N steps) instead of arrays, and drop references to old states.",
         (loop.where if loop is not None else None,),
         estimate=True,
+        held=int(sizes[-1] - sizes[0]),
     )
 
 
@@ -90,6 +91,7 @@ def unused_donation(result: ProgramResult, _claims: Claims) -> Iterator[ProgramF
             "array with the dtype of the old one.",
             (function.called_from, function.defined_at),
             function=function.function,
+            held=size,
         )
 
 

@@ -224,6 +224,7 @@ def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[Progra
             "can take minutes to fold, and take up device memory once for each program.",
             (function.defined_at, function.called_from),
             function=function.function,
+            held=_constant_bytes(row),
         )
 
 

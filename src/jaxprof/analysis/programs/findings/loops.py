@@ -170,6 +170,7 @@ def op_by_op_loop(result: ProgramResult, claims: Claims) -> Iterator[ProgramFind
         seconds=took,
         saves=took * (1 - 1 / len(kinds)),
         estimate=True,
+        announced=compiling,
     )
 
 

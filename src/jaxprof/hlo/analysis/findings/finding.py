@@ -55,6 +55,12 @@ ADVICE: Final[dict[str, str]] = {
     "so that the scores stay small.",
     "needless-results": "Return only what was computed: the caller already has the argument, the constant or the "
     "other result; donate (donate_argnums) an argument that is returned as a result.",
+    "lost-donation": "Donate what is replaced: jax.jit(step, donate_argnums=...) lets a result take the memory of the "
+    "argument that it updates. Only where the caller does not use the old array again.",
+    "upcast-product": "Give the product the 16-bit arrays themselves: jnp.matmul(a, b, "
+    "preferred_element_type=jnp.float32) accumulates in float32 all the same, at twice the rate or more.",
+    "precise-product": "Use the default precision where the result allows it: jax_default_matmul_precision, or "
+    "precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
     "host-transfer": "Keep the loop on the device: call back less often, or after the step; io_callback and "
     "pure_callback stop the device until the host has answered.",
     "small-loop-body": "Do more in each iteration: unroll the scan, batch over another axis, or write the recurrence "

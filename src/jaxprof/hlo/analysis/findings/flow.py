@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.attention import Attention
     from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.kernel import Kernel
-    from jaxprof.hlo.model import Instruction
+    from jaxprof.hlo.model import Instruction, Module
 
 
 def attention_scores(scene: Scene) -> Iterator[HloFinding]:
@@ -92,10 +92,7 @@ def results(scene: Scene) -> Iterator[HloFinding]:
     root = module.entry.root if module.entry is not None else None
     if root is None or root.opcode != "tuple":
         return
-    own = {
-        tuple(int(number) for number in index.split(",") if number.strip()): int(parameter)
-        for index, parameter in _ALIAS.findall(", ".join(module.aliases))
-    }
+    own = _aliases(module)
     seen: dict[tuple[int, tuple[int, ...], int], int] = {}
     needless: list[tuple[int, str, str]] = []
     for number, result in enumerate(root.operand_instructions()):
@@ -124,6 +121,55 @@ def results(scene: Scene) -> Iterator[HloFinding]:
         yield HloFinding(
             "needless-results", f"{message}: {bytes_(total)} a run", ADVICE["needless-results"], names, total
         )
+
+
+def _aliases(module: Module) -> dict[tuple[int, ...], int]:
+    """The parameter whose memory a result takes, by the result's place."""
+    return {
+        tuple(int(number) for number in index.split(",") if number.strip()): int(parameter)
+        for index, parameter in _ALIAS.findall(", ".join(module.aliases))
+    }
+
+
+UPDATED_BYTES: Final = 16 << 20
+"""Memory of replaced arguments from which their donation is worth a word."""
+_UPDATED: Final = 2
+"""Updated arguments that tell a step, which replaces its state, from a function of an array."""
+
+
+def lost_donation(scene: Scene) -> Iterator[HloFinding]:
+    """Results that are updates of arguments, each element of the same element, and that do not take their memory: the
+    old and the new state are held at once."""
+    module = scene.table.module
+    root = module.entry.root if module.entry is not None else None
+    if root is None or root.opcode != "tuple" or "buffer_donor" in module.attributes:
+        return
+    own = _aliases(module)
+    taken = set(own.values())
+    updated: list[tuple[int, str]] = []
+    for number, result in enumerate(root.operand_instructions()):
+        value = resolved(Value(result))
+        if value is None or (number,) in own or value.opcode == "parameter" or value.shape.bytes < LARGE_BYTES:
+            continue
+        argument = next((each for each in upstream(value, same_elements) if _is_argument(each, value, taken)), None)
+        if argument is not None:
+            taken.add(argument.instruction.parameter_number or 0)
+            updated.append((value.shape.bytes, argument.instruction.name))
+    total = sum(size for size, _ in updated)
+    if len(updated) >= _UPDATED and total >= UPDATED_BYTES:
+        updated.sort(reverse=True)
+        yield HloFinding(
+            "lost-donation",
+            f"{len(updated)} results are updates of arguments that are not donated: {bytes_(total)} more memory",
+            ADVICE["lost-donation"],
+            tuple(name for _, name in updated),
+            total,
+        )
+
+
+def _is_argument(value: Value, result: Value, taken: set[int]) -> bool:
+    number = value.instruction.parameter_number if value.opcode == "parameter" and not value.fusions else None
+    return number is not None and number not in taken and value.shape.dtype == result.shape.dtype
 
 
 def _uncopied(value: Value) -> Value | None:
