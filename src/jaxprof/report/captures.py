@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from jaxprof.analysis.measured import MeasuredKernel, measured
-from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryBuffer, buffers_of
+from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
 from jaxprof.analysis.steps import FOUND_BY, DeviceSteps, device_steps
 from jaxprof.events import CopyTimes, KernelLaunch, PassTimes, StepTimes, TrustCheck
 from jaxprof.report.renderers import records, text_lines
@@ -251,18 +251,9 @@ def memory_lines(session: Session, run: Run) -> Iterator[str]:
     picture = buffers_of(session, run.id)
     if picture is None:
         return
-    if picture.asked_bytes is not None:
-        yield f"  asked for {bytes_(picture.asked_bytes)}, and there was not so much"
+    yield from (f"  {line}" for line in memory_heading(picture))
     if picture.source == REQUEST or picture.peak_bytes is None:
         return
-    origin = "estimated from the schedule: the least that it needs" if picture.source == SCHEDULE else picture.source
-    yield f"  peak {bytes_(picture.peak_bytes)} ({origin})"
-    whole = picture.peak_bytes or 1
-    if picture.parts:
-        parts = (
-            f"{_SEVERAL[part.kind]} {bytes_(part.bytes)} ({percent(part.bytes / whole)})" for part in picture.parts
-        )
-        yield f"  {', '.join(parts)}"
     if len(picture.live_bytes) > 1:
         yield f"  live over the schedule, at most {bytes_(max(picture.live_bytes))}:"
         yield f"  {_sparkline(picture.live_bytes)}"
@@ -270,6 +261,22 @@ def memory_lines(session: Session, run: Run) -> Iterator[str]:
     shown = pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
     largest = Table(shown, picture.buffers).first(BUFFERS_IN_TEXT, f"and {{}} more of {bytes_(left)} together")
     yield from text_lines(largest)
+
+
+def memory_heading(picture: MemoryPicture) -> Iterator[str]:
+    """What was requested in vain, the peak, and what it is made of, a line each."""
+    if picture.asked_bytes is not None:
+        yield f"asked for {bytes_(picture.asked_bytes)}, and there was not so much"
+    if picture.source == REQUEST or picture.peak_bytes is None:
+        return
+    origin = "estimated from the schedule: the least that it needs" if picture.source == SCHEDULE else picture.source
+    yield f"peak {bytes_(picture.peak_bytes)} ({origin})"
+    whole = picture.peak_bytes or 1
+    if picture.parts:
+        parts = (
+            f"{_SEVERAL[part.kind]} {bytes_(part.bytes)} ({percent(part.bytes / whole)})" for part in picture.parts
+        )
+        yield ", ".join(parts)
 
 
 def _thinned(sizes: tuple[int, ...], most: int) -> list[int]:

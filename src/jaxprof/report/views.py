@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from jaxprof.analysis.compile_passes import stage_times
-from jaxprof.analysis.measured import MeasuredKernel, measured, whole_profile
+from jaxprof.analysis.measured import MeasuredKernel, MeasuredKernels, measured, whole_profile
 from jaxprof.analysis.memory import MemoryBuffer, buffers_of
 from jaxprof.analysis.steps import device_steps
 from jaxprof.events import CompilePasses, StepTimes, TrustCheck
@@ -138,21 +138,32 @@ def _kernels(session: Session, run: Run) -> Iterator[str]:
         return
     if measured_run.kernels:
         yield from kernels_lines(measured_run.kernels)
+    yield from (f"  {line}" for line in beside_kernels(measured_run))
+
+
+def beside_kernels(measured_run: MeasuredKernels) -> Iterator[str]:
+    """What the capture of a run holds besides kernels: copies, and time that belongs to none, a line each."""
+    if measured_run.kernels:
         unmatched = measured_run.unmatched_share
         if unmatched is not None and unmatched >= LEAST_SHARE:
-            yield f"  {percent(unmatched)} of the time is of no kernel of the HLO"
+            yield f"{percent(unmatched)} of the time is of no kernel of the HLO"
     for row in measured_run.transfers:
         took = row.total_seconds
         rate = f", {scaled(row.bytes / took, 'B/s')}" if row.bytes and took else ""
         size = f", {bytes_(row.bytes)}{rate}" if row.bytes else ""
-        yield safe(f"  copies {row.direction} on {row.device}: {integer(row.count)} in {seconds(took)}{size}")
+        yield safe(f"copies {row.direction} on {row.device}: {integer(row.count)} in {seconds(took)}{size}")
     for device, took in measured_run.unattributed_seconds.items():
         if took > 0:
-            yield safe(f"  {seconds(took)} on {device} belong to no HLO op")
+            yield safe(f"{seconds(took)} on {device} belong to no HLO op")
 
 
 def kernels_lines(kernels: Sequence[MeasuredKernel], *, programs: bool = False) -> list[str]:
-    """The table of measured kernels; with the program of each if there are several."""
+    """The table of measured kernels as text."""
+    return list(text_lines(measured_table(kernels, programs=programs)))
+
+
+def measured_table(kernels: Sequence[MeasuredKernel], *, programs: bool = False) -> Table[MeasuredKernel]:
+    """Measured kernels, with `programs` each with its program."""
     several = any(len(kernel.devices) > 1 for kernel in kernels)
     columns: list[Column[MeasuredKernel]] = [
         *pick(KERNELS, "share", "self_seconds", "count", "per_call_seconds"),
@@ -166,7 +177,7 @@ def kernels_lines(kernels: Sequence[MeasuredKernel], *, programs: bool = False) 
         Column("", "kernel", lambda kernel: kernel.name + (" (?)" if kernel.uncertain else ""), widest=60),
         Column("", "program", lambda kernel: kernel.module if programs else None, widest=40),
     ]
-    return list(text_lines(Table(columns, kernels)))
+    return Table(columns, kernels)
 
 
 def _threads(parallelism: float | None) -> str:

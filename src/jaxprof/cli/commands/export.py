@@ -1,4 +1,4 @@
-"""`jaxprof export FILE`: the timeline of a run for ui.perfetto.dev, or times for benchmark dashboards."""
+"""`jaxprof export FILE`: a page for any browser, a timeline for ui.perfetto.dev, times for benchmark dashboards."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["perfetto", "pytest-benchmark"]),
+    type=click.Choice(["perfetto", "html", "pytest-benchmark"]),
     default="perfetto",
     show_default=True,
-    help="A timeline for ui.perfetto.dev, or times for benchmark dashboards.",
+    help="A timeline for ui.perfetto.dev, a page for a browser, or times for benchmark dashboards.",
 )
 @click.option(
     "--run",
     "run_id",
     metavar="ID",
     shell_complete=complete_run,
-    help="The run: r2. Needed if several runs have a timeline; times are of all runs.",
+    help="The run: r2. Needed if several runs have a timeline; pages and times are of all runs.",
 )
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout. With .gz, compressed."
@@ -45,26 +45,45 @@ def command(
 ) -> None:
     """Write the session FILE in a form that other tools read.
 
-    As perfetto, the timeline of a run (or of a profile), which ui.perfetto.dev opens; as pytest-benchmark, the times of
-    its runs with their exact facts, as JSON that benchmark dashboards and `pytest-benchmark compare` read.
+    As perfetto, the timeline of a run (or of a profile), which ui.perfetto.dev opens; as html, everything on one page
+    that needs no network; as pytest-benchmark, the times of its runs with their exact facts, as JSON that benchmark
+    dashboards and `pytest-benchmark compare` read.
     """
     from jaxprof.cli.given import refuse, refuse_without
     from jaxprof.cli.profiles import imported, refuse_of_profile
+    from jaxprof.errors import UsageError
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
+    from jaxprof.session.log.library import is_live
 
     refuse_without("out", ("force",))
     if form == "pytest-benchmark":
         refuse(("profile_run", "hosts"), "applies to the timeline of a profile", "Times are those of a session's runs.")
         _times(load(Library().find(file), Session), file, run_id, out, force)
         return
+    if form == "html" and run_id is not None:
+        raise UsageError("--run does not apply to --format html", "The page has all runs.")
     profile = profile_at(file)
     if profile is not None:
-        with imported(profile, profile_run, hosts, ("timeline", "trust")) as (_, session):
-            _export(session, file, run_id, out, force)
+        views = (
+            ("kernels", "steps", "compile", "memory", "trust", "timeline") if form == "html" else ("timeline", "trust")
+        )
+        with imported(profile, profile_run, hosts, views) as (_, session):
+            _page(session, out, force) if form == "html" else _export(session, file, run_id, out, force)
+        return
+    refuse_of_profile(file)
+    path = Library().find(file)
+    session = load(path, Session)
+    if form == "html":
+        _page(session, out, force, live=not session.complete and is_live(path))
     else:
-        refuse_of_profile(file)
-        _export(load(Library().find(file), Session), file, run_id, out, force)
+        _export(session, file, run_id, out, force)
+
+
+def _page(session: Session, out: Path | None, force: bool, *, live: bool = False) -> None:
+    from jaxprof.report.page.document import to_page
+
+    _put([to_page(session, live=live)], out, force, " (open it in a browser)")
 
 
 def _export(session: Session, file: str, run_id: str | None, out: Path | None, force: bool) -> None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from jaxprof.analysis.roofline_points import roofline_ceilings, roofline_points
 from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.canvas import Canvas, Scale
 from jaxprof.units import scaled
@@ -22,53 +22,6 @@ if TYPE_CHECKING:
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
 
 MARKS = {"memory": ("●", "$phase-transfer"), "compute": ("◆", "$phase-compile")}
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """The kernels at one place of the plot."""
-
-    number: int
-    """Number of the kernel with the greatest share among them."""
-    intensity: float
-    flops_per_second: float
-    bound: str
-    share: float
-    measured: bool
-
-
-def points(ranking: Ranking, numbers: Sequence[int], chosen: int | None = None) -> tuple[list[Point], int]:
-    """The points of the kernels, those with the greatest share last so that they are drawn on top; and how many kernels
-    have no point. The chosen kernel has a point of its own."""
-    by_place: dict[tuple[object, ...], Point] = {}
-    without = 0
-    for row in ranking.rows(numbers):
-        roof = row.roof
-        if roof is None or not roof.intensity or roof.attainable is None:
-            without += 1
-            continue
-        speed = roof.attainable
-        measured = bool(row.measured_seconds and row.kernel.total_flops)
-        if measured and row.measured_seconds and row.kernel.total_flops:
-            speed = row.kernel.total_flops / row.measured_seconds
-        point = Point(row.number, roof.intensity, speed, roof.bound, row.share or 0.0, measured)
-        place = (point.intensity, point.flops_per_second, point.bound, measured, row.number == chosen)
-        if place not in by_place or by_place[place].share < point.share:
-            by_place[place] = point
-    return sorted(by_place.values(), key=lambda point: point.share), without
-
-
-def ceilings(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> list[tuple[str, float]]:
-    """The peaks above these kernels, named by dtype, the highest first. FLOP/s."""
-    peaks: dict[str, float] = {}
-    for row in ranking.rows(numbers):
-        if row.roof is not None and row.roof.peak:
-            unit = "matrix" if row.kernel.uses_matrix_units else "vector"
-            peaks[f"{row.kernel.dtype} {unit}"] = row.roof.peak
-    if not peaks:
-        peak = device.peak("f32", matrix=False) or device.peak("bf16", matrix=True)
-        peaks = {"peak": peak} if peak else {}
-    return sorted(peaks.items(), key=lambda item: -item[1])
 
 
 def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, width: int, height: int) -> Content:
@@ -81,8 +34,8 @@ def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, 
             width,
             height,
         )
-    drawn, without = points(ranking, numbers, chosen)
-    roofs = ceilings(ranking, numbers, device)
+    drawn, without = roofline_points(ranking, numbers, chosen)
+    roofs = roofline_ceilings(ranking, numbers, device)
     if width < 30 or height < 8 or not roofs:
         return _note("no room for the roofline" if roofs else "no known ceiling", "", width, height)
     ridges = [peak / device.bandwidth for _, peak in roofs]

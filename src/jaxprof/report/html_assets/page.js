@@ -1,0 +1,72 @@
+// Draws each chart when it comes into view, and all of them anew for another width, theme or for paper. A page that is
+// served follows its session: when the server has something new, the page takes it over where the reader is.
+const page = (() => {
+  const KINDS = { ...plots, icicle, timeline };
+  const ASK_EVERY_MS = 2000;
+  let charts = [];
+
+  const draw = (figure) => {
+    const chart = charts[Number(figure.dataset.chart)];
+    const box = figure.querySelector(".chart");
+    if (!chart || box.clientWidth < 40) return;
+    box.replaceChildren();
+    KINDS[chart.kind](box, chart);
+    figure.dataset.width = box.clientWidth;
+  };
+
+  const nearby = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      if (entry.isIntersecting && !entry.target.dataset.width) draw(entry.target);
+    }
+  }, { rootMargin: "400px" });
+  const figures = () => document.querySelectorAll("figure[data-chart]");
+  const all = () => figures().forEach(draw);
+  const again = () => figures().forEach((figure) => { if (figure.dataset.width) draw(figure); });
+  const resized = () => figures().forEach((figure) => {
+    const width = figure.querySelector(".chart").clientWidth;
+    if (figure.dataset.width && Number(figure.dataset.width) !== width) draw(figure);
+  });
+
+  const show = () => {
+    charts = JSON.parse(document.getElementById("charts").textContent);
+    tables.enliven(document);
+    figures().forEach((figure) => nearby.observe(figure));
+  };
+
+  const replace = (text) => {
+    const fresh = new DOMParser().parseFromString(text, "text/html");
+    const open = new Set([...document.querySelectorAll("details[open] summary")].map((summary) => summary.textContent));
+    for (const part of ["header", "nav", "main", "#charts"]) {
+      document.querySelector(part).replaceWith(document.importNode(fresh.querySelector(part), true));
+    }
+    for (const summary of document.querySelectorAll("summary")) summary.parentNode.open = open.has(summary.textContent);
+    const scroll = window.scrollY;
+    show();
+    window.scrollTo(0, scroll);
+  };
+
+  const follow = (address) => {
+    let seen = null;
+    const ask = async () => {
+      try {
+        const state = await (await fetch(address, { cache: "no-store" })).text();
+        if (seen !== null && state !== seen) replace(await (await fetch(location.pathname, { cache: "no-store" })).text());
+        seen = state;
+        if (state.endsWith(" over")) return;
+      } catch {
+        // The server has ended, or the tunnel is down: what was shown stays, and is asked for again.
+      }
+      setTimeout(ask, ASK_EVERY_MS);
+    };
+    ask();
+  };
+
+  show();
+  let waiting = 0;
+  window.addEventListener("resize", () => { clearTimeout(waiting); waiting = setTimeout(resized, 150); });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  window.matchMedia("print").addEventListener("change", all);
+  window.addEventListener("beforeprint", all);
+  if (document.body.dataset.follow) follow(document.body.dataset.follow);
+  return { draw_all: all };
+})();

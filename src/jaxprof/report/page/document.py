@@ -1,0 +1,111 @@
+"""The page as one file: the sections, the data of the charts, the style and the script, under a strict policy.
+
+The Content-Security-Policy allows this style and this script by their hashes and nothing else, so that a name in a
+session that a mistake let through as markup could still neither run nor fetch anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import cache
+from importlib.resources import files
+from pathlib import PurePath
+from typing import Any, Final
+
+from jaxprof.report.page.elements import Charts, Section, text
+from jaxprof.report.page.sections import sections
+from jaxprof.report.runs import environment, state_of
+from jaxprof.session import Session
+from jaxprof.text import json_text
+
+_STYLES: Final = ("uPlot.min.css", "page.css")
+_SCRIPTS: Final = (
+    "uPlot.iife.min.js",
+    "units.js",
+    "tables.js",
+    "plots.js",
+    "viewport.js",
+    "icicle.js",
+    "timeline.js",
+    "page.js",
+)
+"""One script, in this order: each file knows those before it."""
+
+
+def to_page(session: Session, *, live: bool = False, follow: str = "") -> str:
+    """The whole file. `live`: the session is being written now. `follow`: an address that the page asks, every two
+    seconds, whether there is something new; empty for a file that stays as it is."""
+    charts = Charts()
+    shown = list(sections(session, charts, live=live))
+    style, script = _asset_text(*_STYLES), _asset_text(*_SCRIPTS)
+    connect = "; connect-src 'self'" if follow else ""
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:{connect}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    title = " ".join(dict.fromkeys(run.plan.workload for run in session.runs.values()))
+    name = f"{title[:80] or 'jaxprof'} · {session.header.session[:8]}"
+    return "".join(
+        (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+            '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n',
+            f'<link rel="icon" href="data:,">\n<title>{text(name)}</title>\n<style>{style}</style>\n</head>\n',
+            f'<body data-follow="{text(follow)}">\n' if follow else "<body>\n",
+            _head(session, shown, live),
+            '<noscript><p class="note">The tables have every figure; the charts need JavaScript.</p></noscript>\n',
+            "<main>\n",
+            *(_section(section) for section in shown),
+            f'</main>\n<script type="application/json" id="charts">{embedded_json(charts.data)}</script>\n',
+            f"<script>{script}</script>\n</body>\n</html>\n",
+        )
+    )
+
+
+def embedded_json(data: Any) -> str:
+    """`data` as JSON that an HTML parser leaves alone inside a script element: `<`, `>` and `&` are escapes, and so is
+    every character that a terminal or JavaScript (U+2028) would obey. What is not finite is null."""
+    try:
+        written = json_text(data, compact=True)
+    except ValueError:
+        written = json_text(_finite(data), compact=True)
+    return written.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and (data != data or data in (float("inf"), float("-inf"))) else data
+
+
+def _head(session: Session, shown: list[Section], live: bool) -> str:
+    header, reported = session.header, environment(session)
+    facts = [header.created, header.host, state_of(session, live=live)]
+    facts += [f"jax {reported.jax}"] if reported is not None and reported.jax else []
+    links = "".join(f'<a href="#{section.anchor}">{text(section.title)}</a>' for section in shown)
+    said = " · ".join(fact for fact in facts if fact)
+    program, *words = header.command or ["jaxprof"]
+    command = text(" ".join([PurePath(program).name, *words]))
+    return (
+        f"<header><h1>{command}</h1><p>session {text(header.session)} · {text(said)}</p></header>\n"
+        f'<nav aria-label="Sections">{links}</nav>\n'
+    )
+
+
+def _section(section: Section) -> str:
+    content = "\n".join(section.content)
+    return f'<section id="{section.anchor}">\n<h2>{text(section.title)}</h2>\n{content}\n</section>\n'
+
+
+@cache
+def _asset_text(*names: str) -> str:
+    folder = files("jaxprof.report") / "html_assets"
+    return "\n".join((folder / name).read_text(encoding="utf-8").strip() for name in names)
+
+
+def _hash(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()

@@ -1,0 +1,155 @@
+"""What the captures and the HLO of a session say, on the page: kernels, steps, compile passes, memory, trust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from jaxprof.analysis.compile_passes import stage_times
+from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, whole_profile
+from jaxprof.analysis.memory import buffers_of
+from jaxprof.analysis.profile import programs_of
+from jaxprof.analysis.stacks import kernel_stacks
+from jaxprof.analysis.steps import device_steps
+from jaxprof.report.captures import (
+    BUFFERS,
+    DEVICES,
+    PASSES,
+    STEPS,
+    TRUST,
+    memory_heading,
+    pass_rows,
+    trust_rows,
+)
+from jaxprof.report.page import charts as draw
+from jaxprof.report.page.elements import ROWS_KEPT, Charts, Section, heading, listed, paragraph, table
+from jaxprof.report.page.step_window import step_timeline
+from jaxprof.report.table import Table
+from jaxprof.report.views import beside_kernels, is_profile, measured_table
+from jaxprof.session import Run, Session
+from jaxprof.units import integer, seconds
+
+_PROGRAMS_READ: Final = 4
+"""Programs of a profile whose HLO is read for the page: those that took longest."""
+
+
+def kernels_section(session: Session, charts: Charts) -> Iterator[Section]:
+    """The kernels of each run: measured, and by the HLO."""
+    if is_profile(session):
+        content = list(_of_profile(session, charts))
+    else:
+        content = [html for run in session.runs.values() for html in _of_run(session, charts, run, run.label)]
+    if content:
+        yield Section("kernels", "Kernels", content)
+
+
+def _of_profile(session: Session, charts: Charts) -> Iterator[str]:
+    whole = next(iter(session.runs.values()))
+    if kernels := whole_profile(session):
+        yield from table(measured_table(kernels, programs=True))
+        stacks = [stack for run in session.runs.values() for stack in kernel_stacks(session, run)]
+        yield from draw.kernel_icicle(charts, stacks, " of the profile")
+    if (beside := measured(session, whole.id)) is not None:
+        yield from listed(beside_kernels(beside))
+    for run in [run for run in programs_of(session, whole) if "hlo" in run.texts][:_PROGRAMS_READ]:
+        if costs := list(_costs(session, charts, run)):
+            yield from (heading(run.plan.workload), *costs)
+
+
+def _of_run(session: Session, charts: Charts, run: Run, title: str) -> Iterator[str]:
+    content: list[str] = []
+    measured_run = measured(session, run.id)
+    if measured_run is not None:
+        content += table(measured_table(measured_run.kernels))
+        content += listed(beside_kernels(measured_run))
+    content += draw.kernel_icicle(charts, kernel_stacks(session, run))
+    content += _costs(session, charts, run)
+    if content:
+        yield from (heading(title), *content)
+
+
+def _costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
+    """What the HLO says of a run's kernels, under the ceilings of its device."""
+    kernels = kernels_of(session, run.id) if "hlo" in run.texts else None
+    if not kernels:
+        return
+    from jaxprof.analysis.arrangement import everything, ordered
+    from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
+    from jaxprof.analysis.ranking import ranking_on
+    from jaxprof.hlo.open.parsed import modules
+    from jaxprof.report.kernel_list import SHOWN
+    from jaxprof.report.kernels import COLUMNS
+
+    device = ceilings_for(session, run)
+    module = modules(session.text(run.id, "hlo") or "")[0]
+    ranking = ranking_on(machine_of_run(run, device), module, kernels, seconds_per_call(run))
+    numbers = ordered(ranking, everything(ranking), "share")[:ROWS_KEPT]
+    if device is not None:
+        yield from draw.roofline(charts, ranking, numbers, device)
+    left = len(ranking) - len(numbers)
+    notes = (
+        *([f"and {integer(left)} more kernels"] if left else []),
+        *([f"least: a lower bound, from the ceilings of {device.title} ({device.source})"] if device else []),
+    )
+    columns = [COLUMNS[name] for name in ("share", *SHOWN)]
+    yield from table(Table(columns, list(ranking.rows(numbers)), title="by the HLO, of one call", notes=notes))
+
+
+def steps_section(session: Session, charts: Charts) -> Iterator[Section]:
+    """The steps of each run that has some, and the timeline of one."""
+    content = [html for run in session.runs.values() for html in _steps(session, charts, run)]
+    if content:
+        yield Section("steps", "Steps and timeline", content)
+
+
+def _steps(session: Session, charts: Charts, run: Run) -> Iterator[str]:
+    content = list(step_timeline(charts, session, run))
+    if run.steps is not None and run.steps.steps:
+        content += table(Table(DEVICES, device_steps(run.steps)))
+        content += draw.steps(charts, run.steps.steps)
+        content += table(Table(STEPS, run.steps.steps, title="steps"))
+    if content:
+        yield from (heading(run.label), *content)
+
+
+def compile_section(session: Session, charts: Charts) -> Iterator[Section]:
+    """Where the compile time of each run went."""
+    content: list[str] = []
+    for run in session.runs.values():
+        if run.compile_passes is not None:
+            tree = run.compile_passes.tree
+            stages = ", ".join(f"{stage.stage} {seconds(stage.seconds)}" for stage in stage_times(tree))
+            shown = Table(PASSES, list(pass_rows(tree)), notes=(f"self time by stage, over all threads: {stages}",))
+            content += (heading(run.label), draw.pass_icicle(charts, tree), *table(shown))
+    if content:
+        yield Section("compile", "Compile passes", content)
+
+
+def memory_section(session: Session, charts: Charts) -> Iterator[Section]:
+    """What the peak of each run is made of."""
+    content: list[str] = []
+    shown = {column.key or column.title: column for column in BUFFERS}
+    columns = [
+        replace(column, widest=0) for name in
+        ("bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name") for column in (shown[name],)
+    ]  # fmt: skip
+    for run in session.runs.values():
+        picture = buffers_of(session, run.id)
+        if picture is not None:
+            content += (heading(run.label), *listed(memory_heading(picture)), *draw.live_memory(charts, picture))
+            content += table(Table(columns, picture.buffers))
+    if content:
+        yield Section("memory", "Memory", content)
+
+
+def trust_section(session: Session) -> Iterator[Section]:
+    """Whether the captures of each run can be trusted."""
+    columns = [replace(column, title=column.title or column.key) for column in TRUST]
+    content: list[str] = []
+    for run in session.runs.values():
+        if rows := trust_rows(run):
+            content += (heading(run.label), *table(Table(columns, rows)))
+    if content:
+        said = "What each capture was checked for; a doubt says what to do about it."
+        yield Section("trust", "Trust", [paragraph(said), *content])

@@ -1,0 +1,54 @@
+"""The recorded programs of a session on the page: where the wall time went, what was compiled, what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jaxprof.analysis.programs.derive import program_result, programs
+from jaxprof.report.page import charts as draw
+from jaxprof.report.page.elements import Charts, Section, heading, listed, paragraph, table
+from jaxprof.report.recording.tables import (
+    LINES,
+    TIME_LINE,
+    TRANSFERS,
+    functions_table,
+    rows_of,
+    time_line_rows,
+    view_table,
+)
+from jaxprof.report.recording.words import loop, title, verdict, verdict_parts
+from jaxprof.report.runs import outcome
+from jaxprof.report.table import Table
+from jaxprof.session import Run, Session
+
+
+def programs_section(session: Session, charts: Charts, *, live: bool) -> Iterator[Section]:
+    """All programs; nothing in a session without one."""
+    content = [html for run in programs(session) for html in _program(session, charts, run, live)]
+    if content:
+        yield Section("program", "Program", content)
+
+
+def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator[str]:
+    program = program_result(session, run.id)
+    yield heading(title(program, live=live))
+    ended = outcome(session, run, live=live)
+    if ended.status not in ("ok", "running", "queued"):
+        yield paragraph(f"{ended.status}: {ended.error}. {ended.advice}".rstrip(". "), "bad")
+    if bounds := verdict(program):
+        others = verdict_parts(program)
+        yield paragraph(f"{bounds}; besides: {others}" if others and program.verdict.kind else bounds)
+    yield from draw.states(charts, program)
+    yield from table(Table(TIME_LINE, time_line_rows(program)))
+    yield from listed(loop(program, steps) for steps in program.loops)
+    if program.functions:
+        yield heading("Compile ledger", 4)
+        yield from table(functions_table(program))
+        yield from table(view_table([program], "compiles"))
+    if program.lines:
+        yield heading("Lines of the source", 4)
+        yield from table(Table(LINES, rows_of(program, program.lines)))
+    if program.transfers:
+        yield heading("Implicit copies", 4)
+        yield from table(Table(TRANSFERS, rows_of(program, program.transfers)))
+    yield from listed(f"{footer.message}. {footer.advice}" for footer in program.remarks)

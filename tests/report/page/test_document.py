@@ -1,0 +1,142 @@
+"""The page as a file: whole, small, self-contained, and with nothing from outside as markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import pytest
+
+from folding import fold
+from jaxprof import events as e
+from jaxprof.report.page.document import _SCRIPTS, _STYLES, _asset_text, embedded_json, to_page
+from jaxprof.session import Session
+from jaxprof.text import safe_text
+from report import sessions
+from report.page.pages import EVIL, hostile, with_timeline
+
+SESSIONS = {"whole": sessions.whole, "captured": sessions.captured, "torn": sessions.torn, "swept": sessions.swept,
+            "timeline": with_timeline, "hostile": hostile, "empty": lambda: fold(sessions.HEADER, [])}  # fmt: skip
+VOID = {"meta", "link"}
+
+
+class Elements(HTMLParser):
+    """The elements with their attributes, and the text in them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.scripts: list[str] = []
+        self.styles: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in ("script", "style"):
+            {"script": self.scripts, "style": self.styles}[self.open[-1]].append(data)
+        else:
+            self.text += data
+
+    def named(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.seen if name == tag]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_every_session_is_a_well_formed_page_that_fetches_nothing(name: str) -> None:
+    page = to_page(SESSIONS[name]())
+    found = Elements(page)
+    assert not found.open
+    for tag, attributes in found.seen:
+        assert not {"src", "onclick", "onload", "onerror", "style", "srcset"} & set(attributes), tag
+        assert (attributes.get("href") or "#").startswith(("#", "data:,")), attributes
+    anchors = {attributes.get("id") for _, attributes in found.seen}
+    assert {str(link["href"])[1:] for link in found.named("a")} <= anchors
+    assert len(json.loads(found.scripts[0])) == len(found.named("figure"))
+
+
+def hash_of(content: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+
+
+def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
+    found = Elements(to_page(sessions.whole()))
+    (policy,) = [meta["content"] for meta in found.named("meta") if meta.get("http-equiv")]
+    assert policy is not None
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == f"'{hash_of(found.scripts[1])}'"
+    assert rules["style-src"] == f"'{hash_of(found.styles[0])}'"
+    assert "connect-src" not in rules
+    assert "connect-src 'self'" in to_page(sessions.whole(), follow="state")
+
+
+def test_names_from_outside_are_text() -> None:
+    page = to_page(hostile())
+    found = Elements(page)
+    assert len(found.scripts) == 2
+    assert not found.named("img")
+    assert EVIL in found.text
+    assert "</script><script>" not in page.replace(found.scripts[1], "")
+
+
+def test_data_in_a_script_element_cannot_end_it() -> None:
+    written = embedded_json({"</script>": "\u2028<!--&", "not a number": float("nan"), "list": (float("inf"), 1.5)})
+    assert not re.search("[<>&\u2028]", written)
+    assert json.loads(written) == {"</script>": "\u2028<!--&", "not a number": None, "list": [None, 1.5]}
+
+
+def test_what_is_the_same_on_every_page_is_small() -> None:
+    fixed = len(_asset_text(*_SCRIPTS).encode()) + len(_asset_text(*_STYLES).encode())
+    assert fixed < 150_000
+    assert len(to_page(sessions.whole()).encode()) < 300_000
+
+
+def test_assets_stay_what_they_are_on_their_way_out() -> None:
+    for text in (_asset_text(*_SCRIPTS), _asset_text(*_STYLES)):
+        assert safe_text(text) == text
+        assert "\r" not in text
+        assert "</" not in text
+
+
+def test_the_plotting_library_is_the_published_one() -> None:
+    """uPlot 1.6.32, as in the README: the digests are those of the package on the npm registry."""
+    folder = files("jaxprof.report") / "html_assets"
+    digests = {
+        name: hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        for name in ("uPlot.iife.min.js", "uPlot.min.css")
+    }
+    assert digests == {
+        "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+        "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    }
+    assert "MIT" in (folder / "uPlot.LICENSE").read_text()
+
+
+def many_kernels(count: int) -> Session:
+    rows = [e.KernelTimes(name=f"k{number}", self_seconds=1e-6 * (count - number), count=1) for number in range(count)]
+    return fold(sessions.HEADER, [*sessions.jit_run("r1", ""), e.KernelsMeasured(run="r1", kind="run", rows=rows)])
+
+
+def test_a_long_table_says_how_much_of_it_is_left_out() -> None:
+    page = to_page(many_kernels(1_500))
+    assert "and 500 more" in page
+    assert ">k999<" in page
+    assert ">k1000<" not in page.partition("figure")[0] + page.rpartition("</table>")[0].rpartition("<table")[2]
+
+
+def test_a_session_without_runs_says_so() -> None:
+    assert "No run was recorded." in to_page(fold(sessions.HEADER, []))
