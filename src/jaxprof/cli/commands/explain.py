@@ -68,7 +68,6 @@ def _session(file: str | None) -> tuple[Path, str]:
     """The path of the session, and what a later command can call it: `last` will be another one by then."""
     from jaxprof.errors import UsageError
     from jaxprof.session.log import Library
-    from jaxprof.session.log.codec import EXTENSION
 
     library = Library()
     if file is None and not library.paths():
@@ -76,8 +75,7 @@ def _session(file: str | None) -> tuple[Path, str]:
     if file is not None and file.endswith(".py") and Path(file).is_file():
         raise UsageError(f"{file} is a program, and not recorded yet", f"jaxprof script {file}, then jaxprof explain.")
     found = library.find(file or "last")
-    kept = found.parent == library.folder
-    return found, found.name.removesuffix(EXTENSION) if kept else str(found)
+    return found, library.name_of(found)
 
 
 def _print(explained: Explanation, form: str, *, full: bool) -> None:

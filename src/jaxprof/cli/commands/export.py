@@ -69,21 +69,22 @@ def command(
             ("kernels", "steps", "compile", "memory", "trust", "timeline") if form == "html" else ("timeline", "trust")
         )
         with imported(profile, profile_run, hosts, views) as (_, session):
-            _page(session, out, force) if form == "html" else _export(session, file, run_id, out, force)
+            _page(session, str(profile), out, force) if form == "html" else _export(session, file, run_id, out, force)
         return
     refuse_of_profile(file)
-    path = Library().find(file)
+    library = Library()
+    path = library.find(file)
     session = load(path, Session)
     if form == "html":
-        _page(session, out, force, live=not session.complete and is_live(path))
+        _page(session, library.name_of(path), out, force, live=not session.complete and is_live(path))
     else:
         _export(session, file, run_id, out, force)
 
 
-def _page(session: Session, out: Path | None, force: bool, *, live: bool = False) -> None:
+def _page(session: Session, name: str, out: Path | None, force: bool, *, live: bool = False) -> None:
     from jaxprof.report.page.document import to_page
 
-    _put([to_page(session, live=live)], out, force, " (open it in a browser)")
+    _put([to_page(session, name, live=live)], out, force, " (open it in a browser)")
 
 
 def _export(session: Session, file: str, run_id: str | None, out: Path | None, force: bool) -> None:

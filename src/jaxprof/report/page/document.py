@@ -33,11 +33,12 @@ _SCRIPTS: Final = (
 """One script, in this order: each file knows those before it."""
 
 
-def to_page(session: Session, *, live: bool = False, follow: str = "") -> str:
-    """The whole file. `live`: the session is being written now. `follow`: an address that the page asks, every two
-    seconds, whether there is something new; empty for a file that stays as it is."""
+def to_page(session: Session, name: str = "last", *, live: bool = False, follow: str = "") -> str:
+    """The whole file. `name` is what its commands call the session. `live`: it is being written now. `follow`: an
+    address that the page asks, every two seconds, whether there is something new; empty for a file that stays as it is.
+    """
     charts = Charts()
-    shown = list(sections(session, charts, live=live))
+    shown = list(sections(session, charts, name, live=live))
     style, script = _asset_text(*_STYLES), _asset_text(*_SCRIPTS)
     connect = "; connect-src 'self'" if follow else ""
     policy = (
@@ -45,14 +46,14 @@ def to_page(session: Session, *, live: bool = False, follow: str = "") -> str:
         "base-uri 'none'; form-action 'none'"
     )
     title = " ".join(dict.fromkeys(run.plan.workload for run in session.runs.values()))
-    name = f"{title[:80] or 'jaxprof'} · {session.header.session[:8]}"
+    heading = f"{title[:80] or 'jaxprof'} · {session.header.session[:8]}"
     return "".join(
         (
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n',
             f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n',
             '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n',
-            f'<link rel="icon" href="data:,">\n<title>{text(name)}</title>\n<style>{style}</style>\n</head>\n',
+            f'<link rel="icon" href="data:,">\n<title>{text(heading)}</title>\n<style>{style}</style>\n</head>\n',
             f'<body data-follow="{text(follow)}">\n' if follow else "<body>\n",
             _head(session, shown, live),
             '<noscript><p class="note">The tables have every figure; the charts need JavaScript.</p></noscript>\n',

@@ -45,6 +45,12 @@ def paragraph(words: str, kind: str = "") -> str:
     return f"<p{_kind(kind)}>{text(words)}</p>"
 
 
+def command(line: str) -> Iterator[str]:
+    """A command to copy; nothing for an empty one."""
+    if line:
+        yield f'<p class="command"><code>{text(line)}</code></p>'
+
+
 def listed(items: Iterable[str], kind: str = "") -> Iterator[str]:
     """A list; nothing without items."""
     shown = "".join(f"<li>{text(item)}</li>" for item in items)

@@ -16,7 +16,7 @@ from jaxprof.report.recording.tables import (
     time_line_rows,
     view_table,
 )
-from jaxprof.report.recording.words import loop, title, verdict, verdict_parts
+from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
 from jaxprof.report.runs import outcome
 from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
@@ -41,6 +41,12 @@ def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator
     yield from draw.states(charts, program)
     yield from table(Table(TIME_LINE, time_line_rows(program)))
     yield from listed(loop(program, steps) for steps in program.loops)
+    if program.findings:
+        yield heading("Findings", 4)
+        yield from listed(
+            f"{remark(program, finding)}{f'; {saving(finding)}' if saving(finding) else ''}. {finding.advice}"
+            for finding in program.findings
+        )
     if program.functions:
         yield heading("Compile ledger", 4)
         yield from table(functions_table(program))

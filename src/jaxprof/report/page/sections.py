@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from jaxprof.analysis.ab import ab_results
-from jaxprof.analysis.programs.derive import program_result, programs
-from jaxprof.report.page.elements import Charts, Section, facts, folded, heading, listed, paragraph, text
+from jaxprof.analysis.explain.derive import explanation
+from jaxprof.analysis.explain.model import RankedFinding
+from jaxprof.report.explain import answers, cost_text, place_text
+from jaxprof.report.page.elements import Charts, Section, command, facts, folded, heading, listed, paragraph
 from jaxprof.report.page.of_captures import (
     compile_section,
     kernels_section,
@@ -17,9 +18,7 @@ from jaxprof.report.page.of_captures import (
 )
 from jaxprof.report.page.of_programs import programs_section
 from jaxprof.report.page.of_runs import runs_section
-from jaxprof.report.recording.words import remark, saving, verdict
-from jaxprof.report.runs import environment, failed, groups, outcome, rows_of_group, verdicts_text
-from jaxprof.report.sides import verdict_line
+from jaxprof.report.runs import environment
 from jaxprof.session import Session
 
 _TEXTS: Final = ("hlo", "stablehlo", "jaxpr")
@@ -27,9 +26,9 @@ _TEXTS: Final = ("hlo", "stablehlo", "jaxpr")
 _TEXTS_KEPT: Final = 12
 
 
-def sections(session: Session, charts: Charts, *, live: bool = False) -> Iterator[Section]:
+def sections(session: Session, charts: Charts, name: str, *, live: bool = False) -> Iterator[Section]:
     """The sections that have something to say."""
-    yield _answer(session, live)
+    yield _answer(session, name)
     yield from programs_section(session, charts, live=live)
     yield from runs_section(session, charts, live=live)
     yield from kernels_section(session, charts)
@@ -41,34 +40,32 @@ def sections(session: Session, charts: Charts, *, live: bool = False) -> Iterato
     yield from _texts(session)
 
 
-def _answer(session: Session, live: bool) -> Section:
-    """What the session says, in sentences: failures, what bounds a program, verdicts, and what to change."""
-    content: list[str] = []
-    for run in failed(session, live=live):
-        ended = outcome(session, run, live=live)
-        if ended.status not in ("running", "queued"):
-            content.append(paragraph(f"{run.label}: {ended.status}. {ended.error}. {ended.advice}".rstrip(". "), "bad"))
-    for run in programs(session):
-        program = program_result(session, run.id)
-        content += [paragraph(bounds, "lead")] if (bounds := verdict(program)) else []
-        content += [
-            _finding(f"{remark(program, finding)}{f'; {saving(finding)}' if saving(finding) else ''}", finding.advice)
-            for finding in program.findings
-        ]
-    compared = [verdict_line(versus) for comparison in ab_results(session) for versus in comparison.versus]
-    content += [paragraph(line, "lead") for line in compared]
-    for group in groups(session):
-        if not group.comparison and (verdicts := verdicts_text(rows_of_group(session, group, live=live))):
-            content.append(paragraph(f"{group.workload}: {verdicts}", "lead"))
-    if not session.runs:
-        content.append(paragraph("No run was recorded."))
-    elif not content:
-        content.append(paragraph("Nothing stands out. The figures follow."))
-    return Section("answer", "What stands out", content)
+def _answer(session: Session, name: str) -> Section:
+    """What to do first, as `jaxprof explain` says it. `name` is what its commands call the session."""
+    explained = explanation(session, name)
+    content = [paragraph(line, "lead") for line in answers(explained)]
+    content += [html for finding in explained.findings for html in _finding(finding)]
+    if explained.left_out:
+        content.append(paragraph(f"and {explained.left_out} more findings of less cost", "note"))
+    if session.runs and not explained.findings:
+        content.append(paragraph("No finding above its threshold."))
+    if explained.abstentions:
+        content.append(heading("What is not known"))
+        for abstention in explained.abstentions:
+            content.append(paragraph(abstention.reason))
+            content += command(abstention.command)
+    return Section("answer", "What to do first", content)
 
 
-def _finding(message: str, advice: str) -> str:
-    return f'<div class="finding"><p>{text(message)}</p><p class="advice">{text(advice)}</p></div>'
+def _finding(finding: RankedFinding) -> Iterator[str]:
+    place = " ".join(part for part in (place_text(finding), finding.code_line) if part)
+    yield '<div class="finding">'
+    yield heading(f"{finding.code}: {cost_text(finding.cost)}", 4)
+    yield paragraph(place, "place") if place else ""
+    yield paragraph(finding.message)
+    yield paragraph(f"→ {finding.fix}")
+    yield from command(finding.verify)
+    yield "</div>"
 
 
 def _environment(session: Session) -> Iterator[str]:

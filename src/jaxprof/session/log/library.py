@@ -118,6 +118,10 @@ class Library:
             raise UsageError(f"{name!r} is in the name of {len(matching)} sessions", f"Say more of it: {shown}.")
         return None
 
+    def name_of(self, path: Path) -> str:
+        """What a later command can call the session at `path`: `last` will be another one by then."""
+        return path.name.removesuffix(EXTENSION) if path.parent == self.folder else str(path)
+
     def size_bytes(self) -> int:
         """The size of all sessions on disk, in bytes."""
         return total_bytes(self.paths())
