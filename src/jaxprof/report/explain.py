@@ -152,8 +152,9 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     if len(commands) == 1:
         yield from _cut(f"verify: {commands[0]}", room, indent="        ", first="")
     shown = explanation.abstentions[: room.abstentions]
-    for abstention in shown:
-        yield from _abstention_lines(abstention, room)
+    for abstention, following in zip(shown, [*shown[1:], None], strict=True):
+        repeated = following is not None and following.command == abstention.command
+        yield from _abstention_lines(abstention, room, with_command=room.commands and not repeated)
 
 
 def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, alone: bool) -> Iterator[str]:
@@ -173,9 +174,9 @@ def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, alone: b
         yield from _cut(f"verify: {finding.verify}", room, indent="     ", first="   ")
 
 
-def _abstention_lines(abstention: Abstention, room: _Room) -> Iterator[str]:
+def _abstention_lines(abstention: Abstention, room: _Room, *, with_command: bool) -> Iterator[str]:
     yield from _cut(abstention.reason, room, indent="   ", first="? ")
-    if abstention.command and room.commands:
+    if abstention.command and with_command:
         yield from _cut(abstention.command, room, indent="     ", first="   ")
 
 

@@ -113,7 +113,53 @@ def test_without_a_capture_and_without_ceilings_it_costs_bytes() -> None:
     explained = explanation(run_of(TRANSPOSES), "s")
     (finding,) = explained.findings
     assert (finding.cost.seconds, finding.cost.bytes) == (None, 8 << 20)
-    assert "no-capture" in unknown(explained)
+    (missing,) = (each for each in explained.abstentions if each.code == "no-capture")
+    assert missing.command == "jaxprof run --from s:r2 --launches 10"  # a capture was planned, and did not come
+
+
+def test_a_run_without_a_planned_capture_is_run_with_one() -> None:
+    events = [
+        replace(event, spec=replace(event.spec, capture=False)) if isinstance(event, e.RunPlanned) else event
+        for event in [*sessions.numpy_run("r1"), *sessions.jit_run("r2", "r1"), e.SessionClosed()]
+    ]
+    (missing,) = (each for each in explanation(fold(sessions.HEADER, events), "s").abstentions
+                  if each.code == "no-capture")  # fmt: skip
+    assert missing.command == "jaxprof run selu --variant jit --set n=1000000"
+
+
+def compared(slower: float, *, together: bool = True) -> Session:
+    """A and B of a comparison, where B takes `slower` times as long as A."""
+    sides: list[e.Event] = []
+    for run, side, base, median in (("r1", "A", "", 1e-3), ("r2", "B", "r1", 1e-3 * slower)):
+        for event in sessions.jit_run(run, base, median):
+            if isinstance(event, e.RunPlanned):
+                event = replace(event, spec=replace(event.spec, side=side, workload=f"m.py:{side}"))
+            if isinstance(event, e.SamplesTaken) and side == "A" and event.block is not None:
+                event = replace(event, block=event.block - 1)
+            if together or not (isinstance(event, e.SamplesTaken) and event.series == "run" and side == "B"):
+                sides.append(event)
+    return fold(sessions.HEADER, [*sides, e.SessionClosed()])
+
+
+def test_a_side_that_is_slower_is_a_finding_with_what_it_costs() -> None:
+    explained = explanation(compared(1.5), "s")
+    assert explained.subject == "comparison"
+    (finding,) = (each for each in explained.findings if each.code == "slower")
+    assert finding.cost.seconds == pytest.approx(0.5e-3, rel=0.02)
+    assert finding.cost.low is not None
+    assert finding.cost.high is not None
+    assert finding.cost.low <= finding.cost.seconds <= finding.cost.high
+    assert "B is slower than A" in finding.message
+
+
+@pytest.mark.parametrize("times", [1.0, 0.5])
+def test_a_side_that_is_not_slower_is_no_finding(times: float) -> None:
+    assert "slower" not in codes(explanation(compared(times), "s"))
+
+
+def test_a_comparison_without_a_verdict_says_so_first() -> None:
+    first = explanation(compared(1.5, together=False), "s").abstentions[0]
+    assert (first.code, first.command.split()[:4]) == ("inconclusive", ["jaxprof", "run", "--from", "s"])
 
 
 def test_the_mended_program_has_no_finding() -> None:

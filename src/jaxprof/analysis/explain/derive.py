@@ -33,6 +33,7 @@ from jaxprof.analysis.explain.programs import program_abstentions, program_findi
 from jaxprof.analysis.explain.runs import (
     call_findings,
     captured_too,
+    measured_longer,
     run_abstentions,
     run_findings,
     side_abstentions,
@@ -68,10 +69,10 @@ def explanation(session: Session, name: str = "last") -> Explanation:
         found.abstentions += program_abstentions(program, has_capture=captured)
     _of_profiles(session, recorded[0] if recorded else None, name, found)
     runs = [run for run in session.runs.values() if _is_measured(run)]
-    _of_runs(session, runs, name, found)
     for result in compared:
         found.findings += side_findings(result, name)
         found.abstentions += side_abstentions(result, name)
+    _of_runs(session, runs, name, found)
     return _explained(name, _subject(session, recorded, compared, runs), found, session=session)
 
 
@@ -190,7 +191,8 @@ def _of_runs(session: Session, runs: Sequence[Run], name: str, found: _Found) ->
         first = uncaptured[0]
         others = f" and {len(uncaptured) - 1} more" if len(uncaptured) > 1 else ""
         reason = f"{first.id} {first.label}{others}: no capture, so the times of kernels are unknown"
-        found.abstentions.append(Abstention("no-capture", reason, captured_too(session, first)))
+        again = measured_longer(name, first) if first.plan.capture else captured_too(session, first)
+        found.abstentions.append(Abstention("no-capture", reason, again))
     found.abstentions += run_abstentions(session, runs, name)
 
 
