@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.ab import ab_results
@@ -120,20 +120,21 @@ def place_text(finding: RankedFinding) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Room:
-    """How many lines each part may have."""
+    """How wide the lines are, and how many of them each part may have."""
 
     sentence: int
     abstentions: int
     commands: bool
+    width: int = WIDTH
 
 
 _ROOMS: Final = (_Room(99, 99, True), _Room(2, 99, True), _Room(2, 2, True), _Room(1, 2, True), _Room(1, 2, False))
 
 
-def explanation_lines(explanation: Explanation, *, full: bool = False) -> list[str]:
-    """The explanation in lines of 80 columns; shortened until it fits a screen, unless all of it (`full`) is wanted."""
+def explanation_lines(explanation: Explanation, *, full: bool = False, width: int = WIDTH) -> list[str]:
+    """The explanation in lines; shortened until it fits a small terminal, unless all of it (`full`) is wanted."""
     for room in _ROOMS:
-        lines = list(_lines(explanation, room))
+        lines = list(_lines(explanation, replace(room, width=width)))
         if full or len(lines) <= HEIGHT:
             return lines
     return lines
@@ -162,12 +163,12 @@ def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, alone: b
     head = f"{number}. {finding.code}  {cost_text(finding.cost)}"
     of = "" if finding.where is not None or not finding.run else f"  {finding.run}"
     at = "  ".join(part for part in (place, safe(finding.code_line)) if part)
-    if columns(head) + columns(of) + 2 + columns(at) <= WIDTH or not room.commands:
-        yield shorten(f"{head}{of}  {at}".rstrip(), WIDTH)
+    if columns(head) + columns(of) + 2 + columns(at) <= room.width or not room.commands:
+        yield shorten(f"{head}{of}  {at}".rstrip(), room.width)
     else:
-        yield shorten(f"{head}{of}", WIDTH)
+        yield shorten(f"{head}{of}", room.width)
         if at:
-            yield shorten(f"   {at}", WIDTH)
+            yield shorten(f"   {at}", room.width)
     yield from _cut(finding.message, room, indent="   ")
     yield from _cut(finding.fix, room, indent="     ", first="   → ")
     if alone and room.commands:
@@ -182,11 +183,11 @@ def _abstention_lines(abstention: Abstention, room: _Room, *, with_command: bool
 
 def _cut(text: str, room: _Room, *, indent: str, first: str | None = None) -> list[str]:
     """The text in as many lines as it may have; the last one ends in an ellipsis if something was cut."""
-    lines = wrap(text, width=WIDTH, indent=indent, first=first)
+    lines = wrap(text, width=room.width, indent=indent, first=first)
     if len(lines) <= room.sentence:
         return lines
     kept = lines[: room.sentence]
-    return [*kept[:-1], shorten(f"{kept[-1]} {lines[room.sentence].strip()}", WIDTH)]
+    return [*kept[:-1], shorten(f"{kept[-1]} {lines[room.sentence].strip()}", room.width)]
 
 
 def explanation_markdown(explanation: Explanation) -> str:

@@ -11,8 +11,10 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 
 from jaxprof import events as e
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.runner.program import ProgramCommand
 from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.kit.explanation import ExplanationDialog
 from jaxprof.tui.kit.script_dialog import ScriptDialog
 from jaxprof.tui.program.ledger_list import CompilationDialog, LedgerList
 from jaxprof.tui.program.line_profile import HotLineList, SourceLines
@@ -342,3 +344,39 @@ def test_every_binding_has_an_id_a_description_and_a_tooltip() -> None:
         assert binding.id
         assert binding.description
         assert binding.tooltip or not binding.show
+
+
+# -- what to do ---------------------------------------------------------------------------------------------------
+
+
+async def test_the_head_of_a_program_that_is_over_names_what_would_save_most() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await shown(stage, pilot, recorded.finished())
+        line = next(line for line in screen_text(stage.app).splitlines() if "a: what to do" in line)
+        first = program_result(stage.app.session, stage.app.screen.run.id).findings[0]  # type: ignore[attr-defined]
+        assert line.split()[0] == first.code
+
+
+async def test_a_says_what_to_do_and_copies_the_command() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        await shown(stage, pilot, recorded.finished())
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
+        await until(pilot, lambda: "1. " in screen_text(stage.app))
+        assert "verify: jaxprof script" in screen_text(stage.app)
+        await pilot.press("y")
+        await until(pilot, lambda: stage.app.clipboard.startswith("jaxprof script --plain train.py"))
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(stage.app.screen, ProgramScreen))
+
+
+async def test_a_waits_for_the_end_of_a_program() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        await started(stage, pilot)
+        assert "a: what to do" not in screen_text(stage.app)
+        await pilot.press("a")
+        await pilot.pause()
+        assert isinstance(stage.app.screen, ProgramScreen)

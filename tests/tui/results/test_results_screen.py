@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from jaxprof.tui.kit.explanation import ExplanationDialog
 from jaxprof.tui.results.result_list import ResultList
 from jaxprof.tui.results.run_detail import RunDetailScreen
 from jaxprof.tui.results.screen import ResultsScreen
@@ -201,3 +202,14 @@ async def test_an_empty_session_says_what_to_do() -> None:
         await until(pilot, lambda: "No results in this session yet" in screen_text(stage.app))
         await pilot.press("enter", "s", "S", "y", "z", "h", "down")
         assert stage.app.return_code is None
+
+
+async def test_a_says_what_to_do_about_the_session() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, sessions.finished())
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
+        await until(pilot, lambda: "r1 selu numpy cpu:0" in screen_text(stage.app))
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))

@@ -24,7 +24,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
             code=finding.code,
             message=finding.message,
             fix=finding.advice,
-            cost=_cost(program, finding),
+            cost=program_cost(program, finding),
             verify=verify,
             run=program.run.id,
             where=finding.where,
@@ -35,7 +35,8 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
         )
 
 
-def _cost(program: ProgramResult, finding: ProgramFinding) -> FindingCost:
+def program_cost(program: ProgramResult, finding: ProgramFinding) -> FindingCost:
+    """What a finding costs the program, with its interval where it rests on samples."""
     low, high = _interval(program, finding) if finding.estimate else (None, None)
     return FindingCost(
         scope="program",

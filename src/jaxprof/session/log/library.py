@@ -120,7 +120,8 @@ class Library:
 
     def name_of(self, path: Path) -> str:
         """What a later command can call the session at `path`: `last` will be another one by then."""
-        return path.name.removesuffix(EXTENSION) if path.parent == self.folder else str(path)
+        kept = path.parent.absolute() == self.folder.absolute()
+        return path.name.removesuffix(EXTENSION) if kept else str(path)
 
     def size_bytes(self) -> int:
         """The size of all sessions on disk, in bytes."""

@@ -70,6 +70,19 @@ class SessionScreen(ModeScreen):
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Shows `app.session`, whose `runs` have changed; `replaced`: it is another session."""
 
+    def action_explain(self) -> None:
+        """Says what to change in what the session holds; not while it is being written, because a thread reads it."""
+        from jaxprof.errors import UsageError
+        from jaxprof.tui.kit.explanation import ExplanationDialog
+
+        profiler = self.profiler
+        if profiler.session_grows:
+            profiler.tell(UsageError("the session is still being written", "Press a once it has ended."))
+            return
+        path = profiler.session_path
+        name = profiler.library().name_of(path) if path is not None else "last"
+        self.app.push_screen(ExplanationDialog(profiler.session, name))
+
     def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Notes what changed while this screen is out of view."""
         self._replaced = self._replaced or replaced

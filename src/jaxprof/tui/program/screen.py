@@ -15,6 +15,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result, programs
+from jaxprof.tui.kit.explanation import explain_key
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
@@ -74,6 +75,7 @@ class ProgramScreen(SessionScreen):
         Binding("p", "profile", "Profile", tooltip="Show the timeline of the last capture window",
                 id="program.profile"),
         Binding("h", "hlo", "HLO", tooltip="Show the kernels and HLO of the last capture window", id="program.hlo"),
+        explain_key("program"),
         Binding("z", "zoom", "Zoom", show=False, tooltip="Show one view alone on a large terminal, or several again",
                 id="program.zoom"),
         Binding("escape", "unfilter", "Back", show=False, tooltip="Clear the filter", id="program.unfilter"),

@@ -15,6 +15,7 @@ from textual.content import Content
 from jaxprof.analysis.programs.derive import is_program
 from jaxprof.errors import UsageError
 from jaxprof.text import safe
+from jaxprof.tui.kit.explanation import explain_key
 from jaxprof.tui.kit.format import half_width, interval, parameters_text, pays_off, speedup_text
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.views import view_keys, views_of
@@ -54,6 +55,7 @@ class ResultsScreen(SessionScreen):
             tooltip="How this workload went over the kept sessions",
             id="results.history",
         ),
+        explain_key("results"),
         Binding("s", "sort", "Sort", tooltip="Sort by the next column", id="results.sort"),
         Binding("S", "reverse", "Reverse", show=False, tooltip="Reverse the order", id="results.reverse"),
         Binding("y", "copy", "Copy", tooltip="Copy this row as text", id="results.copy"),
