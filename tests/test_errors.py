@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from jaxprof.errors import JaxprofError, missing_file, unknown_name
+from jaxprof.errors import JaxprofError, missing_file, system_words, unknown_name
 
 
 def test_both_halves_are_in_the_text() -> None:
@@ -25,3 +25,8 @@ def test_a_missing_file_names_its_neighbours_or_the_folder(tmp_path: Path) -> No
     assert missing_file(tmp_path / "zzzzzzzz").hint == f"The folder is {tmp_path}."
     assert missing_file(tmp_path / "models" / "train.py").hint == f"There is no folder {tmp_path / 'models'} either."
     assert missing_file("with\0nul").what == "there is no file with\0nul"
+
+
+def test_what_the_system_refused_is_told_in_its_words_without_a_number_and_a_path() -> None:
+    assert system_words(OSError(28, "No space left on device", "/tmp/x")) == "No space left on device"
+    assert system_words(OSError("cannot seek")) == "cannot seek"

@@ -82,6 +82,12 @@ class DoesNotFitError(JaxprofError):
     code = "does_not_fit"
 
 
+def system_words(error: OSError) -> str:
+    """The system's words for what it refused, `No space left on device`: without its number, and without the path,
+    which the error around it names."""
+    return error.strerror or str(error)
+
+
 def is_path(word: str) -> bool:
     """Whether `word`, at which there is no file, was meant as a path: it has a folder or a file's ending."""
     return "/" in word or os.sep in word or word.startswith("~") or word.endswith(_FILE_ENDINGS)

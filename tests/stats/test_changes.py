@@ -32,6 +32,12 @@ def test_several_changes_are_found_in_order_each_beside_its_neighbours() -> None
     assert found[0].after == found[1].before
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_small_change_is_found_beside_a_large_one_before_a_long_time_without(seed: int) -> None:
+    found = change_points(history((0.010, 8), (0.012, 8), (0.030, 30), noise=0.005, seed=seed))
+    assert [one.index for one in found] == [8, 16]
+
+
 @pytest.mark.parametrize("slow", [1, 2])
 def test_a_few_slow_sessions_are_no_change(slow: int) -> None:
     assert change_points(history((0.010, 15), (0.020, slow), (0.010, 15))) == []

@@ -75,7 +75,7 @@ def import_to(
     Raises UsageError, FileRefusedError or StorageError. Ends the command on an interrupt.
     """
     from jaxprof.cli.session_output import refuse_existing
-    from jaxprof.errors import StorageError
+    from jaxprof.errors import StorageError, system_words
     from jaxprof.runner import plan_profile
     from jaxprof.session.log import LogWriter, new_header
 
@@ -91,7 +91,7 @@ def import_to(
         assert writer.path is not None
         writer.path.replace(target)  # which `close` may have put elsewhere
     except OSError as error:
-        raise StorageError(f"{target} cannot be written: {error.strerror or error}", "Name another place.") from error
+        raise StorageError(f"{target} cannot be written: {system_words(error)}", "Name another place.") from error
     finally:
         partial.unlink(missing_ok=True)
     return session

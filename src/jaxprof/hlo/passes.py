@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jaxprof.errors import HloError
+from jaxprof.errors import HloError, system_words
 from jaxprof.hlo.analysis.fingerprint import ComputationDifference, diff
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.read.files import load
@@ -111,7 +111,7 @@ def _files(folder: Path) -> dict[tuple[str, str], list[_File]]:
     try:
         paths = sorted(folder.iterdir())
     except OSError as error:
-        raise HloError(f"{folder}: {error.strerror or error}") from None
+        raise HloError(f"{folder}: {system_words(error)}") from None
     for path in paths:
         if match := _PASS.fullmatch(path.name):
             state = _File(path, int(match["number"]), match["pipeline"], match["done"])

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from jaxprof.errors import UsageError, WorkerError
+from jaxprof.errors import UsageError, WorkerError, system_words
 from jaxprof.runner.interpreter import Interpreter
 
 CONNECT_SECONDS: Final = 5.0
@@ -83,7 +83,7 @@ def _reachable(address: Address) -> str:
     except TimeoutError:
         raise UsageError(f"{address} does not answer", "Behind a firewall, an SSH tunnel helps.") from None
     except OSError as error:
-        raise UsageError(f"nobody listens at {address}: {error.strerror or error}", _LISTENS_ELSEWHERE) from None
+        raise UsageError(f"nobody listens at {address}: {system_words(error)}", _LISTENS_ELSEWHERE) from None
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import WorkerError
+from jaxprof.errors import WorkerError, system_words
 from jaxprof.limits import LINE
 from jaxprof.lines import LineBuffer
 from jaxprof.runner.exits import Exit, explain, oom_kill_count
@@ -96,7 +96,7 @@ class ChildProcess:
             os.close(pipes.events_read)
             os.close(pipes.control_write)
             raise WorkerError(
-                f"{name} could not be started with {command[0]}: {error.strerror or error}",
+                f"{name} could not be started with {command[0]}: {system_words(error)}",
                 "--python PATH names the interpreter.",
             ) from error
         finally:

@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 
 import numpy as np
 
-from jaxprof.errors import FileRefusedError
+from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.files import open_regular, unpacked
 from jaxprof.limits import FILE
 from jaxprof.trace.chrome import parse_chrome
@@ -84,7 +84,7 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
             raw = bytearray(size + PADDING)
             size = _filled(opened, memoryview(raw)[:size], partial(_within, advance, 0.0, _READ))
     except OSError as error:
-        raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
     problem, length = "", size
     if raw.startswith(_GZIP):
         raw, problem = _unpacked(raw[:size], path)

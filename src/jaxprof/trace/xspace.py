@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jaxprof.errors import FileRefusedError
+from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.files import read_whole
 from jaxprof.limits import LINES, NAMES, PLANES, Limit
 from jaxprof.trace.varints import (
@@ -242,7 +242,7 @@ def read_xspace(path: Path) -> Space:
     try:
         return parse_xspace(read_whole(path), str(path))
     except OSError as error:
-        raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
 
 
 def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:

@@ -371,6 +371,17 @@ def test_waiting_for_a_turn_does_not_count_towards_the_cap() -> None:
     assert 29.0 < remaining <= 30.0
 
 
+def test_a_run_past_its_cap_does_not_wait_for_a_turn_first() -> None:
+    control = RunControl()
+    waits: list[bool] = []
+    control.on_wait = lambda *, begins: waits.append(begins)
+    control.give_turn(turn(1))
+    control.start_clock(-1.0)
+    with pytest.raises(CapReached):
+        control.next_turn()
+    assert waits == []
+
+
 def test_a_run_that_is_cancelled_while_it_waits_stops_at_once() -> None:
     control = RunControl()
     threading.Timer(0.05, control.cancel).start()

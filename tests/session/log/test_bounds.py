@@ -12,10 +12,10 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.cli.output import json_pieces
 from jaxprof.errors import FileRefusedError
 from jaxprof.limits import DEPTH
 from jaxprof.report import views
+from jaxprof.report.envelope import json_pieces
 from jaxprof.report.json import to_dict
 from jaxprof.report.markdown import to_markdown
 from jaxprof.report.recording.json import PROGRAM_VIEWS, program_view_json
@@ -135,6 +135,21 @@ def test_the_bounds_are_those_that_are_named() -> None:
     assert decode_line((line % "1e100").encode()) == e.SamplesTaken(run="r1", series="run", seconds=[LARGEST_FLOAT])
     with pytest.raises(ValueError, match=r"<= 1e\+100"):
         decode_line((line % "1.1e100").encode())
+
+
+def test_as_many_levels_are_read_as_are_named_and_no_more() -> None:
+    def levels(count: int) -> object:
+        value: object = 1
+        for _ in range(count):
+            value = [value]
+        return value
+
+    assert are_bounded(levels(DEPTH.most + 1)), "the first level is the line itself"
+    assert not are_bounded(levels(DEPTH.most + 2))
+    for holder in ((), {"a": 1}, {"a": None, "b": "x"}, [True, -LARGEST_INTEGER, LARGEST_FLOAT]):
+        assert are_bounded(holder)
+    for beyond in ([LARGEST_INTEGER + 1], {"a": -LARGEST_INTEGER - 1}, ([2 * LARGEST_FLOAT],), [float("nan")]):
+        assert not are_bounded(beyond)
 
 
 @pytest.mark.parametrize("kind", _IMPOSSIBLE)

@@ -123,7 +123,7 @@ def _times(session: Session, file: str, run_id: str | None, out: Path | None, fo
 
 
 def _put(pieces: Iterable[str], out: Path | None, force: bool, hint: str = "") -> None:
-    from jaxprof.errors import StorageError
+    from jaxprof.errors import StorageError, system_words
 
     if out is None:
         print_pieces(pieces)
@@ -133,7 +133,7 @@ def _put(pieces: Iterable[str], out: Path | None, force: bool, hint: str = "") -
     except FileExistsError as error:
         raise StorageError(f"{out} already exists", "--force replaces it.") from error
     except OSError as error:
-        raise StorageError(f"{out} cannot be written: {error.strerror or error}", "Name another place.") from error
+        raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
     note(f"written: {out}{hint}")
 
 

@@ -16,7 +16,7 @@ from jaxprof.cli.given import refuse, refuse_without
 from jaxprof.cli.options import measuring_options, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.cli.session_output import new_writer
-from jaxprof.errors import JaxprofError, StorageError, UsageError
+from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -311,7 +311,7 @@ def _write_junit(result: GateResult, path: Path, *, strict: bool) -> None:
     try:
         path.write_text(gate_junit(result, strict=strict), encoding="utf-8")
     except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror or error}", "--junit takes a file.") from error
+        raise StorageError(f"{path} cannot be written: {system_words(error)}", "--junit takes a file.") from error
 
 
 def _print(result: GateResult, form: str, path: str | None, *, strict: bool) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from weakref import ref
 
-from jaxprof.errors import FileRefusedError, HloError, missing_file
+from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.hlo.read import files
@@ -82,7 +82,7 @@ def _in_folder(folder: Path) -> list[ModuleStages]:
         for module, stage, path in _candidates(folder):
             by_module.setdefault(module, {})[stage] = path
     except OSError as error:
-        raise HloError(f"{folder}: {error.strerror or error}") from None
+        raise HloError(f"{folder}: {system_words(error)}") from None
     if not by_module:
         raise FileRefusedError(f"no HLO in the folder {folder}", HOW_TO_DUMP)
     return [

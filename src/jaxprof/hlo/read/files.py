@@ -6,7 +6,7 @@ import zlib
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.errors import FileRefusedError, HloError
+from jaxprof.errors import FileRefusedError, HloError, system_words
 from jaxprof.files import open_regular, read_whole, unpacked
 from jaxprof.hlo.read import parse, proto
 from jaxprof.hlo.read.sniff import begins_like_hlo
@@ -63,7 +63,7 @@ def _read(path: str | os.PathLike[str]) -> bytes:
     try:
         return read_whole(path)
     except OSError as error:
-        raise HloError(error.strerror or str(error)) from None
+        raise HloError(system_words(error)) from None
     except FileRefusedError as error:
         raise HloError(error.what, error.hint) from None
 

@@ -18,7 +18,7 @@ from typing import Final
 
 import msgspec
 
-from jaxprof.errors import FileRefusedError, StorageError, UsageError, unknown_name
+from jaxprof.errors import FileRefusedError, StorageError, UsageError, system_words, unknown_name
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.library import is_live, state_folder
 from jaxprof.session.log.writer import FILE_MODE
@@ -105,7 +105,7 @@ class Baselines:
             self._decisions(name).unlink(missing_ok=True)
             fresh.replace(path)
         except OSError as error:
-            raise StorageError(f"the baseline cannot be written to {path}: {error.strerror or error}") from error
+            raise StorageError(f"the baseline cannot be written to {path}: {system_words(error)}") from error
         finally:
             with contextlib.suppress(OSError):
                 fresh.unlink(missing_ok=True)
@@ -126,7 +126,7 @@ class Baselines:
             self._decisions(name).unlink(missing_ok=True)
             path.unlink()
         except OSError as error:
-            raise StorageError(f"{path} cannot be deleted: {error.strerror or error}") from error
+            raise StorageError(f"{path} cannot be deleted: {system_words(error)}") from error
 
     def decisions(self, name: str) -> tuple[Decision, ...]:
         """The decisions about the baseline `name`, in the order made. Raises FileRefusedError for a damaged file."""
@@ -136,7 +136,7 @@ class Baselines:
         except FileNotFoundError:
             return ()
         except OSError as error:
-            raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
+            raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error
         hint = "It holds what was accepted. Mend it, or delete it to start anew: limits are then passed again."
         try:
             read = _DECODER.decode(data)
@@ -164,7 +164,7 @@ class Baselines:
             except OSError as error:
                 with contextlib.suppress(OSError):
                     temporary.unlink(missing_ok=True)
-                raise StorageError(f"the decision cannot be written to {path}: {error.strerror or error}") from error
+                raise StorageError(f"the decision cannot be written to {path}: {system_words(error)}") from error
 
     def _decisions(self, name: str) -> Path:
         return self.path(name).with_name(name + DECISIONS)

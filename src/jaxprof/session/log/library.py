@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from jaxprof.errors import FileRefusedError, StorageError, UsageError, not_found
+from jaxprof.errors import FileRefusedError, StorageError, UsageError, not_found, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.files import open_regular
 from jaxprof.session.log.codec import EXTENSION
@@ -41,15 +41,15 @@ class Entry:
     modified_seconds: float
     header: Header | None
     """None if the file is not a session; `problem` says why."""
-    planned: tuple[RunPlanned, ...] = ()
-    closed: tuple[RunClosed, ...] = ()
-    process_index: int = 0
-    process_count: int = 1
+    planned: tuple[RunPlanned, ...]
+    closed: tuple[RunClosed, ...]
+    process_index: int
+    process_count: int
     """Which process of a job it was recorded in."""
-    complete: bool = False
-    live: bool = False
+    complete: bool
+    live: bool
     """Whether a process is writing it."""
-    problem: str = ""
+    problem: str
 
     @property
     def name(self) -> str:
@@ -149,7 +149,7 @@ class Library:
             shutil.copyfile(path, target)
             target.chmod(0o600)
         except OSError as error:
-            raise StorageError(f"the session cannot be copied to {target}: {error.strerror or error}") from error
+            raise StorageError(f"the session cannot be copied to {target}: {system_words(error)}") from error
         return target
 
     def delete(self, path: Path) -> None:
@@ -159,7 +159,7 @@ class Library:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise StorageError(f"{path} cannot be deleted: {error.strerror or error}") from error
+            raise StorageError(f"{path} cannot be deleted: {system_words(error)}") from error
 
     def prunable(
         self, *, keep: int | None = None, older_than_days: float | None = None, max_bytes: int | None = None
@@ -220,7 +220,7 @@ def read_entry(path: Path) -> Entry:
     except FileRefusedError as error:
         problem = error.what
     except OSError as error:
-        problem = f"cannot be read: {error.strerror or error}"
+        problem = f"cannot be read: {system_words(error)}"
     return Entry(
         path=path,
         size_bytes=status.st_size,
@@ -265,5 +265,5 @@ def _moved(path: Path, target: Path) -> Path:
     try:
         path.rename(target)
     except OSError as error:
-        raise StorageError(f"{path.name} cannot be renamed: {error.strerror or error}") from error
+        raise StorageError(f"{path.name} cannot be renamed: {system_words(error)}") from error
     return target

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from jaxprof.errors import FileRefusedError
+from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.events import Event, Header
 from jaxprof.files import open_regular
 from jaxprof.limits import LINE
@@ -56,7 +56,7 @@ def read_outline(path: Path, types: tuple[str, ...] = OUTLINE) -> Session:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise FileRefusedError(f"{path.name} cannot be read: {error.strerror or error}") from error
+        raise FileRefusedError(f"{path.name} cannot be read: {system_words(error)}") from error
     return session
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Generic, TypeVar
 
-from jaxprof.errors import FileRefusedError, missing_file
+from jaxprof.errors import FileRefusedError, missing_file, system_words
 from jaxprof.events import Event
 from jaxprof.files import open_regular
 from jaxprof.limits import LINE
@@ -106,4 +106,4 @@ def _open(path: Path) -> BinaryIO:
     except FileNotFoundError:
         raise missing_file(path) from None
     except OSError as error:
-        raise FileRefusedError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise FileRefusedError(f"{path} cannot be read: {system_words(error)}") from error

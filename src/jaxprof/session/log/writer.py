@@ -23,7 +23,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
-from jaxprof.errors import StorageError
+from jaxprof.errors import StorageError, system_words
 from jaxprof.events import Event, Header, RunClosed, SessionClosed
 from jaxprof.private import redacted
 from jaxprof.session.log.codec import EXTENSION, encode_header, encode_line
@@ -162,7 +162,7 @@ class LogWriter:
         except (FileNotFoundError, NotADirectoryError):
             return "was deleted"
         except OSError as error:
-            return f"could not be read ({error.strerror or error})"
+            return f"could not be read ({system_words(error)})"
         if not os.path.samestat(there, ours):
             return "was replaced by another file"
         if there.st_size < self._end:
@@ -247,7 +247,7 @@ class LogWriter:
 
     def _fail(self, error: OSError) -> None:
         self.failure = StorageError(
-            f"the session cannot be written to {self.path}: {error.strerror or error}",
+            f"the session cannot be written to {self.path}: {system_words(error)}",
             "Measuring goes on in memory. Free some space and save it somewhere else, or it is lost at the end.",
         )
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import JaxprofError, StorageError
+from jaxprof.errors import JaxprofError, StorageError, system_words
 from jaxprof.text import safe
 from jaxprof.tui.hlo.modules import device_of
 from jaxprof.tui.hlo.stage_side import TITLES, Match
@@ -188,4 +188,4 @@ def write(path: Path, text: str) -> None:
     except FileExistsError:
         raise StorageError(f"{path} already exists", "Choose another name.") from None
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}", "Choose another place.") from None
+        raise StorageError(f"{path}: {system_words(error)}", "Choose another place.") from None

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.errors import JaxprofError
+from jaxprof.errors import JaxprofError, system_words
 from jaxprof.tui.messages import Failed
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def defect(error: Exception, what: str) -> JaxprofError:
     try:
         _append(path, "".join(traceback.format_exception(error)))
     except OSError as problem:
-        where = f"The traceback could not be written to {path}: {problem.strerror or problem}."
+        where = f"The traceback could not be written to {path}: {system_words(problem)}."
     else:
         where = f"The traceback is in {path}."
     return JaxprofError(

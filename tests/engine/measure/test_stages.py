@@ -1,0 +1,140 @@
+"""A program on its way through JAX's stages: what each reports, and that a compile which was none is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxprof.engine.measure import stages
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.stages import (
+    CompileLedger,
+    StagedProgram,
+    StageSpan,
+    as_jitted,
+    compile_ledger,
+    compile_stages,
+    exclusive_seconds,
+    only_ledgers,
+    settings,
+)
+from jaxprof.events import BuffersReported, CostReported, Event, MemoryReported, PhaseEnded, TextRecorded, WarningRaised
+
+X = np.arange(64, dtype=np.float32)
+
+
+def compiled(function: Callable[..., Any], *, keep_constants: bool = False) -> tuple[StagedProgram, list[Event]]:
+    events: list[Event] = []
+    program = compile_stages(Reporter(events.append, RunControl()), function, (X,), keep_constants=keep_constants)
+    return program, events
+
+
+def test_a_cold_compile_reports_its_phases_texts_and_figures_and_no_warning() -> None:
+    program, events = compiled(lambda x: jnp.tanh(x) * 3.25)
+    phases = [event for event in events if isinstance(event, PhaseEnded)]
+    assert [phase.phase for phase in phases] == ["trace", "lower", "compile"]
+    assert all(phase.seconds is not None and phase.seconds > 0 for phase in phases)
+    assert [phase.note for phase in phases] == ["", "", ""]
+    assert not [event for event in events if isinstance(event, WarningRaised)]
+    texts = {event.name: event for event in events if isinstance(event, TextRecorded)}
+    assert list(texts) == ["jaxpr", "stablehlo", "hlo_before", "hlo"]
+    assert all(len(text.text) == text.bytes > 0 for text in texts.values())
+    assert "test_stages.py" in texts["jaxpr"].text, "with its lines"
+    assert [event for event in events if isinstance(event, CostReported)] == [program.cost]
+    assert [event for event in events if isinstance(event, MemoryReported)] == [program.memory]
+    assert [event for event in events if isinstance(event, BuffersReported)] == [program.buffers]
+    assert program.hlo == texts["hlo"].text
+    assert 0 < program.compile_seconds <= phases[-1].seconds  # type: ignore[operator]
+    np.testing.assert_allclose(program.jitted(X), np.tanh(X) * 3.25, rtol=1e-5)
+
+
+def test_a_program_that_was_compiled_before_is_told() -> None:
+    function = jax.jit(lambda x: jnp.tanh(x) * 4.25)
+    compiled(function)
+    _, events = compiled(function)
+    (warning,) = [event for event in events if isinstance(event, WarningRaised)]
+    assert warning.code == "compile_cached"
+    assert "came from JAX's cache in memory" in warning.message
+    assert [event.note for event in events if isinstance(event, PhaseEnded)][-1] == "from JAX's cache in memory"
+
+
+def test_a_program_says_whether_it_consumes_its_arguments() -> None:
+    assert not compiled(lambda x: x * 2.5)[0].donates
+    assert compiled(jax.jit(lambda x: x * 3.5, donate_argnums=0))[0].donates
+
+
+def test_weights_of_a_closure_are_kept_only_if_that_was_asked_for() -> None:
+    weights = np.linspace(0.123456, 7.654321, 64, dtype=np.float32)
+
+    def texts(*, keep: bool) -> dict[str, str]:
+        _, events = compiled(lambda x: x * weights, keep_constants=keep)
+        return {event.name: event.text for event in events if isinstance(event, TextRecorded)}
+
+    number = "7.654"
+    assert number in texts(keep=True)["stablehlo"]
+    assert not any(number in text for text in texts(keep=False).values())
+
+
+def test_what_is_jitted_already_is_taken_as_it_is() -> None:
+    function = jax.jit(max)
+    assert as_jitted(function) is function
+    assert isinstance(as_jitted(max), jax.stages.Wrapped)
+
+
+def test_a_ledger_counts_what_was_announced_stage_by_stage() -> None:
+    ledger = CompileLedger([StageSpan(stage, "f", 0.0, 2.0) for stage in ("trace", "compile", "compile")])
+    assert [ledger.count(stage) for stage in ("trace", "lower", "compile")] == [1, 0, 2]
+    assert ledger.spans[0].seconds == 2.0
+
+
+def test_stages_that_touch_are_not_nested_and_one_that_ends_later_is_nested_as_far_as_it_goes() -> None:
+    touching = [StageSpan("trace", "f", 0.0, 2.0), StageSpan("lower", "f", 2.0, 3.0)]
+    assert exclusive_seconds(touching) == {"trace": 2.0, "lower": 1.0}
+    later = [StageSpan("trace", "f", 0.0, 2.0), StageSpan("compile", "g", 1.5, 4.0)]
+    assert exclusive_seconds(later) == {"trace": 1.5, "compile": 2.5}
+    together = [StageSpan("compile", "g", 0.0, 1.0), StageSpan("trace", "f", 0.0, 4.0)]
+    assert exclusive_seconds(together) == {"trace": 3.0, "compile": 1.0}
+    assert exclusive_seconds([]) == {}
+
+
+def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile() -> None:
+    def announce(event: str = "/jax/core/compile/backend_compile_duration") -> None:
+        stages._on_duration(event, 0.5, fun_name="f")
+        stages._on_event("/jax/compilation_cache/cache_hits")
+        stages._on_event("/jax/compilation_cache/cache_misses")
+        stages._on_event("/jax/something/else")
+
+    with compile_ledger() as outer:
+        announce()
+        mine = CompileLedger()
+        with only_ledgers([mine]) as outside:
+            assert outer in outside
+            announce()
+            announce("/jax/core/something_else")
+        announce()
+    announce()
+    assert [len(ledger.spans) for ledger in (outer, mine)] == [2, 1]
+    assert (outer.cache_hits, outer.cache_misses) == (2, 2)
+    assert (mine.cache_hits, mine.cache_misses) == (2, 2)
+    (span,) = mine.spans
+    assert (span.stage, span.function, span.seconds) == ("compile", "f", pytest.approx(0.5))
+
+
+def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: list[str] = []
+    update = jax.config.update
+    monkeypatch.setattr(
+        type(jax.config), "update", lambda self, name, value: (changed.append(name), update(name, value))
+    )
+    with settings(jax.local_devices()[0], "", compilation_cache_on=True):
+        pass
+    assert changed == []
+    with settings(jax.local_devices()[0], "highest", compilation_cache_on=True):
+        assert changed == ["jax_default_matmul_precision"]
+    assert changed == ["jax_default_matmul_precision"] * 2
