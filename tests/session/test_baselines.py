@@ -131,6 +131,7 @@ def test_deleting_takes_the_decisions_along(session: Path) -> None:
     baselines.decide("main", [DECISION])
     baselines.delete("main")
     assert baselines.names() == []
+    assert [path.name for path in baselines.folder.iterdir()] == [".lock"]
     baselines.save("main", session, replace=False)
     assert baselines.decisions("main") == ()
 

@@ -38,6 +38,10 @@ def test_a_small_change_is_found_beside_a_large_one_before_a_long_time_without(s
     assert [one.index for one in found] == [8, 16]
 
 
+def test_a_small_change_is_found_beside_a_part_that_is_too_short_for_one() -> None:
+    assert [one.index for one in change_points(history((0.030, 5), (0.010, 10), (0.0105, 10), noise=0.002))] == [5, 15]
+
+
 @pytest.mark.parametrize("slow", [1, 2])
 def test_a_few_slow_sessions_are_no_change(slow: int) -> None:
     assert change_points(history((0.010, 15), (0.020, slow), (0.010, 15))) == []

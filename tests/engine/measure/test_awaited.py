@@ -6,6 +6,7 @@ On a simulated device for exact figures, and with one real computation that goes
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from engine.measure import simulated_device
 from engine.measure.simulated_device import CALL_SECONDS, PROGRAM_SECONDS, SimulatedDevice
 from jaxprof.engine.measure import capture, jax_run, transfer
 from jaxprof.engine.measure.control import RunControl
@@ -106,10 +108,72 @@ def test_results_of_one_program_are_told_from_those_of_several_after_one_was_awa
 def steady(device: SimulatedDevice, **options: Any) -> list[Event]:
     reporter, sampler, events = listening(device)
     given = {"compiled": True, "moves_nothing": False, **options}
-    request = RunRequest(run="r1", spec=SPEC)
-    calls = Calls(device.call, (REAL,))
+    request = RunRequest(
+        run="r1", spec=replace(SPEC, budget_seconds=given.pop("budget", 4.0)), launch=given.pop("launch", 1)
+    )
+    calls = Calls(device.call, (REAL,), given.pop("fresh", None))
     jax_run._steady(reporter, sampler, calls, REAL, request, WHOLE_CALL, **given)
     return events
+
+
+def series(events: list[Event]) -> list[str]:
+    return list(dict.fromkeys(event.series for event in events if isinstance(event, SamplesTaken)))
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        ({}, ["run", "dispatch", "pipelined"]),
+        ({"launch": 2}, ["run"]),
+        ({"budget": 1.0}, ["run", "dispatch"]),
+        ({"budget": 0.1}, ["run"]),
+        ({"fresh": lambda: (REAL,)}, ["run", "dispatch"]),
+    ],
+    ids=["all", "a later launch", "too long for sixteen", "too long for one", "consumes its arguments"],
+)
+def test_the_side_series_are_taken_once_where_they_fit_into_a_tenth_of_the_budget(
+    device: SimulatedDevice, options: dict[str, Any], wanted: list[str]
+) -> None:
+    assert series(steady(device, **options)) == wanted
+
+
+def test_the_side_series_last_half_a_second_at_most(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulated_device, "PROGRAM_SECONDS", 0.6)
+    assert series(steady(device, budget=100.0)) == ["run"]
+    monkeypatch.setattr(simulated_device, "PROGRAM_SECONDS", 0.4)
+    assert series(steady(device, budget=100.0)) == ["run", "dispatch"]
+
+
+def test_results_that_do_not_fit_are_not_kept_waiting(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax_run, "_pipeline_fits", lambda output: False)
+    assert series(steady(device)) == ["run", "dispatch"]
+
+
+@pytest.mark.parametrize(
+    ("first_seconds", "fresh", "may"),
+    [(0.049, None, True), (0.051, None, False), (0.01, lambda: (REAL,), False)],
+    ids=["short", "long", "consumes its arguments"],
+)
+def test_the_cheapest_way_to_wait_is_looked_for_where_a_call_costs_little(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch, first_seconds: float, fresh: Any, may: bool
+) -> None:
+    asked: list[bool] = []
+
+    def loop(*given: Any, may_call: bool, **options: Any) -> Any:
+        asked.append(may_call)
+        return blocked_loop(*given, may_call=may_call, **options)
+
+    monkeypatch.setattr(jax_run, "blocked_loop", loop)
+    reporter, sampler, _ = listening(device)
+    calls, request = Calls(device.call, (REAL,), fresh), RunRequest(run="r1", spec=SPEC)
+    jax_run._steady(reporter, sampler, calls, REAL, request, first_seconds, compiled=True, moves_nothing=False)
+    assert asked == [may]
+
+
+def test_a_transfer_has_a_quarter_of_the_budget_and_a_second_at_most() -> None:
+    plans = [transfer._plan("transfer_in", budget) for budget in (2.0, 10.0)]
+    assert [plan.budget_seconds for plan in plans] == [0.5, 1.0]
+    assert {(plan.series, plan.calls_per_sample, plan.least_share) for plan in plans} == {("transfer_in", 1, 0.2)}
 
 
 def test_the_three_series_of_a_steady_run(device: SimulatedDevice) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -99,3 +100,16 @@ def test_a_cancelled_run_makes_no_further_call_for_its_capture(monkeypatch: pyte
     with pytest.raises(Cancelled):
         capture_run(Reporter(lambda event: None, control), call, 1e-3)
     assert len(made) == 3
+
+
+def test_a_profile_is_kept_where_it_can_be(tmp_path: Path) -> None:
+    profile = tmp_path / "deep" / "host.xplane.pb"
+    profile.parent.mkdir()
+    profile.write_bytes(b"profile")
+    assert capture._profile_in(tmp_path) == profile
+    target = str(tmp_path / "kept.pb")
+    assert capture._keep(profile, target) == target
+    assert Path(target).read_bytes() == b"profile"
+    assert capture._keep(profile, str(tmp_path / "none" / "kept.pb")) == ""
+    with pytest.raises(capture.NotCaptured, match="wrote no file"):
+        capture._profile_in(tmp_path / "none")

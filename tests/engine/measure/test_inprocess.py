@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from jaxprof.engine.measure.inprocess import measure_variants, place_call
+from jaxprof.errors import UsageError
 from jaxprof.events import (
     CheckReported,
     Event,
@@ -182,3 +183,22 @@ def test_a_failure_is_a_failed_run_and_not_an_exception() -> None:
     assert finished.error == "RuntimeError: not today"
     assert "in broken" in finished.traceback
     assert "unseen" not in finished.traceback
+
+
+def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_known() -> None:
+    def known(x: Any, n: int = 2) -> Any:
+        return x * n
+
+    def any_name(x: Any, **options: int) -> Any:
+        return x * options.get("n", 2)
+
+    x = jnp.ones(3)
+    with pytest.raises(UsageError, match="unknown static argument 'm'") as caught:
+        place_call(known, (x,), {}, static_argnames="m")
+    assert "n" in caught.value.hint
+    assert place_call(known, (x,), {"n": 3}, static_argnames=("n",)).static == (1,)
+    assert place_call(known, (x,), {}, static_argnames="n").static == (), "it was left to its default"
+    assert place_call(any_name, (x,), {"m": 3}, static_argnames="m").function(x).tolist() == [2.0] * 3
+    assert place_call(known, (x, 4), {}, static_argnums=1).static == (1,)
+    assert place_call(known, (x,), {}).name == "known"
+    assert place_call(known, (x,), {}, name="mine").name == "mine"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import math
 import threading
 from collections.abc import Iterator
 from statistics import median
@@ -277,7 +278,11 @@ def test_the_hard_cap_ends_a_run_that_is_not_cancelled() -> None:
 
 
 def in_turns(
-    world: World, call_seconds: float, turns: list[TurnRequest | None], control: RunControl | None = None
+    world: World,
+    call_seconds: float,
+    turns: list[TurnRequest | None],
+    control: RunControl | None = None,
+    calls_per_sample: int | None = None,
 ) -> tuple[list[float], list[Event]]:
     """A series that is given these turns, one after the other."""
     events: list[Event] = []
@@ -285,7 +290,13 @@ def in_turns(
     for turn in turns:
         control.give_turn(turn)
     sampler = CallSampler(Reporter(events.append, control), world.clock)
-    plan = Plan(series="run", budget_seconds=2.0, most_samples=MOST_SAMPLES, in_turns=True)
+    plan = Plan(
+        series="run",
+        budget_seconds=2.0,
+        most_samples=MOST_SAMPLES,
+        in_turns=True,
+        calls_per_sample=calls_per_sample,
+    )
     return sampler.sample(world.trial(), plan, call_seconds), events
 
 
@@ -330,6 +341,64 @@ def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last() -> 
     assert sampler.turns_seconds is None
     sampler.sample(world.trial(), plan, 1e-3)
     assert sampler.turns_seconds == pytest.approx(5.0 + 2 * 0.011, rel=0.01), "what others did between them included"
+
+
+def test_between_calls_that_consume_their_arguments_no_further_one_is_made() -> None:
+    """Each would need arguments of its own."""
+
+    def calls_and_samples(seconds: float) -> tuple[int, int]:
+        world = World(itertools.repeat(1e-3))
+        samples, _ = in_turns(world, 1e-3, [turn(1, seconds), None], calls_per_sample=1)
+        return world.calls, len(samples)
+
+    (few_calls, few), (many_calls, many) = calls_and_samples(0.01), calls_and_samples(0.05)
+    assert many - few == pytest.approx(40, abs=1)
+    assert many_calls - few_calls == many - few
+
+
+def test_of_a_series_with_a_fixed_number_of_calls_every_call_is_timed() -> None:
+    world = World(itertools.repeat(1e-4))
+    samples, _ = sample(world, 0.2, calls_per_sample=1, most_samples=50)
+    assert world.calls == len(samples) == 50, "a call that takes a tenth of the budget needs no warm-up"
+
+
+@pytest.mark.parametrize(("call_seconds", "warm"), [(0.09, True), (0.11, False)])
+def test_a_call_of_more_than_a_twentieth_of_the_budget_is_not_warmed_up_again(call_seconds: float, warm: bool) -> None:
+    world = World(itertools.repeat(call_seconds))
+    samples, _ = sample(world, call_seconds)
+    assert (world.calls > len(samples)) == warm
+
+
+@pytest.mark.parametrize(("budget", "seconds"), [(5.0, 1.0), (20.0, 2.0), (40.0, 2.0)])
+def test_warming_up_may_take_a_fifth_of_the_budget_and_two_seconds_at_most(budget: float, seconds: float) -> None:
+    """Each slice is 6 % slower than the one before it."""
+
+    def slower() -> Iterator[float]:
+        while True:
+            yield 1e-5 * math.exp(3 * world.now)
+
+    world = World(slower())
+    began: list[float] = []
+
+    def listen(event: Event) -> None:
+        if isinstance(event, SamplesTaken):
+            began.append(world.now - sum(event.seconds) * event.calls_per_sample)
+            control.cancel()
+
+    control = RunControl()
+    with pytest.raises(Cancelled):
+        CallSampler(Reporter(listen, control), world.clock).sample(
+            world.trial(), Plan(series="run", budget_seconds=budget), 1e-5
+        )
+    assert began[0] == pytest.approx(seconds, abs=0.15)
+
+
+@pytest.mark.parametrize(("budget", "seconds"), [(4.0, 1.0), (20.0, 2.0)])
+def test_a_steady_call_is_sampled_for_a_quarter_of_the_budget_and_two_seconds_at_most(
+    budget: float, seconds: float
+) -> None:
+    samples, _ = sample(World(itertools.repeat(1e-2)), 1e-2, budget_seconds=budget)
+    assert sum(samples) == pytest.approx(seconds, abs=0.15)
 
 
 def test_a_turn_has_no_more_samples_than_it_may() -> None:

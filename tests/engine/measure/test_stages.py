@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental.compilation_cache import compilation_cache
 
 from jaxprof.engine.measure import stages
 from jaxprof.engine.measure.control import RunControl
@@ -138,3 +140,35 @@ def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch: pytest.
     with settings(jax.local_devices()[0], "highest", compilation_cache_on=True):
         assert changed == ["jax_default_matmul_precision"]
     assert changed == ["jax_default_matmul_precision"] * 2
+
+
+def test_a_compile_of_a_run_neither_reads_nor_writes_the_persistent_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """JAX decides at its first compile whether there is one, and keeps to that."""
+
+    def files() -> int:
+        return sum(path.is_file() for path in tmp_path.rglob("*"))
+
+    def compile_one(number: float) -> None:
+        jax.jit(lambda x: jnp.tanh(x) * number).lower(X).compile()
+
+    with (
+        stages.updated("jax_compilation_cache_dir", str(tmp_path)),
+        stages.updated("jax_persistent_cache_min_compile_time_secs", 0.0),
+        stages.updated("jax_persistent_cache_min_entry_size_bytes", -1),
+    ):
+        compilation_cache.reset_cache()
+        compile_one(5.5)
+        kept = files()
+        assert kept > 0
+        with settings(jax.local_devices()[0], "", compilation_cache_on=False):
+            compile_one(6.5)
+            assert files() == kept
+        compile_one(7.5)
+        assert files() > kept, "afterwards it is used again"
+        more = files()
+        with settings(jax.local_devices()[0], "", compilation_cache_on=True):
+            compile_one(8.5)
+            assert files() > more, "the user's own cache stays on if that was asked for"
+    compilation_cache.reset_cache()

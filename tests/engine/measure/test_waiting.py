@@ -54,6 +54,9 @@ def test_results_of_one_program_are_awaited_by_one_of_them(
 def test_results_of_several_programs_are_all_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert walks(monkeypatch, lambda x: [x + i for i in range(60)], one_program=False) == 10
     assert walks(monkeypatch, lambda x: (x + 1,), one_program=False) == 0, "the method of each costs less"
+    assert walks(monkeypatch, lambda x: [x + i for i in range(4)], one_program=False) == 0
+    assert walks(monkeypatch, lambda x: [x + i for i in range(5)], one_program=False) == 10
+    assert walks(monkeypatch, lambda x: (x + 1, None), one_program=False) == 10
 
 
 @pytest.mark.parametrize("one_program", [False, True], ids=["op by op", "said to be one program"])
@@ -81,3 +84,18 @@ def test_a_call_that_consumes_its_argument_is_not_made_for_a_check() -> None:
     fresh = jnp.ones(1000)
     blocked_loop(donating, output, (fresh,), one_program=True, may_call=False)([(fresh,)])
     assert fresh.is_deleted()
+
+
+@pytest.mark.parametrize(("one_program", "may_call", "made"), [(True, True, 3), (False, True, 0), (True, False, 0)])
+def test_three_calls_are_made_to_find_out_what_becomes_ready_together(
+    one_program: bool, may_call: bool, made: int
+) -> None:
+    calls: list[int] = []
+    program = jax.jit(lambda x: (x + 1, x + 2))
+
+    def function(x: jax.Array) -> Any:
+        calls.append(1)
+        return program(x)
+
+    blocked_loop(function, program(X), (X,), one_program=one_program, may_call=may_call)
+    assert len(calls) == made

@@ -201,6 +201,17 @@ def test_a_file_that_is_refused_is_closed(tmp_path: Path, content: bytes) -> Non
     assert len(os.listdir("/proc/self/fd")) == before, caught.value
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
+def test_a_file_that_is_followed_is_open_until_the_end(tmp_path: Path) -> None:
+    write(tmp_path / "a.jaxprof", 2).close()
+    before = len(os.listdir("/proc/self/fd"))
+    follower = Follower(tmp_path / "a.jaxprof", Session)
+    assert len(os.listdir("/proc/self/fd")) == before + 1
+    assert len(follower.poll()) == 3
+    follower.finish()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_file_of_a_newer_minor_version_may_hold_more_and_one_of_this_version_does_not() -> None:
     header = new_header()
     assert not newer_minor(header)

@@ -1,0 +1,74 @@
+"""A result is written so that its numbers can be compared, in any dtype, or not at all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxprof.engine.measure import kept_arrays
+from jaxprof.engine.measure.kept_arrays import describe, keep
+
+
+def kept(folder: Path, tree: Any) -> tuple[list[dict[str, Any]], dict[str, np.ndarray]]:
+    path = folder / "kept.npz"
+    keep(str(path), tree)
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    return json.loads(str(arrays.pop("leaves"))), arrays
+
+
+def test_each_leaf_is_an_array_with_its_place(tmp_path: Path) -> None:
+    leaves, arrays = kept(tmp_path, {"b": [np.arange(3), None], "a": jnp.ones((2, 2), jnp.float32)})
+    assert [(leaf["path"], leaf["dtype"], leaf["shape"]) for leaf in leaves] == [
+        ("['a']", "float32", [2, 2]),
+        ("['b'][0]", "int64", [3]),
+    ]
+    np.testing.assert_array_equal(arrays["leaf0"], np.ones((2, 2)))
+    np.testing.assert_array_equal(arrays["leaf1"], [0, 1, 2])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "wider"),
+    [("bfloat16", np.float32), ("float8_e4m3fn", np.float32), ("int4", np.int8), ("uint4", np.uint8)],
+)
+def test_what_numpy_has_no_format_for_is_written_wider_with_all_its_values(
+    tmp_path: Path, dtype: str, wider: type
+) -> None:
+    (leaf,), arrays = kept(tmp_path, jnp.array([0, 1, 5], dtype))
+    assert leaf["dtype"] == dtype
+    assert arrays["leaf0"].dtype == wider
+    np.testing.assert_array_equal(arrays["leaf0"], [0, 1, 5])
+
+
+def test_a_key_is_its_bits(tmp_path: Path) -> None:
+    (leaf,), arrays = kept(tmp_path, jax.random.key(7))
+    assert leaf["dtype"].startswith("key<")
+    np.testing.assert_array_equal(arrays["leaf0"], jax.random.key_data(jax.random.key(7)))
+
+
+def test_what_is_too_large_or_no_array_is_refused_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_arrays, "MOST_BYTES", 24)
+    kept(tmp_path, (np.ones(2), np.ones(1)))
+    (tmp_path / "kept.npz").unlink()
+    with pytest.raises(ValueError, match="it has 32 B, more than the 24 B"):
+        kept(tmp_path, (np.ones(2), np.ones(2)))
+    with pytest.raises(TypeError, match="no array"):
+        kept(tmp_path, np.array([object()]))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_inputs_are_described_by_their_numbers() -> None:
+    (one,), (same,), (other,) = (describe((np.full(3, value, np.float32),)) for value in (1, 1, 2))
+    assert (one["path"], one["dtype"], one["shape"]) == ("[0]", "float32", (3,))
+    assert one["digest"] == same["digest"] != other["digest"]
+    assert len(one["digest"]) == 16
+    transposed = describe((np.arange(4).reshape(2, 2).T, np.array([[0, 2], [1, 3]])))
+    assert transposed[0]["digest"] == transposed[1]["digest"], "whatever order memory has them in"

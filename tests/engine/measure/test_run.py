@@ -1,0 +1,187 @@
+"""Every way in which a run can end is its last event, and says where it happened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.run import _complete, measure_workload
+from jaxprof.engine.protocol.request import RunRequest
+from jaxprof.errors import UsageError
+from jaxprof.events import (
+    CheckReported,
+    CostReported,
+    EnvironmentRead,
+    Event,
+    PhaseEnded,
+    RunFinished,
+    RunSpec,
+    SamplesTaken,
+    TextRecorded,
+    WarningRaised,
+)
+from jaxprof.workloads import built_in
+from jaxprof.workloads.model import Estimate, Variant
+
+INPUT = np.arange(8, dtype=np.float32)
+
+
+def measured(
+    function: Any = np.tanh,
+    control: RunControl | None = None,
+    estimate: Estimate | None = None,
+    on_event: Callable[[Event], None] = lambda event: None,
+    **spec: Any,
+) -> list[Event]:
+    """The events of a NumPy run in this process."""
+    events: list[Event] = []
+
+    def listen(event: Event) -> None:
+        events.append(event)
+        on_event(event)
+
+    variant = Variant(name="numpy", how="numpy", function=function)
+    workload = replace(
+        built_in("selu"),
+        variants=(variant,),
+        inputs=lambda parameters, random: (INPUT,),
+        expected=lambda parameters, inputs: np.tanh(inputs[0]),
+        estimate=lambda parameters: estimate or Estimate(),
+    )
+    values = {"workload": "w", "variant": "numpy", "how": "numpy", "device": "cpu:0", "budget_seconds": 0.02, **spec}
+    options = {name: values.pop(name) for name in ("launch", "keep_output") if name in values}
+    request = RunRequest(run="r1", spec=RunSpec(**values), **options)  # type: ignore[arg-type]
+    measure_workload(workload, variant, request, listen, control)
+    return events
+
+
+def end(events: list[Event]) -> RunFinished:
+    finished = [event for event in events if isinstance(event, RunFinished)]
+    assert finished == events[-1:]
+    return finished[0]
+
+
+def of(events: list[Event], kind: type[Any]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def test_a_numpy_run_has_its_phases_samples_and_check() -> None:
+    made: list[int] = []
+
+    def counted(x: np.ndarray) -> np.ndarray:
+        made.append(1)
+        return np.tanh(x)
+
+    events = measured(counted, estimate=Estimate(flops=12.0, traffic_bytes=64.0))
+    assert end(events).status == "ok"
+    assert [event.phase for event in of(events, PhaseEnded)] == ["import", "inputs", "run", "check"]
+    samples = [second for event in of(events, SamplesTaken) for second in event.seconds]
+    assert len(samples) >= 3
+    assert all(second > 0 for second in samples)
+    assert len(made) > len(samples)
+    assert [event.passed for event in of(events, CheckReported)] == [True]
+    (cost,) = of(events, CostReported)
+    assert (cost.flops, cost.bytes_accessed, cost.source) == (12.0, 64.0, "workload's own estimate")
+    before, after = of(events, EnvironmentRead)
+    assert "other_busy_cores" not in before.settings
+    assert {"load_average_after", "other_busy_cores"} <= set(after.settings)
+    assert before.devices == []
+
+
+def test_what_nobody_estimated_has_no_cost_and_what_has_a_source_says_it() -> None:
+    events = measured()
+    assert of(events, CostReported) == []
+    assert of(measured(estimate=Estimate(traffic_bytes=64.0)), CostReported)[0].flops is None
+    assert of(events, TextRecorded) == []
+    with_source = of(measured(lambda x: np.tanh(x)), TextRecorded)
+    assert [text.name for text in with_source] == ["source"] * len(with_source)
+
+
+def test_a_wrong_result_is_a_finished_run_whose_check_fails() -> None:
+    events = measured(np.cos)
+    assert (end(events).status, of(events, CheckReported)[0].passed) == ("ok", False)
+
+
+@pytest.mark.parametrize(("check", "launch"), [(False, 1), (True, 2)])
+def test_a_check_is_made_in_the_first_launch_if_it_was_asked_for(check: bool, launch: int) -> None:
+    events = measured(check=check, launch=launch)
+    assert (end(events).status, of(events, CheckReported)) == ("ok", [])
+
+
+def test_a_result_is_kept_for_a_comparison_in_the_first_launch_or_it_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "kept.npz"
+    assert of(measured(keep_output=str(path), launch=2), WarningRaised) == []
+    assert not path.exists()
+    assert of(measured(keep_output=str(path)), WarningRaised) == []
+    with np.load(path) as file:
+        np.testing.assert_array_equal(file["leaf0"], np.tanh(INPUT))
+    events = measured(keep_output=str(tmp_path / "none" / "kept.npz"))
+    assert end(events).status == "ok"
+    (warning,) = of(events, WarningRaised)
+    assert warning.code == "result_not_kept"
+
+
+@pytest.mark.parametrize("error", [ValueError("mine"), SystemExit(3)])
+def test_what_the_function_raises_is_the_runs_result(error: BaseException) -> None:
+    def fail(x: np.ndarray) -> np.ndarray:
+        raise error
+
+    control = RunControl()
+    finished = end(measured(fail, control, max_seconds=60.0))
+    assert finished.status == "failed"
+    assert finished.error.startswith(type(error).__name__)
+    assert control.remaining_seconds() is None, "its cap no longer counts"
+
+
+def test_an_interrupt_in_the_users_own_process_is_the_users() -> None:
+    def interrupt(x: np.ndarray) -> np.ndarray:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measured(interrupt)
+
+
+def test_a_cancelled_run_says_in_which_phase() -> None:
+    control = RunControl()
+
+    def cancelling(x: np.ndarray) -> np.ndarray:
+        control.cancel()
+        return np.tanh(x)
+
+    during, before = end(measured(cancelling, control)), end(measured(control=control))
+    assert (during.status, during.error) == ("cancelled", "cancelled in phase run")
+    assert (before.status, before.error) == ("cancelled", "cancelled"), "no phase had begun"
+
+
+def test_a_run_that_reaches_its_cap_has_a_result_if_it_has_samples() -> None:
+    without = end(measured(max_seconds=0.0))
+    assert without.status == "timed out"
+    assert without.error.startswith("stopped at the hard cap of ")
+    assert "--max-seconds" in without.advice
+    control = RunControl()
+
+    def cap(event: Event) -> None:
+        if isinstance(event, SamplesTaken):
+            control.start_clock(-1.0)
+
+    events = measured(control=control, on_event=cap, max_seconds=60.0)
+    assert (end(events).status, end(events).error) == ("ok", "")
+    (warning,) = of(events, WarningRaised)
+    assert warning.code == "max_seconds_reached"
+    assert warning.message.endswith(" in phase run: later phases were not measured")
+    assert of(events, CheckReported) == []
+
+
+def test_a_preset_completes_what_a_request_leaves_open() -> None:
+    selu = built_in("selu")
+    first = next(iter(selu.presets.values()))
+    assert _complete(selu, {}) == dict(first)
+    assert _complete(selu, {"n": 3})["n"] == 3
+    with pytest.raises(UsageError, match="unknown parameter of selu 'm'"):
+        _complete(selu, {"m": 3})

@@ -1,0 +1,184 @@
+"""How the inputs of a program for devices that are not here are said to lie on its mesh."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from jax.experimental import topologies
+from jax.sharding import Mesh, PartitionSpec
+
+from jaxprof.engine.measure.ahead_of_time import _Elsewhere, abstract, compile_request
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.sharding import leaves_of
+from jaxprof.engine.protocol.request import CompileRequest
+from jaxprof.errors import JaxprofError
+from jaxprof.events import Event, RunFinished, RunSpec, WarningRaised
+from jaxprof.workloads import built_in
+
+SPEC = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
+X, W = (jax.ShapeDtypeStruct((8, 4), np.float32) for _ in "xw")
+LEAVES = leaves_of((X, {"kernel": W, "bias": jax.ShapeDtypeStruct((4,), np.float32)}, 3.0), ["x", "params", "rate"])
+
+
+def mesh(**axes: int) -> Any:
+    """A mesh without devices: only its form is told."""
+    return SimpleNamespace(
+        shape=axes, axis_names=tuple(axes), devices=np.empty(tuple(axes.values()), dtype=object), empty=False
+    )
+
+
+def said(specs: dict[int, PartitionSpec], devices: int = 4, leaves: Any = LEAVES, **request: Any) -> WarningRaised:
+    events: list[Event] = []
+    recorder = Reporter(events.append, RunControl())
+    elsewhere = _Elsewhere(CompileRequest(run="r1", spec=SPEC, devices=devices, **request), recorder, None, None)
+    elsewhere._say(leaves, specs, mesh(data=2, model=2))
+    (warning,) = events
+    assert isinstance(warning, WarningRaised)
+    assert warning.code == "sharding"
+    return warning
+
+
+def test_what_is_split_is_named_and_what_is_not_is_counted() -> None:
+    one = said({0: PartitionSpec("data")})
+    assert (
+        one.message == "over 4 devices, mesh data=2, model=2: float32[8,4] x as data; 2 other inputs have no sharding"
+    )
+    assert one.advice == "--shard ARGUMENT=SPEC splits an input, as in --shard rate=data."
+    two = said({0: PartitionSpec("data"), 1: PartitionSpec("model")})
+    assert two.message.endswith("; 1 other input has no sharding")
+    whole = said({0: PartitionSpec("data"), 1: PartitionSpec(), 2: PartitionSpec(None, "model")})
+    assert whole.message.endswith(": float32[8,4] x as data; float32[8,4] params/kernel as -,model")
+    assert said({}).message.endswith("mesh data=2, model=2: no input is split")
+
+
+def test_devices_that_stay_idle_are_told_and_who_gave_a_spec_is_not_told_how() -> None:
+    assert said({}, devices=8).message.startswith("over 4 of 8 devices, ")
+    assert said({}, shard=["x=data"]).advice == ""
+    assert said({}, leaves=()).advice.endswith("--shard 0=data.")
+
+
+def test_arguments_become_shapes_and_python_numbers_stay() -> None:
+    array, number, on_device = abstract((np.ones((2, 3)), 3.0, [jax.numpy.ones(4)]))
+    assert (array.shape, str(array.dtype), number) == ((2, 3), "float32", 3.0)
+    assert type(number) is float
+    assert (on_device[0].shape, on_device[0].sharding) == ((4,), None)
+    (weak,) = abstract((jax.numpy.asarray(3.0),))
+    assert weak.weak_type
+    assert not on_device[0].weak_type
+    over = Mesh(np.array(jax.devices()[:1]), ("data",))
+    placed = jax.device_put(np.ones(4, np.float32), jax.sharding.NamedSharding(over, PartitionSpec("data")))
+    assert abstract((placed,))[0].sharding.spec == PartitionSpec("data")
+    (scalar,) = abstract((np.float64(2.0),))
+    assert (scalar.shape, str(scalar.dtype)) == ((), "float32")
+
+
+def elsewhere(workload: Any = None, context: Any = None, **request: Any) -> _Elsewhere:
+    recorder = Reporter(lambda event: None, RunControl())
+    return _Elsewhere(CompileRequest(run="r1", spec=SPEC, **request), recorder, workload, context)
+
+
+HERE = Mesh(np.array(jax.devices()[:1]), ("data",))
+"""Over one device: every size can be split."""
+
+
+def test_the_command_line_counts_before_the_workload_and_the_rest_is_its() -> None:
+    declared = replace(built_in("selu"), shardings=("data", "-,data", None))
+    leaves = leaves_of((X, W, 3.0), ["x", "w", "rate"])
+    assert elsewhere(declared)._specs(leaves, HERE) == {0: PartitionSpec("data"), 1: PartitionSpec(None, "data")}
+    overridden = elsewhere(declared, shard=["x=-,data"])._specs(leaves, HERE)
+    assert overridden == {0: PartitionSpec(None, "data"), 1: PartitionSpec(None, "data")}
+    assert elsewhere(None, shard=["w=data"])._specs(leaves, HERE) == {1: PartitionSpec("data")}
+    called = replace(declared, shardings=lambda mesh: (PartitionSpec(mesh.axis_names[0]), None, None))
+    assert elsewhere(called)._specs(leaves, HERE) == {0: PartitionSpec("data")}
+
+
+def test_the_mesh_is_that_of_the_command_line_or_the_largest_that_the_program_names() -> None:
+    four = jax.sharding.AbstractMesh((4,), ("data",))
+    placed = jax.ShapeDtypeStruct((8,), np.float32, sharding=jax.sharding.NamedSharding(HERE, PartitionSpec("data")))
+    unnamed, named = leaves_of((X,), ["x"]), leaves_of((placed,), ["x"])
+    none, own = SimpleNamespace(meshes=lambda: iter(())), SimpleNamespace(meshes=lambda: iter((four, HERE)))
+    other = Mesh(np.array(jax.devices()[:1]), ("model",))
+    assert elsewhere(context=other)._mesh(named, own) is other  # type: ignore[arg-type]
+    assert elsewhere()._mesh(unnamed, none) is None  # type: ignore[arg-type]
+    assert elsewhere()._mesh(named, none) == HERE  # type: ignore[arg-type]
+    assert elsewhere()._mesh(unnamed, own) == HERE  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("request_", "asked"),
+    [
+        (
+            {"platform": "tpu", "topology": "v5e:2x2"},
+            {"topology_name": "v5e:2x2", "platform": "tpu"},
+        ),
+        (
+            {"platform": "tpu", "topology": "v4:2x2x1", "chip_config": "megachip"},
+            {"topology_name": "v4:2x2x1", "platform": "tpu", "chip_config_name": "megachip"},
+        ),
+        (
+            {"platform": "cuda", "topology": "1x4x1", "topology_name": "H100", "target_config": "text"},
+            {"topology_name": "H100", "platform": "cuda", "target_config": "text", "topology": "1x4x1"},
+        ),
+    ],
+)
+def test_the_devices_that_are_not_here_are_those_that_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, request_: dict[str, str], asked: dict[str, str]
+) -> None:
+    found: list[dict[str, str]] = []
+
+    def get(topology_name: str, **options: str) -> Any:
+        found.append({"topology_name": topology_name, **options})
+        return SimpleNamespace(devices=[0, 1, 2, 3])
+
+    monkeypatch.setattr(topologies, "get_topology_desc", get)
+    for devices in (1, 4):
+        assert elsewhere(devices=devices, **request_)._topology().devices == [0, 1, 2, 3]
+    assert found == [asked] * 2
+    with pytest.raises(JaxprofError, match="has 4 devices, not 3"):
+        elsewhere(devices=3, **request_)._topology()
+
+
+def test_a_whole_slice_is_laid_out_as_jax_lays_it_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    slice_ = SimpleNamespace(devices=["a", "b"])
+    here = SimpleNamespace(
+        devices=np.array([SimpleNamespace(id=0), SimpleNamespace(id=1)], dtype=object), axis_names=("data",)
+    )
+    laid = SimpleNamespace(devices=np.array(["b", "a"], dtype=object))
+    monkeypatch.setattr(topologies, "make_mesh", lambda topology, shape, names: laid)
+    assert elsewhere(platform="tpu")._order(here, slice_) == ("b", "a")  # type: ignore[arg-type]
+    assert elsewhere(platform="cuda")._order(here, slice_) == ("a", "b")  # type: ignore[arg-type]
+    more = SimpleNamespace(devices=["a", "b", "c"])
+    assert elsewhere(platform="tpu")._order(here, more) == ("a", "b", "c")  # type: ignore[arg-type]
+
+
+def compiled(control: RunControl | None = None, **spec: Any) -> list[Event]:
+    events: list[Event] = []
+    values = {"workload": "selu", "target": "selu", "variant": "jit", "how": "compile", "device": "cpu:0", **spec}
+    values.setdefault("parameters", {"n": 1000})
+    compile_request(CompileRequest(run="r1", spec=RunSpec(**values)), events.append, control or RunControl())
+    assert isinstance(events[-1], RunFinished)
+    return events
+
+
+def test_a_compile_ends_with_what_came_of_it() -> None:
+    cancelled = RunControl()
+    cancelled.cancel()
+    for options, status, error in (
+        ({}, "ok", ""),
+        ({"control": cancelled}, "cancelled", "cancelled"),
+        ({"variant": "numpy"}, "failed", "selu numpy is NumPy: there is nothing to compile"),
+    ):
+        finished = compiled(**options)[-1]
+        assert isinstance(finished, RunFinished)
+        assert (finished.status, finished.error) == (status, error)
+
+
+@pytest.mark.parametrize("name", ["jaxpr", "stablehlo", "hlo_before", "hlo"])
+def test_a_compile_for_this_machine_has_the_texts_of_a_run(name: str) -> None:
+    assert name in {event.name for event in compiled() if event.type == "text_recorded"}  # type: ignore[attr-defined]
