@@ -30,7 +30,7 @@ from jaxprof.hlo.read import files
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.session.log.codec import encode_header, encode_line
-from jaxprof.session.log.library import HOME_VARIABLE
+from jaxprof.session.log.state import HOME_VARIABLE
 from jaxprof.trace.summary import summarise
 from report import sessions
 
@@ -175,6 +175,7 @@ COMMANDS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
         ("compare", "{file}", "{sound}"),
         ("compare", "{sound}", "{file}"),
         ("hlo", "{file}"),
+        ("query", "{file}", "FROM query_table('runs') SELECT *"),  # which reads every table
     ),
     "hlo": (("hlo", "{file}"), ("hlo", "{file}", "--format", "json")),
     "profile": (("show", "{file}"), ("import", "{file}", "-o", "{out}"), ("export", "{file}", "-o", "{out}")),

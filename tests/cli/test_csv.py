@@ -90,11 +90,13 @@ def test_no_name_begins_a_formula_in_a_spreadsheet(
     call: Caller, tmp_path: Path, words: tuple[str, ...], text: str
 ) -> None:
     session = session_file(tmp_path, text)
-    given = [f"{session}:r1", f"{session}:r2"] if words[0] == "compare" else [session]
+    given: list[str | Path] = [f"{session}:r1", f"{session}:r2"] if words[0] == "compare" else [session]
     if words[0] == "history":  # of the kept sessions
         Library().folder.mkdir(parents=True)
         session.rename(Library().folder / session.name)
         given = []
+    if words[0] == "query":
+        given.append("SELECT * FROM runs")
     said = call(words[0], *given, *words[1:], "--format", "csv")
     if said.code == ExitCode.USAGE:  # this view has no CSV
         assert said.out == ""

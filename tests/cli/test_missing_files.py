@@ -18,6 +18,7 @@ COMMANDS = {
     "show of a view": ("show", "{}", "--kernels"),
     "export": ("export", "{}"),
     "import": ("import", "{}"),
+    "query": ("query", "{}", "SELECT 1"),
     "run": ("run", "{}:step"),
     "run of a file": ("run", "{}"),
     "run again": ("run", "--from", "{}"),

@@ -19,7 +19,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, device, device_of_kind
 from jaxprof.hlo.analysis.cost.roofline import measured_device, with_measured
 from jaxprof.session import Run, Session
-from jaxprof.session.log.library import state_folder
+from jaxprof.session.log.state import state_folder
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets import Machine
@@ -134,6 +134,14 @@ def remember(session: Session, folder: Path | None = None) -> None:
         partial = path.with_suffix(".partial")
         partial.write_text(json.dumps(payload, indent=1))
         partial.replace(path)
+
+
+def kept_at(folder: Path | None = None) -> int:
+    """When the kept rates were last written, in nanoseconds: figures of an older time may differ. 0: there are none."""
+    try:
+        return _path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _measuring(session: Session) -> Iterable[Run]:

@@ -40,6 +40,7 @@ COMMANDS = {
     "explain": ("explain", "What to change, the most expensive first: of a session, a profile or HLO."),
     "show": ("show", "Print a session, or a recorded profile, as text, JSON, CSV or Markdown."),
     "compare": ("compare", "Compare sessions: environments, times, exact facts, kernels."),
+    "query": ("query", "Ask sessions in SQL: runs, samples, kernels, compiles, findings and more, over many at once."),
     "history": ("history", "The trend of each measurement over the kept sessions, and where it changed for good."),
     "gate": ("gate", "Fail if kernels, FLOPs, bytes, peak or the times of a program have grown."),
     "baseline": ("baseline", "Keep programs by name, for `gate --base NAME`, with the decisions about them."),

@@ -218,6 +218,11 @@ def print_pieces(pieces: Iterable[str]) -> None:
     click.echo(safe_text("".join(waiting)), nl=False)
 
 
+def print_bytes(data: bytes) -> None:
+    """Write a file of a binary format to stdout."""
+    click.echo(data, nl=False)
+
+
 def note(line: str) -> None:
     """Print a line on stderr."""
     with contextlib.suppress(OSError):

@@ -24,12 +24,12 @@ NARROWEST = 6
 """Columns that a column keeps, however narrow the page."""
 
 
-def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0) -> Iterator[str]:
+def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0, all_columns: bool = False) -> Iterator[str]:
     """The title, the table and the notes. With a `width`, the column that gives way is narrowed until a line fits.
 
-    Cut cells end in an ellipsis; columns without values are left out, and so is the heading of a table without
-    rows. Rows that come from an iterator are printed by the page: a table of one page looks like any other; in a longer
-    one the first page says how wide the columns are, and a longer cell moves the rest of its line.
+    Cut cells end in an ellipsis; columns without values are left out, unless `all_columns`, and so is the heading of a
+    table without rows. Rows that come from an iterator are printed by the page: a table of one page looks like any
+    other; in a longer one the first page says how wide the columns are, and a longer cell moves the rest of its line.
     """
     if table.title:
         yield safe(table.title)
@@ -38,13 +38,18 @@ def text_lines(table: Table[Any], *, indent: str = "  ", width: int = 0) -> Iter
     page = list(islice(rows, PAGE) if paged else rows)
     if page:
         whole = not paged or len(page) < PAGE
-        yield from _aligned(table.for_people(), page, None if whole else rows, indent, width)
+        yield from _aligned(table.for_people(), page, None if whole else rows, indent, width, all_columns)
     for note in table.notes:
         yield from wrap(note, width=width, indent=indent) if width else [indent + safe(note)]
 
 
 def _aligned(
-    columns: Sequence[Column[Any]], page: Sequence[list[str]], rest: Iterator[list[str]] | None, indent: str, width: int
+    columns: Sequence[Column[Any]],
+    page: Sequence[list[str]],
+    rest: Iterator[list[str]] | None,
+    indent: str,
+    width: int,
+    all_columns: bool,
 ) -> Iterator[str]:
     """The lines of a page that may have a `rest`: of that it is not known yet which columns say nothing."""
 
@@ -55,7 +60,11 @@ def _aligned(
         ]
 
     cells = [cut([column.title or "" for column in columns]), *map(cut, page)]
-    kept = [at for at in range(len(columns)) if rest or any(row[at] not in ("", UNKNOWN) for row in cells[1:])]
+    kept = [
+        at
+        for at in range(len(columns))
+        if rest or all_columns or any(row[at] not in ("", UNKNOWN) for row in cells[1:])
+    ]
     widths = {at: max(terminal_columns(row[at]) for row in cells) for at in kept}
     narrowed = next((at for at in kept if columns[at].gives_way), kept[0] if kept else 0)
     excess = len(indent) + sum(widths.values()) + len(GAP) * (len(kept) - 1) - width

@@ -144,10 +144,11 @@ def rows_of_group(session: Session, group: RunGroup, *, live: bool = False) -> l
 
 def to_csv(session: Session, *, live: bool = False) -> str:
     """A row a run, under a heading; an empty cell is unknown or does not exist. `live`: the file is being written."""
-    return to_csv_text(Table(OF_CSV, _rows(session, live)))
+    return to_csv_text(Table(OF_CSV, run_rows(session, live=live)))
 
 
-def _rows(session: Session, live: bool) -> Iterator[RunRow]:
+def run_rows(session: Session, *, live: bool = False) -> Iterator[RunRow]:
+    """A row for each run, programs included, in the order of the plan."""
     for result in results(session):
         program = program_result(session, result.run.id) if is_program(result.run) else None
         yield RunRow(result.run.plan.variant, result, outcome(session, result.run, live=live), program)

@@ -23,7 +23,7 @@ from typing import Any
 
 from jaxprof.devices.targets.chips import Vendor
 from jaxprof.errors import JaxprofError, UsageError
-from jaxprof.session.log.library import state_folder
+from jaxprof.session.log.state import state_folder
 
 _PROBE = """
 import json, sys, sysconfig

@@ -20,7 +20,8 @@ import msgspec
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, system_words, unknown_name
 from jaxprof.session.log.codec import EXTENSION
-from jaxprof.session.log.library import is_live, state_folder
+from jaxprof.session.log.library import is_live
+from jaxprof.session.log.state import state_folder
 from jaxprof.session.log.writer import FILE_MODE
 
 DECISIONS: Final = ".decisions.json"

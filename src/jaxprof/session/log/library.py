@@ -17,19 +17,9 @@ from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.files import open_regular
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.outline import events_of, read_header
+from jaxprof.session.log.state import forget_derived, state_folder
 
-HOME_VARIABLE = "JAXPROF_HOME"
 _SUMMARY = ("run_closed", "run_planned", "session_closed", "process_identified")
-
-
-def state_folder() -> Path:
-    """Where sessions and the machine's measured figures are kept: `$JAXPROF_HOME`, or the user's state folder."""
-    chosen = os.environ.get(HOME_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    from platformdirs import user_state_path
-
-    return user_state_path("jaxprof")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +125,7 @@ class Library:
         target = path.with_name(stem + EXTENSION)
         if target == path:
             return path
+        forget_derived(path)
         return _moved(path, target)
 
     def copy(self, path: Path, target: Path, *, replace: bool = False) -> Path:
@@ -157,6 +148,7 @@ class Library:
         if is_live(path):
             raise StorageError(f"{path.name} is being written now", "Wait until its runs are over, or cancel them.")
         try:
+            forget_derived(path)
             path.unlink(missing_ok=True)
         except OSError as error:
             raise StorageError(f"{path} cannot be deleted: {system_words(error)}") from error

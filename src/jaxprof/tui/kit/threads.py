@@ -64,7 +64,7 @@ def _guarded(work: Work, name: str, failed: Fail) -> None:
 
 def defect(error: Exception, what: str) -> JaxprofError:
     """The error to show for one that nobody expected, whose traceback is written to `errors.log`."""
-    from jaxprof.session.log.library import state_folder
+    from jaxprof.session.log.state import state_folder
 
     path = state_folder() / "errors.log"
     try:

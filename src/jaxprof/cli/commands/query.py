@@ -1,0 +1,188 @@
+"""`jaxprof query SESSION... "SELECT ..."`: sessions as tables of SQL, which only reads them."""
+
+from __future__ import annotations
+
+import io
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from jaxprof.cli.complete import complete_session
+from jaxprof.cli.given import refuse, refuse_without
+from jaxprof.cli.output import format_option, note, notes, print_bytes, print_csv, print_json, print_lines
+from jaxprof.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from jaxprof.query.database import Answer, Source
+    from jaxprof.query.schema import SqlColumn, SqlTable
+
+_EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
+_BINARY: Final = ("parquet", "arrow")
+_SCHEMA: Final = (("name", "column"), ("type", "type"), ("meaning", "meaning"))
+
+
+@click.command("query")
+@click.argument("words", metavar="SESSION... SQL", nargs=-1, shell_complete=complete_session)
+@click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
+@click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
+@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Rows of text and JSON.")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
+@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@format_option("text", "json", "csv", "parquet", "arrow")
+def command(
+    words: tuple[str, ...], every: bool, schema: bool, limit: int, out: Path | None, force: bool, form: str
+) -> None:
+    """Ask sessions in SQL (DuckDB): runs, samples, phases, kernels, intervals, compiles, findings and more.
+
+    SESSION is a path, a folder of sessions, a profile, the name of a kept session, part of it, or `last`; SQL is one
+    SELECT, or - to read it from stdin. `jaxprof query --schema` prints the tables with their columns.
+
+    Nothing is written, and SQL reaches no file and no network.
+    """
+    _require_extra()
+    refuse_without("out", ("force",))
+    if schema:
+        refuse(("every", "limit", "out"), "has no effect with --schema", "It prints the tables.")
+        _print_schema(words, form)
+        return
+    if form in ("csv", *_BINARY):
+        refuse(("limit",), f"has no effect with --format {form}", "It has all rows: write LIMIT into the SQL.")
+    if form not in _BINARY:
+        refuse(("out",), f"is for {' and '.join(_BINARY)}", "Redirect stdout.")
+    from jaxprof.query.database import ask
+
+    names, sql = _divided(words, every)
+    with ExitStack() as stack:
+        answer = ask(sql, _sources(names, every, stack))
+        notes(f"note: {notice}" for notice in answer.notices)
+        _print(answer, form, limit, out, force)
+
+
+def _require_extra() -> None:
+    """Raises UsageError if the extra is not installed."""
+    from importlib.util import find_spec
+
+    missing = [name for name in ("duckdb", "pyarrow") if find_spec(name) is None]
+    if missing:
+        raise UsageError(
+            f"`query` needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed",
+            f"{sys.executable} -m pip install 'jaxprof[query]'",
+        )
+
+
+def _divided(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]:
+    """The sessions, and the SQL after them. Raises UsageError."""
+    *names, sql = words or ("",)
+    if sql == "-":
+        sql = sys.stdin.read()
+    if every and names:
+        raise UsageError(f"--all is every kept session, and {names[0]} is one of its own", "Leave out one of the two.")
+    if len(sql.split()) < 2:
+        what = f"the last argument has to be SQL, and {sql!r} is none" if sql.strip() else "there is no SQL"
+        raise UsageError(what, f"Name a session, or --all, and then ask: {_EXAMPLE}")
+    if not every and not names:
+        raise UsageError("no session was named", f"Name a session, or --all, before the SQL: {_EXAMPLE}")
+    return tuple(names), sql
+
+
+def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Source]:
+    """The sessions of these names, each once; a profile is read as a session. Raises JaxprofError."""
+    from jaxprof.cli.profiles import imported, profile_at
+    from jaxprof.query.database import Source
+    from jaxprof.session.log import Library
+    from jaxprof.session.log.codec import EXTENSION
+
+    library = Library()
+    found: list[tuple[Path, Any, bool]] = []
+    if every:
+        found = [(path, None, True) for path in reversed(library.paths())]
+        if not found:
+            raise UsageError("no session is kept", "jaxprof run selu makes one.")
+    for name in names:
+        profile = profile_at(name)
+        folder = Path(name).expanduser()
+        inside = sorted(folder.glob(f"*{EXTENSION}")) if profile is None and folder.is_dir() else []
+        if profile is not None:
+            found.append((profile, stack.enter_context(imported(profile))[1], False))
+        elif inside:
+            found += ((path, None, True) for path in inside)
+        else:
+            found.append((library.find(name), None, False))
+    once = list({path.resolve(): (path, session, optional) for path, session, optional in found}.values())
+    stems = [path.name.removesuffix(EXTENSION) for path, _, _ in once]
+    return [
+        Source(stem if stems.count(stem) == 1 else str(path), path, session, optional)
+        for stem, (path, session, optional) in zip(stems, once, strict=True)
+    ]
+
+
+def _print(answer: Answer, form: str, limit: int, out: Path | None, force: bool) -> None:
+    from jaxprof.query.output import all_rows, plain_value, rows_table
+    from jaxprof.report.renderers import text_lines
+
+    schema = answer.reader.schema
+    if form == "csv":
+        print_csv(rows_table(schema, all_rows(answer.reader)))
+        return
+    if form in _BINARY:
+        _write(answer, form, out, force)
+        return
+    rows, more = answer.first(limit)
+    if form == "json":
+        named = [dict(zip(answer.names, map(plain_value, row), strict=True)) for row in rows]
+        print_json({"columns": answer.names, "rows": named, "more": more})
+        return
+    print_lines(text_lines(rows_table(schema, rows), indent="", all_columns=True) if rows else ["no rows"])
+    if more:
+        note(f"note: there are more than these {limit} rows; --limit N prints more, --format csv all of them")
+
+
+def _write(answer: Answer, form: str, out: Path | None, force: bool) -> None:
+    """Raises UsageError where stdout is a terminal, and StorageError where the file cannot be written."""
+    from jaxprof.query.output import write_arrow, write_parquet
+
+    if out is None and sys.stdout.isatty():
+        raise UsageError(f"{form} is not for a terminal", f"-o FILE.{form}, or redirect stdout.")
+    sink = io.BytesIO()
+    (write_parquet if form == "parquet" else write_arrow)(answer.table(), sink)
+    if out is None:
+        print_bytes(sink.getvalue())
+        return
+    try:
+        with out.open("wb" if force else "xb") as file:
+            file.write(sink.getbuffer())
+    except FileExistsError as error:
+        raise StorageError(f"{out} already exists", "--force replaces it.") from error
+    except OSError as error:
+        raise StorageError(f"{out} cannot be written: {error.strerror or error}", "Name another place.") from error
+    note(f"written: {out}")
+
+
+def _print_schema(names: tuple[str, ...], form: str) -> None:
+    from jaxprof.errors import unknown_name
+    from jaxprof.query.output import schema_rows
+    from jaxprof.query.tables import TABLES
+
+    for name in names:
+        if name not in TABLES:
+            raise unknown_name("table", name, TABLES)
+    tables = [TABLES[name] for name in names] or list(TABLES.values())
+    if form == "json":
+        print_json({"tables": schema_rows(tables)})
+    elif form == "text":
+        print_lines(line for table in tables for line in _table_lines(table))
+    else:
+        raise UsageError(f"--schema has no {form} form", "It has --format text and json.")
+
+
+def _table_lines(table: SqlTable) -> list[str]:
+    from jaxprof.query.schema import SESSION
+    from jaxprof.report.renderers import text_lines
+    from jaxprof.report.table import Column, Table
+
+    columns: list[Column[SqlColumn]] = [Column(key, title) for key, title in _SCHEMA]
+    rows = (SESSION, *table.columns)
+    return [f"{table.name}: {table.meaning}", *text_lines(Table(columns, rows)), ""]

@@ -1,0 +1,206 @@
+"""A database in memory that has the tables of sessions and nothing else: no file, no network, no setting to change."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import pyarrow as pa
+
+from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.query.cache import read_cached, stamp, write_cached
+from jaxprof.query.columnar import arrow_schema, arrow_table
+from jaxprof.query.schema import SESSION, SessionFile, SqlTable
+from jaxprof.query.tables import TABLES
+
+if TYPE_CHECKING:
+    from jaxprof.session import Session
+
+_LOCKED: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "enable_external_access": False,  # files, network, ATTACH, COPY, extensions
+    "python_enable_replacements": False,  # variables of this program as tables
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+    "allow_community_extensions": False,
+    "temp_directory": "",  # a query that is too large for memory fails, instead of writing into the working folder
+    "lock_configuration": True,
+}
+_BATCH_ROWS: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A session to be asked."""
+
+    name: str
+    """In the column `session`."""
+    path: Path
+    session: Session | None = None
+    """A profile that was read as a session, whose tables are not kept; None for a session, which is read if needed."""
+    optional: bool = False
+    """Whether it is left out, with a notice, where it cannot be read."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """The rows of a query, which can be read once."""
+
+    reader: Any
+    """An Arrow `RecordBatchReader`, whose columns have different names."""
+    notices: list[str] = field(default_factory=list)
+    """What could not be read of the sessions."""
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self.reader.schema.names)
+
+    def first(self, count: int) -> tuple[list[list[Any]], bool]:
+        """The first rows as Python values, and whether there are more. Raises UsageError."""
+        rows: list[list[Any]] = []
+        with _usage_errors():
+            for batch in self.reader:
+                columns = [column.to_pylist() for column in batch.slice(0, count + 1 - len(rows)).columns]
+                rows += map(list, zip(*columns, strict=True))
+                if len(rows) > count:
+                    return rows[:count], True
+        return rows, False
+
+    def table(self) -> Any:
+        """All rows as an Arrow table. Raises UsageError."""
+        with _usage_errors():
+            return self.reader.read_all()
+
+
+def ask(sql: str, sources: Sequence[Source]) -> Answer:
+    """The answer of one SELECT over the tables of these sessions.
+
+    Raises UsageError for any other statement, and for SQL that cannot be understood; FileRefusedError for a session
+    that cannot be read.
+    """
+    with _usage_errors():
+        connection = duckdb.connect(":memory:", config=_LOCKED)
+        _refuse_other_statements(connection.extract_statements(sql))
+        needed = _tables_in(sql)
+        tables, notices = gather(sources, needed)
+        for name, table in TABLES.items():
+            connection.register(name, tables[name] if name in needed else _whole_schema(table).empty_table())
+        reader = connection.sql(sql).to_arrow_reader(_BATCH_ROWS)
+        return Answer(_with_different_names(reader), notices)
+
+
+def _refuse_other_statements(statements: list[Any]) -> None:
+    kinds = [statement.type.name for statement in statements]
+    if not kinds:
+        raise UsageError("there is no SQL", 'jaxprof query last "SELECT * FROM runs"')
+    if len(kinds) > 1:
+        raise UsageError(f"{len(kinds)} statements were given", "Give one SELECT.")
+    if kinds != ["SELECT"]:
+        what = "PIVOT without IN (...)" if kinds == ["MULTI"] else kinds[0].replace("_", " ")
+        raise UsageError(f"{what} is refused: sessions are only read", "Give one SELECT, WITH, DESCRIBE or SUMMARIZE.")
+
+
+def _tables_in(sql: str) -> list[str]:
+    """The tables that a query may read: all that it names, and every table if it can make up names (`query_table`)."""
+    words = {word.lower() for word in re.findall(r"\w+", sql)}
+    return list(TABLES) if words & {"query", "query_table"} else [name for name in TABLES if name in words]
+
+
+def gather(sources: Iterable[Source], names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """The tables of these names over all sessions, and what could not be read. Raises FileRefusedError."""
+    parts: dict[str, list[Any]] = {name: [] for name in names}
+    notices: list[str] = []
+    for source in sources:
+        try:
+            found = _of_source(source, [TABLES[name] for name in names])
+        except FileRefusedError as error:
+            if not source.optional:
+                raise
+            notices.append(f"{source.name} was left out: {error.what}")
+            continue
+        for name, (table, said) in found.items():
+            session = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), len(table)), [source.name])
+            parts[name].append(table.add_column(0, SESSION.name, session))
+            notices += (f"{source.name}: {notice}" for notice in said)
+    schemas = {name: _whole_schema(TABLES[name]) for name in names}
+    tables = {name: pa.concat_tables(found) if found else schemas[name].empty_table() for name, found in parts.items()}
+    return tables, list(dict.fromkeys(notices))
+
+
+def _of_source(source: Source, tables: Sequence[SqlTable]) -> dict[str, tuple[Any, list[str]]]:
+    """Each table with the notices of the session: kept ones, or made of the session, which is then read once."""
+    if source.session is not None:
+        return _made(SessionFile(source.path, source.session), tables)
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
+    from jaxprof.session.log.library import is_live
+
+    live = is_live(source.path)
+    try:
+        stamps = {table.name: stamp(source.path, table, live=live) for table in tables}
+    except OSError:
+        stamps = {}
+    found = {}
+    for table in tables:
+        kept = read_cached(source.path, table, stamps[table.name]) if stamps else None
+        if kept is not None:
+            found[table.name] = kept
+    missing = [table for table in tables if table.name not in found]
+    if missing:
+        session = load(source.path, Session)
+        made = _made(SessionFile(source.path, session, live and not session.complete), missing)
+        for table in missing if stamps else ():
+            write_cached(source.path, table, made[table.name][0], stamps[table.name], made[table.name][1])
+        found |= made
+    return found
+
+
+def _made(file: SessionFile, tables: Sequence[SqlTable]) -> dict[str, tuple[Any, list[str]]]:
+    made = {}
+    for table in tables:
+        file.notices.clear()
+        rows = arrow_table(table, file)
+        made[table.name] = rows, [*file.session.notices, *file.notices]
+    return made
+
+
+def _whole_schema(table: SqlTable) -> Any:
+    return arrow_schema(table).insert(0, pa.field(SESSION.name, pa.string()))
+
+
+def _with_different_names(reader: Any) -> Any:
+    """`SELECT a.run, b.run` has two columns of one name: the second one is `run_1`, as in a subquery."""
+    names: list[str] = []
+    for name in reader.schema.names:
+        numbered = (f"{name}_{number}" for number in range(1, len(reader.schema) + 1))
+        names.append(name if name not in names else next(other for other in numbered if other not in names))
+    if names == reader.schema.names:
+        return reader
+    schema = pa.schema([each.with_name(name) for each, name in zip(reader.schema, names, strict=True)])
+    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in reader)
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """What DuckDB says of the SQL as a UsageError."""
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException) as error:
+        raise _in_one_line(str(error)) from error
+
+
+def _in_one_line(text: str) -> UsageError:
+    """`Binder Error: ...!\\nCandidate bindings: "a"\\n\\nLINE 1: ...` as an error with a hint."""
+    lines = [line.strip() for line in text.partition("\n\nLINE ")[0].splitlines() if line.strip()]
+    what = lines[0] if lines else text
+    kind, colon, rest = what.partition(" Error: ")
+    message = f"SQL: {rest[:1].lower() + rest[1:] if colon else what}".rstrip("!.")
+    if kind == "Permission":
+        return UsageError(message, "SQL reads sessions, and no files, network or extensions.")
+    return UsageError(message, " ".join(lines[1:]) or "jaxprof query --schema lists the tables and columns.")

@@ -1,0 +1,105 @@
+"""The rows of a query as a table for people, as JSON values, CSV, and as files of Parquet and Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import date, time, timedelta
+from decimal import Decimal
+from operator import itemgetter
+from typing import IO, Any, Final
+
+import pyarrow as pa
+
+from jaxprof.errors import UsageError
+from jaxprof.query.schema import SESSION, SqlTable
+from jaxprof.report.table import Column, Table
+from jaxprof.text import json_text
+from jaxprof.units import UNKNOWN
+
+_WIDEST: Final = 60
+_DIGITS: Final = 6
+
+
+def plain_value(value: Any) -> Any:
+    """A value of SQL as JSON has it: moments and days as ISO 8601, durations in seconds, bytes in hexadecimal."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, dict):
+        return {str(key): plain_value(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain_value(inner) for inner in value]
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
+
+
+def rows_table(schema: Any, rows: Iterable[list[Any]]) -> Table[list[Any]]:
+    """The rows under the names of their columns, with numbers on the right."""
+    columns: list[Column[list[Any]]] = [
+        Column(
+            each.name,
+            each.name,
+            _cell(place),
+            _shown,
+            right=pa.types.is_integer(each.type) or pa.types.is_floating(each.type) or pa.types.is_decimal(each.type),
+            widest=_WIDEST if len(schema) > 1 else 0,
+        )
+        for place, each in enumerate(schema)
+    ]
+    return Table(columns, rows)
+
+
+def _cell(place: int) -> Any:
+    read = itemgetter(place)
+    return lambda row: plain_value(read(row))
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return f"{value:.{_DIGITS}g}"
+    return json_text(value) if isinstance(value, list | dict) else str(value)
+
+
+def all_rows(reader: Any) -> Iterator[list[Any]]:
+    """The rows one after the other, as they are computed."""
+    for batch in reader:
+        yield from map(list, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def write_parquet(table: Any, file: IO[bytes]) -> None:
+    """Write an Arrow table as Parquet. Raises UsageError for a type that Parquet does not have."""
+    import pyarrow.parquet as parquet
+
+    try:
+        parquet.write_table(table, file)
+    except pa.ArrowNotImplementedError as error:
+        raise UsageError(f"Parquet cannot hold a column of this query: {error}", "Cast it, or use arrow.") from error
+
+
+def write_arrow(table: Any, file: IO[bytes]) -> None:
+    """Write an Arrow table in the Arrow IPC file format (Feather)."""
+    with pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def schema_rows(tables: Iterable[SqlTable]) -> list[dict[str, Any]]:
+    """Each table with its meaning and its columns."""
+    return [
+        {
+            "table": table.name,
+            "meaning": table.meaning,
+            "columns": [
+                {"name": column.name, "type": column.type, "meaning": column.meaning}
+                for column in (SESSION, *table.columns)
+            ],
+        }
+        for table in tables
+    ]

@@ -1,0 +1,28 @@
+"""All tables of SQL by their names, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from jaxprof.query import captured_tables, measured_tables, program_tables
+
+TABLES: Final = {
+    table.name: table
+    for table in (
+        measured_tables.SESSIONS,
+        measured_tables.RUNS,
+        measured_tables.PHASES,
+        measured_tables.SAMPLES,
+        measured_tables.KERNELS,
+        measured_tables.MEMORY,
+        measured_tables.READINGS,
+        captured_tables.INTERVALS,
+        captured_tables.STEPS_TABLE,
+        captured_tables.PASSES_TABLE,
+        program_tables.COMPILES_TABLE,
+        program_tables.FINDINGS_TABLE,
+        program_tables.LINES_TABLE,
+        program_tables.STATES_TABLE,
+        program_tables.TRANSFERS_TABLE,
+    )
+}

@@ -1,0 +1,60 @@
+"""The user's state folder, and in it what is derived from sessions: never beside a session that is from elsewhere.
+
+What stands there was written by this user's jaxprof, so that it may be believed; it can be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+HOME_VARIABLE = "JAXPROF_HOME"
+_SESSION = "session.txt"
+"""In each folder, the path of its session."""
+
+
+def state_folder() -> Path:
+    """Where sessions and the machine's measured figures are kept: `$JAXPROF_HOME`, or the user's state folder."""
+    chosen = os.environ.get(HOME_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_state_path
+
+    return user_state_path("jaxprof")
+
+
+def derived_folder(session: Path) -> Path:
+    """The folder for what is derived from the session at this path. It need not exist."""
+    name = hashlib.sha256(str(session.resolve()).encode("utf-8", "backslashreplace")).hexdigest()[:24]
+    return _all() / name
+
+
+def make_derived_folder(session: Path) -> Path:
+    """As `derived_folder`, but made if it does not exist. Raises OSError."""
+    folder = derived_folder(session)
+    if not (folder / _SESSION).exists():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        (folder / _SESSION).write_text(str(session.resolve()), "utf-8", "backslashreplace")
+    return folder
+
+
+def forget_derived(session: Path) -> None:
+    """Delete what is derived from the session at this path."""
+    shutil.rmtree(derived_folder(session), ignore_errors=True)
+
+
+def forget_derived_of_lost() -> None:
+    """Delete what is derived from sessions that are not there any more."""
+    for note in _all().glob(f"*/{_SESSION}"):
+        try:
+            lost = not Path(note.read_text("utf-8")).exists()
+        except (OSError, ValueError):
+            lost = True
+        if lost:
+            shutil.rmtree(note.parent, ignore_errors=True)
+
+
+def _all() -> Path:
+    return state_folder() / "derived"

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Caller, environment
+from jaxprof.cli.commands import query
+from jaxprof.cli.exit_codes import ExitCode
+
+pa = pytest.importorskip("pyarrow")
+pytest.importorskip("duckdb")
+
+RUNS = "SELECT run, round(median_seconds, 5) AS median_seconds, check_passed, error FROM runs ORDER BY run"
+
+
+def test_text_is_a_table_with_every_column(call: Caller, kept: Path) -> None:
+    said = call("query", "last", "SELECT run, status, NULL AS gone FROM runs ORDER BY run")
+    assert said.code == ExitCode.OK
+    assert [line.split() for line in said.out.splitlines()] == [
+        ["run", "status", "gone"],
+        ["r1", "ok", "-"],
+        ["r2", "ok", "-"],
+        ["r3", "failed", "-"],
+    ]
+    assert said.err == ""
+
+
+def test_json_has_a_row_as_an_object(call: Caller, kept: Path) -> None:
+    said = call("query", "last", RUNS, "--format", "json")
+    data = json.loads(said.out)
+    assert data["columns"] == ["run", "median_seconds", "check_passed", "error"]
+    assert data["rows"][1] == {"run": "r2", "median_seconds": 0.00063, "check_passed": True, "error": None}
+    assert data["more"] is False
+
+
+@pytest.mark.parametrize(
+    ("sql", "value"),
+    [
+        ("'nan'::DOUBLE", None),
+        ("sum(1)", 1),
+        ("1.5::DECIMAL(4, 2)", 1.5),
+        ("TIMESTAMP '2026-11-21 04:05:06'", "2026-11-21T04:05:06"),
+        ("DATE '2026-11-21'", "2026-11-21"),
+        ("[1, 2]", [1, 2]),
+        ("{'a': 1.5}", {"a": 1.5}),
+        ("'a'::BLOB", "61"),
+        ("TIME '12:00'", "12:00:00"),
+        ("2::HUGEINT ** 70", 2**70),
+    ],
+)
+def test_any_value_of_sql_has_a_form_in_json_and_text(call: Caller, kept: Path, sql: str, value: object) -> None:
+    said = call("query", "last", f"SELECT {sql} AS v", "--format", "json")
+    assert json.loads(said.out)["rows"] == [{"v": value}]
+    assert call("query", "last", f"SELECT {sql} AS v").code == ExitCode.OK
+
+
+def test_csv_has_all_rows(call: Caller, kept: Path) -> None:
+    said = call("query", "last", "SELECT seconds FROM samples", "--format", "csv")
+    found = list(csv.reader(io.StringIO(said.out)))
+    assert found[0] == ["seconds"]
+    assert len(found) > 100
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_files_of_columns_read_back(call: Caller, kept: Path, tmp_path: Path, form: str) -> None:
+    out = tmp_path / f"x.{form}"
+    said = call("query", "last", RUNS, "--format", form, "-o", out)
+    assert said.code == ExitCode.OK
+    assert f"written: {out}" in said.err
+    if form == "parquet":
+        import pyarrow.parquet
+
+        table = pyarrow.parquet.read_table(out)
+    else:
+        table = pa.ipc.open_file(out).read_all()
+    assert table["median_seconds"].to_pylist()[1:] == [0.00063, None]
+    assert call("query", "last", RUNS, "--format", form, "-o", out).code == ExitCode.USAGE
+    assert call("query", "last", RUNS, "--format", form, "-o", out, "--force").code == ExitCode.OK
+
+
+def test_a_file_of_columns_goes_through_a_pipe(kept: Path) -> None:
+    command = [sys.executable, "-m", "jaxprof", "query", str(kept), RUNS, "--format", "arrow"]
+    ran = subprocess.run(command, capture_output=True, env=environment(), check=True)
+    assert pa.ipc.open_file(pa.BufferReader(ran.stdout)).read_all()["run"].to_pylist() == ["r1", "r2", "r3"]
+
+
+def test_rows_that_are_left_out_are_said(call: Caller, kept: Path) -> None:
+    said = call("query", "last", "SELECT seconds FROM samples", "--limit", "3")
+    assert len(said.out.splitlines()) == 4
+    assert "more than these 3 rows" in said.err
+    said = call("query", "last", "SELECT seconds FROM samples", "--limit", "3", "--format", "json")
+    assert json.loads(said.out)["more"] is True
+
+
+def test_no_rows_is_an_answer(call: Caller, kept: Path) -> None:
+    said = call("query", "last", "SELECT * FROM compiles")
+    assert (said.code, said.out) == (ExitCode.OK, "no rows\n")
+
+
+def test_a_folder_and_all_kept_sessions(call: Caller, kept: Path) -> None:
+    (kept.parent / "b.jaxprof").write_bytes(kept.read_bytes())
+    for given in ([str(kept.parent)], ["--all"], [str(kept), "b", str(kept)]):
+        said = call("query", *given, "SELECT session, count(*) AS n FROM runs GROUP BY 1 ORDER BY 1", "--format", "csv")
+        assert said.out.splitlines()[1:] == [f"{kept.stem},3", "b,3"], given
+
+
+def test_two_sessions_of_one_name_are_told_apart_by_their_paths(call: Caller, kept: Path, tmp_path: Path) -> None:
+    other = tmp_path / kept.name
+    other.write_bytes(kept.read_bytes())
+    said = call("query", kept, other, "SELECT DISTINCT session FROM runs", "--format", "csv")
+    assert set(said.out.splitlines()[1:]) == {str(kept), str(other)}
+
+
+def test_sql_from_stdin(call: Caller, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("SELECT 42\n  AS answer"))
+    assert call("query", "last", "-").out.split() == ["answer", "42"]
+
+
+def test_the_schema_needs_no_session(call: Caller) -> None:
+    said = call("query", "--schema")
+    assert said.out.startswith("sessions: ")
+    assert "\nkernels: " in said.out
+    one = call("query", "--schema", "phases", "--format", "json")
+    (table,) = json.loads(one.out)["tables"]
+    assert table["columns"][0]["name"] == "session"
+    assert {column["type"] for column in table["columns"]} == {"VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"}
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        ((), "there is no SQL"),
+        (("last",), "'last' is none"),
+        (("SELECT 1",), "no session was named"),
+        (("last", " "), "there is no SQL"),
+        (("nothing", "SELECT 1"), "unknown session"),
+        (("--all", "last", "SELECT 1"), "--all is every kept session"),
+        (("last", "SELECT 1", "-o", "x"), "--out is for parquet and arrow"),
+        (("last", "SELECT 1", "--force"), "--force"),
+        (("last", "SELECT 1", "--format", "csv", "--limit", "3"), "--limit has no effect"),
+        (("last", "SELECT 1", "--limit", "0"), "0 is not in the range"),
+        (("--schema", "runz"), "unknown table"),
+        (("--schema", "--format", "csv"), "--schema has no csv form"),
+        (("last", "SELECT INTERVAL 1 DAY", "--format", "parquet"), "Parquet cannot hold"),
+        (("last", "SELECT * FROM read_csv('/etc/passwd')"), "cannot access file"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(call: Caller, kept: Path, words: tuple[str, ...], what: str) -> None:
+    said = call("query", *words)
+    assert said.code == ExitCode.USAGE
+    assert what in said.err
+    assert "Traceback" not in said.err
+    assert said.out == ""
+
+
+def test_without_the_extra_it_says_how_to_install_it(call: Caller, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "duckdb" else found(name))
+    said = call("query", "last", "SELECT 1")
+    assert said.code == ExitCode.USAGE
+    assert "`query` needs duckdb, which is not installed" in said.err
+    assert "-m pip install 'jaxprof[query]'" in said.err
+
+
+def test_the_command_is_imported_without_the_extra() -> None:
+    assert query.command.name == "query"
+    code = "import sys, jaxprof.cli.commands.query; print({'duckdb', 'pyarrow'} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True)
+    assert ran.stdout.strip() == "set()"

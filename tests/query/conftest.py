@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import program_events
+from jaxprof import events as e
+from jaxprof.session.log import LogWriter
+from report import sessions
+
+pytest.importorskip("duckdb")
+
+
+TIMELINE = {
+    "version": 1,
+    "started_unix_ns": None,
+    "left_out": 2,
+    "ops": [["jit_selu", "7", "fusion"]],
+    "lanes": [
+        {
+            "device": "gpu:0",
+            "name": "Stream #1",
+            "kind": "stream",
+            "labels": [["void fused<1, 2>", 0], ["memcpy", None]],
+            "label": [0, 1, 0],
+            "start": [0, 10_000, 10_000],
+            "duration": [5_000, 1_000, 6_000],
+            "execution": [1, 0, 1],
+            "correlation": [7, -8, 9],
+            "steps": [[2, 3]],
+        },
+        {
+            "device": "host",
+            "name": "python",
+            "kind": "thread",
+            "labels": [["step", None]],
+            "label": [0],
+            "start": [2_000],
+            "duration": [30_000],
+        },
+    ],
+    "counters": [],
+}
+
+
+def events() -> list[e.Event]:
+    """A recorded program (r1), NumPy (r2), a compiled twin with all that a capture gives (r3), a failed run (r4)."""
+    jit = sessions.jit_run("r3", "r2")
+    timeline = e.TextRecorded(run="r3", name="timeline", text=json.dumps(TIMELINE))
+    program = program_events.program(
+        *program_events.steady(3, {"device_busy": 0.6, "host_busy": 0.4}, [program_events.line(88, 0.4, "host_busy")]),
+        *program_events.shaped(5, cache="off", compile_seconds=0.1),
+        program_events.steps(2400, 6.2e-3, 85, lines={91: 0.5, 88: 0.4, 86: 0.1}),
+        program_events.copies("host_to_device", 2400, bytes=9_830_400, type="f32[4]"),
+    )
+    reading = e.DeviceReading(
+        device="cpu:0", monotonic_seconds=12.5, utilisation=0.5, memory_used_bytes=1 << 33, throttle_reasons=["hot"]
+    )
+    return [
+        *program,
+        *sessions.numpy_run("r2"),
+        *jit[:-2],
+        *sessions.captures("r3"),
+        timeline,
+        reading,
+        *jit[-2:],
+        *sessions.failed_run("r4", "r2"),
+        e.SessionClosed(),
+    ]
+
+
+def write(path: Path, written: list[e.Event] | None = None) -> Path:
+    """A session file with these events."""
+    writer = LogWriter(sessions.HEADER, path)
+    for event in events() if written is None else written:
+        writer.append(event)
+    writer.close()
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return write(tmp_path / "whole.jaxprof")

@@ -1,0 +1,154 @@
+"""SQL reads the tables of sessions and nothing else; what is wrong with it is said in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.query import database
+from jaxprof.query.database import Source, ask
+from jaxprof.query.tables import TABLES
+from query.conftest import write
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('{file}')",
+        "SELECT * FROM read_text('{file}')",
+        "SELECT * FROM read_blob('{file}')",
+        "SELECT * FROM read_json('{file}')",
+        "SELECT * FROM read_parquet('{file}')",
+        "SELECT * FROM sniff_csv('{file}')",
+        "SELECT * FROM glob('{folder}/*')",
+        "SELECT * FROM '{file}'",
+        "SELECT * FROM 'https://example.com/x.csv'",
+        "SELECT * FROM read_csv('https://example.com/x.csv')",
+        "SELECT getenv('HOME')",
+        "SELECT * FROM secret",
+        "COPY runs TO '{new}'",
+        "COPY (SELECT 1) TO '{new}'",
+        "EXPORT DATABASE '{new}'",
+        "ATTACH '{new}' AS other",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "PRAGMA database_list",
+        "PRAGMA enable_profiling",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "RESET enable_external_access",
+        "CREATE TABLE x (a INTEGER)",
+        "CREATE SECRET s (TYPE s3)",
+        "INSERT INTO runs SELECT * FROM runs",
+        "DELETE FROM runs",
+        "DROP VIEW runs",
+        "CALL pragma_version()",
+        "EXPLAIN ANALYZE COPY runs TO '{new}'",
+        "WITH a AS (INSERT INTO runs SELECT * FROM runs) SELECT 1",
+        "SELECT 1; COPY runs TO '{new}'",
+        "SELECT * FROM query('COPY runs TO ''{new}''')",
+        "BEGIN",
+        "PREPARE p AS SELECT 1",
+    ],
+)
+def test_nothing_but_a_select_over_the_tables_is_done(path: Path, tmp_path: Path, sql: str) -> None:
+    secret = "variables of this program are no tables"  # noqa: F841 - DuckDB looks for such names
+    file, new = tmp_path / "secret.csv", tmp_path / "new"
+    file.write_text("a,b\n1,2\n")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(UsageError) as refused:
+        ask(sql.format(file=file, folder=tmp_path, new=new), [Source("s", path)]).table()
+    assert "\n" not in refused.value.what
+    assert refused.value.hint
+    assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("sql", "what", "hint"),
+    [
+        ("SELECT medn_seconds FROM runs", 'column "medn_seconds" not found', '"median_seconds"'),
+        ("SELECT * FROM rnus", "table with name rnus does not exist", '"runs"'),
+        ("SELCT 1 FROM runs", 'syntax error at or near "SELCT"', "--schema"),
+        ("SELECT CAST(variant AS INTEGER) FROM runs", "could not convert string", "--schema"),
+        ("SELECT error('it is so') FROM runs", "it is so", "--schema"),
+        ("COPY runs TO 'x'", "COPY is refused", "Give one SELECT"),
+        ("SELECT 1; SELECT 2", "2 statements", "Give one SELECT"),
+        ("-- nothing", "there is no SQL", "SELECT"),
+        ("PIVOT runs ON variant USING sum(samples)", "PIVOT without IN", "Give one SELECT"),
+    ],
+)
+def test_an_error_is_a_line_with_what_duckdb_takes_for_right(path: Path, sql: str, what: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        ask(sql, [Source("s", path)]).table()
+    assert what in refused.value.what
+    assert hint in refused.value.hint
+    assert "LINE 1" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["DESCRIBE runs", "SUMMARIZE runs", "SHOW TABLES", "WITH a AS (SELECT 1 AS x) FROM a", "VALUES (1)", "FROM runs"],
+)
+def test_what_only_reads_is_answered(path: Path, sql: str) -> None:
+    rows, _ = ask(sql, [Source("s", path)]).first(100)
+    assert rows
+
+
+def test_all_tables_are_listed_even_those_that_a_query_does_not_read(path: Path) -> None:
+    rows, _ = ask("SHOW TABLES", [Source("s", path)]).first(100)
+    assert {name for (name,) in rows} == set(TABLES)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM kernels",
+        'SELECT count(*) FROM "KERNELS"',
+        "SELECT count(*) FROM query_table('ker' || 'nels')",
+        "SELECT * FROM query('SELECT count(*) FROM ker' || 'nels')",
+    ],
+)
+def test_a_table_is_never_empty_because_it_was_not_seen_in_the_sql(path: Path, sql: str) -> None:
+    (row,) = ask(sql, [Source("s", path)]).first(1)[0]
+    assert row[0] > 0
+
+
+def test_only_the_tables_that_are_read_are_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    before = database.arrow_table
+    monkeypatch.setattr(database, "arrow_table", lambda table, file: made.append(table.name) or before(table, file))
+    ask("SELECT 1 FROM runs JOIN samples USING (session, run)", [Source("s", path)])
+    assert made == ["runs", "samples"]
+
+
+def test_many_sessions_stand_in_one_table(tmp_path: Path) -> None:
+    sources = [Source(f"s{number:03}", write(tmp_path / f"{number}.jaxprof")) for number in range(30)]
+    rows, _ = ask("SELECT session, count(*) FROM runs GROUP BY session ORDER BY session", sources).first(100)
+    assert rows == [[source.name, 4] for source in sources]
+
+
+def test_a_session_that_cannot_be_read_is_left_out_or_refused(path: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jaxprof"
+    bad.write_bytes(b"")
+    answer = ask("SELECT count(DISTINCT session) FROM runs", [Source("s", path), Source("bad", bad, optional=True)])
+    assert answer.first(1)[0] == [[1]]
+    assert [notice for notice in answer.notices if notice.startswith("bad was left out: ")]
+    with pytest.raises(FileRefusedError, match="is empty"):
+        ask("SELECT count(*) FROM runs", [Source("s", path), Source("bad", bad)])
+
+
+def test_the_first_rows_and_whether_there_are_more(path: Path) -> None:
+    everything, more = ask("SELECT seconds FROM samples ORDER BY ALL", [Source("s", path)]).first(10_000)
+    assert not more
+    for count in (1, len(everything) - 1):
+        rows, more = ask("SELECT seconds FROM samples ORDER BY ALL", [Source("s", path)]).first(count)
+        assert (rows, more) == (everything[:count], True)
+    assert ask("SELECT 1 FROM runs LIMIT 4", [Source("s", path)]).first(4)[1] is False
+
+
+def test_columns_of_one_name_are_numbered(path: Path) -> None:
+    answer = ask("SELECT a.run, b.run, 1 AS run_1 FROM runs a JOIN runs b USING (run)", [Source("s", path)])
+    assert answer.names == ["run", "run_1", "run_1_1"]
+    assert answer.first(1)[0][0][:2] == ["r1", "r1"]

@@ -1,0 +1,190 @@
+"""Every table holds what the session says, in the units of its names, and NULL where the session says nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.query.database import Source, ask
+from jaxprof.query.schema import WHOLE
+from jaxprof.query.tables import TABLES
+from jaxprof.report.json import to_dict
+from jaxprof.report.runs import OF_CSV
+from jaxprof.session import Session
+from jaxprof.session.log import load
+from query.conftest import TIMELINE, write
+from report import sessions
+
+
+def rows(path: Path, sql: str) -> list[list[Any]]:
+    found, more = ask(sql, [Source("whole", path)]).first(10_000)
+    assert not more
+    return found
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_has_rows_under_the_columns_that_its_schema_has(path: Path, name: str) -> None:
+    answer = ask(f"SELECT * FROM {name}", [Source("whole", path)])
+    table = answer.table()
+    assert answer.names == ["session", *(column.name for column in TABLES[name].columns)]
+    assert len(table) > 0
+    assert set(table["session"].to_pylist()) == {"whole"}
+    filled = {column for column in table.column_names if table[column].null_count < len(table)}
+    assert len(filled) > 1
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_column_says_what_it_means_and_a_time_has_its_unit_in_its_name(name: str) -> None:
+    table = TABLES[name]
+    assert table.meaning
+    assert len({column.name for column in table.columns}) == len(table.columns)
+    for column in table.columns:
+        assert len(column.meaning) > 2
+        assert column.name == column.name.lower()
+        if "time" in column.meaning.lower().split() and column.type == "DOUBLE" and "Share" not in column.meaning:
+            assert column.name.endswith("seconds"), column.name
+
+
+def test_runs_have_every_figure_of_the_csv() -> None:
+    renamed = {"run_seconds": "median_seconds", "bytes_accessed": "accessed_bytes"}
+    keys = {renamed.get(column.key, column.key) for column in OF_CSV if column.key}
+    assert keys - {column.name for column in TABLES["runs"].columns} == set()
+
+
+def test_figures_are_those_of_the_json(path: Path) -> None:
+    (compiled,) = [run for run in to_dict(load(path, Session))["runs"] if run["id"] == "r3"]
+    (row,) = rows(
+        path,
+        "SELECT median_seconds, compile_seconds, speedup, flops, peak_bytes, check_passed, status, versus, launches "
+        "FROM runs WHERE run = 'r3'",
+    )
+    phases = compiled["phases"]
+    assert row == [
+        phases["run"]["median_seconds"],
+        phases["compile"]["seconds"],
+        compiled["versus"]["speedup"],
+        compiled["flops"],
+        compiled["memory"]["peak_bytes"],
+        True,
+        "ok",
+        "r2",
+        3,
+    ]
+
+
+def test_a_failed_run_has_its_error_and_no_figures(path: Path) -> None:
+    assert rows(path, "SELECT status, error LIKE '%4 TB', median_seconds, speedup FROM runs WHERE run = 'r4'") == [
+        ["failed", True, None, None]
+    ]
+
+
+def test_samples_are_the_raw_ones_with_their_launches(path: Path) -> None:
+    session = load(path, Session)
+    found = rows(path, "SELECT seconds FROM samples WHERE run = 'r3' AND series = 'run' ORDER BY number")
+    assert [seconds for (seconds,) in found] == session.runs["r3"].samples("run")
+    launches = rows(path, "SELECT launch, count(*), min(calls_per_sample) FROM samples WHERE run = 'r3' AND "
+                          "series = 'run' GROUP BY launch ORDER BY launch")  # fmt: skip
+    assert launches == [[1, 7, 4], [2, 7, 4], [3, 7, 4]]
+    assert rows(path, "SELECT DISTINCT launch FROM samples WHERE series = 'dispatch'") == [[None]]
+
+
+def test_a_phase_has_a_row_in_each_launch(path: Path) -> None:
+    found = rows(path, "SELECT launch, seconds FROM phases WHERE run = 'r3' AND phase = 'compile'")
+    assert found == [[1, 38e-3]]
+    assert rows(path, "SELECT bytes, zero_copy FROM phases WHERE phase = 'transfer_out'") == [[4_000_000, True]]
+
+
+def test_kernels_are_joined_with_what_was_measured_and_no_time_is_lost(path: Path) -> None:
+    found = rows(path, "SELECT name, opcode, bytes, line, executions, occupancy, uncertain FROM kernels "
+                       "WHERE name IN ('fusion', 'copy') ORDER BY name")  # fmt: skip
+    assert found == [
+        ["copy", None, None, None, 10, None, True],
+        ["fusion", "fusion", 8_000_000, 28, 20, 0.5, False],
+    ]
+    assert rows(path, "SELECT sum(self_seconds), sum(share) FROM kernels")[0] == pytest.approx([5e-3 + 1e-8, 1.0])
+
+
+def test_intervals_are_those_of_the_lanes(path: Path) -> None:
+    answer = ask("SELECT * EXCLUDE (session) FROM intervals ORDER BY device, start_seconds", [Source("whole", path)])
+    found, _ = answer.first(100)
+    stream, host = TIMELINE["lanes"]  # type: ignore[misc]
+    assert len(found) == len(stream["label"]) + len(host["label"])
+    assert found[0] == ["r3", "gpu:0", "Stream #1", "stream", "void fused<1, 2>", "jit_selu", "fusion",
+                        0.0, pytest.approx(5e-6), 1, 7, None]  # fmt: skip
+    assert found[1][4:] == ["memcpy", None, None, pytest.approx(1e-5), pytest.approx(1e-6), 1, None, None]
+    assert found[2][-1] == 3
+    assert found[3][7:] == [pytest.approx(2e-6), pytest.approx(3e-5), None, None, None]
+    assert answer.notices == ["whole: the 2 shortest intervals of run r3 are not in its timeline"]
+
+
+def test_the_parts_of_a_step_add_up_to_it(path: Path) -> None:
+    found = rows(path, "SELECT seconds - kernel_seconds - transfer_seconds - collective_seconds - gap_seconds "
+                       "- idle_seconds FROM steps")  # fmt: skip
+    assert [rest for (rest,) in found] == pytest.approx([0.0] * 6, abs=1e-9)
+
+
+def test_the_self_times_of_passes_are_in_the_tree(path: Path) -> None:
+    assert rows(path, "SELECT path, depth, self_seconds FROM passes WHERE name = 'fusion'") == [
+        ["compile/fusion", 1, 0.03]
+    ]
+
+
+def test_compilations_have_their_reason_and_findings_their_source(path: Path) -> None:
+    assert rows(path, "SELECT reason_code, sum(count) FROM compiles GROUP BY ALL ORDER BY ALL") == [
+        ["first", 1],
+        ["shape", 4],
+    ]
+    assert rows(path, "SELECT signature->>'$[0].type' FROM compiles WHERE reason_code = 'first'") == [["f32[1,128]"]]
+    assert {source for (source,) in rows(path, "SELECT source FROM findings")} >= {"program", "measurement"}
+
+
+def test_a_reading_has_its_time_since_the_session_began(path: Path) -> None:
+    assert rows(path, "SELECT at_seconds, memory_used_bytes, power_watts, throttle_reasons FROM readings") == [
+        [2.5, 1 << 33, None, '["hot"]']
+    ]
+
+
+def test_a_moment_is_one_and_what_is_unknown_is_null(path: Path) -> None:
+    assert rows(path, "SELECT created + INTERVAL 1 DAY > TIMESTAMP '2026-11-22', state FROM sessions") == [
+        [True, "complete"]
+    ]
+
+
+def test_what_no_column_can_hold_is_null(tmp_path: Path) -> None:
+    run = e.RunPlanned(run="r1", spec=e.RunSpec(workload="a\ud800b", variant="", how="jit", device="cpu:0"))
+    memory = e.MemoryReported(run="r1", peak_bytes=1 << 63, temporary_bytes=5)
+    from jaxprof.query.columnar import arrow_table
+    from jaxprof.query.schema import SessionFile
+
+    session = Session(sessions.HEADER)
+    session.extend([run, memory])
+    (row,) = arrow_table(TABLES["runs"], SessionFile(tmp_path, session)).to_pylist()
+    assert (row["workload"], row["variant"]) == ("a\\ud800b", None)
+    assert (row["peak_bytes"], row["temporary_bytes"]) == (None, 5)
+    assert next(column.type for column in TABLES["runs"].columns if column.name == "peak_bytes") == WHOLE
+
+
+QUESTIONS = re.findall(
+    r"^```sql\n(.*?)^```", (Path(__file__).parents[2] / "docs" / "query.md").read_text(), re.MULTILINE | re.DOTALL
+)
+
+
+def test_there_are_a_dozen_documented_questions() -> None:
+    assert len(QUESTIONS) >= 12
+
+
+@pytest.mark.parametrize("sql", QUESTIONS, ids=lambda sql: " ".join(sql.split())[:50])
+def test_a_documented_question_is_answered(path: Path, sql: str) -> None:
+    found = rows(path, sql)
+    assert found or "times_the_" in sql, "these samples are even, and these kernels have no ceiling"
+
+
+def test_a_damaged_timeline_costs_its_rows_and_is_said(tmp_path: Path) -> None:
+    damaged = [*sessions.jit_run("r2", ""), e.TextRecorded(run="r2", name="timeline", text="{")]
+    answer = ask("SELECT count(*) FROM intervals", [Source("s", write(tmp_path / "s.jaxprof", damaged))])
+    assert answer.first(1)[0] == [[0]]
+    assert [notice for notice in answer.notices if notice.startswith("s: the timeline of run r2 was left out")]
