@@ -42,6 +42,8 @@ ANSWERS = {
     "catalogue": ("explain", "--code", "all"),
     "comparison": ("compare", "FILE:r1", "FILE:r2"),
     "history": ("history",),
+    "query": ("query", "FILE", "SELECT * FROM runs"),
+    "query-schema": ("query", "--schema", "runs"),
     "gate": ("gate", "FILE", "--base", "FILE", "--fail-on", "kernels"),
     "hlo": ("hlo", "FILE"),
     "hlo-kernels": ("hlo", "FILE", "--kernels"),

@@ -33,10 +33,8 @@ def test_text_is_a_table_with_every_column(call: Caller, kept: Path) -> None:
 
 def test_json_has_a_row_as_an_object(call: Caller, kept: Path) -> None:
     said = call("query", "last", RUNS, "--format", "json")
-    data = json.loads(said.out)
-    assert data["columns"] == ["run", "median_seconds", "check_passed", "error"]
-    assert data["rows"][1] == {"run": "r2", "median_seconds": 0.00063, "check_passed": True, "error": None}
-    assert data["more"] is False
+    assert json.loads(said.out)["kind"] == "query"
+    assert said.data["rows"][1] == {"run": "r2", "median_seconds": 0.00063, "check_passed": True, "error": None}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +54,7 @@ def test_json_has_a_row_as_an_object(call: Caller, kept: Path) -> None:
 )
 def test_any_value_of_sql_has_a_form_in_json_and_text(call: Caller, kept: Path, sql: str, value: object) -> None:
     said = call("query", "last", f"SELECT {sql} AS v", "--format", "json")
-    assert json.loads(said.out)["rows"] == [{"v": value}]
+    assert said.data["rows"] == [{"v": value}]
     assert call("query", "last", f"SELECT {sql} AS v").code == ExitCode.OK
 
 
@@ -94,8 +92,10 @@ def test_rows_that_are_left_out_are_said(call: Caller, kept: Path) -> None:
     said = call("query", "last", "SELECT seconds FROM samples", "--limit", "3")
     assert len(said.out.splitlines()) == 4
     assert "more than these 3 rows" in said.err
+    everything = call("query", "last", "SELECT seconds FROM samples", "--full").out.splitlines()[1:]
     said = call("query", "last", "SELECT seconds FROM samples", "--limit", "3", "--format", "json")
-    assert json.loads(said.out)["more"] is True
+    assert json.loads(said.out)["truncated"] == {"rows": len(everything) - 3}
+    assert len(said.data["rows"]) == 3
 
 
 def test_no_rows_is_an_answer(call: Caller, kept: Path) -> None:
@@ -127,7 +127,7 @@ def test_the_schema_needs_no_session(call: Caller) -> None:
     assert said.out.startswith("sessions: ")
     assert "\nkernels: " in said.out
     one = call("query", "--schema", "phases", "--format", "json")
-    (table,) = json.loads(one.out)["tables"]
+    (table,) = one.data["tables"]
     assert table["columns"][0]["name"] == "session"
     assert {column["type"] for column in table["columns"]} == {"VARCHAR", "BIGINT", "DOUBLE", "BOOLEAN"}
 
@@ -143,11 +143,12 @@ def test_the_schema_needs_no_session(call: Caller) -> None:
         (("--all", "last", "SELECT 1"), "--all is every kept session"),
         (("last", "SELECT 1", "-o", "x"), "--out is for parquet and arrow"),
         (("last", "SELECT 1", "--force"), "--force"),
-        (("last", "SELECT 1", "--format", "csv", "--limit", "3"), "--limit has no effect"),
+        (("last", "SELECT 1", "--format", "csv", "--limit", "3"), "--limit bounds an answer in text or json"),
         (("last", "SELECT 1", "--limit", "0"), "0 is not in the range"),
         (("--schema", "runz"), "unknown table"),
         (("--schema", "--format", "csv"), "--schema has no csv form"),
         (("last", "SELECT INTERVAL 1 DAY", "--format", "parquet"), "Parquet cannot hold"),
+        (("last", "SELECT error('no') FROM runs", "--format", "csv"), "SQL: no"),
         (("last", "SELECT * FROM read_csv('/etc/passwd')"), "cannot access file"),
     ],
 )

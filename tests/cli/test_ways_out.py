@@ -28,12 +28,8 @@ from report import sessions
 HOSTILE = "a\x1b]0;x\x07\r\x9b31m\x7f\u202eb\u2028c\u200b\nforged"
 FILE_NAME = "k\x1b[31m\u202e\nforged $(touch PWNED).jaxprof"
 SOURCE = Path(jaxprof.__file__).parent
-<<<<<<< HEAD
-READING = {"show", "explain", "compare", "gate", "hlo", "export", "history"}
-=======
-READING = {"show", "compare", "gate", "hlo", "export", "history", "query"}
+READING = {"show", "compare", "explain", "gate", "hlo", "export", "history", "query"}
 BINARY = {"parquet", "arrow"}
->>>>>>> 7a53e56 (jaxprof query: sessions as tables of SQL, which reads them and nothing else)
 """Commands with a format that read a session, and whose output can hold its names."""
 
 

@@ -10,7 +10,7 @@ import contextlib
 import io
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -106,9 +106,9 @@ def silence_stdout() -> None:
         raw.closed_at_start = False
 
 
-def format_option(*formats: str, bounded: bool = True) -> Callable[[Command], Command]:
-    """The `--format` option with these choices; the first is the default. With JSON, also `--limit` and `--full`, where
-    the answer is `bounded` by them."""
+def format_option(*formats: str, bounded: Collection[str] = ("json",)) -> Callable[[Command], Command]:
+    """The `--format` option with these choices; the first is the default. If those that are `bounded` are among them,
+    also `--limit` and `--full`, which say how much of an answer is printed."""
     options = [
         click.option(
             "--format",
@@ -120,8 +120,8 @@ def format_option(*formats: str, bounded: bool = True) -> Callable[[Command], Co
             help="Output format.",
         )
     ]
-    if "json" in formats and bounded:
-        options += [_LIMIT, _FULL]
+    if set(formats) & set(bounded):
+        options += _bounds(bounded)
 
     def add(command: Command) -> Command:
         for option in reversed(options):
@@ -131,31 +131,47 @@ def format_option(*formats: str, bounded: bool = True) -> Callable[[Command], Co
     return add
 
 
-def _bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
-    if not value:
-        return
-    from jaxprof.errors import UsageError
-
-    option = parameter.opts[0]
-    if ctx.params.get("form") != "json":
-        raise UsageError(f"{option} bounds an answer in JSON", "Give --format json, too.")
-    if _BOUND in ctx.meta:
-        raise UsageError("--limit and --full exclude each other", "Give only one of them.")
-    ctx.meta[_BOUND] = 0 if value is True else value
-
-
 _BOUND = "jaxprof.bound"
-_LIMIT = click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    expose_value=False,
-    callback=_bound,
-    help="Of JSON: at most N rows of each list.",
-)
-_FULL = click.option(
-    "--full", is_flag=True, expose_value=False, callback=_bound, help="Of JSON: everything, raw samples too."
-)
+
+
+def _bounds(forms: Collection[str]) -> list[Callable[[Command], Command]]:
+    """`--limit` and `--full`, for answers in these forms."""
+    names = {"json": "JSON"}
+    of = f"Of {' and '.join(names.get(form, form) for form in forms)}"
+
+    def bound(ctx: click.Context, parameter: click.Parameter, value: int | bool | None) -> None:
+        if not value:
+            return
+        from jaxprof.errors import UsageError
+
+        option = parameter.opts[0]
+        if ctx.params.get("form") not in forms:
+            which = names.get(next(iter(forms)), "") if len(forms) == 1 else " or ".join(forms)
+            hint = f"Give --format {next(iter(forms))}, too." if len(forms) == 1 else "The other forms have all of it."
+            raise UsageError(f"{option} bounds an answer in {which}", hint)
+        if _BOUND in ctx.meta:
+            raise UsageError("--limit and --full exclude each other", "Give only one of them.")
+        ctx.meta[_BOUND] = 0 if value is True else value
+
+    limit = click.option(
+        "--limit",
+        type=click.IntRange(1),
+        metavar="N",
+        expose_value=False,
+        callback=bound,
+        help=f"{of}: at most N rows of each list.",
+    )
+    full = click.option(
+        "--full", is_flag=True, expose_value=False, callback=bound, help=f"{of}: everything, raw samples too."
+    )
+    return [limit, full]
+
+
+def rows_wanted(usual: int) -> int | None:
+    """How many rows of an answer that is bounded are wanted, `usual` without `--limit`; None: all."""
+    context = click.get_current_context(silent=True)
+    bound = context.meta.get(_BOUND, usual) if context is not None else usual
+    return bound or None
 
 
 def print_text(text: str) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,16 +61,17 @@ class Answer:
         """The columns."""
         return list(self.reader.schema.names)
 
-    def first(self, count: int) -> tuple[list[list[Any]], bool]:
-        """The first rows as Python values, and whether there are more. Raises UsageError."""
-        rows: list[list[Any]] = []
+    def rows(self) -> Iterator[list[Any]]:
+        """The rows as Python values, one after the other, as they are computed. Raises UsageError."""
         with _usage_errors():
             for batch in self.reader:
-                columns = [column.to_pylist() for column in batch.slice(0, count + 1 - len(rows)).columns]
-                rows += map(list, zip(*columns, strict=True))
-                if len(rows) > count:
-                    return rows[:count], True
-        return rows, False
+                yield from map(list, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+    def first(self, count: int | None) -> tuple[list[list[Any]], bool]:
+        """The first rows as Python values, or all if `count` is None, and whether there are more. Raises UsageError."""
+        rows = self.rows()
+        taken = list(islice(rows, count))
+        return taken, next(rows, None) is not None
 
     def table(self) -> Any:
         """All rows as an Arrow table. Raises UsageError."""

@@ -145,6 +145,8 @@ RUNS: Final = row_table(
             ("wall_seconds", REAL, "From the start of the run to its end"),
             ("side", TEXT, "Its name in a comparison of ab: A, B, A' (the control)"),
         ),
+        SqlColumn("commit", TEXT, "Git commit of the measured file, abbreviated", at("run.revision.commit")),
+        SqlColumn("dirty", TRUTH, "Whether there were changes that were not committed", at("run.revision.dirty")),
     ),
     lambda file: run_rows(file.session, live=file.live),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import date, time, timedelta
 from decimal import Decimal
 from operator import itemgetter
@@ -66,12 +66,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.{_DIGITS}g}"
     return json_text(value) if isinstance(value, list | dict) else str(value)
-
-
-def all_rows(reader: Any) -> Iterator[list[Any]]:
-    """The rows one after the other, as they are computed."""
-    for batch in reader:
-        yield from map(list, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
 
 def write_parquet(table: Any, file: IO[bytes]) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 )
 @click.option("--full", is_flag=True, help="Whole sentences, even if they are more than a screenful.")
 @profile_options
-@format_option("text", "json", "markdown", bounded=False)
+@format_option("text", "json", "markdown", bounded=())
 def command(
     file: str | None, code: str | None, full: bool, profile_run: str, hosts: tuple[str, ...], form: str
 ) -> None:

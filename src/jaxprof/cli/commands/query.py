@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.given import refuse, refuse_without
-from jaxprof.cli.output import format_option, note, notes, print_bytes, print_csv, print_json, print_lines
+from jaxprof.cli.output import format_option, note, notes, print_bytes, print_csv, print_json, print_lines, rows_wanted
 from jaxprof.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from jaxprof.query.schema import SqlColumn, SqlTable
 
 _EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
+_ROWS: Final = 50
+"""Rows of text, unless more are requested."""
 _BINARY: Final = ("parquet", "arrow")
 _SCHEMA: Final = (("name", "column"), ("type", "type"), ("meaning", "meaning"))
 
@@ -28,13 +31,10 @@ _SCHEMA: Final = (("name", "column"), ("type", "type"), ("meaning", "meaning"))
 @click.argument("words", metavar="SESSION... SQL", nargs=-1, shell_complete=complete_session)
 @click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
 @click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Rows of text and JSON.")
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
-@format_option("text", "json", "csv", "parquet", "arrow")
-def command(
-    words: tuple[str, ...], every: bool, schema: bool, limit: int, out: Path | None, force: bool, form: str
-) -> None:
+@format_option("text", "json", "csv", "parquet", "arrow", bounded=("text", "json"))
+def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None, force: bool, form: str) -> None:
     """Ask sessions in SQL (DuckDB): runs, samples, phases, kernels, intervals, compiles, findings and more.
 
     SESSION is a path, a folder of sessions, a profile, the name of a kept session, part of it, or `last`; SQL is one
@@ -45,11 +45,9 @@ def command(
     _require_extra()
     refuse_without("out", ("force",))
     if schema:
-        refuse(("every", "limit", "out"), "has no effect with --schema", "It prints the tables.")
+        refuse(("every", "out"), "has no effect with --schema", "It prints the tables.")
         _print_schema(words, form)
         return
-    if form in ("csv", *_BINARY):
-        refuse(("limit",), f"has no effect with --format {form}", "It has all rows: write LIMIT into the SQL.")
     if form not in _BINARY:
         refuse(("out",), f"is for {' and '.join(_BINARY)}", "Redirect stdout.")
     from jaxprof.query.database import ask
@@ -58,7 +56,7 @@ def command(
     with ExitStack() as stack:
         answer = ask(sql, _sources(names, every, stack))
         notes(f"note: {notice}" for notice in answer.notices)
-        _print(answer, form, limit, out, force)
+        _print(answer, form, out, force)
 
 
 def _require_extra() -> None:
@@ -119,25 +117,25 @@ def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Sour
     ]
 
 
-def _print(answer: Answer, form: str, limit: int, out: Path | None, force: bool) -> None:
-    from jaxprof.query.output import all_rows, plain_value, rows_table
+def _print(answer: Answer, form: str, out: Path | None, force: bool) -> None:
+    from jaxprof.query.output import plain_value, rows_table
     from jaxprof.report.renderers import text_lines
 
     schema = answer.reader.schema
     if form == "csv":
-        print_csv(rows_table(schema, all_rows(answer.reader)))
+        print_csv(rows_table(schema, answer.rows()))
         return
     if form in _BINARY:
         _write(answer, form, out, force)
         return
-    rows, more = answer.first(limit)
     if form == "json":
-        named = [dict(zip(answer.names, map(plain_value, row), strict=True)) for row in rows]
-        print_json({"columns": answer.names, "rows": named, "more": more})
+        rows = (dict(zip(answer.names, map(plain_value, row), strict=True)) for row in answer.rows())
+        print_json("query", {"rows": rows, "notices": answer.notices}, [command_line("query", "--schema")])
         return
-    print_lines(text_lines(rows_table(schema, rows), indent="", all_columns=True) if rows else ["no rows"])
+    found, more = answer.first(rows_wanted(_ROWS))
+    print_lines(text_lines(rows_table(schema, found), indent="", all_columns=True) if found else ["no rows"])
     if more:
-        note(f"note: there are more than these {limit} rows; --limit N prints more, --format csv all of them")
+        note(f"note: there are more than these {len(found)} rows; --limit N prints more of them, --full all")
 
 
 def _write(answer: Answer, form: str, out: Path | None, force: bool) -> None:
@@ -171,7 +169,7 @@ def _print_schema(names: tuple[str, ...], form: str) -> None:
             raise unknown_name("table", name, TABLES)
     tables = [TABLES[name] for name in names] or list(TABLES.values())
     if form == "json":
-        print_json({"tables": schema_rows(tables)})
+        print_json("query-schema", {"tables": schema_rows(tables)})
     elif form == "text":
         print_lines(line for table in tables for line in _table_lines(table))
     else:
