@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.query import cache
-from jaxprof.query.database import Source, ask
+from jaxprof.query.database import AskedSession, ask
 from jaxprof.session import log
 from jaxprof.session.log import Library
 from jaxprof.session.log.state import derived_folder, forget_derived_of_lost
@@ -16,7 +16,7 @@ from query.conftest import events, write
 
 
 def count(path: Path, table: str = "runs") -> int:
-    rows, _ = ask(f"SELECT count(*) FROM {table}", [Source("s", path)]).first(1)
+    rows, _ = ask(f"SELECT count(*) FROM {table}", [AskedSession("s", path)]).first(1)
     return int(rows[0][0])
 
 
@@ -32,10 +32,10 @@ def no_reading(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_the_second_query_does_not_read_the_session(path: Path, request: pytest.FixtureRequest) -> None:
-    first = ask("SELECT * FROM intervals", [Source("s", path)])
+    first = ask("SELECT * FROM intervals", [AskedSession("s", path)])
     rows, notices = first.table().to_pylist(), first.notices
     request.getfixturevalue("no_reading")
-    again = ask("SELECT * FROM intervals", [Source("s", path)])
+    again = ask("SELECT * FROM intervals", [AskedSession("s", path)])
     assert again.table().to_pylist() == rows
     assert again.notices == notices != []
     with pytest.raises(AssertionError):
@@ -74,11 +74,11 @@ def test_a_session_that_has_grown_or_changed_is_read_anew(tmp_path: Path) -> Non
     ],
 )
 def test_a_damaged_copy_is_as_good_as_none(path: Path, damage: object) -> None:
-    right = ask("SELECT * FROM runs", [Source("s", path)]).table()
+    right = ask("SELECT * FROM runs", [AskedSession("s", path)]).table()
     kept = derived_folder(path) / "runs.arrow"
     whole = kept.read_bytes()
     kept.write_bytes(damage(whole))  # type: ignore[operator]
-    assert ask("SELECT * FROM runs", [Source("s", path)]).table() == right
+    assert ask("SELECT * FROM runs", [AskedSession("s", path)]).table() == right
     assert kept.read_bytes() == whole
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.query import database
-from jaxprof.query.database import Source, ask
+from jaxprof.query.database import AskedSession, ask
 from jaxprof.query.tables import TABLES
 from query.conftest import write
 
@@ -59,7 +59,7 @@ def test_nothing_but_a_select_over_the_tables_is_done(path: Path, tmp_path: Path
     file.write_text("a,b\n1,2\n")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(UsageError) as refused:
-        ask(sql.format(file=file, folder=tmp_path, new=new), [Source("s", path)]).table()
+        ask(sql.format(file=file, folder=tmp_path, new=new), [AskedSession("s", path)]).table()
     assert "\n" not in refused.value.what
     assert refused.value.hint
     assert sorted(tmp_path.iterdir()) == before
@@ -81,7 +81,7 @@ def test_nothing_but_a_select_over_the_tables_is_done(path: Path, tmp_path: Path
 )
 def test_an_error_is_a_line_with_what_duckdb_takes_for_right(path: Path, sql: str, what: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
-        ask(sql, [Source("s", path)]).table()
+        ask(sql, [AskedSession("s", path)]).table()
     assert what in refused.value.what
     assert hint in refused.value.hint
     assert "LINE 1" not in str(refused.value)
@@ -92,12 +92,12 @@ def test_an_error_is_a_line_with_what_duckdb_takes_for_right(path: Path, sql: st
     ["DESCRIBE runs", "SUMMARIZE runs", "SHOW TABLES", "WITH a AS (SELECT 1 AS x) FROM a", "VALUES (1)", "FROM runs"],
 )
 def test_what_only_reads_is_answered(path: Path, sql: str) -> None:
-    rows, _ = ask(sql, [Source("s", path)]).first(100)
+    rows, _ = ask(sql, [AskedSession("s", path)]).first(100)
     assert rows
 
 
 def test_all_tables_are_listed_even_those_that_a_query_does_not_read(path: Path) -> None:
-    rows, _ = ask("SHOW TABLES", [Source("s", path)]).first(100)
+    rows, _ = ask("SHOW TABLES", [AskedSession("s", path)]).first(100)
     assert {name for (name,) in rows} == set(TABLES)
 
 
@@ -111,7 +111,7 @@ def test_all_tables_are_listed_even_those_that_a_query_does_not_read(path: Path)
     ],
 )
 def test_a_table_is_never_empty_because_it_was_not_seen_in_the_sql(path: Path, sql: str) -> None:
-    (row,) = ask(sql, [Source("s", path)]).first(1)[0]
+    (row,) = ask(sql, [AskedSession("s", path)]).first(1)[0]
     assert row[0] > 0
 
 
@@ -119,12 +119,12 @@ def test_only_the_tables_that_are_read_are_made(path: Path, monkeypatch: pytest.
     made: list[str] = []
     before = database.arrow_table
     monkeypatch.setattr(database, "arrow_table", lambda table, file: made.append(table.name) or before(table, file))
-    ask("SELECT 1 FROM runs JOIN samples USING (session, run)", [Source("s", path)])
+    ask("SELECT 1 FROM runs JOIN samples USING (session, run)", [AskedSession("s", path)])
     assert made == ["runs", "samples"]
 
 
 def test_many_sessions_stand_in_one_table(tmp_path: Path) -> None:
-    sources = [Source(f"s{number:03}", write(tmp_path / f"{number}.jaxprof")) for number in range(30)]
+    sources = [AskedSession(f"s{number:03}", write(tmp_path / f"{number}.jaxprof")) for number in range(30)]
     rows, _ = ask("SELECT session, count(*) FROM runs GROUP BY session ORDER BY session", sources).first(100)
     assert rows == [[source.name, 4] for source in sources]
 
@@ -132,23 +132,25 @@ def test_many_sessions_stand_in_one_table(tmp_path: Path) -> None:
 def test_a_session_that_cannot_be_read_is_left_out_or_refused(path: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.jaxprof"
     bad.write_bytes(b"")
-    answer = ask("SELECT count(DISTINCT session) FROM runs", [Source("s", path), Source("bad", bad, optional=True)])
+    answer = ask(
+        "SELECT count(DISTINCT session) FROM runs", [AskedSession("s", path), AskedSession("bad", bad, optional=True)]
+    )
     assert answer.first(1)[0] == [[1]]
     assert [notice for notice in answer.notices if notice.startswith("bad was left out: ")]
     with pytest.raises(FileRefusedError, match="is empty"):
-        ask("SELECT count(*) FROM runs", [Source("s", path), Source("bad", bad)])
+        ask("SELECT count(*) FROM runs", [AskedSession("s", path), AskedSession("bad", bad)])
 
 
 def test_the_first_rows_and_whether_there_are_more(path: Path) -> None:
-    everything, more = ask("SELECT seconds FROM samples ORDER BY ALL", [Source("s", path)]).first(10_000)
+    everything, more = ask("SELECT seconds FROM samples ORDER BY ALL", [AskedSession("s", path)]).first(10_000)
     assert not more
     for count in (1, len(everything) - 1):
-        rows, more = ask("SELECT seconds FROM samples ORDER BY ALL", [Source("s", path)]).first(count)
+        rows, more = ask("SELECT seconds FROM samples ORDER BY ALL", [AskedSession("s", path)]).first(count)
         assert (rows, more) == (everything[:count], True)
-    assert ask("SELECT 1 FROM runs LIMIT 4", [Source("s", path)]).first(4)[1] is False
+    assert ask("SELECT 1 FROM runs LIMIT 4", [AskedSession("s", path)]).first(4)[1] is False
 
 
 def test_columns_of_one_name_are_numbered(path: Path) -> None:
-    answer = ask("SELECT a.run, b.run, 1 AS run_1 FROM runs a JOIN runs b USING (run)", [Source("s", path)])
+    answer = ask("SELECT a.run, b.run, 1 AS run_1 FROM runs a JOIN runs b USING (run)", [AskedSession("s", path)])
     assert answer.names == ["run", "run_1", "run_1_1"]
     assert answer.first(1)[0][0][:2] == ["r1", "r1"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jaxprof import events as e
-from jaxprof.query.database import Source, ask
+from jaxprof.query.database import AskedSession, ask
 from jaxprof.query.schema import WHOLE
 from jaxprof.query.tables import TABLES
 from jaxprof.report.json import to_dict
@@ -21,14 +21,14 @@ from report import sessions
 
 
 def rows(path: Path, sql: str) -> list[list[Any]]:
-    found, more = ask(sql, [Source("whole", path)]).first(10_000)
+    found, more = ask(sql, [AskedSession("whole", path)]).first(10_000)
     assert not more
     return found
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_table_has_rows_under_the_columns_that_its_schema_has(path: Path, name: str) -> None:
-    answer = ask(f"SELECT * FROM {name}", [Source("whole", path)])
+    answer = ask(f"SELECT * FROM {name}", [AskedSession("whole", path)])
     table = answer.table()
     assert answer.names == ["session", *(column.name for column in TABLES[name].columns)]
     assert len(table) > 0
@@ -109,7 +109,9 @@ def test_kernels_are_joined_with_what_was_measured_and_no_time_is_lost(path: Pat
 
 
 def test_intervals_are_those_of_the_lanes(path: Path) -> None:
-    answer = ask("SELECT * EXCLUDE (session) FROM intervals ORDER BY device, start_seconds", [Source("whole", path)])
+    answer = ask(
+        "SELECT * EXCLUDE (session) FROM intervals ORDER BY device, start_seconds", [AskedSession("whole", path)]
+    )
     found, _ = answer.first(100)
     stream, host = TIMELINE["lanes"]  # type: ignore[misc]
     assert len(found) == len(stream["label"]) + len(host["label"])
@@ -185,6 +187,6 @@ def test_a_documented_question_is_answered(path: Path, sql: str) -> None:
 
 def test_a_damaged_timeline_costs_its_rows_and_is_said(tmp_path: Path) -> None:
     damaged = [*sessions.jit_run("r2", ""), e.TextRecorded(run="r2", name="timeline", text="{")]
-    answer = ask("SELECT count(*) FROM intervals", [Source("s", write(tmp_path / "s.jaxprof", damaged))])
+    answer = ask("SELECT count(*) FROM intervals", [AskedSession("s", write(tmp_path / "s.jaxprof", damaged))])
     assert answer.first(1)[0] == [[0]]
     assert [notice for notice in answer.notices if notice.startswith("s: the timeline of run r2 was left out")]

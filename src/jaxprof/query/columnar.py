@@ -15,7 +15,7 @@ from jaxprof.query.schema import (
     TEXT,
     TRUTH,
     WHOLE,
-    Chosen,
+    Encoded,
     Part,
     Repeated,
     SessionFile,
@@ -55,13 +55,13 @@ def _part(columns: Sequence[SqlColumn], part: Part, schema: Any) -> Any:
 
 
 def _cells(values: Any) -> Sequence[Any]:
-    return values.indices if isinstance(values, Chosen) else values
+    return values.indices if isinstance(values, Encoded) else values
 
 
 def _array(type_: SqlType, values: Any, count: int) -> Any:
     if isinstance(values, Repeated):
         return pa.repeat(_of(type_, [values.value])[0], count)
-    if isinstance(values, Chosen):
+    if isinstance(values, Encoded):
         return _of(type_, values.texts).take(pa.array(values.indices, pa.int64()))
     return _of(type_, values)
 

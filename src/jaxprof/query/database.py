@@ -35,7 +35,7 @@ _BATCH_ROWS: Final = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class AskedSession:
     """A session to be asked."""
 
     name: str
@@ -48,7 +48,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Answer:
+class SqlAnswer:
     """The rows of a query, which can be read once."""
 
     reader: Any
@@ -79,7 +79,7 @@ class Answer:
             return self.reader.read_all()
 
 
-def ask(sql: str, sources: Sequence[Source]) -> Answer:
+def ask(sql: str, sources: Sequence[AskedSession]) -> SqlAnswer:
     """The answer of one SELECT over the tables of these sessions.
 
     Raises UsageError for any other statement, and for SQL that cannot be understood; FileRefusedError for a session
@@ -93,7 +93,7 @@ def ask(sql: str, sources: Sequence[Source]) -> Answer:
         for name, table in TABLES.items():
             connection.register(name, tables[name] if name in needed else _whole_schema(table).empty_table())
         reader = connection.sql(sql).to_arrow_reader(_BATCH_ROWS)
-        return Answer(_with_different_names(reader), notices)
+        return SqlAnswer(_with_different_names(reader), notices)
 
 
 def _refuse_other_statements(statements: list[Any]) -> None:
@@ -113,7 +113,7 @@ def _tables_in(sql: str) -> list[str]:
     return list(TABLES) if words & {"query", "query_table"} else [name for name in TABLES if name in words]
 
 
-def gather(sources: Iterable[Source], names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+def gather(sources: Iterable[AskedSession], names: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
     """The tables of these names over all sessions, and what could not be read. Raises FileRefusedError."""
     parts: dict[str, list[Any]] = {name: [] for name in names}
     notices: list[str] = []
@@ -134,7 +134,7 @@ def gather(sources: Iterable[Source], names: Sequence[str]) -> tuple[dict[str, A
     return tables, list(dict.fromkeys(notices))
 
 
-def _of_source(source: Source, tables: Sequence[SqlTable]) -> dict[str, tuple[Any, list[str]]]:
+def _of_source(source: AskedSession, tables: Sequence[SqlTable]) -> dict[str, tuple[Any, list[str]]]:
     """Each table with the notices of the session: kept ones, or made of the session, which is then read once."""
     if source.session is not None:
         return _made(SessionFile(source.path, source.session), tables)

@@ -59,14 +59,14 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Encoded:
     """A column of texts that are few: `texts[index]` for each index."""
 
     texts: Sequence[str | None]
     indices: Sequence[int]
 
 
-Part = Mapping[str, "Sequence[Any] | np.ndarray[Any, Any] | Repeated | Chosen"]
+Part = Mapping[str, "Sequence[Any] | np.ndarray[Any, Any] | Repeated | Encoded"]
 """Rows of a table, column by column: a list or an array of numbers, in which None is NULL."""
 
 

@@ -17,7 +17,7 @@ from jaxprof.cli.output import format_option, note, notes, print_bytes, print_cs
 from jaxprof.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
-    from jaxprof.query.database import Answer, Source
+    from jaxprof.query.database import AskedSession, SqlAnswer
     from jaxprof.query.schema import SqlColumn, SqlTable
 
 _EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
@@ -86,10 +86,10 @@ def _divided(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]
     return tuple(names), sql
 
 
-def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Source]:
+def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[AskedSession]:
     """The sessions of these names, each once; a profile is read as a session. Raises JaxprofError."""
     from jaxprof.cli.profiles import imported, profile_at
-    from jaxprof.query.database import Source
+    from jaxprof.query.database import AskedSession
     from jaxprof.session.log import Library
     from jaxprof.session.log.codec import EXTENSION
 
@@ -112,12 +112,12 @@ def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Sour
     once = list({path.resolve(): (path, session, optional) for path, session, optional in found}.values())
     stems = [path.name.removesuffix(EXTENSION) for path, _, _ in once]
     return [
-        Source(stem if stems.count(stem) == 1 else str(path), path, session, optional)
+        AskedSession(stem if stems.count(stem) == 1 else str(path), path, session, optional)
         for stem, (path, session, optional) in zip(stems, once, strict=True)
     ]
 
 
-def _print(answer: Answer, form: str, out: Path | None, force: bool) -> None:
+def _print(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
     from jaxprof.query.output import plain_value, rows_table
     from jaxprof.report.renderers import text_lines
 
@@ -138,7 +138,7 @@ def _print(answer: Answer, form: str, out: Path | None, force: bool) -> None:
         note(f"note: there are more than these {len(found)} rows; --limit N prints more of them, --full all")
 
 
-def _write(answer: Answer, form: str, out: Path | None, force: bool) -> None:
+def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
     """Raises UsageError where stdout is a terminal, and StorageError where the file cannot be written."""
     from jaxprof.query.output import write_arrow, write_parquet
 
