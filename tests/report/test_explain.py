@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 import program_events as made
+from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation
 from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
@@ -73,6 +74,22 @@ def test_all_of_it_is_there_with_full() -> None:
     assert _LONG.strip() in whole
 
 
+@pytest.mark.parametrize("findings", [0, 2])
+def test_an_explanation_that_leaves_nothing_unknown_is_printed(findings: int) -> None:
+    known = replace(crowded(findings), abstentions=())
+    lines = explanation_lines(known)
+    assert not any(line.startswith("? ") for line in lines)
+    assert sum("static_argument_varies" in line for line in lines) == findings
+    assert "Unknown" not in explanation_markdown(known)
+    assert explanation_json(known)["unknown"] == []
+
+
+def test_a_command_that_fills_several_gaps_is_printed_once() -> None:
+    one, other = Abstention("noise", "± 46 % only", "jaxprof again"), Abstention("drift", "slower", "jaxprof again")
+    lines = explanation_lines(replace(crowded(0), abstentions=(one, other)))
+    assert sum("jaxprof again" in line for line in lines) == 1
+
+
 def test_a_short_explanation_is_not_cut() -> None:
     lines = explanation_lines(explanation(sessions.whole(), "s"))
     assert not any("…" in line for line in lines)
@@ -122,3 +139,16 @@ def test_the_first_lines_answer_for_the_whole() -> None:
     assert any(line.startswith("r2 selu jit cpu:0: 630 µs") for line in captured)
     runs = explanation_lines(explanation(sessions.whole(), "s"))
     assert any(line.startswith("r2 selu jit cpu:0: 630 µs") and "as fast as numpy" in line for line in runs)
+
+
+def test_what_was_compiled_and_not_run_says_so() -> None:
+    spec = e.RunSpec(workload="m.py:step", variant="jit", how="compile", device="h100")
+    session = fold(sessions.HEADER, [
+        e.RunPlanned(run="r1", spec=spec),
+        e.TextRecorded(run="r1", name="hlo", text=sessions.TRANSPOSES),
+        e.RunFinished(run="r1", status="ok"),
+        e.SessionClosed(),
+    ])  # fmt: skip
+    lines = explanation_lines(explanation(session, "s"))
+    assert lines[0] == "r1 m.py:step jit h100: compiled, and not run"
+    assert "verify: jaxprof hlo m.py:step --variant jit --for h100 --findings" in lines

@@ -79,6 +79,8 @@ def _answers(session: Session, explanation: Explanation) -> Iterator[str]:
                 reached = roofline_share(session, each.run)
                 roof = f"; {percent(reached)} of its device's roofline" if reached is not None else ""
                 yield f"{each.run.id} {each.run.label}: {seconds(each.summary.median)}{around} a call{beside}{roof}"
+            elif each.run.plan.how == "compile" and each.run.status == "ok":
+                yield f"{each.run.id} {each.run.label}: compiled, and not run"
         if not session.runs:
             yield "no run was recorded"
 
@@ -153,8 +155,8 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     if len(commands) == 1:
         yield from _cut(f"verify: {commands[0]}", room, indent="        ", first="")
     shown = explanation.abstentions[: room.abstentions]
-    for abstention, following in zip(shown, [*shown[1:], None], strict=True):
-        repeated = following is not None and following.command == abstention.command
+    for number, abstention in enumerate(shown, start=1):
+        repeated = any(following.command == abstention.command for following in shown[number : number + 1])
         yield from _abstention_lines(abstention, room, with_command=room.commands and not repeated)
 
 
