@@ -27,6 +27,7 @@ def program(before: float | None, after: float | None, hlo: str = "", function: 
         (1000.0, 10.0, "", False),
         (1000.0, None, "", True),
         (1000.0, 0.0, "", True),
+        (50.0, None, "", True),
         (0.0, 0.0, "", False),
         (None, None, "", False),
         (1000.0, 0.0, "custom-call(f32[3] x)", False),
@@ -37,6 +38,12 @@ def test_work_that_is_gone_after_compiling_was_folded(
     before: float | None, after: float | None, hlo: str, folded: bool
 ) -> None:
     assert [found.code for found in program_findings(program(before, after, hlo))] == ["folded_constants"] * folded
+
+
+@pytest.mark.parametrize(("after", "left"), [(None, "0"), (0.0, "0"), (7.25, "7.25")])
+def test_how_much_was_folded_is_said(after: float | None, left: str) -> None:
+    (found,) = program_findings(program(123456.0, after))
+    assert found.message.startswith(f"XLA was given 1.23e+05 FLOPs and left {left}: ")
 
 
 def test_what_is_computed_and_not_used_is_named_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxprof.engine.measure.ahead_of_time import _Elsewhere, abstract, compile_request
 from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.portable import export_for
 from jaxprof.engine.measure.reporter import Reporter
 from jaxprof.engine.measure.sharding import leaves_of
 from jaxprof.engine.protocol.request import CompileRequest
@@ -182,3 +184,60 @@ def test_a_compile_ends_with_what_came_of_it() -> None:
 @pytest.mark.parametrize("name", ["jaxpr", "stablehlo", "hlo_before", "hlo"])
 def test_a_compile_for_this_machine_has_the_texts_of_a_run(name: str) -> None:
     assert name in {event.name for event in compiled() if event.type == "text_recorded"}  # type: ignore[attr-defined]
+
+
+def elsewhere_compiled(monkeypatch: pytest.MonkeyPatch, **request: Any) -> list[Event]:
+    """As `compiled`, for a target that is this machine's CPU."""
+    monkeypatch.setattr(_Elsewhere, "_topology", lambda self: SimpleNamespace(devices=jax.devices("cpu")[:1]))
+    events: list[Event] = []
+    spec = RunSpec(workload="selu", target="selu", variant="jit", how="compile", device="cpu:0", parameters={"n": 1000})
+    compile_request(CompileRequest(run="r1", spec=spec, platform="cpu", **request), events.append, RunControl())
+    return events
+
+
+def told(events: list[Event]) -> tuple[list[str], dict[str, str], list[str]]:
+    """The phases that ended after the inputs were made, the texts, and the messages of the warnings."""
+    ended = [event.phase for event in events if event.type == "phase_ended"]  # type: ignore[attr-defined]
+    texts = {event.name: event.text for event in events if event.type == "text_recorded"}  # type: ignore[attr-defined]
+    return ended[-4:], texts, [event.message for event in events if isinstance(event, WarningRaised)]
+
+
+def test_a_program_without_a_mesh_is_compiled_for_the_first_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = elsewhere_compiled(monkeypatch)
+    assert events[-1] == RunFinished(status="ok")
+    phases, texts, warnings = told(events)
+    assert (phases, warnings) == (["topology", "trace", "lower", "compile"], [])
+    assert list(texts) == ["jaxpr", "stablehlo", "hlo_before", "hlo"]
+    assert "f32[1000]" in texts["hlo"]
+
+
+def test_a_program_with_a_mesh_is_compiled_for_it_and_says_how_it_is_spread(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = elsewhere_compiled(monkeypatch, mesh={"data": 1}, shard=["x=data"])
+    assert events[-1] == RunFinished(status="ok")
+    phases, texts, warnings = told(events)
+    assert phases == ["topology", "trace", "lower", "compile"]
+    (said_,) = warnings
+    assert said_.endswith("mesh data=1: float32[1000] x as data")
+    assert list(texts) == ["jaxpr", "stablehlo", "hlo_before", "hlo"]
+    assert "call_exported" not in texts["hlo"], "nothing of ours is in it"
+
+
+def test_an_exported_program_is_compiled_as_it_came(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    exported = export_for("cpu", jax.jit(lambda x: jax.numpy.tanh(x) * 2, donate_argnums=0), (X,))
+    assert exported.donated == (0,)
+    (tmp_path / "program").write_bytes(exported.data)
+    events = elsewhere_compiled(monkeypatch, exported=str(tmp_path / "program"), donated=[0])
+    assert events[-1] == RunFinished(status="ok")
+    phases, texts, _ = told(events)
+    assert phases == ["topology", "trace", "lower", "compile"]
+    assert "f32[8,4]" in texts["hlo"]
+
+
+def test_a_compiler_that_gives_no_hlo_is_an_error_with_what_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = SimpleNamespace(hlo="")
+    monkeypatch.setattr(_Elsewhere, "_compile_plain", lambda self, *given: silent)
+    (*_, finished) = elsewhere_compiled(monkeypatch)
+    assert isinstance(finished, RunFinished)
+    assert finished.status == "failed"
+    assert "does not give the HLO" in finished.error
+    assert "--python" in finished.advice

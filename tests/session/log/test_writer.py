@@ -98,6 +98,17 @@ def test_a_file_that_another_one_replaced_is_written_beside_it(tmp_path: Path) -
     assert path.read_text() == "somebody's own"
 
 
+def test_a_file_whose_place_cannot_be_read_is_written_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    path.unlink()
+    path.symlink_to(path)
+    finish(writer)
+    assert writer.path == tmp_path / "x-2.jaxprof"
+    assert writer.changed.startswith(f"{path} could not be read (Too many levels of symbolic links")
+    assert is_whole(writer.path)
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say where an open file is")
 def test_a_session_that_was_given_another_name_keeps_it(tmp_path: Path) -> None:
     path = tmp_path / "x.jaxprof"
