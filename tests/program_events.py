@@ -222,6 +222,10 @@ def without_jax() -> Session:
 
 
 def training() -> Session:
+    return fold(HEADER, training_events())
+
+
+def training_events() -> list[e.Event]:
     """A training script with most of what can be found: shapes that vary, a wait in the loop, a cache that is off."""
     warm = {"import": 0.9, "host_busy": 0.1}
     compiling = {"trace": 0.15, "lower": 0.08, "compile": 0.6, "device_busy": 0.12, "data": 0.05}
@@ -231,7 +235,7 @@ def training() -> Session:
         line(88, 0.22, "device_busy", "step"),
         line(86, 0.08, "data", "next()"),
     ]
-    return session(
+    return program(
         sampled(0.1, 1.0, warm, [line(3, 0.9, "import", "import")]),
         e.JaxImported(run=RUN, seconds=0.62, version="0.10.2", monotonic_seconds=BEGAN + 1.0),
         *(sampled(1.1 + second, 1.0, compiling, [line(88, 0.1, "device_busy", "step")]) for second in range(4)),

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from answer_schemas import hold
 from jaxprof.cli.main import main
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -30,7 +31,7 @@ class Said:
 
 
 class Caller:
-    """`call("show", "x")` is `jaxprof show x`."""
+    """`call("show", "x")` is `jaxprof show x`. An answer in JSON has to be what its schema says."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
         self._capsys = capsys
@@ -40,6 +41,8 @@ class Caller:
         with pytest.raises(SystemExit) as ended:
             main([str(word) for word in words])
         captured = self._capsys.readouterr()
+        if captured.out.startswith('{"schema":"2.0","kind":'):
+            hold(json.loads(captured.out))
         return Said(int(ended.value.code or 0), captured.out, captured.err)
 
 

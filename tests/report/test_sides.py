@@ -37,7 +37,7 @@ PLAN = e.ComparisonPlanned(
 AGREE = e.ResultsCompared(run="r3", alike=True, agree=True, relative=1.2e-7, ulps=2)
 
 
-def session_with(b_seconds: float = 0.5e-3, plan: e.ComparisonPlanned | None = PLAN, *more: e.Event) -> Session:
+def events_with(b_seconds: float = 0.5e-3, plan: e.ComparisonPlanned | None = PLAN, *more: e.Event) -> list[e.Event]:
     events: list[e.Event] = []
     for run, (side, _) in SIDES.items():
         spec = e.RunSpec(workload="train.py:step", variant="jit", how="jit", device="cpu:0", side=side, launches=3)
@@ -49,7 +49,11 @@ def session_with(b_seconds: float = 0.5e-3, plan: e.ComparisonPlanned | None = P
         events += [e.WorkerStarted(run=run, pid=1, python="/usr/bin/python3"), environment(run)]
         events += [*turns(run, seconds, number), *later_launches(run, seconds, number)]
         events.append(e.RunFinished(run=run, status="ok"))
-    return fold(HEADER, [*events, *more])
+    return [*events, *more]
+
+
+def session_with(b_seconds: float = 0.5e-3, plan: e.ComparisonPlanned | None = PLAN, *more: e.Event) -> Session:
+    return fold(HEADER, events_with(b_seconds, plan, *more))
 
 
 FORMS = {

@@ -32,7 +32,8 @@ def command() -> None:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of a workload.")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
 @click.option("--force", is_flag=True, help="Replace the baseline of that name, and drop the decisions about it.")
-def save(name: str, programs: tuple[str, ...], force: bool, **compiling: Any) -> int:
+@format_option("text", "json")
+def save(name: str, programs: tuple[str, ...], force: bool, form: str, **compiling: Any) -> int:
     """Compile the targets as the baseline NAME, or keep a copy of a session (of `run`, or of `hlo --out`)."""
     from jaxprof.cli.baseline_saving import save_baseline
     from jaxprof.cli.hlo_target import CompileOptions
@@ -43,6 +44,9 @@ def save(name: str, programs: tuple[str, ...], force: bool, **compiling: Any) ->
     if saved.dropped:
         note(f"decisions about the former baseline that were dropped: {saved.dropped}")
     note(f"baseline: {saved.path}")
+    if form == "json":
+        data = {"name": name, "path": str(saved.path), "decisions_dropped": saved.dropped}
+        print_json("baseline-save", data, [command_line("baseline", "show", name)])
     return ExitCode.OK
 
 
@@ -81,7 +85,8 @@ def show(name: str, form: str) -> None:
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_baseline)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-def delete(names: tuple[str, ...], yes: bool) -> int:
+@format_option("text", "json")
+def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
     """Delete baselines with the decisions about them, after asking."""
     from jaxprof.session.log.baselines import Baselines
 
@@ -97,6 +102,8 @@ def delete(names: tuple[str, ...], yes: bool) -> int:
     for name in doomed:
         baselines.delete(name)
     note(f"Deleted {len(doomed)}.")
+    if form == "json":
+        print_json("baseline-delete", {"deleted": doomed})
     return ExitCode.OK
 
 

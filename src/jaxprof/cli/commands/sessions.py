@@ -51,27 +51,38 @@ def list_(form: str) -> None:
 
 
 @command.command()
-def path() -> None:
+@format_option("text", "json")
+def path(form: str) -> None:
     """Print the folder of the kept sessions."""
-    print_lines([str(_library().folder)])
+    folder = str(_library().folder)
+    if form == "json":
+        print_json("sessions-path", {"folder": folder})
+    else:
+        print_lines([folder])
 
 
 @command.command()
 @click.argument("name", shell_complete=complete_session)
 @click.argument("new_name")
-def rename(name: str, new_name: str) -> None:
+@format_option("text", "json")
+def rename(name: str, new_name: str, form: str) -> None:
     """Give the session NAME another name."""
     library = _library()
-    print_lines([str(library.rename(library.find(name), new_name))])
+    renamed = str(library.rename(library.find(name), new_name))
+    if form == "json":
+        print_json("sessions-rename", {"path": renamed})
+    else:
+        print_lines([renamed])
 
 
 @command.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=complete_session)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-def delete(names: tuple[str, ...], yes: bool) -> int:
+@format_option("text", "json")
+def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
     """Delete sessions, after asking."""
     library = _library()
-    return _delete(library, list(dict.fromkeys(library.find(name) for name in names)), yes=yes)
+    return _delete(library, list(dict.fromkeys(library.find(name) for name in names)), form, yes=yes)
 
 
 @command.command()
@@ -80,16 +91,17 @@ def delete(names: tuple[str, ...], yes: bool) -> int:
 @click.option("--max-size", type=size, metavar="SIZE", help="Delete the oldest until the rest fits: 500M, 2G.")
 @click.option("--dry-run", is_flag=True, help="Only print what would be deleted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool, yes: bool) -> int:
+@format_option("text", "json")
+def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool, yes: bool, form: str) -> int:
     """Delete old sessions, after asking. Sessions that are being written are kept."""
     if keep is None and older_than is None and max_size is None:
         raise click.UsageError("Say what to delete: --keep N, --older-than DAYS or --max-size SIZE.")
     library = _library()
     doomed = library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size)
-    if dry_run:
+    if dry_run and form == "text":
         print_lines(map(str, doomed))
         return ExitCode.OK
-    return _delete(library, doomed, yes=yes)
+    return _delete(library, doomed, form, yes=yes, dry_run=dry_run)
 
 
 def _library() -> Library:
@@ -180,22 +192,34 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _delete(library: Library, doomed: Sequence[Path], *, yes: bool) -> int:
+def _delete(library: Library, doomed: Sequence[Path], form: str, *, yes: bool, dry_run: bool = False) -> int:
     """Delete after asking. Without a terminal, `--yes` is required."""
+    from jaxprof.session.log.library import total_bytes
+
+    size_bytes = total_bytes(doomed)
+    if not dry_run and not _is_deleted(library, doomed, size_bytes, yes=yes):
+        doomed, size_bytes = [], 0
+    if form == "json":
+        data = {"deleted": list(map(str, doomed)), "size_bytes": size_bytes, "dry_run": dry_run}
+        print_json("sessions-delete", data)
+    return ExitCode.OK
+
+
+def _is_deleted(library: Library, doomed: Sequence[Path], size_bytes: int, *, yes: bool) -> bool:
+    """Delete after asking; False where the answer was no."""
     if not doomed:
         note("Nothing to delete.")
-        return ExitCode.OK
-    from jaxprof.session.log.library import total_bytes
+        return True
     from jaxprof.units import bytes_
 
-    taken = bytes_(total_bytes(doomed))
+    taken = bytes_(size_bytes)
     notes(map(str, doomed))
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("Deleting asks first, and stdin is not a terminal: add --yes.")
         if not confirm(f"Delete {len(doomed)} ({taken})?"):
-            return ExitCode.OK
+            return False
     for each in doomed:
         library.delete(each)
     note(f"Deleted {len(doomed)} ({taken}).")
-    return ExitCode.OK
+    return True

@@ -1,0 +1,241 @@
+"""Each key of the published schemas occurs in an answer; `cli.calling` holds the other direction in every test."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kept_histories
+import program_events
+from answer_schemas import FOLDER, hold, keys_of, problems, schema_of
+from cli.calling import Caller
+from cli.test_baseline import keep
+from folding import fold
+from hlo.test_passes import _write
+from jaxprof import events as e
+from jaxprof.analysis.ab import AbResult, ab_results
+from jaxprof.analysis.gate import GateBase, GateResult, judged_times, read_limits
+from jaxprof.report.ab import ab_json
+from jaxprof.report.device_list import devices_report
+from jaxprof.report.envelope import answer_pieces
+from jaxprof.report.gate import gate_json
+from jaxprof.session.log import LogWriter
+from report import sessions, test_sides
+from report.test_device_list import CPU_READING, GPU_READING, joined
+
+TWO_MODES = [
+    sessions.plan("r1", "numpy", "numpy"),
+    e.WorkerStarted(run="r1", pid=100, python="/usr/bin/python3"),
+    e.RevisionRead(run="r1", repository="/home/me/work", commit="19789fa", dirty=None),
+    e.PhaseEnded(run="r1", phase="first_run", seconds=0.1, note="a note"),
+    e.SamplesTaken(
+        run="r1", series="run", seconds=[(1 + number % 2) * 1e-3 * (1 + 1e-4 * number) for number in range(100)]
+    ),
+    e.RunFinished(run="r1", status="ok"),
+]
+ROW: dict[str, Any] = {
+    "made_at": program_events.at(70),
+    "factory": "make_step",
+    "closure": [e.ClosureChange(name="rate", before="0.1", now="0.2")],
+    "cleared_at": program_events.at(71),
+    "signature": [
+        program_events.leaf("x", "f32[4]", weak_type=True, sharding="data"),
+        program_events.leaf("n", "3", static=True),
+        program_events.leaf("y", "f32[4]", bytes=16, replaced=True),
+        program_events.leaf("z", "f32[4]", bytes=16, zero_copy=True),
+    ],
+    "unused_donations": [e.ProgramArray(name="p", type="f32[4]", bytes=16)],
+    "constants": [e.ProgramArray(type="f32[300]", bytes=1200)],
+    "thread": "loader",
+    "cache": "hit",
+    "saved_seconds": 1.5,
+}
+"""What few compilations have."""
+REMADE = [
+    e.ProgramStarted(run=program_events.RUN, argv=["train.py"], how="script", options={"function": "step"}),
+    program_events.compiled("step", "closure", **ROW),
+]
+CHANGED = sessions.HLO.replace("exponential", "tanh")
+CUT_OFF = sessions.HLO[: sessions.HLO.index("ROOT %fusion")] + "what is this\n"
+KINDS = sorted(path.stem for path in FOLDER.glob("*.json"))
+
+
+def written(path: Path, events: Iterable[e.Event], header: e.Header = sessions.HEADER) -> Path:
+    writer = LogWriter(header, path)
+    for event in events:
+        writer.append(event)
+    writer.close()
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a session of each sort, HLO, a dump, a baseline and a history."""
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path / "runs.jaxprof", sessions.events())
+    written(tmp_path / "captured.jaxprof", sessions.captured_events())
+    written(tmp_path / "program.jaxprof", program_events.training_events(), program_events.HEADER)
+    written(tmp_path / "sides.jaxprof", sides())
+    with_other_hlo = (
+        replace(event, text=CHANGED) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
+        for event in sessions.captured_events()
+    )
+    written(tmp_path / "again.jaxprof", with_other_hlo)
+    (tmp_path / "changed.hlo").write_text(CHANGED)
+    written(tmp_path / "modes.jaxprof", TWO_MODES)
+    written(
+        tmp_path / "remade.jaxprof", program_events.program(*REMADE, *program_events.shaped(3)), program_events.HEADER
+    )
+    with written(tmp_path / "torn.jaxprof", sessions.events()).open("a") as file:
+        file.write("no event\n")
+    (tmp_path / "cut.hlo").write_text(CUT_OFF)
+    (tmp_path / "large.hlo").write_text(sessions.TRANSPOSES)
+    (tmp_path / "small.hlo").write_text(sessions.HLO)
+    (tmp_path / "dump").mkdir()
+    _write(tmp_path / "dump", 0, "pipeline-start", "negate")
+    _write(tmp_path / "dump", 1, "rewriter", "abs")
+    keep(tmp_path / "before.jaxprof")
+    keep(tmp_path / "after.jaxprof", 120)
+    for number, median in enumerate(kept_histories.medians((0.010, 9), (0.0125, 8))):
+        version = "0.10.2" if number < 9 else "0.11.0"
+        kept_histories.keep(state_home / "sessions", number, kept_histories.run("r1", median, jax=version))
+    return tmp_path
+
+
+_SESSIONS = ("runs", "captured", "program", "sides", "modes", "remade", "torn")
+_ONCE = {"error", "explanation", "finding", "catalogue", "sessions-rename", "baseline-delete"}
+"""What has no `--full`, or cannot be done twice."""
+_COMMANDS: dict[str, Sequence[str]] = {
+    "session": [f"show {name}.jaxprof" for name in _SESSIONS],
+    **{
+        f"session-{view}": [f"show captured.jaxprof --{view}"]
+        for view in ("kernels", "compile", "steps", "memory", "trust")
+    },
+    **{
+        f"session-{view}": [f"show program.jaxprof --{view}", f"show remade.jaxprof --{view}"]
+        for view in ("compiles", "findings", "transfers", "timeline")
+    },
+    "comparison": ["compare runs.jaxprof captured.jaxprof", "compare program.jaxprof sides.jaxprof",
+                   "compare captured.jaxprof again.jaxprof", "compare sides.jaxprof:r1 sides.jaxprof:r3",
+                   "compare program.jaxprof remade.jaxprof", "compare sides.jaxprof torn.jaxprof"],
+    "history": ["history"],
+    "gate": ["gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels",
+             "gate after.jaxprof --base main --fail-on flops"],
+    "hlo": ["hlo small.hlo", "hlo cut.hlo", "hlo large.hlo", "hlo captured.jaxprof"],
+    "hlo-kernels": ["hlo cut.hlo --kernels", "hlo captured.jaxprof --kernels"],
+    "hlo-findings": ["hlo cut.hlo --findings", "hlo large.hlo --findings", "hlo captured.jaxprof --findings"],
+    "hlo-barriers": ["hlo cut.hlo --barriers", "hlo large.hlo --barriers", "hlo captured.jaxprof --barriers"],
+    "hlo-stage": ["hlo small.hlo --stage hlo"],
+    "hlo-diff": ["hlo small.hlo --diff large.hlo", "hlo small.hlo --diff changed.hlo"],
+    "hlo-passes": ["hlo dump --passes"],
+    "sessions": ["sessions"],
+    "workloads": ["workloads"],
+    "workload": ["workloads selu"],
+    "devices": ["devices"],
+    "targets": ["target list"],
+    "target-remove": ["target remove tpu"],
+    "explanation": [f"explain {name}.jaxprof" for name in _SESSIONS],
+    "finding": ["explain --code host-sync"],
+    "catalogue": ["explain --code all"],
+    "baselines": ["baseline list"],
+    "baseline": ["baseline show main"],
+    "sessions-path": ["sessions path"],
+    "sessions-rename": ["sessions rename session-001 renamed"],
+    "sessions-delete": ["sessions prune --keep 0 --dry-run"],
+    "baseline-save": ["baseline save main before.jaxprof --force"],
+    "baseline-delete": ["baseline delete main --yes"],
+    "error": ["show nothing"],
+}  # fmt: skip
+
+
+def sides() -> list[e.Event]:
+    """Sides whose programs are known."""
+    agree = test_sides.AGREE
+    programs = {"r1": sessions.HLO, "r2": sessions.HLO, "r3": CHANGED}
+    texts = [e.TextRecorded(run=run, name="hlo", text=text) for run, text in programs.items()]
+    costs = [e.CostReported(run=run, flops=5e6, bytes_accessed=8e6) for run in programs]
+    warning = e.WarningRaised(run="r3", code="noise", message="noisy", advice="Close other programs.")
+    more = (agree, replace(agree, run="r2"), *texts, *costs, warning, sessions.environment("r3", "0.11.0"))
+    return test_sides.events_with(0.5e-3, test_sides.PLAN, *more)
+
+
+def measured_together() -> AbResult:
+    return ab_results(fold(sessions.HEADER, sides()))[0]
+
+
+def gate_of_times() -> dict[str, Any]:
+    measured, base = measured_together(), GateBase("HEAD", "revision", "/home/me/work", commit="19789fa", dirty=True)
+    rows = judged_times("train.py:step", measured, read_limits(["run:5%"]))
+    return gate_json(GateResult(base=base, rows=tuple(rows), notes=("a note",), measured=measured))
+
+
+_MADE: dict[str, Callable[[], dict[str, Any]]] = {
+    "ab": lambda: {"session": "s.jaxprof", **ab_json(measured_together())},
+    "gate": gate_of_times,
+    "devices": lambda: devices_report(joined(), [GPU_READING, CPU_READING]),
+    "target-install": lambda: {"vendor": "nvidia", "path": "/home/me", "was_installed": False},
+}
+"""What only a measurement, other hardware or a download would print; `hold` looks at what real ones do."""
+
+
+@pytest.mark.parametrize("kind", sorted({*_COMMANDS, *_MADE}))
+def test_every_key_of_a_schema_occurs_in_an_answer(call: Caller, files: Path, kind: str) -> None:
+    call("baseline", "save", "main", "before.jaxprof")
+    call("gate", "after.jaxprof", "--base", "main", "--fail-on", "flops", "--accept", "it may")
+    answers = []
+    for line in _COMMANDS.get(kind, ()):
+        words = [*line.split(), "--format", "json"]
+        bounded = call(*words)
+        whole = bounded if kind in _ONCE else call(*words, "--full")
+        answers += [json.loads(bounded.out), json.loads(whole.out)]
+    if kind in _MADE:
+        data = _MADE[kind]()
+        answers += [json.loads("".join(answer_pieces(kind, data, ["jaxprof"], limit))) for limit in (0, None)]
+    seen: set[str] = set()
+    for answer in answers:
+        assert answer["kind"] == kind, answer
+        hold(answer)
+        schema = schema_of(kind)
+        assert list(problems(answer, schema, schema, seen=seen)) == []
+    assert set(keys_of(schema_of(kind))) - seen == set()
+
+
+def test_every_kind_has_a_schema_and_is_in_the_documents() -> None:
+    assert set(KINDS) == {*_COMMANDS, *_MADE}
+    text = (FOLDER.parent / "json.md").read_text()
+    words = " ".join(re.findall(r"`([^`\n]+)`", text))
+    assert [kind for kind in KINDS if kind not in words and f"-{kind.partition('-')[2]}" not in words] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_documents_say_what_a_key_means(kind: str) -> None:
+    text = (FOLDER.parent / "json.md").read_text()
+    words = set(re.findall(r"[\w-]+", " ".join(re.findall(r"`([^`\n]+)`", text))))
+    named = {place.rpartition("/")[2].removesuffix("[]") for place in keys_of(schema_of(kind))}
+    assert named - words == set()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_type_is_left_open(kind: str) -> None:
+    """A key of which only null was seen would be of no type at all."""
+    text = json.dumps(schema_of(kind))
+    assert '"type": "null"' not in text
+    assert '"items": {}' not in text
+
+
+def test_what_a_schema_does_not_have_is_found() -> None:
+    schema = schema_of("error")
+    answer = {"schema": "2.0", "kind": "error", "error": {"code": "usage", "message": "m", "hint": None}}
+    assert list(problems(answer, schema, schema)) == []
+    for error, wrong in (
+        ({"code": 1}, ".error.code is of type integer"),
+        ({"more": 1}, ".error.more is not documented"),
+    ):
+        assert list(problems(answer | {"error": error}, schema, schema)) == [wrong]
+    assert list(problems(answer | {"kind": "other"}, schema, schema)) == [".kind is 'other'"]
