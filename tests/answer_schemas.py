@@ -18,9 +18,10 @@ UPDATING: Final = bool(os.environ.get("UPDATE_SCHEMA"))
 _MAPS: Final = frozenset({
     "parameters", "settings", "machine", "presets", "unattributed_seconds", "facts", "opcodes", "left_out", "notices",
     "variables", "device_peak_bytes", "phases", "memory.parts", "verdict.parts", "environment.devices[]",
+    "data.rows[]",
 })  # fmt: skip
 """Objects whose keys are data, by the end of their path."""
-_ANY: Final = frozenset({"settings", "machine", "presets", "environment.devices[]"})
+_ANY: Final = frozenset({"settings", "machine", "presets", "environment.devices[]", "data.rows[]"})
 """Of these, those whose values are of any kind."""
 _SHARED: Final = frozenset({"program", "compiles[]", "compile_passes", "children[]"})
 """What stands at several places is described once: in `$defs`, under the name without brackets."""
