@@ -49,6 +49,8 @@ COMMANDS = {
     "import": ("import_", "Turn a profile that was recorded elsewhere into a session."),
     "attach": ("attach", "Capture a running program that called jax.profiler.start_server."),
     "export": ("export", "Write the timeline of a run for ui.perfetto.dev."),
+    "mcp": ("mcp", "Serve sessions, HLO and documents to a coding agent, as tools over stdin and stdout."),
+    "agent": ("agent", "Write a file that tells coding agents what to ask jaxprof, in which order."),
     "sessions": ("sessions", "List, rename, delete and prune the kept sessions."),
     "completion": ("completion", "Print the completion script of a shell."),
 }

@@ -1,0 +1,183 @@
+"""The tools of `jaxprof mcp`: thin, over the commands. They read what was recorded; those that run code are there only
+if the user has allowed them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from mcp.server import MCPServer
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field
+
+from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.cli.agent.answers import ToolAnswer, answer_of_command, data_answer, error_answer
+from jaxprof.cli.agent.documents import read_page, search_pages, titles
+from jaxprof.cli.agent.skill import ORDER
+from jaxprof.cli.hlo_target import is_compiled_now
+from jaxprof.errors import UsageError
+from jaxprof.version import __version__
+from jaxprof.workloads import names
+
+_READ_SECONDS: Final = 120.0
+_COMPILE_SECONDS: Final = 600.0
+_MOST_OF_PAGE: Final = 12_000
+_READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+_RUNS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
+
+Session = Annotated[str, Field(description="A path, the name of a kept session or part of it, or `last`")]
+Limit = Annotated[int, Field(description="Rows of each list", ge=1, le=500)]
+Run = Annotated[str, Field(description="The id of a run, r2; empty for all")]
+View = Literal[
+    "summary", "kernels", "compile", "steps", "memory", "trust", "compiles", "findings", "transfers", "timeline"
+]
+HloView = Literal["kernels", "findings", "barriers", "summary"]
+
+
+def make_server(*, allow_run: bool) -> MCPServer:
+    """The server with its tools. `allow_run`: also those that run the user's code."""
+    server = MCPServer("jaxprof", version=__version__, instructions=ORDER, log_level="ERROR")
+    reading = (explain, explain_code, show, query, query_schema, compare, list_sessions, docs)
+    for tool in (*reading, _hlo(allow_run=allow_run)):
+        server.add_tool(tool, annotations=_READS, structured_output=False)
+    for tool in (run, ab) if allow_run else ():
+        server.add_tool(tool, annotations=_RUNS, structured_output=False)
+    return server
+
+
+def _result(answer: ToolAnswer) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=answer.text)], is_error=answer.is_error)
+
+
+async def explain(session: Session = "last") -> CallToolResult:
+    """What to change, the most expensive first: at most five findings with cost, line, fix and the command that
+    verifies it, and what cannot be said (`unknown`). Ask this first. Of a session, a profile, or HLO."""
+    return _result(await answer_of_command("explain", [], [session], seconds=_READ_SECONDS))
+
+
+async def explain_code(
+    code: Annotated[str, Field(description="A finding's code, host-sync; `all` lists them")],
+) -> CallToolResult:
+    """What a finding's code means, what to do about it, and where to read on."""
+    if code == "all":
+        return _result(data_answer("catalogue", {"findings": {each.code: each.title for each in entries().values()}}))
+    return _result(await answer_of_command("explain", [f"--code={code}"], [], seconds=_READ_SECONDS))
+
+
+async def show(session: Session = "last", view: View = "summary", run: Run = "", limit: Limit = 50) -> CallToolResult:
+    """A session or a profile: its runs in figures (summary), or one view in detail. kernels, compile (XLA's passes),
+    steps, memory, trust (whether the capture can be believed) are of measured runs and profiles; compiles (why each),
+    findings, transfers, timeline of recorded programs. Seconds and bytes; null is unknown."""
+    options = [] if view == "summary" else [f"--{view}"]
+    options += [f"--run={run}"] if run else []
+    return _result(await answer_of_command("show", options, [session], seconds=_READ_SECONDS, limit=limit))
+
+
+async def query(
+    sql: Annotated[str, Field(description="One SELECT of DuckDB's SQL")],
+    sessions: Annotated[list[str], Field(description="Sessions; empty for all kept ones")] = ["last"],  # noqa: B006
+    limit: Limit = 50,
+) -> CallToolResult:
+    """Figures of one or hundreds of sessions in SQL: runs, phases, samples, kernels, memory, intervals, steps, passes,
+    compiles, findings... Each table has `session`, most have `run`. `query_schema` has the columns. It only reads."""
+    options = [] if sessions else ["--all"]
+    return _result(await answer_of_command("query", options, [*sessions, sql], seconds=_READ_SECONDS, limit=limit))
+
+
+async def query_schema(
+    table: Annotated[str, Field(description="runs, kernels...; empty for the names of all tables")] = "",
+) -> CallToolResult:
+    """The columns of a table of `query`, with their meaning and unit; without a table, the tables."""
+    if table:
+        return _result(await answer_of_command("query", ["--schema"], [table], seconds=_READ_SECONDS, limit=100))
+    from jaxprof.query.tables import TABLES
+
+    tables = [
+        {"table": each.name, "meaning": each.meaning, "columns": [column.name for column in each.columns]}
+        for each in TABLES.values()
+    ]
+    return _result(data_answer("query-schema", {"tables": tables}))
+
+
+async def compare(
+    before: Annotated[str, Field(description="A session; FILE:r1 for one run of it")],
+    after: Annotated[str, Field(description="The session, or run, that is compared with it")],
+    limit: Limit = 20,
+) -> CallToolResult:
+    """What differs between two sessions: environments, times, exact facts (kernels, FLOPs, bytes, peak), kernels. Times
+    of two sessions were not measured together, so that their verdict is often inconclusive: exact facts come first."""
+    return _result(await answer_of_command("compare", [], [before, after], seconds=_READ_SECONDS, limit=limit))
+
+
+async def list_sessions(limit: Limit = 20) -> CallToolResult:
+    """The kept sessions, newest first, with the medians of their runs."""
+    return _result(await answer_of_command("sessions list", [], [], seconds=_READ_SECONDS, limit=limit))
+
+
+async def docs(
+    page: Annotated[str, Field(description="Name of a page; empty for the list of pages")] = "",
+    search: Annotated[str, Field(description="Words that a paragraph must hold, in any page")] = "",
+    offset: Annotated[int, Field(description="Where to go on in a long page", ge=0)] = 0,
+) -> CallToolResult:
+    """jaxprof's documents: the list of pages, one page, or the paragraphs with some words."""
+    try:
+        if search:
+            return _result(data_answer("docs-search", {"found": search_pages(search)}))
+        if not page:
+            return _result(data_answer("docs", {"pages": titles()}))
+        piece = read_page(page, offset, _MOST_OF_PAGE)
+    except UsageError as error:
+        return _result(error_answer("usage", error.what, error.hint))
+    return _result(data_answer("docs-page", {"page": piece.page, "text": piece.text, "next_offset": piece.next_offset}))
+
+
+def _hlo(*, allow_run: bool) -> Any:
+    async def hlo(
+        target: Annotated[str, Field(description="A session, a profile, HLO (a file or a dump), or a workload")],
+        view: HloView = "kernels",
+        run: Run = "",
+        for_device: Annotated[str, Field(description="Compile a workload for h100, a100:8, tpu-v5e...")] = "",
+        limit: Limit = 20,
+    ) -> CallToolResult:
+        """What XLA made of a program: kernels with costs and least times, findings with advice, barriers (why kernels
+        were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
+        if not allow_run and is_compiled_now(target) and target.partition(":")[0] not in names():
+            return _result(_not_allowed(f"compiling {target}"))
+        options = [] if view == "summary" else [f"--{view}"]
+        options += [f"--run={run}"] if run else []
+        options += [f"--for={for_device}"] if for_device else []
+        return _result(await answer_of_command("hlo", options, [target], seconds=_COMPILE_SECONDS, limit=limit))
+
+    return hlo
+
+
+def _not_allowed(what: str) -> ToolAnswer:
+    return error_answer(
+        "not_allowed", f"{what} runs your code, which is not allowed", "Start the server with --allow-run to allow it."
+    )
+
+
+_TARGET: Final = Field(description="A workload, or FILE.py:function")
+
+
+async def run(
+    target: Annotated[str, _TARGET],
+    arguments: Annotated[list[str], Field(description="Of a function: f32[1024,1024], one for each argument")] = [],  # noqa: B006
+    variant: Annotated[str, Field(description="Of a workload: jit, numpy...; empty for all")] = "",
+    budget_seconds: Annotated[float, Field(description="How long each is timed", gt=0, le=60)] = 2.0,
+) -> CallToolResult:
+    """Measure a workload or a function in fresh processes, phase by phase, and keep the session. This runs its code."""
+    options = [f"--arg={argument}" for argument in arguments]
+    options += [f"--variant={variant}"] if variant else []
+    options += [f"--budget={budget_seconds}"]
+    return _result(await answer_of_command("run", options, [target], seconds=_COMPILE_SECONDS, limit=20))
+
+
+async def ab(
+    before: Annotated[str, _TARGET],
+    after: Annotated[str, _TARGET],
+    arguments: Annotated[list[str], Field(description="f32[1024,1024], one for each argument")] = [],  # noqa: B006
+) -> CallToolResult:
+    """Which of two functions is faster, measured in turns, with a verdict, and whether they compute the same. This runs
+    their code. `inconclusive` is an answer: do not report a speed-up then."""
+    options = [f"--arg={argument}" for argument in arguments]
+    return _result(await answer_of_command("ab", options, [before, after], seconds=_COMPILE_SECONDS, limit=20))

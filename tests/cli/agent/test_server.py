@@ -1,0 +1,157 @@
+"""The tools as a client has them: a real server, over real pipes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.calling import SOURCE, Caller
+from jaxprof.cli.agent.answers import MOST_CHARACTERS
+from jaxprof.session.log import LogWriter
+from report import sessions
+
+mcp = pytest.importorskip("mcp")
+
+READING = {
+    "explain", "explain_code", "show", "query", "query_schema", "compare", "list_sessions", "docs", "hlo",
+}  # fmt: skip
+
+
+@pytest.fixture
+def kept(state_home: Path) -> Path:
+    path = state_home / "sessions" / "2026-11-21T05-05-06-captured.jaxprof"
+    writer = LogWriter(sessions.HEADER, path)
+    for event in sessions.captured_events():
+        writer.append(event)
+    writer.close()
+    return path
+
+
+@asynccontextmanager
+async def serving(state_home: Path, *options: str) -> AsyncIterator[Any]:
+    environment = {"PYTHONPATH": str(SOURCE), "JAXPROF_HOME": str(state_home)}
+    words = ["-m", "jaxprof", "mcp", *options]
+    started = mcp.StdioServerParameters(command=sys.executable, args=words, env=environment)
+    async with mcp.Client(started, read_timeout_seconds=100) as client:
+        yield client
+
+
+async def call(client: Any, name: str, **arguments: Any) -> dict[str, Any]:
+    """The answer of a tool, whose mark as an error agrees with what it says."""
+    result = await client.call_tool(name, arguments)
+    (content,) = result.content
+    assert len(content.text) <= MOST_CHARACTERS
+    answer: dict[str, Any] = json.loads(content.text)
+    assert result.is_error is (answer["kind"] == "error")
+    return answer
+
+
+async def test_the_tools_read_and_say_so(state_home: Path) -> None:
+    async with serving(state_home) as client:
+        tools = (await client.list_tools()).tools
+        assert {tool.name for tool in tools} == READING
+        for tool in tools:
+            assert tool.annotations.read_only_hint is True
+            assert tool.description
+        assert "`explain`" in client.instructions
+
+
+async def test_tools_that_run_code_are_there_if_they_are_allowed(state_home: Path) -> None:
+    async with serving(state_home, "--allow-run") as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == READING | {"run", "ab"}
+        assert tools["run"].annotations.read_only_hint is False
+
+
+async def test_each_tool_answers_as_its_command_does(kept: Path, state_home: Path) -> None:
+    async with serving(state_home) as client:
+        listed = await call(client, "list_sessions")
+        name = listed["data"]["sessions"][0]["name"]
+        assert name == kept.name.removesuffix(".jaxprof"), "a name that the other tools take"
+        assert (await call(client, "explain", session=name))["kind"] == "explanation"
+        assert (await call(client, "explain_code", code="all"))["kind"] == "catalogue"
+        shown = await call(client, "show", session=name, view="kernels", run="r2", limit=1)
+        assert len(shown["data"]["runs"][0]["kernels"]) == 1
+        assert shown["truncated"]["runs.kernels"] == 2
+        rows = await call(client, "query", sql="SELECT run, status FROM runs ORDER BY run", sessions=[])
+        assert rows["data"]["rows"] == [{"run": "r1", "status": "ok"}, {"run": "r2", "status": "ok"}]
+        assert {table["table"] for table in (await call(client, "query_schema"))["data"]["tables"]} >= {
+            "runs",
+            "kernels",
+        }
+        columns = (await call(client, "query_schema", table="phases"))["data"]["tables"][0]["columns"]
+        assert [column["name"] for column in columns][:3] == ["session", "run", "launch"]
+        compared = await call(client, "compare", before=f"{name}:r1", after=f"{name}:r2")
+        assert compared["kind"] == "comparison"
+        assert (await call(client, "hlo", target=name))["data"]["programs"][0]["module"] == "jit_selu"
+
+
+async def test_what_is_wrong_is_an_answer(kept: Path, state_home: Path) -> None:
+    async with serving(state_home) as client:
+        assert (await call(client, "show", session="nothing"))["error"]["message"] == "unknown session 'nothing'"
+        assert "cannot access" in (await call(client, "query", sql="FROM read_csv('/etc/passwd')"))["error"]["message"]
+        assert (await call(client, "show", session="--help"))["error"]["message"] == "unknown session '--help'"
+        assert (await call(client, "docs", page="nothing"))["error"]["message"] == "unknown page 'nothing'"
+        assert (await call(client, "query", sql="-"))["error"]["code"] == "usage", "stdin is the client's"
+        wrong = await client.call_tool("show", {"view": "everything"})
+        assert wrong.is_error
+
+
+async def test_code_is_not_run_unless_that_is_allowed(tmp_path: Path, state_home: Path) -> None:
+    ran = tmp_path / "ran"
+    program = tmp_path / "model.py"
+    program.write_text(f"open({str(ran)!r}, 'w').close()\ndef step(x): return x\n")
+    async with serving(state_home) as client:
+        for target in (f"{program}:step", str(program), "model:step", "json:dumps"):
+            assert (await call(client, "hlo", target=target))["error"]["code"] == "not_allowed", target
+        for name, arguments in {
+            "explain": {"session": f"{program}:step"},
+            "show": {"session": str(program)},
+            "compare": {"before": f"{program}:step", "after": str(program)},
+            "query": {"sql": "SELECT * FROM runs", "sessions": [str(program)]},
+        }.items():
+            assert (await call(client, name, **arguments))["kind"] == "error"
+        assert (await client.call_tool("run", {"target": f"{program}:step"})).is_error
+    assert not ran.exists()
+
+
+async def test_a_long_answer_becomes_a_short_one_that_says_so(kept: Path, state_home: Path) -> None:
+    wide = "SELECT repeat('x', 300) AS x, number FROM samples"
+    async with serving(state_home) as client:
+        answer = await call(client, "query", sql=wide, sessions=[str(kept)], limit=500)
+        assert len(answer["data"]["rows"]) == 50
+        assert answer["truncated"]["rows"] > 0
+        answer = await call(client, "query", sql="SELECT repeat('x', 30000) AS x", sessions=[str(kept)])
+        assert answer["error"]["code"] == "too_long"
+
+
+async def test_documents_are_read_in_pieces_and_searched(state_home: Path) -> None:
+    async with serving(state_home) as client:
+        assert "query" in (await call(client, "docs"))["data"]["pages"]
+        text, offset = "", 0
+        while offset is not None:
+            piece = (await call(client, "docs", page="json", offset=offset))["data"]
+            text, offset = text + piece["text"], piece["next_offset"]
+        assert text == (SOURCE.parent / "docs" / "json.md").read_text()
+        found = (await call(client, "docs", search="persistent compilation cache"))["data"]["found"]
+        assert found
+        assert all("cache" in f"{hit['heading']} {hit['text']}".lower() for hit in found)
+
+
+def test_without_the_extra_or_at_a_terminal_it_says_what_to_do(caller: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.util
+
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "mcp" else found(name))
+    said = caller("mcp")
+    assert said.code == 2
+    assert "-m pip install 'jaxprof[mcp]'" in said.err
+    monkeypatch.undo()
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    assert "this is a terminal" in caller("mcp").err
