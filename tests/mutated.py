@@ -171,13 +171,15 @@ COMMANDS: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
         ("show", "{file}", "--format", "json"),
         ("show", "{file}", "--format", "csv"),
         ("show", "{file}", "--format", "markdown"),
+        ("explain", "{file}"),
+        ("explain", "{file}", "--format", "json"),
         ("sessions",),
         ("compare", "{file}", "{sound}"),
         ("compare", "{sound}", "{file}"),
         ("hlo", "{file}"),
         ("query", "{file}", "FROM query_table('runs') SELECT *"),  # which reads every table
     ),
-    "hlo": (("hlo", "{file}"), ("hlo", "{file}", "--format", "json")),
+    "hlo": (("hlo", "{file}"), ("hlo", "{file}", "--format", "json"), ("explain", "{file}")),
     "profile": (("show", "{file}"), ("import", "{file}", "-o", "{out}"), ("export", "{file}", "-o", "{out}")),
 }
 """The commands that read a kind of file."""
