@@ -18,7 +18,7 @@ from jaxprof.analysis.timeline import read_timeline
 from jaxprof.cli.hlo_target import CompileOptions, find_modules
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.events import ProgressMade
-from jaxprof.report.perfetto import ExportedHlo, to_perfetto
+from jaxprof.exports.perfetto import ExportedHlo, to_perfetto
 from jaxprof.report.views import VIEWS, profile_text, view_csv, view_json, view_text
 from jaxprof.runner import Scheduler, own_interpreter, plan_profile
 from jaxprof.session import Session

@@ -42,6 +42,13 @@ class WeightedStack:
     """False: `seconds` is the least time that it could take."""
 
 
+def run_stacks(session: Session, run: Run) -> list[WeightedStack]:
+    """The lines of a recorded program; of any other run its kernels."""
+    from jaxprof.analysis.programs.derive import is_program, program_result
+
+    return line_stacks(program_result(session, run.id)) if is_program(run) else kernel_stacks(session, run)
+
+
 def kernel_stacks(session: Session, run: Run) -> list[WeightedStack]:
     """The kernels of a run under their program and named scopes, with the self time of all executions in its capture;
     without a capture, with their least time in one call; empty if neither is known."""

@@ -43,6 +43,23 @@ def with_timeline() -> Session:
     )
 
 
+def with_ceilings() -> Session:
+    """A compiled run with captures on a device whose ceilings are known."""
+    run = {"run": "r1"}
+    device = {"id": "cuda:0", "platform": "cuda", "kind": "NVIDIA H100 80GB HBM3"}
+    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cuda:0")
+    return fold(
+        sessions.HEADER,
+        [
+            e.RunPlanned(spec=spec, **run),
+            e.EnvironmentRead(python="3.11.7", numpy="2.3.0", jax="0.10.2", devices=[device], **run),
+            e.TextRecorded(name="hlo", text=sessions.HLO, **run),
+            *sessions.captures("r1"),
+            e.RunFinished(status="ok", **run),
+        ],
+    )
+
+
 def hostile() -> Session:
     """Every name is markup."""
     rows = [

@@ -10,11 +10,12 @@ import pytest
 
 import browser
 from jaxprof import units
+from jaxprof.hlo.analysis.cost.peaks import device_of_kind
 from jaxprof.report.json import to_dict
 from jaxprof.report.page.document import to_page
 from jaxprof.session import Session
 from report import sessions
-from report.page.pages import EVIL, hostile, with_timeline
+from report.page.pages import EVIL, hostile, with_ceilings, with_timeline
 from report.page.test_document import many_kernels
 
 PROGRAM = browser.executable()
@@ -53,7 +54,7 @@ def undisturbed(page: browser.Page) -> bool:
     return True
 
 
-@pytest.mark.parametrize("make", [sessions.whole, sessions.torn, sessions.swept, with_timeline, hostile])
+@pytest.mark.parametrize("make", [sessions.whole, sessions.torn, sessions.swept, with_timeline, with_ceilings, hostile])
 def test_a_page_draws_every_chart_and_complains_of_nothing(show: Open, make: Callable[[], Session]) -> None:
     page = show(make())
     drawn, places = page.ask(
@@ -109,6 +110,24 @@ def test_figures_are_those_of_the_json(show: Open) -> None:
     assert sum(histogram["counts"]) + histogram["above"] == len(runs[0]["samples_seconds"])
     (curve,) = [chart for chart in drawn if chart["kind"] == "lines" and chart["x_label"] == "calls"]
     assert curve["mark"] == runs[1]["versus"]["break_even_calls"]
+
+
+def test_a_kernel_stands_in_the_roofline_at_the_rate_that_it_reached(show: Open) -> None:
+    session = with_ceilings()
+    page = show(session)
+    (chart,) = [chart for chart in page.ask("JSON.parse(document.getElementById('charts').textContent)")
+                if chart["kind"] == "roofline"]  # fmt: skip
+    device = device_of_kind("NVIDIA H100 80GB HBM3")
+    assert device is not None
+    assert chart["bandwidth"] == device.bandwidth
+    (point,) = chart["points"]
+    assert (point["label"], point["measured"], point["bound"]) == ("fusion", True, "memory")
+    (row,) = [kernel for kernel in to_dict(session)["runs"][0]["kernels"] if kernel["name"] == "fusion"]
+    assert point["intensity"] == row["intensity"]
+    assert point["rate"] == pytest.approx(row["flops"] / row["measured"]["per_call_seconds"])
+    page.ask("document.querySelector('#kernels circle').dispatchEvent(new Event('click'))")
+    assert page.ask("document.querySelector('#kernels figure svg ~ .said').textContent").startswith("fusion: ")
+    assert undisturbed(page)
 
 
 def click(page: browser.Page, section: str, title: str) -> None:

@@ -1,9 +1,9 @@
-"""`jaxprof export FILE`: a page for any browser, a timeline for ui.perfetto.dev, times for benchmark dashboards."""
+"""`jaxprof export FILE`: a session, or a profile, in the form that another tool reads."""
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +14,11 @@ from jaxprof.cli.output import note, print_pieces
 from jaxprof.cli.profiles import profile_at, profile_options
 
 if TYPE_CHECKING:
-    from jaxprof.report.perfetto import ExportedHlo
-    from jaxprof.session import Run, Session
+    from jaxprof.exports.formats import ExportFormat
+    from jaxprof.session import Session
+
+NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark")
+"""As `exports.formats.FORMATS`, which a command line that is completed or explains itself does not load."""
 
 
 @click.command("export")
@@ -23,17 +26,17 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["perfetto", "html", "pytest-benchmark"]),
-    default="perfetto",
+    type=click.Choice(NAMES),
+    default=NAMES[0],
     show_default=True,
-    help="A timeline for ui.perfetto.dev, a page for a browser, or times for benchmark dashboards.",
+    help="What to write.",
 )
 @click.option(
     "--run",
     "run_id",
     metavar="ID",
     shell_complete=complete_run,
-    help="The run: r2. Needed if several runs have a timeline; pages and times are of all runs.",
+    help="The run: r2. Needed for perfetto and pprof if several runs have one; the others have all runs.",
 )
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout. With .gz, compressed."
@@ -45,88 +48,78 @@ def command(
 ) -> None:
     """Write the session FILE in a form that other tools read.
 
-    As perfetto, the timeline of a run (or of a profile), which ui.perfetto.dev opens; as html, everything on one page
-    that needs no network; as pytest-benchmark, the times of its runs with their exact facts, as JSON that benchmark
-    dashboards and `pytest-benchmark compare` read.
+    \b
+    perfetto          the timeline of a run, for ui.perfetto.dev
+    html              everything on one page that needs no network
+    speedscope        timelines, kernels, compile passes and lines, for speedscope.app
+    pprof             kernels, or the lines of a program, as stacks
+    parquet           the tables of `jaxprof query`, a file each in the folder of --out
+    pytest-benchmark  the times of the runs with their exact facts, for dashboards
+
+    FILE can also be a profile that was recorded elsewhere, of which pytest-benchmark has nothing.
     """
     from jaxprof.cli.given import refuse, refuse_without
     from jaxprof.cli.profiles import imported, refuse_of_profile
     from jaxprof.errors import UsageError
+    from jaxprof.exports.formats import FORMATS
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
     from jaxprof.session.log.library import is_live
 
     refuse_without("out", ("force",))
-    if form == "pytest-benchmark":
-        refuse(("profile_run", "hosts"), "applies to the timeline of a profile", "Times are those of a session's runs.")
-        _times(load(Library().find(file), Session), file, run_id, out, force)
-        return
+    chosen = FORMATS[form]
     if form == "html" and run_id is not None:
         raise UsageError("--run does not apply to --format html", "The page has all runs.")
-    profile = profile_at(file)
+    if chosen.folder and run_id is not None:
+        raise UsageError(f"--run does not apply to --format {form}", "Its tables have all runs.")
+    if chosen.folder and out is None:
+        raise UsageError(f"{form} is a folder of files", "Name it: -o tables.")
+    if chosen.binary and out is None:
+        raise UsageError(f"{form} is no text", f"Name a file: -o run{chosen.suffix}.")
+    if not chosen.views:
+        refuse(("profile_run", "hosts"), "applies to the timeline of a profile", "Times are those of a session's runs.")
+    profile = profile_at(file) if chosen.views else None
     if profile is not None:
-        views = (
-            ("kernels", "steps", "compile", "memory", "trust", "timeline") if form == "html" else ("timeline", "trust")
-        )
-        with imported(profile, profile_run, hosts, views) as (_, session):
-            _page(session, str(profile), out, force) if form == "html" else _export(session, file, run_id, out, force)
+        with imported(profile, profile_run, hosts, chosen.views) as (path, session):
+            _export(chosen, session, path, str(profile), run_id, out, force)
         return
     refuse_of_profile(file)
     library = Library()
     path = library.find(file)
     session = load(path, Session)
-    if form == "html":
-        _page(session, library.name_of(path), out, force, live=not session.complete and is_live(path))
-    else:
-        _export(session, file, run_id, out, force)
+    live = not session.complete and is_live(path)
+    _export(chosen, session, path, library.name_of(path), run_id, out, force, live=live)
 
 
-def _page(session: Session, name: str, out: Path | None, force: bool, *, live: bool = False) -> None:
-    from jaxprof.report.page.document import to_page
+def _export(
+    form: ExportFormat,
+    session: Session,
+    path: Path,
+    name: str,
+    run_id: str | None,
+    out: Path | None,
+    force: bool,
+    *,
+    live: bool = False,
+) -> None:
+    from jaxprof.exports.formats import chosen_runs, left_out_notes
+    from jaxprof.exports.source import ExportSource
 
-    _put([to_page(session, name, live=live)], out, force, " (open it in a browser)")
-
-
-def _export(session: Session, file: str, run_id: str | None, out: Path | None, force: bool) -> None:
-    from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
-    from jaxprof.report.perfetto import to_perfetto
-
-    run = _chosen(session, file, run_id)
-    timeline = read_timeline(session.text(run.id, TEXT_NAME) or "")
-    if timeline.left_out:
-        note(f"note: the {timeline.left_out} shortest intervals are not in the timeline")
-    _put(
-        to_perfetto(timeline, run.label, list(_modules(session, run))),
-        out,
-        force,
-        " (open it at https://ui.perfetto.dev)",
-    )
-
-
-def _times(session: Session, file: str, run_id: str | None, out: Path | None, force: bool) -> None:
-    from jaxprof.errors import UsageError, unknown_name
-    from jaxprof.report.pytest_benchmark import timed_runs, to_pytest_benchmark
-    from jaxprof.text import json_text
-
-    if run_id is not None and run_id not in session.runs:
-        raise unknown_name("run", run_id, session.runs)
-    wanted = [run for run in session.runs.values() if run_id in (None, run.id)]
-    timed = [run for run in timed_runs(session) if run in wanted]
-    if not timed:
-        those = f"run {run_id}" if run_id is not None else f"no run of {file}"
-        hint = "A run of `jaxprof run` has them; in a test, read result.median_seconds."
-        raise UsageError(f"{those} has {'no ' if run_id is not None else ''}times", hint)
-    if len(timed) < len(wanted):
-        left = [run.id for run in wanted if run not in timed]
-        note(f"note: without times, and left out: {', '.join(left)}")
-    _put([json_text(to_pytest_benchmark(session, timed)), "\n"], out, force)
+    runs = chosen_runs(form, session, name, run_id)
+    for line in left_out_notes(form, session, runs, run_id):
+        note(line)
+    source = ExportSource(session, runs, path, name, live)
+    if form.folder and out is not None:
+        _put_files(form.module.files(source), out, force)
+        return
+    _put(form.module.pieces(source), out, force, f" ({form.opens})" if form.opens else "")
 
 
-def _put(pieces: Iterable[str], out: Path | None, force: bool, hint: str = "") -> None:
+def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool, hint: str) -> None:
     from jaxprof.errors import StorageError, system_words
 
     if out is None:
-        print_pieces(pieces)
+        print_pieces(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
         return
     try:
         _write(pieces, out, force)
@@ -137,42 +130,32 @@ def _put(pieces: Iterable[str], out: Path | None, force: bool, hint: str = "") -
     note(f"written: {out}{hint}")
 
 
-def _modules(session: Session, run: Run) -> Iterator[ExportedHlo]:
-    """The HLO of the programs in the timeline of `run`: its own, or, for a profile, that of all its programs."""
-    from jaxprof.analysis.profile import programs_of
-    from jaxprof.report.perfetto import ExportedHlo
+def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> None:
+    from jaxprof.errors import StorageError, system_words
 
-    for of_program in programs_of(session, run):
-        text = session.text(of_program.id, "hlo")
-        if text:
-            name = text.split("HloModule ", 1)[-1].split(",", 1)[0].split(None, 1)[0] if run is of_program else ""
-            program = of_program.plan.parameters.get("program")
-            yield ExportedHlo(name or of_program.plan.workload, None if program is None else str(program), text)
+    written = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files:
+            with (folder / name).open("wb" if force else "xb") as file:
+                file.write(content)
+            written.append(name)
+    except FileExistsError as error:
+        raise StorageError(f"{error.filename or folder} already exists", "--force replaces it.") from error
+    except OSError as error:
+        raise StorageError(f"{folder} cannot be written: {system_words(error)}", "Name another place.") from error
+    note(f"written: {', '.join(written)} in {folder}" if written else "note: the session has no rows in any table")
 
 
-def _write(pieces: Iterable[str], out: Path, force: bool) -> None:
+def _write(pieces: Iterable[str] | Iterable[bytes], out: Path, force: bool) -> None:
+    """With a suffix .gz compressed, unless the format is that by itself."""
+    encoded = (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
+    first = next(encoded, b"")
     with out.open("wb" if force else "xb") as raw:
-        if out.suffix == ".gz":
+        if out.suffix == ".gz" and not first.startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-                packed.writelines(piece.encode() for piece in pieces)
+                packed.write(first)
+                packed.writelines(encoded)
         else:
-            raw.writelines(piece.encode() for piece in pieces)
-
-
-def _chosen(session: Session, file: str, run_id: str | None) -> Run:
-    from jaxprof.analysis.timeline import TEXT_NAME
-    from jaxprof.errors import UsageError, unknown_name
-
-    having = [run for run in session.runs.values() if TEXT_NAME in run.texts]
-    those = ", ".join(f"{run.id} ({run.label})" for run in having[:10])
-    if run_id is not None:
-        if run_id not in session.runs:
-            raise unknown_name("run", run_id, session.runs)
-        if run_id not in {run.id for run in having}:
-            raise UsageError(f"run {run_id} has no timeline", f"These have one: {those}." if those else "")
-        return session.runs[run_id]
-    if not having:
-        raise UsageError(f"no run of {file} has a timeline", "A run has one if its kernels were captured.")
-    if len(having) > 1:
-        raise UsageError(f"{len(having)} runs of {file} have a timeline", f"Choose one with --run: {those}.")
-    return having[0]
+            raw.write(first)
+            raw.writelines(encoded)

@@ -162,7 +162,7 @@ const plots = (() => {
   const roofline = (box, chart) => {
     const width = box.clientWidth, height = Math.min(380, Math.max(240, width * 0.6));
     const left = 74, bottom = 34, top = 12, right = 10;
-    const peaks = chart.roofs.map((roof) => roof.peak);
+    const peaks = [...new Set(chart.roofs.map((roof) => roof.peak))];
     const highest = Math.max(...peaks);
     const [x0, x1] = decades([...chart.points.map((point) => point.intensity), ...peaks.map((peak) => peak / chart.bandwidth)], 0.5);
     const [y0, y1] = decades([...chart.points.map((point) => point.rate), ...peaks], 0.35);
@@ -183,13 +183,14 @@ const plots = (() => {
       drawing.append(element("text", { x: left - 6, y: at + 4, "text-anchor": "end", class: "quiet" }, units.scaled(10 ** power)));
     }
     drawing.append(element("text", { x: width - right, y: height - 4, "text-anchor": "end", class: "quiet" }, "FLOP for each byte"));
-    drawing.append(element("text", { x: 2, y: top, class: "quiet" }, "FLOP/s"));
+    drawing.append(element("text", { x: left + 4, y: top + 10, class: "quiet" }, "FLOP/s"));
     const start = Math.max(10 ** x0, 10 ** y0 / chart.bandwidth), ridge = Math.min(highest / chart.bandwidth, 10 ** x1);
     drawing.append(line(start, start * chart.bandwidth, ridge, ridge * chart.bandwidth, { stroke: "var(--memory)" }));
-    for (const roof of chart.roofs) {
-      const begins = Math.min(Math.max(roof.peak / chart.bandwidth, 10 ** x0), 10 ** x1);
-      drawing.append(line(begins, roof.peak, 10 ** x1, roof.peak, { stroke: "var(--compute)" }));
-      drawing.append(element("text", { x: width - right, y: up(roof.peak) - 4, "text-anchor": "end" }, `${roof.label} ${units.scaled(roof.peak, "FLOP/s")}`));
+    for (const peak of peaks) {
+      const label = chart.roofs.filter((roof) => roof.peak === peak).map((roof) => roof.label).join(", ");
+      const begins = Math.min(Math.max(peak / chart.bandwidth, 10 ** x0), 10 ** x1);
+      drawing.append(line(begins, peak, 10 ** x1, peak, { stroke: "var(--compute)" }));
+      drawing.append(element("text", { x: width - right, y: up(peak) - 4, "text-anchor": "end" }, `${label} ${units.scaled(peak, "FLOP/s")}`));
     }
     const said = document.createElement("div");
     said.className = "said";

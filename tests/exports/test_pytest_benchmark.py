@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxprof.report.pytest_benchmark import _stats, timed_runs, to_pytest_benchmark
+from jaxprof.exports.pytest_benchmark import _stats, runs, to_pytest_benchmark
 from report import sessions
 
 STATS = {
@@ -35,7 +35,7 @@ def test_one_sample_has_no_spread() -> None:
 
 def test_each_timed_run_is_a_benchmark() -> None:
     session = sessions.whole()
-    timed = timed_runs(session)
+    timed = runs(session)
     assert 0 < len(timed) < len(session.runs) or all(run.samples("run") for run in session.runs.values())
     data = json.loads(json.dumps(to_pytest_benchmark(session, timed), allow_nan=False))
     assert len(data["benchmarks"]) == len(timed)
@@ -56,7 +56,7 @@ def test_pytest_benchmark_reads_it(tmp_path: Path) -> None:
 
     session = sessions.whole()
     path = tmp_path / "0001_main.json"
-    path.write_text(json.dumps(to_pytest_benchmark(session, timed_runs(session))))
+    path.write_text(json.dumps(to_pytest_benchmark(session, runs(session))))
     command = [sys.executable, "-m", "pytest_benchmark", "compare", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -3,7 +3,8 @@
 Times are microseconds, as that format wants them; a process is a device, a thread is a lane. In that format what
 overlaps on one thread must nest: intervals that only overlap get threads of their own. Intervals carry the HLO op and
 module that they belong to, their execution, launch and step; the HLO itself stands behind the events, where other
-readers pass it over. So a file that was exported can be imported again, and loses nothing that was shown of it.
+readers pass it over. So a file that was exported can be imported again, and loses nothing that was shown of it. Devices
+and lanes stand in the viewer in the order that they have here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from jaxprof.analysis.timeline import Timeline, TimelineLane
+from jaxprof.analysis.profile import programs_of
+from jaxprof.analysis.timeline import TEXT_NAME, Timeline, TimelineLane, read_timeline
+from jaxprof.exports.source import ExportSource
+from jaxprof.exports.tracks import tracks_of
+from jaxprof.session import Run, Session
 from jaxprof.text import json_text
 
 HLO_KEY: Final = "jaxprofHlo"
@@ -29,6 +34,28 @@ class ExportedHlo:
     text: str
 
 
+def runs(session: Session) -> list[Run]:
+    """The runs with a timeline."""
+    return [run for run in session.runs.values() if TEXT_NAME in run.texts]
+
+
+def pieces(source: ExportSource) -> Iterator[str]:
+    """The timeline of the one run, with the HLO of its programs."""
+    (run,) = source.runs
+    timeline = read_timeline(source.session.text(run.id, TEXT_NAME) or "")
+    return to_perfetto(timeline, run.label, list(_modules(source.session, run)))
+
+
+def _modules(session: Session, run: Run) -> Iterator[ExportedHlo]:
+    """The HLO of the programs in the timeline of `run`: its own, or, for a profile, that of all its programs."""
+    for of_program in programs_of(session, run):
+        text = session.text(of_program.id, "hlo")
+        if text:
+            name = text.split("HloModule ", 1)[-1].split(",", 1)[0].split(None, 1)[0] if run is of_program else ""
+            program = of_program.plan.parameters.get("program")
+            yield ExportedHlo(name or of_program.plan.workload, None if program is None else str(program), text)
+
+
 def to_perfetto(timeline: Timeline, title: str, hlo: Sequence[ExportedHlo] = ()) -> Iterator[str]:
     """The file's text in pieces, so that a million intervals need not be one string."""
     yield '{"displayTimeUnit":"ns","otherData":' + json_text({"source": title}, compact=True) + ',"traceEvents":[\n'
@@ -38,13 +65,15 @@ def to_perfetto(timeline: Timeline, title: str, hlo: Sequence[ExportedHlo] = ())
     for device, number in devices.items():
         yield separator + _named("process_name", number, 0, _process(device))
         separator = ",\n"
+        yield separator + _sorted("process_sort_index", number, 0, number)
     for lane in timeline.lanes:
         process = devices[lane.device]
-        track_of, tracks = _tracks(lane)
+        track_of, tracks = tracks_of(lane)
         for track in range(tracks):
             name = lane.name if not track else f"{lane.name} ({track + 1})"
             yield separator + _named("thread_name", process, thread + track + 1, name)
             separator = ",\n"
+            yield separator + _sorted("thread_sort_index", process, thread + track + 1, thread + track + 1)
         yield from _intervals(timeline, lane, process, thread + 1, track_of)
         thread += tracks
     for counter in timeline.counters:
@@ -61,27 +90,6 @@ def to_perfetto(timeline: Timeline, title: str, hlo: Sequence[ExportedHlo] = ())
     yield "}\n"
 
 
-def _tracks(lane: TimelineLane) -> tuple[list[int], int]:
-    """On which track each interval is drawn, so that those of one track nest, and how many there are."""
-    tracks: list[list[int]] = [[]]
-    numbers = []
-    for start, duration in zip(lane.starts, lane.durations, strict=True):
-        end = start + duration
-        chosen = next((number for number, open_ends in enumerate(tracks) if _fits(open_ends, start, end)), len(tracks))
-        if chosen == len(tracks):
-            tracks.append([])
-        tracks[chosen].append(end)
-        numbers.append(chosen)
-    return numbers, len(tracks)
-
-
-def _fits(open_ends: list[int], start: int, end: int) -> bool:
-    """Whether an interval lies within the innermost of a track's that are still open (their ends), or none is."""
-    while open_ends and open_ends[-1] <= start:
-        open_ends.pop()
-    return not open_ends or open_ends[-1] >= end
-
-
 def _process(device: str) -> str:
     """The device, named as in JAX's own Chrome traces, so that jaxprof can open the file again."""
     host, _, name = device.rpartition("/")
@@ -92,6 +100,11 @@ def _process(device: str) -> str:
 
 def _named(kind: str, process: int, thread: int, name: str) -> str:
     return json_text({"ph": "M", "pid": process, "tid": thread, "name": kind, "args": {"name": name}}, compact=True)
+
+
+def _sorted(kind: str, process: int, thread: int, place: int) -> str:
+    data = {"ph": "M", "pid": process, "tid": thread, "name": kind, "args": {"sort_index": place}}
+    return json_text(data, compact=True)
 
 
 def _intervals(

@@ -7,23 +7,31 @@ null. Quartiles are inclusive (`statistics.quantiles`). The exact facts of a pro
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxprof.analysis.run_difference import facts_of
 from jaxprof.analysis.run_result import result
+from jaxprof.exports.source import ExportSource
 from jaxprof.session import Run, Session
+from jaxprof.text import json_text
 
 FORMAT = "5.2.3"
 """The version of pytest-benchmark whose form this is."""
 
 
-def timed_runs(session: Session) -> list[Run]:
+def runs(session: Session) -> list[Run]:
     """The runs that have samples."""
     return [run for run in session.runs.values() if run.samples("run")]
 
 
-def to_pytest_benchmark(session: Session, runs: Sequence[Run]) -> dict[str, Any]:
+def pieces(source: ExportSource) -> Iterator[str]:
+    """The times of the runs."""
+    yield json_text(to_pytest_benchmark(source.session, source.runs))
+    yield "\n"
+
+
+def to_pytest_benchmark(session: Session, timed: Sequence[Run]) -> dict[str, Any]:
     """These runs of a session, all of them with samples."""
     header = session.header
     facts = header.environment
@@ -37,7 +45,7 @@ def to_pytest_benchmark(session: Session, runs: Sequence[Run]) -> dict[str, Any]
             "cpu": {"brand_raw": facts.get("cpu_model"), "count": facts.get("cores")},
         },
         "commit_info": {"id": None, "time": None, "author_time": None, "dirty": None, "project": None, "branch": None},
-        "benchmarks": [_benchmark(session, run) for run in runs],
+        "benchmarks": [_benchmark(session, run) for run in timed],
         "datetime": header.created,
         "version": FORMAT,
     }

@@ -1,0 +1,62 @@
+"""Pictures of the page that `jaxprof export --format html` writes: `python screenshots/report.py` (about two minutes).
+
+A session is recorded as for the pictures of the screens; a headless Chromium shows its page, in light, in dark and as
+wide as a phone.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from make import HERE, HOME, ROOT, record
+
+sys.path.insert(0, str(HERE.parent / "tests"))
+from browser import MISSING, Page, chromium, executable
+
+SHOTS = (
+    ("report", "answer", 1200, 900, False),
+    ("report-kernels", "kernels", 1200, 1000, True),
+    ("report-steps", "steps", 1200, 800, False),
+    ("report-phone", "runs", 360, 800, False),
+)
+"""Each with the section that it shows, its size and whether it is dark."""
+
+
+def shoot(page: Page, file: Path, name: str, section: str, size: tuple[int, int], *, dark: bool) -> None:
+    """Write the picture of one section beside this script."""
+    page.resize(*size, mobile=size[0] < 500)
+    page.emulate(dark=dark)
+    page.open(file.as_uri())
+    page.ask("page.draw_all()")
+    page.ask(f"{'window.scrollTo(0, 0)' if section == 'answer' else f'{section}.scrollIntoView()'}")
+    page.ask("new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+    (HERE / f"{name}.png").write_bytes(page.picture())
+    print(f"{name}.png")
+
+
+def main() -> None:
+    """All pictures, in a state folder of their own."""
+    from jaxprof.report.page.document import to_page
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
+
+    program = executable()
+    if program is None:
+        sys.exit(MISSING)
+    with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
+        os.environ["JAXPROF_HOME"] = folder
+        file = Path(folder) / "report.html"
+        file.write_text(to_page(load(record(Path(folder)), Session)).replace(ROOT, HOME), encoding="utf-8")
+        with chromium(Path(folder) / "chromium", program) as tab:
+            page = tab()
+            for name, section, width, height, dark in SHOTS:
+                shoot(page, file, name, section, (width, height), dark=dark)
+            if page.complaints:
+                sys.exit("\n".join(page.complaints))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""The tables of a session as files of Parquet, one each: those that `jaxprof query --schema` lists, without empty ones.
+
+Needs the extra `query`, whose tables these are.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+from jaxprof.errors import UsageError
+from jaxprof.exports.source import ExportSource
+from jaxprof.session import Run, Session
+
+
+def runs(session: Session) -> list[Run]:
+    """Every run."""
+    return list(session.runs.values())
+
+
+def files(source: ExportSource) -> Iterator[tuple[str, bytes]]:
+    """Each file's name and content. Raises UsageError without the extra."""
+    try:
+        from jaxprof.query.columnar import arrow_table
+        from jaxprof.query.output import write_parquet
+    except ImportError as error:
+        raise UsageError(f"parquet needs {error.name}", "pip install 'jaxprof[query]' brings it.") from error
+    from jaxprof.query.schema import SessionFile
+    from jaxprof.query.tables import TABLES
+
+    file = SessionFile(source.path, source.session, live=source.live)
+    for table in TABLES.values():
+        rows = arrow_table(table, file)
+        if rows.num_rows:
+            sink = io.BytesIO()
+            write_parquet(rows, sink)
+            yield f"{table.name}.parquet", sink.getvalue()

@@ -1,0 +1,162 @@
+"""`jaxprof serve`: who may read the page, how it follows a session, how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import browser
+from cli.calling import Caller, start
+from jaxprof import events as e
+from jaxprof.cli.page_server import FollowedPage, PageServer
+from jaxprof.session.log import LogWriter, new_header
+from report import sessions
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LogWriter]:
+    """A session that is being written, with one run."""
+    made = LogWriter(new_header(), tmp_path / "s.jaxprof")
+    write(made, sessions.numpy_run("r1"))
+    yield made
+    made.close()
+
+
+def write(writer: LogWriter, events: list[e.Event]) -> None:
+    for event in events:
+        writer.append(event)
+    writer.sync()
+
+
+@contextmanager
+def served(path: Path) -> Iterator[PageServer]:
+    with PageServer(FollowedPage(path, "s")) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def get(server: PageServer, path: str, host: str | None = None, method: str = "GET") -> tuple[int, str, dict[str, str]]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    try:
+        headers = {"Host": host} if host is not None else {}
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), dict(answer.getheaders())
+    finally:
+        connection.close()
+
+
+def test_only_who_knows_the_token_and_asks_for_this_machine_reads_it(writer: LogWriter) -> None:
+    assert writer.path is not None
+    with served(writer.path) as server:
+        page = f"/{server.token}/"
+        status, text, headers = get(server, page)
+        assert status == 200
+        assert "selu" in text
+        assert headers["Cache-Control"] == "no-store"
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        for host in ("127.0.0.1", f"localhost:{server.port}", "localhost:9999"):
+            assert get(server, page, host)[0] == 200
+        for host in ("evil.example", f"evil.example:{server.port}", "127.0.0.1.evil.example", ""):
+            status, text, _ = get(server, page, host)
+            assert (status, "selu" in text) == (403, False)
+        for path in ("/", "/state", f"/{server.token[:-1]}/", f"/x{server.token}/state"):
+            status, text, _ = get(server, path)
+            assert (status, server.token in text) == (403, False)
+        assert get(server, page + "other")[0] == 404
+        assert get(server, page, method="POST")[0] == 501
+        assert get(server, page, method="HEAD")[:2] == (200, "")
+        assert len(server.token) >= 32
+        assert server.server_address[0] == "127.0.0.1"
+
+
+def test_the_page_grows_with_the_session_until_it_is_over(writer: LogWriter) -> None:
+    assert writer.path is not None
+    with served(writer.path) as server:
+        page, state = f"/{server.token}/", f"/{server.token}/state"
+        before = get(server, state)[1]
+        assert get(server, state)[1] == before
+        assert "being written" in get(server, page)[1]
+        write(writer, sessions.jit_run("r2", "r1"))
+        after = get(server, state)[1]
+        assert after != before
+        assert not after.endswith(" over")
+        assert "jit(selu)" in get(server, page)[1]
+        write(writer, [e.SessionClosed()])
+        writer.close()
+        assert get(server, state)[1].endswith(" over")
+        assert "complete" in get(server, page)[1]
+
+
+def test_two_servers_have_two_tokens(writer: LogWriter) -> None:
+    assert writer.path is not None
+    with PageServer(FollowedPage(writer.path, "s")) as one, PageServer(FollowedPage(writer.path, "s")) as other:
+        assert one.token != other.token
+        assert one.port != other.port
+
+
+def test_a_port_that_is_taken_is_refused(call: Caller, writer: LogWriter) -> None:
+    assert writer.path is not None
+    with PageServer(FollowedPage(writer.path, "s")) as server:
+        done = call("serve", writer.path, "--port", str(server.port))
+    assert done.code == 2
+    assert f"port {server.port} cannot be used" in done.err
+    assert "Leave --port out" in done.err
+
+
+def test_what_is_no_session_is_refused(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "x.jaxprof").write_text("no session\n")
+    assert call("serve", tmp_path / "x.jaxprof").code == 2
+    assert call("serve", tmp_path / "missing.jaxprof").code == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for another process")
+def test_the_command_prints_its_address_and_ends_with_ctrl_c(writer: LogWriter) -> None:
+    assert writer.path is not None
+    process = start("serve", writer.path)
+    assert process.stdout is not None
+    address = process.stdout.readline().strip()
+    found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)(/[\w-]{32}/)", address)
+    assert found, address
+    connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=60)
+    connection.request("GET", found[2])
+    assert connection.getresponse().status == 200
+    connection.close()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    assert f"ssh -L {found[1]}:127.0.0.1:{found[1]} " in err
+    assert err.endswith("ended\n")
+    assert "Traceback" not in err
+
+
+@pytest.mark.skipif(browser.executable() is None, reason=browser.MISSING)
+@pytest.mark.timeout(300)
+def test_a_browser_shows_what_comes(writer: LogWriter, tmp_path: Path) -> None:
+    program = browser.executable()
+    assert program is not None
+    assert writer.path is not None
+    with served(writer.path) as server, browser.chromium(tmp_path / "chromium", program) as tab:
+        page = tab()
+        page.open(server.address)
+        runs = "document.querySelectorAll('#runs .table:first-of-type tbody tr').length"
+        assert page.ask(runs) == 1
+        write(writer, [*sessions.jit_run("r2", "r1"), e.SessionClosed()])
+        writer.close()
+        page.until(f"{runs} === 2")
+        page.until("document.querySelectorAll('#runs figure svg').length > 0")
+        assert page.complaints == []
+        assert {address.rpartition("/")[2] for address in page.requests} <= {"", "state", "data:,", ","}
