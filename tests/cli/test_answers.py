@@ -69,6 +69,7 @@ def test_every_answer_is_one_short_line_of_its_own_kind(call: Caller, captured: 
     assert (answer["schema"], answer["kind"]) == ("2.0", kind)
     assert said.out.count("\n") == 1
     assert len(said.out) < 32_000
+    assert shlex.join(["jaxprof", *words, "--format", "json"]) not in answer["next"], "it was just asked"
     for line in answer["next"]:
         for command in line.split(" && "):
             understood(command)

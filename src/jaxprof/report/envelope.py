@@ -84,7 +84,13 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
     "catalogue": {"findings": 1000},
     "history": {"series.points": -20},
     "sessions": {"sessions.runs": 10},
-    "workloads": {"workloads.description": 0, "workloads.variants.source": 0, "workloads.published": 0},
+    "workloads": {
+        "workloads.description": 0,
+        "workloads.parameters.*": ("name", "kind"),
+        "workloads.presets": 0,
+        "workloads.variants.*": ("name", "how"),
+        "workloads.published": 0,
+    },
     "hlo": {
         "programs.computations": 0,
         "programs.kernels": 20,

@@ -314,17 +314,17 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
             if module.has_hlo
         ]
     kind = "hlo-stage" if stage is not None else f"hlo-{view}" if view is not None else "hlo"
-    print_json(kind, {"programs": iter(printed)}, _next(modules, view))
+    print_json(kind, {"programs": iter(printed)}, _next(modules, view, stage))
 
 
-def _next(modules: list[TargetModule], view: str | None) -> list[str]:
-    """The other views of the same programs, and their stages."""
+def _next(modules: list[TargetModule], view: str | None, stage: str | None) -> list[str]:
+    """The other views of the same programs, and their other stages."""
     without = ("top", "sort", "stage", "out", "force")
     others = [other for other in ("kernels", "findings", "barriers") if other != view]
     kept = {name for module in modules for name in module.stages.stages}
-    stages = [stage for stage in STAGES if stage.replace("-", "_") in kept]
+    stages = [other for other in STAGES if other.replace("-", "_") in kept and other != stage]
     named = [same_command(f"--{other}", without=without) for other in others]
-    return [*named, *(same_command("--stage", stage, without=without) for stage in stages)]
+    return [*named, *(same_command("--stage", other, without=without) for other in stages)]
 
 
 def _csv(modules: list[TargetModule], choice: KernelOptions) -> None:

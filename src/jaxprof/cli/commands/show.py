@@ -117,7 +117,8 @@ def _print_view(session: Session, view: str, form: str, path: Path) -> None:
     of_program = view in json.PROGRAM_VIEWS
     if form == "json":
         data = (json.program_view_json if of_program else views.view_json)(session, view)
-        print_json(f"session-{view}", data, next_of_session(session, path))
+        others = [line for line in next_of_session(session, path) if f" --{view} " not in line]
+        print_json(f"session-{view}", data, others)
     elif form == "csv":
         print_pieces([(json.program_view_csv if of_program else views.view_csv)(session, view)])
     elif form == "text":
