@@ -12,12 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxprof.engine.measure.inprocess import measure_variants, place_call
+from jaxprof.engine.measure.inprocess import FunctionCall, compile_call, measure_call, measure_variants, place_call
 from jaxprof.errors import UsageError
 from jaxprof.events import (
     CheckReported,
     Event,
     PhaseEnded,
+    RunClosed,
     RunFinished,
     RunPlanned,
     RunSpec,
@@ -202,3 +203,46 @@ def test_a_static_argument_that_does_not_exist_is_refused_where_the_names_are_kn
     assert place_call(known, (x, 4), {}, static_argnums=1).static == (1,)
     assert place_call(known, (x,), {}).name == "known"
     assert place_call(known, (x,), {}, name="mine").name == "mine"
+
+
+@pytest.mark.parametrize("device", ["", "cpu:0"])
+def test_one_call_is_one_run_among_others(device: str) -> None:
+    events: list[Event] = []
+    call = FunctionCall(
+        run="r7",
+        name="double",
+        function=lambda x: x * 2,
+        arguments=(jnp.ones(8),),
+        device=device,
+        target="f.py:double",
+        specs=("f32[8]",),
+        capture=False,
+    )
+    measure_call(call, events.append)
+    assert {event.run for event in events} == {"r7"}
+    (planned,) = of_run(events, "r7", RunPlanned)
+    spec = planned.spec
+    assert (spec.workload, spec.variant, spec.how, spec.device) == ("double", "jit", "jit", "cpu:0")
+    assert (spec.target, spec.arguments, spec.capture, spec.check) == ("f.py:double", ("f32[8]",), False, False)
+    assert samples(events, "r7")
+    closed = events[-1]
+    assert isinstance(closed, RunClosed)
+    assert (closed.status, closed.error) == ("ok", "")
+    assert closed.median_seconds == pytest.approx(median(samples(events, "r7")), rel=0.2)
+    assert closed.ci95_seconds is None or closed.ci95_seconds[0] <= closed.median_seconds <= closed.ci95_seconds[1]
+    assert closed.wall_seconds is not None
+    assert closed.wall_seconds > 0
+    assert [event.monotonic_seconds for event in events] == sorted(event.monotonic_seconds for event in events)
+
+
+@pytest.mark.parametrize(("function", "status"), [(lambda x: x * 3, "ok"), (lambda x: x @ jnp.ones(7), "failed")])
+def test_a_program_is_compiled_and_not_called(function: Any, status: str) -> None:
+    events: list[Event] = []
+    spec = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
+    compile_call("r1", spec, jax.jit(function), (jax.ShapeDtypeStruct((8,), jnp.float32),), {}, events.append)
+    closed = events[-1]
+    assert isinstance(closed, RunClosed)
+    assert (closed.status, closed.median_seconds, bool(closed.error)) == (status, None, status == "failed")
+    assert of_run(events, "r1", SamplesTaken) == []
+    phases = [event.phase for event in of_run(events, "r1", PhaseEnded)]
+    assert phases == (["trace", "lower", "compile"] if status == "ok" else [])

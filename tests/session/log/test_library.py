@@ -121,6 +121,22 @@ def test_of_many_sessions_that_match_a_few_are_named(library: Library) -> None:
     assert caught.value.hint == f"Say more of it: {', '.join(f'alpha-{age}' for age in range(5))}."
 
 
+def test_where_no_name_is_near_the_twenty_newest_are_named(library: Library) -> None:
+    for age in range(22):
+        (library.folder / f"{age:02}.jaxprof").parent.mkdir(parents=True, exist_ok=True)
+        (library.folder / f"{age:02}.jaxprof").touch()
+        os.utime(library.folder / f"{age:02}.jaxprof", (1000 - age, 1000 - age))
+    with pytest.raises(UsageError) as caught:
+        library.find("zzzz")
+    assert caught.value.hint == f"Known: {', '.join(f'{age:02}' for age in range(20))}."
+
+
+def test_a_session_has_an_id_of_its_own_in_hexadecimal() -> None:
+    one, other = new_header().session, new_header().session
+    assert one != other
+    assert len(one) == len(bytes.fromhex(one)) * 2 == 12
+
+
 def test_rename_copy_delete(library: Library, tmp_path: Path) -> None:
     path = make(library, "a")
     make(library, "b")
