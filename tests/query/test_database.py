@@ -154,3 +154,10 @@ def test_columns_of_one_name_are_numbered(path: Path) -> None:
     answer = ask("SELECT a.run, b.run, 1 AS run_1 FROM runs a JOIN runs b USING (run)", [AskedSession("s", path)])
     assert answer.names == ["run", "run_1", "run_1_1"]
     assert answer.first(1)[0][0][:2] == ["r1", "r1"]
+
+
+def test_an_interrupt_is_one_and_no_error_of_the_sql() -> None:
+    with pytest.raises(KeyboardInterrupt), database._usage_errors():
+        raise RuntimeError("Query interrupted") from KeyboardInterrupt()
+    with pytest.raises(RuntimeError, match="another"), database._usage_errors():
+        raise RuntimeError("another")

@@ -190,9 +190,13 @@ def _with_different_names(reader: Any) -> Any:
 
 @contextmanager
 def _usage_errors() -> Iterator[None]:
-    """What DuckDB says of the SQL as a UsageError."""
+    """What DuckDB says of the SQL as a UsageError, and an interrupt as what it is."""
     try:
         yield
+    except RuntimeError as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt) or "interrupted" in str(error):
+            raise KeyboardInterrupt from error
+        raise
     except (duckdb.Error, pa.ArrowException) as error:
         raise _in_one_line(str(error)) from error
 

@@ -96,7 +96,11 @@ def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_
     """Delete old sessions, after asking. Sessions that are being written are kept."""
     if keep is None and older_than is None and max_size is None:
         raise click.UsageError("Say what to delete: --keep N, --older-than DAYS or --max-size SIZE.")
+    from jaxprof.session.log.state import forget_derived_of_lost
+
     library = _library()
+    if not dry_run:
+        forget_derived_of_lost()
     doomed = library.prunable(keep=keep, older_than_days=older_than, max_bytes=max_size)
     if dry_run and form == "text":
         print_lines(map(str, doomed))
