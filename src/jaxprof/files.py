@@ -52,6 +52,12 @@ def is_regular(path: str | os.PathLike[str]) -> bool:
     return Path(path).is_file()
 
 
+def with_home(path: str | os.PathLike[str]) -> Path:
+    """The path with the home folder for a leading `~` or `~user`. With a user that does not exist it stays as it is:
+    then there is no such file, where `Path.expanduser` raises a RuntimeError."""
+    return Path(os.path.expanduser(path))
+
+
 def read_whole(path: str | os.PathLike[str]) -> bytes:
     """The content of the regular file at `path`. Raises OSError, and FileRefusedError beyond the limit `file`."""
     with open_regular(path) as file:

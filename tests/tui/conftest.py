@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from textual.widgets import Input
 
+from jaxprof.tui.kit import guard
 from jaxprof.tui.kit.format import ago
 from tui.fakes import CARDS, NOW, Needs
 
@@ -25,6 +26,22 @@ async def tasks_as_in_a_terminal() -> None:
     """
     if hasattr(asyncio, "eager_task_factory"):
         asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)
+
+
+@pytest.fixture(autouse=True)
+def no_defects(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What escapes from our code is shown and logged, and the app goes on: here it fails the test, unless the test is
+    marked `defects`."""
+    found = []
+    append = guard._append
+
+    def kept(path: Path, text: str) -> None:
+        found.append(text)
+        append(path, text)
+
+    monkeypatch.setattr(guard, "_append", kept)
+    yield
+    assert "".join(found) == "" or request.node.get_closest_marker("defects")
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,10 @@ from __future__ import annotations
 import argparse
 import ast
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.files import with_home
 
 if TYPE_CHECKING:
     from jaxprof.api.session import Session
@@ -58,7 +58,7 @@ def record_cell(shell: Any, line: str, cell: str) -> None:
         raise UsageError(
             f"%%jaxprof takes the name of a file, and was given {len(words)} words", "%%jaxprof run.jaxprof"
         )
-    path = Path(words[0]).expanduser() if words else None
+    path = with_home(words[0]) if words else None
     with begin(path, f"In [{shell.execution_count}]", lambda file: cell_name(shell, file)) as recording:
         result = shell.run_cell(_with_its_first_line(cell), store_history=False)
         recording.stop(result.error_before_exec or result.error_in_exec)

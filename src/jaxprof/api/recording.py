@@ -42,6 +42,7 @@ from jaxprof.events import (
     WarningRaised,
     WorkerStarted,
 )
+from jaxprof.files import with_home
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.session.log import Library, new_header
 from jaxprof.session.log.library import is_live
@@ -106,7 +107,7 @@ def record(
         raise UsageError(
             f"there is no process {process.index} of {process.count}", "process_index counts from 0 to process_count-1."
         )
-    target = Path(path).expanduser() if path is not None else None
+    target = with_home(path) if path is not None else None
     return _started(target, "record", options, process, replace=replace)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof import session as fold_room
 from jaxprof.analysis import RunResult, results
 from jaxprof.errors import StorageError
+from jaxprof.files import with_home
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log import load as load_file
 from jaxprof.session.log.codec import EXTENSION
@@ -45,7 +46,7 @@ class Session(fold_room.Session):
 
         Raises StorageError if the file already exists (unless `replace`) or cannot be written.
         """
-        target = Path(path).expanduser()
+        target = with_home(path)
         if not target.suffix:
             target = target.with_suffix(EXTENSION)
         writer = LogWriter(self.header, target, replace_existing=replace)
@@ -83,4 +84,4 @@ class Session(fold_room.Session):
 
 def load(path: str | Path) -> Session:
     """Load the session in a file, even one that was cut off. Raises FileRefusedError if it is not a session."""
-    return load_file(Path(path).expanduser(), Session)
+    return load_file(with_home(path), Session)

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from jaxprof.errors import UsageError
+from jaxprof.files import with_home
 
 OLDEST_PYTHON = (3, 11)
 OLDEST_JAX = (0, 7, 2)
@@ -89,13 +90,13 @@ def probe(executable: str, chosen: str) -> Interpreter:
 
 
 def _executable(path: Path) -> str:
-    given = str(path.expanduser())
-    if path.expanduser().is_dir():  # an environment's folder
+    given = with_home(path)
+    if given.is_dir():  # an environment's folder
         for inside in ("bin/python", "python"):
-            if (path.expanduser() / inside).exists():
-                return str(path.expanduser() / inside)
+            if (given / inside).exists():
+                return str(given / inside)
         raise UsageError(f"there is no Python in {path}", "Give the interpreter itself, or an environment's folder.")
-    program = shutil.which(given)
+    program = shutil.which(str(given))
     if program is None:
         raise UsageError(f"there is no interpreter {path}", "--python takes a path such as ~/venv/bin/python.")
     return os.path.abspath(program)

@@ -13,6 +13,7 @@ from jaxprof.devices.targets import wheels
 from jaxprof.devices.targets.chips import target_config
 from jaxprof.engine.protocol.request import CompileRequest, OpenTraceRequest, Request, RunRequest
 from jaxprof.events import RunPlanned
+from jaxprof.files import with_home
 from jaxprof.runner.engine_process import host_devices, jax_devices
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
@@ -55,7 +56,7 @@ def _found_again_at(plan: PlannedRun) -> str:
     if plan.profile is not None or target in names():
         return ""
     place, colon, name = target.rpartition(":")
-    return f"{Path(place).expanduser().resolve()}{colon}{name}" if place.endswith(".py") else target
+    return f"{with_home(place).resolve()}{colon}{name}" if place.endswith(".py") else target
 
 
 def run_request(run: str, plan: PlannedRun, device: str, log: Path | None) -> Request:

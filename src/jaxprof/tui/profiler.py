@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import App
 from textual.screen import Screen
 
+from jaxprof.tui.kit.guard import Guarded
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -61,7 +63,7 @@ PLACES = (
 )
 
 
-class ModeScreen(Screen[None]):
+class ModeScreen(Guarded, Screen[None]):
     """A screen as the app knows it: the base of a mode."""
 
     MODE: ClassVar[str] = ""
@@ -76,7 +78,7 @@ class ModeScreen(Screen[None]):
         raise NotImplementedError
 
 
-class Profiler(App[None]):
+class Profiler(Guarded, App[None]):
     """The terminal app, to its screens. The UI thread calls every method, unless a method says otherwise."""
 
     run_in_view: str

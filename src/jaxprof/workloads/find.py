@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from jaxprof.errors import UsageError, missing_file, unknown_name
+from jaxprof.files import with_home
 from jaxprof.workloads import built_in, names
 from jaxprof.workloads.decorator import declaration_of
 from jaxprof.workloads.function import workload_of
@@ -233,7 +233,7 @@ def _load(place: str, argv: Sequence[str] = ()) -> ModuleType:
 
 
 def _load_file(place: str) -> ModuleType:
-    path = Path(os.path.expanduser(place)).resolve()
+    path = with_home(place).resolve()
     if not path.exists():
         raise missing_file(place)
     if path.is_dir() or path.suffix != ".py":

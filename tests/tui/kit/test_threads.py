@@ -12,8 +12,7 @@ from textual.app import App
 import jaxprof.tui
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.session.log import Library
-from jaxprof.tui.kit import threads
-from jaxprof.tui.kit.threads import defect, in_daemon, in_thread
+from jaxprof.tui.kit.threads import in_daemon, in_thread
 from jaxprof.tui.messages import Failed
 from tui.fakes import Stage, screen_text, until
 
@@ -39,6 +38,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "state"
 
 
+@pytest.mark.defects
 async def test_what_escapes_from_a_thread_is_shown_and_its_traceback_kept(state: Path) -> None:
     app = Listening()
     async with app.run_test() as pilot:
@@ -68,6 +68,7 @@ async def test_an_expected_error_is_shown_as_it_is_and_not_logged(state: Path) -
     assert not state.exists()
 
 
+@pytest.mark.defects
 def test_a_daemon_tells_what_started_it(state: Path) -> None:
     told: list[JaxprofError] = []
     there = threading.Event()
@@ -77,17 +78,7 @@ def test_a_daemon_tells_what_started_it(state: Path) -> None:
     assert (state / "errors.log").exists()
 
 
-def test_the_log_does_not_grow_for_ever_and_needs_no_place(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "LARGEST_LOG_BYTES", 100)
-    sizes = []
-    for _ in range(3):
-        defect(ValueError("x" * 200), "it failed")
-        sizes.append((state / "errors.log").stat().st_size)
-    assert sizes[0] == sizes[1] == sizes[2]
-    monkeypatch.setenv("JAXPROF_HOME", str(state / "errors.log"))
-    assert "could not be written" in defect(ValueError("x"), "it failed").hint
-
-
+@pytest.mark.defects
 @pytest.mark.usefixtures("catalogue", "shelf")
 async def test_the_app_goes_on_if_its_list_of_sessions_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
     def entries(self: Library, limit: int | None = None) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, not_found, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
-from jaxprof.files import open_regular
+from jaxprof.files import open_regular, with_home
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.outline import events_of, read_header
 from jaxprof.session.log.state import forget_derived, state_folder
@@ -91,7 +91,7 @@ class Library:
 
     def search(self, name: str) -> Path | None:
         """As `find`, but None if there is no such session. Raises UsageError if several sessions match."""
-        direct = Path(os.path.expanduser(name))
+        direct = with_home(name)
         if direct.exists():
             return direct
         kept = self.paths()
@@ -130,7 +130,7 @@ class Library:
 
     def copy(self, path: Path, target: Path, *, replace: bool = False) -> Path:
         """Copy the session ("save as"), into a folder under its own name. Raises StorageError if the target exists."""
-        target = target.expanduser()
+        target = with_home(target)
         if target.is_dir():
             target = target / path.name
         if target.exists() and not replace:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -21,6 +20,7 @@ from jaxprof.tui.history.lists import Measurements, Points
 from jaxprof.tui.history.plot import change_style, history_plot
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import moment
+from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.threads import in_thread

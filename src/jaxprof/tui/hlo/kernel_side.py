@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on
 from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.message import Message
@@ -17,6 +16,7 @@ from jaxprof.tui.hlo.kernel_table import KernelTable
 from jaxprof.tui.hlo.roofline_plot import roofline_plot
 from jaxprof.tui.kit.fact_list import FactList, FactTarget
 from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Picture
 from jaxprof.tui.kit.row_list import RowList
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LISTS = ("kernels", "findings", "barriers", "roofline")
 
 
-class KernelSide(Container):
+class KernelSide(Guarded, Container):
     """One list at a time, and the facts beside or below it."""
 
     class Highlighted(Message):

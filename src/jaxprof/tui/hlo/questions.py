@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import JaxprofError, StorageError, system_words
+from jaxprof.files import with_home
 from jaxprof.text import safe
 from jaxprof.tui.hlo.modules import device_of
 from jaxprof.tui.hlo.stage_side import TITLES, Match
@@ -107,7 +108,7 @@ def ask_file(app: Profiler, open_file: Callable[[Path], object]) -> None:
     from jaxprof.tui.kit.dialogs import AskText
 
     def answered(text: str | None) -> None:
-        path = Path.cwd() / Path(text or "").expanduser()
+        path = Path.cwd() / with_home(text or "")
         if text and kind_of(path) in (Kind.SESSION, Kind.PROFILE):
             app.open_session(path, go="hlo")
         elif text:

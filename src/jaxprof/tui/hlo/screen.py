@@ -9,7 +9,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.binding import BindingType
 from textual.containers import Horizontal
 from textual.message import Message
@@ -23,6 +22,7 @@ from jaxprof.tui.hlo.questions import ask_and_write, ask_device, ask_file, ask_m
 from jaxprof.tui.hlo.sides import KEYS, NoModule, NoticeLines, Sides
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.hlo.text.code_view import CodeView
+from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
 from jaxprof.tui.kit.threads import in_thread

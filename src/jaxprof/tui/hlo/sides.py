@@ -18,6 +18,7 @@ from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def tabs_of(opened: OpenedModule | None) -> list[Tab]:
     ]
 
 
-class NoModule(Static):
+class NoModule(Guarded, Static):
     """Explains, in the middle of the screen, why there is no module and how to open one."""
 
     def __init__(self, *, id: str | None = None) -> None:
@@ -117,7 +118,7 @@ MOST = 3
 """Notices that are shown; there are seldom more."""
 
 
-class NoticeLines(Widget):
+class NoticeLines(Guarded, Widget):
     """The notices of a module, one per line; takes no room when there are none."""
 
     ALLOW_SELECT = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
@@ -16,6 +15,7 @@ from jaxprof.tui.hlo.text.code_view import CodeView
 from jaxprof.tui.hlo.text.document import Document
 from jaxprof.tui.hlo.text.text_pane import TextPane
 from jaxprof.tui.kit.fact_list import Fact, FactList
+from jaxprof.tui.kit.guard import Guarded, on
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -34,7 +34,7 @@ Match = tuple[str, int]
 """A stage and a line of it."""
 
 
-class StageSide(Vertical):
+class StageSide(Guarded, Vertical):
     """One stage at a time."""
 
     class StageRequested(Message):

@@ -15,6 +15,7 @@ from textual.widgets import Static
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.text import columns, safe
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ class HomeOptions:
             read_sweep(sweep, info.parameters)
 
 
-class PlanLine(Static):
+class PlanLine(Guarded, Static):
     """Empty until there is something that can be run."""
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -19,6 +18,7 @@ from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.plan_options import HomeOptions, PlanLine
 from jaxprof.tui.home.workload_detail import SourcePane, WorkloadDetail, last_medians
 from jaxprof.tui.home.workload_list import WorkloadList
+from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.session_list import SessionList
 from jaxprof.tui.kit.threads import in_thread

@@ -17,6 +17,7 @@ from textual.message import Message
 from textual.widgets import Button, Input, Static
 
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
 from jaxprof.tui.kit.dialogs import Dialog, FormDialog
 from jaxprof.tui.kit.threads import in_thread
@@ -261,7 +262,7 @@ def whole_target(text: str, folder: Path) -> str:
         raise UsageError(f"{text!r} names no function", "Put its name after a colon: train.py:step.")
     if not place.endswith(".py"):
         return text
-    path = (folder / Path(place).expanduser()).resolve()
+    path = (folder / with_home(place)).resolve()
     if not path.is_file():
         raise UsageError(
             f"there is no file {path}", "A relative path starts at the folder in which jaxprof was started."

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from textual import events, on
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -17,7 +17,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from jaxprof.errors import JaxprofError
+from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
+from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class Dialog(ModalScreen[Answer]):
+class Dialog(Guarded, ModalScreen[Answer]):
     """The base of every dialog. Its stylesheet is read when the first one opens."""
 
     CSS_PATH = STYLES
@@ -107,7 +109,7 @@ class SaveAs(Dialog[Path | None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         text = event.value.strip()
         if text:
-            self.dismiss(Path(text).expanduser())
+            self.dismiss(with_home(text))
 
     def action_leave(self) -> None:
         """Closes without an answer."""

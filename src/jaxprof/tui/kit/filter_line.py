@@ -9,8 +9,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widgets import Input
 
+from jaxprof.tui.kit.guard import Guarded
 
-class FilterLine(Input):
+
+class FilterLine(Guarded, Input):
     """One line above a list."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -12,6 +12,7 @@ from textual.strip import Strip
 from textual.visual import Visual
 
 from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.guard import Guarded
 
 if TYPE_CHECKING:
     from jaxprof.events import LogLine
@@ -21,7 +22,7 @@ _NOTHING = "this run wrote nothing to stdout or stderr"
 _NOTHING_OF_PROGRAM = "No output: the program wrote nothing, or wrote straight to its terminal (--plain)."
 
 
-class LogPane(ScrollView, can_focus=True):
+class LogPane(Guarded, ScrollView, can_focus=True):
     """The lines of one run; only those in view are drawn."""
 
     ALLOW_SELECT = False

@@ -8,10 +8,12 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.widget import Widget
 
+from jaxprof.tui.kit.guard import Guarded
+
 _NEVER = object()
 
 
-class Picture(Widget):
+class Picture(Guarded, Widget):
     """A drawing that fills its area: a plot, a histogram."""
 
     ALLOW_SELECT = False
@@ -38,7 +40,7 @@ class Picture(Widget):
         return self._draw(self.size.width, self.size.height)
 
 
-class Lines(Widget):
+class Lines(Guarded, Widget):
     """Lines of text, drawn for the width of the widget, which is as high as the lines."""
 
     DEFAULT_CSS = "Lines { height: auto; }"

@@ -17,6 +17,7 @@ from jaxprof.report.explain import cost_text
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import clock, place_text, status_mark
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.program_bar import in_order, share_bar, share_table, state_title
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
 
@@ -99,7 +100,7 @@ class Head:
     """State and seconds, adding up to the wall time."""
 
 
-class ProgramHead(Widget):
+class ProgramHead(Guarded, Widget):
     """Four lines: command and state, figures, current activity (or, at the end, the first finding), and the bar of the
     time.
 

@@ -20,8 +20,10 @@ from textual.style import Style
 from textual.visual import Visual
 from textual.widget import Widget
 
+from jaxprof.tui.kit.guard import Guarded
 
-class RowList(ScrollView, can_focus=True):
+
+class RowList(Guarded, ScrollView, can_focus=True):
     """The base of every list. `keys` has the identities of the rows; subclasses draw them."""
 
     ALLOW_SELECT = False

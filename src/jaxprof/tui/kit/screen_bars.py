@@ -15,6 +15,7 @@ from textual.style import Style
 from textual.widget import Widget
 
 from jaxprof.text import columns, safe, shorten
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.profiler import PLACES
 from jaxprof.units import percent
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from jaxprof.tui.profiler import Profiler
 
 
-class ModeBar(Widget):
+class ModeBar(Guarded, Widget):
     """The first line: the modes, the open session, and what runs now. A click on a mode goes there."""
 
     ALLOW_SELECT = False
@@ -89,7 +90,7 @@ _BAR = 16
 _STOP = "esc stops"
 
 
-class ReadingLine(Widget):
+class ReadingLine(Guarded, Widget):
     """The progress of reading a profile, and the key that stops it; hidden while none is read.
 
     It takes no focus, so the keys of the screen go on working.
@@ -140,7 +141,7 @@ class Tab:
     stage: bool = False
 
 
-class StageTabs(Widget):
+class StageTabs(Guarded, Widget):
     """One line of tabs: lists on the left, the program's stages on the right. A click opens a tab.
 
     Brackets mark the tabs in view, also without colours.
@@ -190,7 +191,7 @@ Key = tuple[str, str, str, bool]
 """The key, its display, its description, and whether it is enabled now."""
 
 
-class KeyBar(Widget):
+class KeyBar(Guarded, Widget):
     """The last line: the keys that work now; a click on one presses it.
 
     One widget that draws one line: Textual's footer has a widget per key and makes all of them again at each change of
@@ -250,7 +251,7 @@ def _item(key: Key) -> Content:
     return text.stylize(Style.from_meta({"@click": f"app.press({name!r})"}))
 
 
-class TooSmall(Widget):
+class TooSmall(Guarded, Widget):
     """A note in the middle; below 80×24 the stylesheet shows it and hides everything else."""
 
     def render(self) -> Content:

@@ -19,6 +19,7 @@ from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
 from jaxprof.errors import UsageError
+from jaxprof.files import with_home
 from jaxprof.text import safe
 from jaxprof.tui.kit.dialogs import FormDialog
 
@@ -65,7 +66,7 @@ def read_program(text: str, directory: Path) -> tuple[str, bool]:
         if not _MODULE.match(name):
             raise UsageError(f"{name!r} is not a module name", "Give -m package.module.")
         return name, True
-    path = directory / Path(text).expanduser()
+    path = directory / with_home(text)
     if path.is_dir() and not (path / "__main__.py").is_file():
         raise UsageError(f"{path} is a directory", "Give a file in it, or -m package.module.")
     if not path.exists():
@@ -85,7 +86,7 @@ def read_arguments(text: str) -> tuple[str, ...]:
 
 def read_directory(text: str) -> Path:
     """Where it runs. Raises UsageError."""
-    path = Path(text.strip()).expanduser() if text.strip() else Path.cwd()
+    path = with_home(text.strip()) if text.strip() else Path.cwd()
     if not path.is_dir():
         raise UsageError(f"{path} is not a directory", "Leave it empty to run it where jaxprof was started.")
     return path.resolve()
@@ -174,7 +175,7 @@ def suggestion(value: str, directory: Path, *, folders_only: bool = False) -> st
     if not value or value.startswith("-"):
         return None
     head, slash, begun = value.rpartition("/")
-    folder = directory / Path(head + slash).expanduser() if slash else directory
+    folder = directory / with_home(head + slash) if slash else directory
     candidates: list[tuple[bool, str]] = []
     try:
         with os.scandir(folder) as entries:

@@ -15,6 +15,7 @@ from textual.widget import Widget
 from jaxprof.text import safe
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import hang
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.units import integer, percent, seconds
 
@@ -73,7 +74,7 @@ def why_no_capture(run: Run) -> str:
     return "No capture was recorded (--no-capture, or a session of an older version)."
 
 
-class TrustLine(Widget):
+class TrustLine(Guarded, Widget):
     """One line under the tabs."""
 
     ALLOW_SELECT = False

@@ -17,6 +17,7 @@ from textual.content import Content
 from jaxprof.analysis.compile_passes import seconds_of_threads, stage_times
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.drawing import bar, cell
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn, in_order
@@ -161,7 +162,7 @@ class PassTree(TreeView[PassNode]):
         self.action_open()
 
 
-class CompilePane(Container):
+class CompilePane(Guarded, Container):
     """The stages and the tree of a compile."""
 
     def compose(self) -> ComposeResult:

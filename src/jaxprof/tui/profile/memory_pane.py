@@ -16,6 +16,7 @@ from textual.message import Message
 
 from jaxprof.text import safe
 from jaxprof.tui.kit.drawing import bar, hang
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.row_list import RowList
@@ -232,7 +233,7 @@ def _base(path: str) -> str:
     return path.replace("\\", "/").rsplit("/", 1)[-1]
 
 
-class MemoryPane(Container):
+class MemoryPane(Guarded, Container):
     """The memory of one run."""
 
     class Derived(Message, bubble=False):

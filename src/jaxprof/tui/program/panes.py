@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual import on
 from textual.containers import Container, Vertical
 from textual.content import Content
 
 from jaxprof.report.recording.words import verdict
+from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.program.advice_list import AdviceList
 from jaxprof.tui.program.ledger_list import LedgerList
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VIEWS = {"ledger": "Ledger", "findings": "Findings", "lines": "Lines", "time": "Time", "output": "Output"}
 
 
-class ProgramPanes(Container):
+class ProgramPanes(Guarded, Container):
     """A box for each view."""
 
     def __init__(self, *, id: str | None = None) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.timer import Timer
@@ -17,6 +16,7 @@ from textual.widgets import Static
 from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result, programs
 from jaxprof.tui.kit.explanation import explain_key
 from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab

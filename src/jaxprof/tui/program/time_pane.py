@@ -16,6 +16,7 @@ from jaxprof.text import safe
 from jaxprof.tui.kit.canvas import Scale
 from jaxprof.tui.kit.drawing import cell, hang
 from jaxprof.tui.kit.format import place_text
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.program_bar import share_table, spark_columns, state_columns
 from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
@@ -193,7 +194,7 @@ def coarse(wall_seconds: float) -> tuple[int, int]:
     return step, int(wall_seconds / step)
 
 
-class TimePane(VerticalScroll, can_focus=True):
+class TimePane(Guarded, VerticalScroll, can_focus=True):
     """The pictures over time, then the tables."""
 
     def compose(self) -> ComposeResult:

@@ -10,6 +10,7 @@ from textual.content import Content
 from jaxprof.analysis.programs.derive import is_program, program_result
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.line_plot import (
     MARKERS,
     STYLES,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 
-class ResultPanel(VerticalScroll):
+class ResultPanel(Guarded, VerticalScroll):
     """Displayed while there is something to show; a part is redrawn only when its data changes."""
 
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:

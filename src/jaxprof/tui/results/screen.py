@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -17,6 +16,7 @@ from jaxprof.errors import UsageError
 from jaxprof.text import safe
 from jaxprof.tui.kit.explanation import explain_key
 from jaxprof.tui.kit.format import half_width, interval, parameters_text, pays_off, speedup_text
+from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.views import view_keys, views_of
 from jaxprof.tui.results.result_list import ResultList

@@ -15,6 +15,7 @@ from jaxprof.events import STARTUP_PHASES
 from jaxprof.text import safe_lines, shorten
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import clock, half_width, interval, pays_off, speedup_style, speedup_text
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.phase_bars import SHOWN, STYLES, title
 from jaxprof.tui.kit.sample_plots import WAITING
 from jaxprof.units import percent, seconds
@@ -68,7 +69,7 @@ def _step(result: RunResult, phase: str, growing: bool) -> PhaseStep:
     return PhaseStep(phase, "no copy" if zero_copy else seconds(total), True)
 
 
-class PhaseStrip(Widget):
+class PhaseStrip(Guarded, Widget):
     """Two lines: the names, and the time of each phase so far."""
 
     ALLOW_SELECT = False

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
@@ -15,9 +14,11 @@ from textual.widgets import Static
 
 from jaxprof import units
 from jaxprof.errors import JaxprofError
+from jaxprof.files import with_home
 from jaxprof.text import safe
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.format import moment
+from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.session_list import SessionList, SessionTable
@@ -135,7 +136,7 @@ class SessionsScreen(SessionScreen):
 
         def answered(text: str | None) -> None:
             if text:
-                self.profiler.open_session((Path.cwd() / Path(text).expanduser()).resolve())
+                self.profiler.open_session((Path.cwd() / with_home(text)).resolve())
 
         self.app.push_screen(
             AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens"), answered

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual import events, on
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -13,6 +13,7 @@ from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.text.document import Document, Folds
 from jaxprof.tui.hlo.text.navigation import Name
 from jaxprof.tui.hlo.text.text_view import PIECE, TextView
+from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.threads import in_thread
 
 READ_AT_ONCE = 20_000

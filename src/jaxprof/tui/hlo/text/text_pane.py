@@ -15,6 +15,7 @@ from textual.worker import get_current_worker
 from jaxprof.errors import UsageError
 from jaxprof.text import safe
 from jaxprof.tui.hlo.text.code_view import CodeView
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.search import Hits, compiled, matches, pieces
 from jaxprof.tui.kit.threads import in_thread
 
@@ -28,7 +29,7 @@ REPORT_SECONDS = 0.05
 """Time between two reports of a running search."""
 
 
-class SearchInput(Input):
+class SearchInput(Guarded, Input):
     """The input for the expression."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,7 +59,7 @@ class SearchInput(Input):
         self.post_message(self.Left(kept=True))
 
 
-class TextPane(Vertical):
+class TextPane(Guarded, Vertical):
     """A text and its search."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

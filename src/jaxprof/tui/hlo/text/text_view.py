@@ -23,6 +23,7 @@ from jaxprof.hlo.read.lexer import SpanKind, lex
 from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.text.document import Document, Folds, column
 from jaxprof.tui.hlo.text.navigation import Name
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.search import Hits
 
 PIECE = 8192
@@ -34,7 +35,7 @@ ABOVE = 3
 """Lines that stay in view above and below the cursor."""
 
 
-class TextView(ScrollView, can_focus=True):
+class TextView(Guarded, ScrollView, can_focus=True):
     """One document at a time, with a cursor on a line."""
 
     ALLOW_SELECT = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
@@ -14,6 +13,7 @@ from textual.worker import get_current_worker
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.search import compiled
 from jaxprof.tui.kit.threads import in_thread
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from jaxprof.tui.profile.timeline.search import Matches
 
 
-class TimelinePane(Vertical):
+class TimelinePane(Guarded, Vertical):
     """The timeline of one run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -18,6 +18,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from jaxprof.text import shorten
+from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.profile.timeline.browse import ZOOM, Browse, TimelineRow
 from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler, title
 from jaxprof.tui.profile.timeline.kinds import KINDS
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 WHEEL_ZOOM = 1.25
 
 
-class TimelineView(Widget, can_focus=True):
+class TimelineView(Guarded, Widget, can_focus=True):
     """Lanes over time."""
 
     ALLOW_SELECT = False

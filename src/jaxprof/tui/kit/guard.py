@@ -1,0 +1,176 @@
+"""The boundary around all that Textual calls of ours: what escapes there is shown, and the app goes on.
+
+Textual ends the app with whatever a handler raises, and offers no public place to decide otherwise. So every class of
+ours that it calls derives from `Guarded`, which wraps the methods that Textual finds by their names and the functions
+that it is asked to call later, and every handler that it finds by a decorator uses `on` from here. What Textual's own
+widgets raise still ends the app.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
+
+import textual
+from textual.actions import SkipAction
+from textual.message_pump import MessagePump
+from textual.strip import Strip
+
+from jaxprof.errors import JaxprofError, system_words
+from jaxprof.tui.messages import Failed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from textual.app import App
+    from textual.message import Message
+    from textual.timer import Timer
+
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+LARGEST_LOG_BYTES: Final = 1 << 20
+"""A longer log begins again."""
+QUIET_SECONDS: Final = 12.0
+"""How long the same failure is shown: what fails at every redraw is told and logged once in this time."""
+CALLED_BY_PREFIX: Final = ("on_", "action_", "watch_")
+CALLED_BY_NAME: Final[dict[str, Callable[[Any], object]]] = {
+    "compose": lambda node: (),
+    "compose_body": lambda node: (),
+    "render": lambda node: "",
+    "render_line": lambda node: Strip.blank(node.size.width),
+    "get_content_height": lambda node: 1,
+    "check_action": lambda node: None,
+    "get_system_commands": lambda node: (),
+}
+"""Methods that Textual calls for their answer, and the answer where they fail."""
+
+
+class Guarded(MessagePump):
+    """A widget, screen or app of ours: the first base of each, before Textual's."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, method in list(vars(cls).items()):
+            if inspect.isfunction(method) and (name in CALLED_BY_NAME or name.startswith(CALLED_BY_PREFIX)):
+                setattr(cls, name, guarded(method))
+
+    def call_next(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        super().call_next(_guarded_callback(self, callback), *args, **kwargs)
+
+    def call_later(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+        return super().call_later(_guarded_callback(self, callback), *args, **kwargs)
+
+    def call_after_refresh(self, callback: Callable[..., Any], *args: Any, **kwargs: Any) -> bool:
+        return super().call_after_refresh(_guarded_callback(self, callback), *args, **kwargs)
+
+    def set_interval(self, interval: float, callback: Callable[..., Any] | None = None, **options: Any) -> Timer:
+        return super().set_interval(interval, callback and _guarded_callback(self, callback), **options)
+
+
+def on(message: type[Message], selector: str | None = None) -> Callable[[Handler], Handler]:
+    """Textual's `on`, for a handler of which nothing escapes."""
+    register = textual.on(message, selector)
+    return lambda method: register(guarded(method))
+
+
+def guarded(method: Handler) -> Handler:
+    """The method of a node; what it raises is shown, and its answer is then the one of `CALLED_BY_NAME`."""
+    name = getattr(method, "__name__", "")
+
+    def failed(node: MessagePump, error: Exception) -> Any:
+        report(node, error, f"{type(node).__name__}.{name}")
+        return CALLED_BY_NAME.get(name, lambda node: None)(node)
+
+    if inspect.isgeneratorfunction(method):
+
+        @wraps(method)
+        def made(self: MessagePump, *args: Any, **kwargs: Any) -> Iterator[Any]:
+            try:
+                yield from method(self, *args, **kwargs)
+            except Exception as error:  # noqa: BLE001  as in the other two: nothing above would go on
+                failed(self, error)
+
+        return made  # type: ignore[return-value]
+
+    if inspect.iscoroutinefunction(method):
+
+        @wraps(method)
+        async def awaited(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return await method(self, *args, **kwargs)
+            except SkipAction:  # the way to leave a key to the next node
+                raise
+            except Exception as error:  # noqa: BLE001
+                return failed(self, error)
+
+        return awaited  # type: ignore[return-value]
+
+    @wraps(method)
+    def called(self: MessagePump, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except SkipAction:
+            raise
+        except Exception as error:  # noqa: BLE001
+            return failed(self, error)
+
+    return called  # type: ignore[return-value]
+
+
+def _guarded_callback(node: MessagePump, callback: Callable[Given, Any]) -> Callable[Given, Any]:
+    @wraps(callback)
+    async def call(*args: Given.args, **kwargs: Given.kwargs) -> Any:
+        try:
+            answer = callback(*args, **kwargs)
+            return await answer if inspect.isawaitable(answer) else answer
+        except Exception as error:  # noqa: BLE001
+            report(node, error, f"{type(node).__name__}: {getattr(callback, '__qualname__', 'a callback')}")
+
+    return call
+
+
+_told: Final[WeakKeyDictionary[App[Any], dict[str, float]]] = WeakKeyDictionary()
+"""When each failure was told last, of each app."""
+
+
+def report(node: MessagePump, error: Exception, where: str) -> None:
+    """Shows what escaped from `where`, on the drawing thread; a defect also goes to the log."""
+    app, now = node.app, time.monotonic()
+    told = _told.setdefault(app, {})
+    if now - told.get(where, float("-inf")) < QUIET_SECONDS:
+        return
+    told[where] = now
+    shown = error if isinstance(error, JaxprofError) else defect(error, f"{where} failed")
+    if app.is_running:
+        app.post_message(Failed(shown))
+
+
+def defect(error: Exception, what: str) -> JaxprofError:
+    """The error to show for one that nobody expected, whose traceback is written to `errors.log`."""
+    from jaxprof.session.log.state import state_folder
+
+    path = state_folder() / "errors.log"
+    try:
+        _append(path, "".join(traceback.format_exception(error)))
+    except OSError as problem:
+        where = f"The traceback could not be written to {path}: {system_words(problem)}."
+    else:
+        where = f"The traceback is in {path}."
+    return JaxprofError(
+        f"{what}: {type(error).__name__}: {error}", f"This is a defect of jaxprof: please report it. {where}"
+    )
+
+
+def _append(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    too_long = path.exists() and path.stat().st_size > LARGEST_LOG_BYTES
+    with path.open("w" if too_long else "a", encoding="utf-8", errors="backslashreplace") as file:
+        path.chmod(0o600)
+        file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S%z')}\n{text}\n")
