@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from made_traces import host, op
 from xplane_wire import Event, Line, Plane, space_bytes
@@ -21,6 +22,7 @@ from jaxprof.session import Session
 from jaxprof.session.log import load, reader
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.log.library import read_entry
+from jaxprof.trace.intervals import self_times
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.ops import op_times
 from jaxprof.trace.passes import compile_tree
@@ -150,9 +152,14 @@ def child_line(size: int) -> Read:
     return b"x" * (size << 19) + b"\n", lambda path: sum(map(len, _lines_of(path)))
 
 
+def intervals_within_each_other(size: int) -> Read:
+    starts = np.arange(40_000 * size)
+    return starts.tobytes(), lambda path: self_times(read := np.fromfile(path, np.int64), 2 * (len(read) - read))
+
+
 READERS = (
     session_of_many_events, session_of_one_line, hlo_text, hlo_of_one_line, hlo_proto, profile, profile_in_one_frame,
-    child_lines, child_line,
+    intervals_within_each_other, child_lines, child_line,
 )  # fmt: skip
 
 

@@ -201,6 +201,19 @@ class TestArithmetic:
         starts, lengths = np.array([20, 0, 5, 30]), np.array([5, 50, 10, 100])
         assert self_times(starts, lengths).tolist() == [5, 15, 10, 100]
 
+    def test_self_times_of_any_intervals_are_those_in_which_they_began_last(self) -> None:
+        random = np.random.default_rng(7)
+        for _ in range(200):
+            starts, lengths = random.integers(0, 30, 12), random.integers(0, 20, 12)
+            order = np.lexsort((-lengths, starts)).tolist()
+            expected = np.zeros(12, np.int64)
+            for moment in range(60):
+                running = [index for index in order if starts[index] <= moment < starts[index] + lengths[index]]
+                expected[running[-1:]] += 1
+            assert self_times(starts, lengths).tolist() == expected.tolist()
+        nothing = np.zeros(0, np.int64)
+        assert self_times(nothing, nothing).tolist() == []
+
     def test_medians(self) -> None:
         median, least, most = medians_by_group(np.array([1, 0, 1, 1, 1]), np.array([4, 9, 1, 3, 2]), 3)
         assert (median[:2].tolist(), least.tolist(), most.tolist()) == ([9, 2.5], [9, 1, 0], [9, 4, 0])

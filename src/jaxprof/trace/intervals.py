@@ -15,23 +15,46 @@ MOST = 1 << 62
 
 
 def self_times(starts: Ints, durations: Ints) -> Ints:
-    """The self time of each interval on one thread, where intervals nest or follow each other.
+    """The self time of each interval on one thread, where intervals nest or follow each other: how long it is the one
+    that began last.
 
-    Where an interval reaches out of the one that it began in, the part within counts. Never below 0.
+    Where an interval reaches out of the one that it began in, the part within counts. Linear in the number of
+    intervals, however deep they nest.
     """
     order = nesting_order(starts, durations)
-    begin, length = starts[order], durations[order]
-    end = begin + length
-    own = length.copy()
-    containers = np.flatnonzero(begin[1:] < end[:-1])
-    last = np.searchsorted(begin, end, side="left")
-    for index in containers[::-1].tolist():  # the innermost first: the intervals inside already have their self time
-        within = slice(index + 1, int(last[index]))
-        inside = int(own[within].sum()) - max(0, int(end[within].max()) - int(end[index]))
-        own[index] = max(0, int(length[index]) - inside)
+    begin, own = starts[order], durations[order]
+    end = begin + own
+    holds = np.append(begin[1:] < end[:-1], False)[: len(own)]
+    own[holds] = 0
+    holders = np.flatnonzero(holds)
+    owners, since, until = _latest(begin[holders], end[holders])
+    innermost = Coverage.of(begin[~holds], end[~holds])  # they are disjoint: nothing begins in them
+    np.add.at(own, holders[owners], until - since - innermost.within(since, until))
     in_given_order = np.empty_like(own)
     in_given_order[order] = own
     return in_given_order
+
+
+def _latest(begin: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
+    """The stretches of time in which one of these intervals, ordered by their begin, is the one that began last: its
+    index, and from when until when."""
+    found: list[tuple[int, int, int]] = []
+    running: list[tuple[int, int]] = []
+    now = 0
+    last = int(end.max()) if len(end) else 0
+    for index, (starts, ends) in enumerate([*zip(begin.tolist(), end.tolist(), strict=True), (last, last)]):
+        while running and now < starts:
+            reached, latest = running[-1]
+            if reached <= now:
+                running.pop()
+                continue
+            stop = min(reached, starts)
+            found.append((latest, now, stop))
+            now = stop
+        running.append((ends, index))
+        now = starts
+    owners, since, until = np.array(found, np.int64).reshape(-1, 3).T
+    return owners, since, until
 
 
 def nesting_order(starts: Ints, durations: Ints) -> Ints:
