@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import signal
 import socket
 import sys
@@ -15,15 +16,18 @@ from types import FrameType
 
 import pytest
 
+import jaxprof
 from cli.calling import Caller
 from jaxprof import limits
+from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.errors import FileRefusedError, UsageError
-from jaxprof.files import open_regular, read_whole, unpacked
+from jaxprof.files import open_regular, read_whole, unpacked, with_home
 from jaxprof.session import Session
 from jaxprof.session.log import Library, load
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session.texts import split
 from jaxprof.trace.xspace import parse_xspace
+from jaxprof.tui.kit.script_dialog import suggestion
 from report import sessions
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has neither pipes nor sockets in folders")
@@ -233,3 +237,15 @@ def test_the_variable_names_what_it_does_not_know(call: Caller, monkeypatch: pyt
     monkeypatch.setenv(limits.VARIABLE, "unpacked=1.5GiB, planes=7,line=2k")
     assert (limits.UNPACKED.most, limits.PLANES.most, limits.LINE.most) == (3 << 29, 7, 2048)
     assert limits.NAMES.most == limits.NAMES.default
+
+
+def test_a_home_that_nobody_has_is_a_file_that_is_not_there(call: Caller) -> None:
+    """`Path.expanduser` raises a RuntimeError, wherever somebody types such a path."""
+    assert with_home("~nobody-has-this-name/x") == Path("~nobody-has-this-name/x")
+    assert with_home("~/x") == Path.home() / "x"
+    assert suggestion("~nobody-has-this-name/x", Path.cwd()) is None
+    for words in (["show"], ["hlo"], ["import"], ["run", "selu", "--python"]):
+        said = call(*words, "~nobody-has-this-name/x")
+        assert said.code == ExitCode.USAGE
+    source = Path(jaxprof.__file__).parent
+    assert [path for path in source.rglob("*.py") if re.search(r"(?<!os\.path)\.expanduser\(", path.read_text())] == []
