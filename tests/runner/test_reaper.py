@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from jaxprof.runner.reaper import _Reaper
+import jaxprof
+from jaxprof.errors import StorageError
+from jaxprof.runner.reaper import TemporaryFolder, _Reaper
 from runner import engines
 
 CLIENT = """
@@ -115,3 +119,44 @@ def test_a_folder_without_a_process_goes_with_us_unless_it_was_dropped(tmp_path:
     assert reaper._process.wait(30) == 0
     assert kept.exists()
     assert not lost.exists()
+
+
+def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    with TemporaryFolder("test") as folder:
+        (folder / "file").touch()
+    assert not folder.exists()
+    made = TemporaryFolder("test")
+    made.close()
+    made.close()
+    program = (
+        "import time\nfrom jaxprof.runner.reaper import TemporaryFolder\n"
+        "made = TemporaryFolder('test')\n(made.path / 'file').touch()\nprint(made.path, flush=True)\ntime.sleep(600)\n"
+    )
+    client = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    with client, client.stdout:
+        folder = Path(client.stdout.readline().strip())
+        assert folder.is_dir()
+        client.kill()
+    deadline = time.monotonic() + 30
+    while folder.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_where_no_temporary_folder_can_be_made_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    with pytest.raises(StorageError, match="no temporary folder can be made: No such file") as refused:
+        TemporaryFolder("test")
+    assert "TMPDIR" in refused.value.hint
+
+
+def test_the_client_makes_no_folder_that_would_outlast_it() -> None:
+    source = Path(jaxprof.__file__).parent
+    made = {
+        str(path.relative_to(source))
+        for path in source.rglob("*.py")
+        if re.search(r"mkdtemp\(|TemporaryDirectory\(", path.read_text())
+    }
+    in_a_child = {"engine/measure/capture.py", "recorder/capture_window.py"}
+    assert made - in_a_child == {"runner/reaper.py", "runner/engine_process.py", "devices/targets/wheels.py"}

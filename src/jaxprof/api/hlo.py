@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import open_hlo
+from jaxprof.files import with_home
 
 if TYPE_CHECKING:
     from jaxprof.hlo.open.stages import ModuleStages
@@ -22,11 +22,12 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
 
     Raises FileRefusedError if there is no HLO.
     """
-    return open_hlo(Path(path).expanduser(), _session_of_profile).modules
+    return open_hlo(with_home(path), _session_of_profile).modules
 
 
 def _session_of_profile(path: Path) -> Session:
     from jaxprof.runner import session_name, session_of_profile
+    from jaxprof.runner.reaper import TemporaryFolder
 
-    with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
-        return session_of_profile(path, Path(folder) / session_name(path))
+    with TemporaryFolder("profile") as folder:
+        return session_of_profile(path, folder / session_name(path))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.cli.ab_measuring import MeasuredSides, measure
 from jaxprof.cli.ab_sides import AllWords, SideWords, sides_of
 from jaxprof.cli.device_selection import choose
 from jaxprof.errors import UsageError
+from jaxprof.runner.reaper import TemporaryFolder
 from jaxprof.runner.sides import HALF_WIDTH, SideOptions
 from jaxprof.workloads import names
 
@@ -62,7 +61,7 @@ def measure_times(
     )
     read = sides_of(words, targets, revision)
     (device,) = choose([options.device], read.sides[0].interpreter)
-    with tempfile.TemporaryDirectory(prefix="jaxprof-gate-") as folder:
+    with TemporaryFolder("gate") as folder:
         sides = SideOptions(
             variant=next(iter(chosen), "jit"),
             device=device,
@@ -75,7 +74,7 @@ def measure_times(
             arguments=compiling.arguments,
             check=not options.no_check,
             seed=options.seed,
-            folder=Path(folder),
+            folder=folder,
         )
         return measure(read, sides, make_writer)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from jaxprof.errors import UsageError
+from jaxprof.files import with_home
+from jaxprof.runner.reaper import TemporaryFolder
 from jaxprof.runner.repository import git, is_file, repository_of
 from jaxprof.runner.rerun import SidesAgain
 from jaxprof.runner.sides import SideTree
@@ -37,7 +37,7 @@ class Revision:
         place, colon, function = present.rpartition(":") if ":" in present else (present, "", "")
         if not is_file(place):
             return f"{self._module(place)}{colon}{function}"
-        inside = Path(place).expanduser().resolve().relative_to(self.repository)
+        inside = with_home(place).resolve().relative_to(self.repository)
         if not (self.tree / inside).is_file():
             raise UsageError(f"{self.commit} has no file {inside}", "Name the file of the other side itself.")
         return f"{self.tree / inside}{colon}{function}"
@@ -93,8 +93,8 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
     commit = repository.commit(name)
     if commit is None:
         raise UsageError(f"{repository.folder} has no revision {name!r}", repository.lack)
-    folder = Path(tempfile.mkdtemp(prefix="jaxprof-git-")).resolve()
-    tree = folder / repository.folder.name
+    made = TemporaryFolder("git")
+    tree = made.path.resolve() / repository.folder.name
     try:
         added = git(repository.folder, "worktree", "add", "--quiet", "--detach", str(tree), commit)
         if added.answer is None:
@@ -109,7 +109,7 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
         )
     finally:
         git(repository.folder, "worktree", "remove", "--force", str(tree))
-        shutil.rmtree(folder, ignore_errors=True)
+        made.close()
         git(repository.folder, "worktree", "prune")
 
 
@@ -117,7 +117,7 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
 def sides_again() -> Iterator[SidesAgain]:
     """What the sides of a kept comparison need to be measured again: a folder for their results, and git revisions,
     which are removed at the end."""
-    with contextlib.ExitStack() as stack, tempfile.TemporaryDirectory(prefix="jaxprof-ab-") as folder:
+    with contextlib.ExitStack() as stack, TemporaryFolder("ab") as folder:
 
         def check_out(target: str, commit: str) -> tuple[str, SideTree]:
             revision = stack.enter_context(checked_out(target, commit))
@@ -128,4 +128,4 @@ def sides_again() -> Iterator[SidesAgain]:
             commit = repository.commit("HEAD") or ""
             return SideTree(commit=commit, repository=str(repository.folder), dirty=repository.dirty)
 
-        yield SidesAgain(folder=Path(folder), check_out=check_out, present=present)
+        yield SidesAgain(folder=folder, check_out=check_out, present=present)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -55,9 +54,10 @@ def imported(
     Raises FileRefusedError if the profile cannot be read. Ends the command on an interrupt.
     """
     from jaxprof.runner import session_name
+    from jaxprof.runner.reaper import TemporaryFolder
 
-    with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
-        target = Path(folder) / session_name(path)
+    with TemporaryFolder("profile") as folder:
+        target = folder / session_name(path)
         yield target, import_to(path, target, profile_run, hosts, views=views)
 
 

@@ -11,9 +11,14 @@ from __future__ import annotations
 import atexit
 import itertools
 import os
+import shutil
 import subprocess
+import tempfile
 import threading
+from pathlib import Path
 from typing import Final
+
+from jaxprof.errors import StorageError
 
 GRACE_SECONDS: Final = 1
 """How long engines may take to end by themselves once we have gone."""
@@ -110,3 +115,29 @@ class _Reaper:
 
 REAPER: Final = _Reaper()
 atexit.register(REAPER.close)
+
+
+class TemporaryFolder:
+    """A folder that does not outlast this process, whatever ends it. As a context manager it gives its path."""
+
+    def __init__(self, name: str) -> None:
+        """Makes `jaxprof-NAME-*` where temporary files go. Raises StorageError."""
+        try:
+            self.path = Path(tempfile.mkdtemp(prefix=f"jaxprof-{name}-"))
+        except OSError as error:
+            raise StorageError(
+                f"no temporary folder can be made: {error.strerror or error}",
+                "TMPDIR names the folder for temporary files.",
+            ) from error
+        self._registered = REAPER.add_folder(str(self.path))
+
+    def __enter__(self) -> Path:
+        return self.path
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Removes it, with what is in it. May be called twice."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        REAPER.drop(self._registered)

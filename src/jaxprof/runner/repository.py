@@ -10,6 +10,7 @@ from pathlib import Path
 
 from jaxprof.errors import UsageError
 from jaxprof.events import RevisionRead
+from jaxprof.files import with_home
 
 PATIENCE_SECONDS = 2.0
 """How long a run waits for git to say whether there are changes."""
@@ -65,7 +66,7 @@ def repository_of(target: str) -> Repository:
     """The repository that holds `target`: a file of it, or a module of the present folder. Raises UsageError if there
     is no git, no such folder, or no repository, with git's own words where it refuses one."""
     place = target.rpartition(":")[0] or target
-    start = Path(place).expanduser().resolve().parent if is_file(place) else Path.cwd()
+    start = with_home(place).resolve().parent if is_file(place) else Path.cwd()
     if not start.is_dir():
         raise UsageError(f"there is no folder {start}", "Revisions are those of a file that is here.")
     top = git(start, "rev-parse", "--show-toplevel")

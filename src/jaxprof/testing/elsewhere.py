@@ -6,7 +6,6 @@ compiled in a child that has the device's compiler.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import RunSpec
 from jaxprof.runner import Scheduler, find_interpreter
 from jaxprof.runner.planning import PlannedRun
+from jaxprof.runner.reaper import TemporaryFolder
 from jaxprof.session.log import LogWriter, new_header
 
 
@@ -42,8 +42,8 @@ def compile_for(target: Target, spec: RunSpec, function: Callable[..., Any], arg
     and its export raise."""
     platform = "tpu" if target.chip.vendor == "tpu" else "cuda"
     program = export_for(platform, function, arguments)
-    with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
-        path = Path(folder) / "program"
+    with TemporaryFolder("program") as folder:
+        path = folder / "program"
         path.write_bytes(program.data)
         return _compiled(target, spec, program, path)
 

@@ -7,16 +7,16 @@ the sides lie in a folder that goes with the app, whatever ends it.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.errors import StorageError, UsageError
 from jaxprof.text import safe
 from jaxprof.tui.kit.threads import in_daemon
 from jaxprof.tui.messages import EventsArrived, SidesPlanned
 
 if TYPE_CHECKING:
+    from jaxprof.runner.reaper import TemporaryFolder
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import PlanSides, Profiler
 
@@ -28,8 +28,7 @@ class LiveComparison:
         self._app = app
         self._asked = 0
         self._planning = False
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._registered = ""
+        self._folder: TemporaryFolder | None = None
 
     def start(self, plan: PlanSides) -> None:
         """Plans a comparison. Refused while something runs, which making the inputs would disturb."""
@@ -47,8 +46,8 @@ class LiveComparison:
             return
         try:
             folder = self._new_folder()
-        except OSError as error:
-            self._app.tell(JaxprofError(f"no temporary folder can be made: {error}", "TMPDIR names another place."))
+        except StorageError as error:
+            self._app.tell(error)
             return
         self._asked += 1
         self._planning = True
@@ -110,20 +109,20 @@ class LiveComparison:
         """Removes the results. No side may still run."""
         self._planning = False
         if self._folder is not None:
-            from jaxprof.runner.reaper import REAPER
-
-            self._folder.cleanup()
-            REAPER.drop(self._registered)
+            self._folder.close()
             self._folder = None
 
     def _new_folder(self) -> Path:
-        """A folder for the results of one comparison. Raises OSError."""
-        if self._folder is None:
-            from jaxprof.runner.reaper import REAPER
+        """A folder for the results of one comparison. Raises StorageError."""
+        from jaxprof.runner.reaper import TemporaryFolder
 
-            self._folder = tempfile.TemporaryDirectory(prefix="jaxprof-compare-", ignore_cleanup_errors=True)
-            self._registered = REAPER.add_folder(self._folder.name)
-        return Path(tempfile.mkdtemp(dir=self._folder.name))
+        self._folder = self._folder or TemporaryFolder("compare")
+        folder = self._folder.path / str(self._asked + 1)
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise StorageError(f"{folder} cannot be made: {error.strerror or error}") from error
+        return folder
 
     def _post(self, message: SidesPlanned) -> None:
         if self._app.is_running:

@@ -7,8 +7,8 @@ ends; `w` (save as) keeps that session.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -199,10 +199,6 @@ def read(
     post(SessionOpened(follower, path, written=written, go=go))
 
 
-_folders: list[tempfile.TemporaryDirectory[str]] = []
-"""One for each opened profile. Their finalisers remove them when the process ends."""
-
-
 class ReadingStoppedError(Exception):
     """The user stopped the reading: there is nothing to show, and no error."""
 
@@ -226,13 +222,14 @@ class ProfileReading:
     def as_session(self) -> Path:
         """The session file made from the profile. Blocks: for threads.
 
-        Raises JaxprofError if it is not a profile, ReadingStoppedError if it was stopped.
+        Raises JaxprofError if it is not a profile or cannot be written, ReadingStoppedError if it was stopped.
         """
         from jaxprof.runner import session_name, session_of_profile
+        from jaxprof.runner.reaper import TemporaryFolder
 
-        folder = tempfile.TemporaryDirectory(prefix="jaxprof-")
-        _folders.append(folder)
-        target = Path(folder.name) / session_name(self.path)
+        folder = TemporaryFolder("profile")
+        atexit.register(folder.close)
+        target = folder.path / session_name(self.path)
         try:
             session_of_profile(self.path, target, self._take, self._begin)
         except FileRefusedError:

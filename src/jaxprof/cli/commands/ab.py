@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,14 +104,15 @@ def command(out: Path | None, force: bool, form: str, **words: Any) -> int:
     from jaxprof.cli.ab_measuring import measure
     from jaxprof.cli.ab_sides import read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
+    from jaxprof.runner.reaper import TemporaryFolder
 
     refuse_to_run("jaxprof ab")
     with (
         unwound_by_signals(),
-        tempfile.TemporaryDirectory(prefix="jaxprof-ab-") as folder,
+        TemporaryFolder("ab") as folder,
         read_sides(_all_words(words)) as read,
     ):
-        options = _options(words, read, Path(folder))
+        options = _options(words, read, folder)
         measured = measure(read, options, lambda: new_writer(out, replace_existing=force))
     return _printed(measured, form)
 

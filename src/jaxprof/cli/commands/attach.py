@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 import click
@@ -40,6 +39,7 @@ def command(address: str, duration: float, out: Path | None, force: bool, python
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner import find_interpreter
     from jaxprof.runner.attach import collect, read_address
+    from jaxprof.runner.reaper import TemporaryFolder
     from jaxprof.session.log import Library, new_header
 
     refuse_to_run("jaxprof attach")
@@ -50,10 +50,10 @@ def command(address: str, duration: float, out: Path | None, force: bool, python
     if out is not None and not force:
         refuse_existing(out)
     target = out if out is not None else Library().new_path(new_header({}))
-    with tempfile.TemporaryDirectory(prefix="jaxprof-attach-") as folder:
+    with TemporaryFolder("attach") as folder:
         note(f"capturing {place} for {duration:g} s")
-        collect(place, duration, Path(folder), find_interpreter(Path(python) if python else None))
-        session = import_to(Path(folder), target, replace=force and out is not None)
+        collect(place, duration, folder, find_interpreter(Path(python) if python else None))
+        session = import_to(folder, target, replace=force and out is not None)
     programs = len(session.runs) - 1
     note(f"session: {target} ({programs} program{'s' * (programs != 1)})")
     if form == "json":

@@ -1,0 +1,201 @@
+"""The client or the engine is killed at every phase of a run, also while native code holds the interpreter's lock: the
+log is whole up to there, says what happened, and nothing of us is left."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Caller, environment
+from jaxprof import events as e
+from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load, new_header
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")
+
+KILL, TERM = signal.SIGKILL, signal.SIGTERM
+JIT_PHASES = (
+    *("import", "backend_init", "warm_up", "inputs", "transfer_in", "trace", "lower", "compile", "first_run"),
+    *("run", "dispatch", "pipelined", "transfer_out", "capture_run", "capture_compile"),
+)
+SECONDS = 60.0
+WORDS = {"phase_started": "begins", "phase_ended": "ends"}
+CLIENT = """
+import sys
+from pathlib import Path
+from jaxprof.cli.main import main
+from jaxprof.runner import engine_process
+engine_process.ENGINE = Path(sys.argv.pop(1))
+main()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    phase: str
+    victim: str
+    """`client` or `engine`."""
+    number: signal.Signals
+    how: str
+    """`lock`: native code of the engine holds the interpreter's lock; `sleep`: it does not."""
+
+    def __str__(self) -> str:
+        return f"{self.phase}-{self.victim}-{self.number.name}-{self.how}"
+
+
+def jit_cases() -> Iterator[Case]:
+    """Two for each phase; each pair of a signal and a way to hang comes several times for both victims."""
+    for index, phase in enumerate(JIT_PHASES):
+        yield Case(phase, "client", (KILL, TERM)[index % 2], ("lock", "sleep")[index // 2 % 2])
+        yield Case(phase, "engine", (TERM, KILL)[index % 2], ("sleep", "lock")[index // 2 % 2])
+
+
+NUMPY_CASES = [
+    Case("run", victim, number, how)
+    for victim in ("client", "engine")
+    for number in (KILL, TERM)
+    for how in ("lock", "sleep")
+]
+
+
+def plan(folder: Path, variant: str) -> str:
+    """A session to repeat: one run, without a baseline."""
+    path = folder / f"{variant}.jaxprof"
+    how = "numpy" if variant == "numpy" else variant
+    spec = e.RunSpec(
+        workload="selu", target="selu", variant=variant, how=how, device="cpu:0", parameters={"n": 1000},
+        budget_seconds=0.05, launches=1,
+    )  # fmt: skip
+    writer = LogWriter(new_header({}), path)
+    for event in (e.RunPlanned(run="r1", spec=spec), e.RunFinished(run="r1", status="ok"), e.SessionClosed()):
+        writer.append(event)
+    writer.close()
+    return f"{path}:r1"
+
+
+class Measuring:
+    """A client that measures one run, in a folder of its own."""
+
+    def __init__(self, folder: Path, variant: str, phase: str, how: str) -> None:
+        self.out, self._notes, self.temporary = folder / "out.jaxprof", folder / "notes", folder / "temporary"
+        self.temporary.mkdir()
+        self._mark = secrets.token_hex(8)
+        engine = Path(__file__).with_name("stopping_engine.py")
+        words = ["run", "--from", plan(folder, variant), "--launches", "1", "--budget", "0.05", "--out", str(self.out)]
+        stopped = {"STOP_AT": phase, "STOP_HOW": how, "STOP_NOTES": str(self._notes), "JAXPROF_MARK": self._mark}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CLIENT, str(engine), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=folder,
+            env=environment() | {"JAX_PLATFORMS": "cpu", "TMPDIR": str(self.temporary)} | stopped,
+        )
+
+    def notes(self) -> list[tuple[str, str]]:
+        """The phases that the engine announced, in order, and whether each `begins` or `ends` there."""
+        if not self._notes.exists():
+            return []
+        return [(words[1], words[2]) for line in self._notes.read_text().splitlines() if (words := line.split())]
+
+    def engine_pid(self) -> int:
+        return int(self._notes.read_text().split()[0])
+
+    def logged(self) -> list[tuple[str, str]]:
+        """The phases in the log, as `notes` has them."""
+        whole = self.out.read_bytes().rpartition(b"\n")[0] if self.out.exists() else b""
+        events = [json.loads(line) for line in whole.splitlines()]
+        return [(event["phase"], WORDS[event["type"]]) for event in events if event.get("type") in WORDS]
+
+    def left(self) -> list[str]:
+        """The processes that this client has started and that still run."""
+        mark, found = f"JAXPROF_MARK={self._mark}".encode(), []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if mark in (folder / "environ").read_bytes():
+                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+        return found
+
+    def close(self) -> str:
+        """Ends the client if it still runs; returns what it said."""
+        self.process.kill()
+        said: str = self.process.communicate()[1]
+        return said
+
+
+def wait(holds: Callable[[], object], what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < deadline, what()
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def measuring(tmp_path: Path) -> Iterator[Callable[..., Measuring]]:
+    made: list[Measuring] = []
+
+    def start(variant: str, phase: str, how: str) -> Measuring:
+        made.append(Measuring(tmp_path, variant, phase, how))
+        return made[-1]
+
+    yield start
+    for each in made:
+        each.close()
+
+
+def check(case: Case, work: Measuring, call: Caller) -> None:
+    announced = (case.phase, "begins")
+    wait(lambda: announced in work.logged() or work.process.poll() is not None, lambda: (work.notes(), work.close()))
+    os.kill(work.process.pid if case.victim == "client" else work.engine_pid(), case.number)
+    code = work.process.wait(SECONDS)
+    wait(lambda: not work.left(), work.left)
+    wait(lambda: not list(work.temporary.iterdir()), lambda: list(work.temporary.iterdir()))
+
+    assert work.notes()[-1] == announced
+    logged = iter(work.logged())  # with the client's own words of when a run waited for its turn
+    assert [note for note in work.notes() if note not in logged] == [], "all that was reported is in the log, in order"
+    session = load(work.out, Session)
+    (run,) = session.runs.values()
+    assert session.notices == []
+    assert call("show", work.out).code == ExitCode.OK
+    if case.victim == "engine":
+        assert (code, run.status) == (ExitCode.FAILED, "crashed")
+        assert case.number.name in run.error
+    elif case.number == TERM:
+        assert (code, run.status) == (SIGNAL_BASE + TERM, "cancelled")
+        assert session.closed is not None
+        assert session.closed.reason == "SIGTERM"
+    else:
+        assert (code, session.closed, run.closed) == (-KILL, None, None)
+
+
+@pytest.mark.parametrize("case", jit_cases(), ids=str)
+def test_a_kill_at_any_phase_of_a_compiled_run(case: Case, measuring: Callable[..., Measuring], call: Caller) -> None:
+    check(case, measuring("jit", case.phase, case.how), call)
+
+
+@pytest.mark.parametrize("case", NUMPY_CASES, ids=str)
+def test_every_kind_of_kill(case: Case, measuring: Callable[..., Measuring], call: Caller) -> None:
+    check(case, measuring("numpy", case.phase, case.how), call)
+
+
+def test_these_are_all_phases(measuring: Callable[..., Measuring]) -> None:
+    work = measuring("jit", "none", "sleep")
+    code = work.process.wait(SECONDS)
+    assert code == ExitCode.OK, work.close()
+    found = [phase for phase, what in work.notes() if what == "begins"]
+    assert found == list(JIT_PHASES), found
