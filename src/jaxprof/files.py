@@ -1,10 +1,11 @@
-"""Opening a file from outside: regular files only, and no more of them than the limits allow.
+"""Opening a file from outside: regular files only, and no more of them than the limits allow; and writing one whole.
 
 A named pipe would be waited for, and a device read, for ever.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -56,6 +57,23 @@ def with_home(path: str | os.PathLike[str]) -> Path:
     """The path with the home folder for a leading `~` or `~user`. With a user that does not exist it stays as it is:
     then there is no such file, where `Path.expanduser` raises a RuntimeError."""
     return Path(os.path.expanduser(path))
+
+
+@contextlib.contextmanager
+def taking_place(path: Path) -> Iterator[Path]:
+    """A path beside `path` for a new file, which takes its place at the end. After an error, such as a full disk, what
+    was there is still there, and nothing else. What is no regular file (`/dev/stdout`) is written where it is."""
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    target = Path(os.path.realpath(path))
+    fresh = target.with_name(f".{target.name}.partial")
+    try:
+        yield fresh
+        fresh.replace(target)
+    finally:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
 
 
 def read_whole(path: str | os.PathLike[str]) -> bytes:

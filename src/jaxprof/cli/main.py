@@ -139,7 +139,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _run(arguments: list[str] | None) -> int | None:
-    from jaxprof.errors import JaxprofError
+    from jaxprof.errors import JaxprofError, StorageError
 
     try:
         code: int | None = cli.main(args=arguments, prog_name="jaxprof", standalone_mode=False)
@@ -147,6 +147,11 @@ def _run(arguments: list[str] | None) -> int | None:
         code = for_error(error)
         print_error(error)
         _answer(arguments, error.code, error.what, error.hint)
+    except OSError as error:
+        failure = StorageError(_about(error), "A disk may be full, or a folder not yours to write or read.")
+        code = for_error(failure)
+        print_error(failure)
+        _answer(arguments, failure.code, failure.what, failure.hint)
     except click.ClickException as error:
         code = error.exit_code
         shown, message = io.StringIO(), error.format_message()
@@ -158,6 +163,13 @@ def _run(arguments: list[str] | None) -> int | None:
         code = ExitCode.INTERRUPTED
         _answer(arguments, "interrupted", "interrupted", "")
     return code
+
+
+def _about(error: OSError) -> str:
+    """What the system refused, and of which file."""
+    from jaxprof.errors import system_words
+
+    return f"{error.filename}: {system_words(error)}" if error.filename is not None else system_words(error)
 
 
 def print_error(error: JaxprofError) -> None:

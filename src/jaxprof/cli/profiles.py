@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -93,23 +93,24 @@ def import_to(
     except OSError as error:
         raise StorageError(f"{target} cannot be written: {system_words(error)}", "Name another place.") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # a read-only folder, which has none
+            partial.unlink(missing_ok=True)
     return session
 
 
 def _read(planned: PlannedRun, writer: LogWriter, path: Path) -> Session:
     from jaxprof.cli.progress import Progress
     from jaxprof.cli.run_headless import HeadlessRuns
-    from jaxprof.errors import FileRefusedError
+    from jaxprof.errors import FileRefusedError, StorageError
     from jaxprof.runner import own_interpreter
 
-    headless_runs = HeadlessRuns(writer, own_interpreter(), Progress(sys.stderr))
+    headless_runs = HeadlessRuns(writer, own_interpreter(), Progress(sys.stderr), reports_storage=False)
     headless_runs.work([planned])
     stopped = headless_runs.stopped_by
     if stopped is not None:
         raise click.exceptions.Exit(ExitCode.INTERRUPTED if stopped.name == "SIGINT" else SIGNAL_BASE + stopped)
     if writer.failure is not None:
-        raise writer.failure
+        raise StorageError(writer.failure.what, "Free some space, or name another place with -o FILE.")
     session = headless_runs.scheduler.session
     whole = next(iter(session.runs.values()))
     if whole.status != "ok":

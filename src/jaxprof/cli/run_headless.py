@@ -47,10 +47,14 @@ class HeadlessRuns:
         interpreter: Interpreter,
         progress: Progress,
         make: MakeScheduler = Scheduler,
+        *,
+        reports_storage: bool = True,
     ) -> None:
+        """`reports_storage`: says at once that the session cannot be written, and that the measuring goes on."""
         self._items: queue.SimpleQueue[Item] = queue.SimpleQueue()  # its put is safe to call from a signal handler
         self.scheduler = make(writer, interpreter, self._items.put)
         self._progress = progress
+        self._reports_storage = reports_storage
         self._reported: StorageError | None = None
         self.stopped_by: signal.Signals | None = None
         """The first signal that ended the plan early."""
@@ -128,7 +132,7 @@ class HeadlessRuns:
 
     def _report_storage(self) -> None:
         failure = self.scheduler.storage_failure
-        if failure is not None and failure is not self._reported:
+        if self._reports_storage and failure is not None and failure is not self._reported:
             self._reported = failure
             self._progress.note(f"jaxprof: {failure.what}")
             self._progress.note(f"  {failure.hint}")

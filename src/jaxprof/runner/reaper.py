@@ -18,7 +18,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from jaxprof.errors import StorageError
+from jaxprof.errors import StorageError, system_words
 
 GRACE_SECONDS: Final = 1
 """How long engines may take to end by themselves once we have gone."""
@@ -126,7 +126,7 @@ class TemporaryFolder:
             self.path = Path(tempfile.mkdtemp(prefix=f"jaxprof-{name}-"))
         except OSError as error:
             raise StorageError(
-                f"no temporary folder can be made: {error.strerror or error}",
+                f"no temporary folder can be made: {system_words(error)}",
                 "TMPDIR names the folder for temporary files.",
             ) from error
         self._registered = REAPER.add_folder(str(self.path))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.errors import StorageError, UsageError
+from jaxprof.errors import StorageError, UsageError, system_words
 from jaxprof.text import safe
 from jaxprof.tui.kit.threads import in_daemon
 from jaxprof.tui.messages import EventsArrived, SidesPlanned
@@ -121,7 +121,7 @@ class LiveComparison:
         try:
             folder.mkdir()
         except OSError as error:
-            raise StorageError(f"{folder} cannot be made: {error.strerror or error}") from error
+            raise StorageError(f"{folder} cannot be made: {system_words(error)}") from error
         return folder
 
     def _post(self, message: SidesPlanned) -> None:

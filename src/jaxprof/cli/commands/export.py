@@ -149,9 +149,13 @@ def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) ->
 
 def _write(pieces: Iterable[str] | Iterable[bytes], out: Path, force: bool) -> None:
     """With a suffix .gz compressed, unless the format is that by itself."""
+    from jaxprof.files import taking_place
+
     encoded = (piece if isinstance(piece, bytes) else piece.encode() for piece in pieces)
     first = next(encoded, b"")
-    with out.open("wb" if force else "xb") as raw:
+    if not force and out.exists():
+        raise FileExistsError
+    with taking_place(out) as place, place.open("wb") as raw:
         if out.suffix == ".gz" and not first.startswith(b"\x1f\x8b"):
             with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
                 packed.write(first)

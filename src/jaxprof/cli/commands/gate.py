@@ -17,6 +17,7 @@ from jaxprof.cli.options import measuring_options, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.cli.session_output import new_writer
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.files import taking_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -309,7 +310,8 @@ def _write_junit(result: GateResult, path: Path, *, strict: bool) -> None:
     from jaxprof.report.gate import gate_junit
 
     try:
-        path.write_text(gate_junit(result, strict=strict), encoding="utf-8")
+        with taking_place(path) as place:
+            place.write_text(gate_junit(result, strict=strict), encoding="utf-8")
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {system_words(error)}", "--junit takes a file.") from error
 

@@ -14,7 +14,8 @@ from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.given import refuse, refuse_without
 from jaxprof.cli.output import format_option, note, notes, print_bytes, print_csv, print_json, print_lines, rows_wanted
-from jaxprof.errors import StorageError, UsageError
+from jaxprof.errors import StorageError, UsageError, system_words
+from jaxprof.files import taking_place, with_home
 
 if TYPE_CHECKING:
     from jaxprof.query.database import AskedSession, SqlAnswer
@@ -101,7 +102,7 @@ def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Aske
             raise UsageError("no session is kept", "jaxprof run selu makes one.")
     for name in names:
         profile = profile_at(name)
-        folder = Path(name).expanduser()
+        folder = with_home(name)
         inside = sorted(folder.glob(f"*{EXTENSION}")) if profile is None and folder.is_dir() else []
         if profile is not None:
             found.append((profile, stack.enter_context(imported(profile))[1], False))
@@ -150,12 +151,14 @@ def _write(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:
         print_bytes(sink.getvalue())
         return
     try:
-        with out.open("wb" if force else "xb") as file:
-            file.write(sink.getbuffer())
+        if not force and out.exists():
+            raise FileExistsError
+        with taking_place(out) as place:
+            place.write_bytes(sink.getbuffer())
     except FileExistsError as error:
         raise StorageError(f"{out} already exists", "--force replaces it.") from error
     except OSError as error:
-        raise StorageError(f"{out} cannot be written: {error.strerror or error}", "Name another place.") from error
+        raise StorageError(f"{out} cannot be written: {system_words(error)}", "Name another place.") from error
     note(f"written: {out}")
 
 

@@ -181,6 +181,10 @@ class Baselines:
         except ImportError:
             yield
             return
-        with (self.folder / ".lock").open("ab") as file:
+        try:
+            file = (self.folder / ".lock").open("ab")
+        except OSError as error:
+            raise StorageError(f"{self.folder} cannot be written: {system_words(error)}") from error
+        with file:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX)
             yield

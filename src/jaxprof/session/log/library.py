@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import shutil
 import stat
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, not_found, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
-from jaxprof.files import open_regular, with_home
+from jaxprof.files import open_regular, taking_place, with_home
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.outline import events_of, read_header
 from jaxprof.session.log.state import forget_derived, state_folder
@@ -137,8 +136,9 @@ class Library:
             raise StorageError(f"{target} already exists", "Give another name.")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-            target.chmod(0o600)
+            with taking_place(target) as fresh:
+                shutil.copyfile(path, fresh)
+                fresh.chmod(0o600)
         except OSError as error:
             raise StorageError(f"the session cannot be copied to {target}: {system_words(error)}") from error
         return target

@@ -1,0 +1,204 @@
+"""A file system that is full or read-only, a real one: what was measured is printed and kept elsewhere, what was there
+stays, and what failed is one line with a hint.
+
+A mount of our own needs a user namespace; where the machine allows none, only the limit on the size of a file is left.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from cli.calling import environment
+from cli.test_kills import plan
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.session import Session
+from jaxprof.session.log import load
+from mutated import originals
+
+WAYS = {
+    "full": 'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null',
+    "almost full": 'dd if=/dev/zero of="$0/filler" bs=4k 2>/dev/null; truncate -s -8k "$0/filler"',
+    "read-only": 'mount -o remount,ro "$0"',
+}
+SCRIPT = """
+mount -t tmpfs -o size=1m tmpfs "$0" || exit 99
+cp -r "$0.before/." "$0" || exit 99
+{way}
+"$@"
+code=$?
+cp -r "$0/." "$0.after"
+exit $code
+"""
+REASONS = {"full": "No space left on device", "almost full": "No space left on device", "read-only": "Read-only file"}
+
+
+@functools.cache
+def can_mount() -> bool:
+    words = ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/tmp"]
+    return shutil.which("unshare") is not None and subprocess.run(words, capture_output=True).returncode == 0
+
+
+needs_a_mount = pytest.mark.skipif(not can_mount(), reason="this machine allows no namespace of our own")
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    code: int
+    out: str
+    err: str
+
+
+class Disk:
+    """A small file system at `place`, with what is in `place.before`; `place.after` has what was in it at the end."""
+
+    def __init__(self, folder: Path) -> None:
+        self.place = folder / "disk"
+        self.before, self.after, self.work = folder / "disk.before", folder / "disk.after", folder / "work"
+        for each in (self.place, self.before, self.after, self.work):
+            each.mkdir()
+
+    def call(self, way: str, words: Sequence[str | Path], **variables: str) -> Ended:
+        """`jaxprof WORDS`, whose working folder is elsewhere."""
+        given = [sys.executable, "-m", "jaxprof", *map(str, words)]
+        ran = subprocess.run(
+            ["unshare", "-rm", "sh", "-c", SCRIPT.format(way=WAYS[way]), str(self.place), *given],
+            cwd=self.work,
+            env=environment() | {"JAXPROF_HOME": str(self.place)} | variables,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+        return Ended(ran.returncode, ran.stdout, ran.stderr)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Disk:
+    made = Disk(tmp_path)
+    for name in ("sessions/kept", "baselines/old"):
+        path = made.before / f"{name}.jaxprof"
+        path.parent.mkdir()
+        path.write_bytes(originals("session")[-1])
+    (made.before / "old.json").write_text("mine")
+    (made.work / "s.jaxprof").write_bytes(originals("session")[-1])
+    (made.work / "host.xplane.pb").write_bytes(originals("profile")[0])
+    (made.work / "hello.py").write_text("print('hello')\n")
+    return made
+
+
+def is_one_line_with_a_hint(err: str) -> bool:
+    lines = err.splitlines()
+    return len(lines) <= 2 and lines[0].startswith("jaxprof: ") and all(line.startswith("  ") for line in lines[1:])
+
+
+def new_sessions(disk: Disk) -> list[Session]:
+    return [load(path, Session) for path in disk.work.glob("jaxprof-*.jaxprof")]
+
+
+@needs_a_mount
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("out", [False, True], ids=["kept", "--out"])
+def test_a_run_is_printed_and_kept_elsewhere(way: str, out: bool, disk: Disk) -> None:
+    given = ["--out", disk.place / "x.jaxprof"] if out else []
+    said = disk.call(way, ["run", "--from", plan(disk.work, "numpy"), "--budget", "0.05", *given])
+    assert said.code == ExitCode.FAILED, said.err
+    assert said.err.count(f"the session cannot be written to {disk.place}") == 1
+    assert REASONS[way] in said.err
+    assert "it could not be written to the requested place" in said.err
+    assert "Traceback" not in said.err
+    assert "selu" in said.out
+    (session,) = new_sessions(disk)
+    assert session.complete
+    assert session.notices == []
+    assert [run.status for run in session.runs.values()] == ["ok"]
+
+
+@needs_a_mount
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_is_recorded_elsewhere(way: str, disk: Disk) -> None:
+    said = disk.call(way, ["script", "--plain", "hello.py"])
+    assert (said.code, said.out) == (ExitCode.OK, "hello\n"), said.err
+    assert "Traceback" not in said.err
+    sessions = new_sessions(disk)
+    if way != "almost full" or "it could not be written" in said.err:
+        assert [session.complete for session in sessions] == [True], said.err
+
+
+WRITING = {
+    "baseline save": ["baseline", "save", "new", "s.jaxprof"],
+    "baseline save --replace": ["baseline", "save", "old", "s.jaxprof", "--force"],
+    "export": ["export", "s.jaxprof", "-o", "{place}/x.json", "--format", "html"],
+    "export --force": ["export", "s.jaxprof", "-o", "{place}/old.json", "--force", "--format", "html"],
+    "import": ["import", "host.xplane.pb", "-o", "{place}/x.jaxprof"],
+}
+
+
+@needs_a_mount
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", WRITING)
+def test_what_cannot_be_written_is_one_line_and_what_was_there_stays(name: str, way: str, disk: Disk) -> None:
+    said = disk.call(way, [word.format(place=disk.place) for word in WRITING[name]])
+    assert said.code == ExitCode.USAGE, said
+    assert is_one_line_with_a_hint(said.err), said.err
+    assert REASONS[way] in said.err
+    names = {str(path.relative_to(disk.after)) for path in disk.after.rglob("*") if path.is_file()} - {"filler"}
+    assert names == {"sessions/kept.jaxprof", "baselines/old.jaxprof", "old.json"}
+    for each in names:
+        assert (disk.after / each).read_bytes() == (disk.before / each).read_bytes()
+
+
+@needs_a_mount
+@pytest.mark.parametrize(
+    "words", [["rename", "kept", "other"], ["delete", "kept", "--yes"], ["prune", "--keep", "0", "--yes"]], ids=" ".join
+)
+def test_what_cannot_be_changed_is_one_line(words: list[str], disk: Disk) -> None:
+    said = disk.call("read-only", ["sessions", *words])
+    assert said.code == ExitCode.USAGE
+    assert is_one_line_with_a_hint(said.err.removeprefix(f"{disk.place / 'sessions' / 'kept.jaxprof'}\n")), said.err
+    assert REASONS["read-only"] in said.err
+
+
+@needs_a_mount
+@pytest.mark.parametrize("way", ["full", "read-only"])
+@pytest.mark.parametrize("words", [["sessions"], ["show", "kept"], ["history"], ["baseline", "list"]], ids=" ".join)
+def test_reading_needs_no_room(words: list[str], way: str, disk: Disk) -> None:
+    said = disk.call(way, words)
+    assert said.code == ExitCode.OK, said.err
+    assert "Traceback" not in said.err
+
+
+@needs_a_mount
+@pytest.mark.parametrize("way", ["full", "read-only"])
+def test_temporary_files_go_where_there_is_room(way: str, disk: Disk) -> None:
+    said = disk.call(way, ["show", "host.xplane.pb"], TMPDIR=str(disk.place))
+    assert said.code == ExitCode.OK, said.err
+    assert "Traceback" not in said.err
+
+
+def test_a_limit_on_the_size_of_a_file_loses_nothing_that_is_printed(tmp_path: Path) -> None:
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))
+
+    words = ["run", "--from", plan(tmp_path, "numpy"), "--budget", "0.05"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "jaxprof", *words],
+        cwd=tmp_path,
+        env=environment() | {"PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": os.fspath(tmp_path)},
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == ExitCode.FAILED, ran.stderr
+    assert "File too large" in ran.stderr
+    assert "the session could not be kept" in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert "selu" in ran.stdout
