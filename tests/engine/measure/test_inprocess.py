@@ -25,6 +25,7 @@ from jaxprof.events import (
     SamplesTaken,
     WarningRaised,
 )
+from jaxprof.workloads.decorator import workload
 
 
 def profiled(function: Any, *arguments: Any, op_by_op: bool = False, **options: Any) -> list[Event]:
@@ -246,3 +247,17 @@ def test_a_program_is_compiled_and_not_called(function: Any, status: str) -> Non
     assert of_run(events, "r1", SamplesTaken) == []
     phases = [event.phase for event in of_run(events, "r1", PhaseEnded)]
     assert phases == (["trace", "lower", "compile"] if status == "ok" else [])
+
+
+@pytest.mark.parametrize("twin", [None, np.tanh], ids=["declared", "twin"])
+def test_a_result_is_compared_with_the_twin_or_with_what_was_declared(twin: Any) -> None:
+    @workload(expected=lambda x: np.cos(x), against="its cosine")
+    def wrong(x: Any) -> Any:
+        return jnp.tanh(x)
+
+    events = profiled(wrong, np.linspace(0, 1, 8, dtype=np.float32), baseline=twin, op_by_op=True)
+    found = [event for event in events if isinstance(event, CheckReported) and event.passed is not None]
+    assert found
+    assert {(check.passed, check.against) for check in found} == {
+        (twin is not None, "its cosine" if twin is None else "numpy twin")
+    }

@@ -34,6 +34,7 @@ def test_arrays_are_aligned_whatever_the_allocator_gave(offset: int, order: str)
     odd[...] = np.arange(15).reshape(3, 5)
     even = aligned(odd)
     assert even.ctypes.data % ALIGNMENT_BYTES == 0
+    assert aligned(even) is even, "nothing is copied twice"
     assert even.strides == odd.strides
     np.testing.assert_array_equal(even, odd)
 
