@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import program_events
 from hlo_sources import BEFORE, PROTO, TEXT
 from jaxprof.cli.main import main
 from jaxprof.errors import JaxprofError
@@ -67,7 +68,8 @@ def originals(kind: str) -> tuple[bytes, ...]:
         header = encode_header(sessions.HEADER)
         run = sessions.jit_run("r2", "r1")
         captured = [*sessions.numpy_run("r1"), *run[:-2], *sessions.captures("r2"), *run[-2:]]
-        return tuple(header + b"".join(map(encode_line, events)) for events in (sessions.events(), captured))
+        kept = (sessions.events(), program_events.training_events(), captured)
+        return tuple(header + b"".join(map(encode_line, events)) for events in kept)
     if kind == "hlo":
         texts = [(folder / name).read_bytes() for name in ("printed.hlo", "written.hlo")]
         return (PROTO, TEXT.encode(), BEFORE.encode(), *texts)
