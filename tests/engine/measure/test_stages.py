@@ -128,6 +128,13 @@ def test_inside_only_the_ledgers_that_are_named_hear_of_a_compile() -> None:
     assert (span.stage, span.function, span.seconds) == ("compile", "f", pytest.approx(0.5))
 
 
+def test_another_device_than_the_first_is_the_default_of_the_run() -> None:
+    """JAX takes the name of a platform as well as a device."""
+    with settings("cpu", "", compilation_cache_on=True):
+        assert stages.configured("jax_default_device") == "cpu"
+    assert stages.configured("jax_default_device") is None
+
+
 def test_settings_that_are_as_they_should_be_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[str] = []
     update = jax.config.update
