@@ -149,10 +149,13 @@ def _learn(value: Any, schema: Schema, defs: dict[str, Schema], path: str) -> No
 
 
 def _settle(schema: Schema, key: str) -> None:
-    """Give a type to what was only null or an empty list: a number or a text, by its name."""
+    """Give a type to what was only null or an empty list: a number or a text, by its name. Each figure may be null: it is
+    unknown where it could not be measured, and no test measures everything on every machine."""
     if schema.get("type") == "null":
         of_name = "boolean" if key == "dirty" else "number" if _NUMBERS.search(key) else "string"
         schema["type"] = [of_name, "null"]
+    if schema.get("type") in ("integer", "number"):
+        schema["type"] = [schema["type"], "null"]
     if schema.get("type") == "array" and "items" not in schema:
         schema["items"] = {"type": "string"}
     for name, inner in (*schema.get("properties", {}).items(), *schema.get("$defs", {}).items()):
