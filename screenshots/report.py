@@ -49,7 +49,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
         os.environ["JAXPROF_HOME"] = folder
         file = Path(folder) / "report.html"
-        file.write_text(to_page(load(record(Path(folder)), Session)).replace(ROOT, HOME), encoding="utf-8")
+        session = record(Path(folder))
+        file.write_text(to_page(load(session, Session), session.stem).replace(ROOT, HOME), encoding="utf-8")
         with chromium(Path(folder) / "chromium", program) as tab:
             page = tab()
             for name, section, width, height, dark in SHOTS:
