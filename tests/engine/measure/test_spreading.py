@@ -15,7 +15,7 @@ from jax.sharding import Mesh, PartitionSpec
 
 from jaxprof.engine.measure.ahead_of_time import _Elsewhere, abstract, compile_request
 from jaxprof.engine.measure.control import RunControl
-from jaxprof.engine.measure.portable import export_for
+from jaxprof.engine.measure.portable import export_for, program_of, trace
 from jaxprof.engine.measure.reporter import Reporter
 from jaxprof.engine.measure.sharding import leaves_of
 from jaxprof.engine.protocol.request import CompileRequest
@@ -184,6 +184,13 @@ def test_a_compile_ends_with_what_came_of_it() -> None:
 @pytest.mark.parametrize("name", ["jaxpr", "stablehlo", "hlo_before", "hlo"])
 def test_a_compile_for_this_machine_has_the_texts_of_a_run(name: str) -> None:
     assert name in {event.name for event in compiled() if event.type == "text_recorded"}  # type: ignore[attr-defined]
+
+
+def test_a_program_for_other_devices_leaves_out_the_shardings_of_its_results() -> None:
+    over = jax.sharding.NamedSharding(HERE, PartitionSpec("data"))
+    traced = trace(jax.jit(lambda x: x * 2, out_shardings=over), (X,))
+    assert program_of(traced, (None,), annotated=True).options == {"out_shardings": [over]}
+    assert program_of(traced, (None,), annotated=False).options == {}
 
 
 def elsewhere_compiled(monkeypatch: pytest.MonkeyPatch, **request: Any) -> list[Event]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -231,8 +232,11 @@ def test_a_closed_log_leaves_no_file_open(tmp_path: Path, harm: Callable[[Path],
         LogWriter(new_header({}), tmp_path / "x.jaxprof", replace_existing=True)  # somebody else's
     if harm is not None:
         harm(tmp_path / "x.jaxprof")
-    finish(writer)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", ResourceWarning)
+        finish(writer)
     assert len(os.listdir("/proc/self/fd")) == before
+    assert [str(warning.message) for warning in told] == [], "and none is left to the garbage collector"
 
 
 def test_only_the_user_may_read_a_session_and_its_folder_also_where_it_replaces_one(tmp_path: Path) -> None:
@@ -252,6 +256,19 @@ def test_a_move_to_a_place_that_is_taken_changes_nothing(tmp_path: Path) -> None
         writer.move_to(tmp_path / "taken.jaxprof")
     finish(writer)
     assert (writer.path, writer.changed) == (path, "")
+    assert is_whole(path)
+
+
+def test_after_a_move_that_failed_the_copy_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    (tmp_path / "taken.jaxprof").touch()
+    with pytest.raises(StorageError):
+        writer.move_to(tmp_path / "taken.jaxprof")
+    for event in EVENTS[len(EVENTS) // 2 :]:
+        writer.append(event)
+    path.unlink()
+    writer.close()
     assert is_whole(path)
 
 

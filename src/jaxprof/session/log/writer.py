@@ -265,8 +265,7 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 def _parts(file: int, size: int) -> Iterator[bytes]:
-    """The first `size` bytes of the file, wherever it is written now."""
-    before = os.lseek(file, 0, os.SEEK_CUR)
+    """The first `size` bytes of the file."""
     at = 0
     while at < size:
         os.lseek(file, at, os.SEEK_SET)
@@ -275,7 +274,6 @@ def _parts(file: int, size: int) -> Iterator[bytes]:
             break
         at += len(part)
         yield part
-    os.lseek(file, before, os.SEEK_SET)
 
 
 def _checksum(file: int, size: int) -> int:
