@@ -149,8 +149,9 @@ def _learn(value: Any, schema: Schema, defs: dict[str, Schema], path: str) -> No
 
 
 def _settle(schema: Schema, key: str) -> None:
-    """Give a type to what was only null or an empty list: a number or a text, by its name. Each figure may be null: it is
-    unknown where it could not be measured, and no test measures everything on every machine."""
+    """Give a type to what was only null or an empty list: a number or a text, by its name. Each figure may be null:
+    unknown where it could not be measured, and no test measures everything on every machine.
+    """
     if schema.get("type") == "null":
         of_name = "boolean" if key == "dirty" else "number" if _NUMBERS.search(key) else "string"
         schema["type"] = [of_name, "null"]

@@ -117,13 +117,13 @@ def program_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "most"),
     [
-        (("sessions",), 32),
+        (("sessions",), 34),
         (("show", "FILE"), 105),
         (("show", "FILE", "--format", "json"), 160),
         (("show", "FILE", "--kernels"), 95),
         (("show", "PROGRAM"), 105),
         (("hlo", "FILE"), 105),
-        (("hlo", "FILE", "--kernels"), 115),
+        (("hlo", "FILE", "--kernels"), 120),
         (("hlo", "HLO"), 90),
         (("hlo", "HLO", "--kernels"), 90),
         (("hlo", "HLO", "--format", "json"), 95),

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import StorageError, system_words
+from jaxprof.operating_system import can_run
 
 GRACE_SECONDS: Final = 1
 """How long engines may take to end by themselves once we have gone."""
@@ -88,6 +89,8 @@ class _Reaper:
         return True
 
     def _start(self) -> None:
+        if not can_run():  # Windows: no shell, and no process groups
+            return
         self._close_pipe()
         read, self._pipe = os.pipe()
         try:
