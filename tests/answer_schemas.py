@@ -45,7 +45,8 @@ def hold(answer: dict[str, Any]) -> None:
     if UPDATING:
         _learn_answer(answer)
     schema = schema_of(answer["kind"])
-    assert list(problems(answer, schema, schema)) == []
+    found = list(problems(answer, schema, schema))
+    assert not found, found
 
 
 def problems(
@@ -149,13 +150,13 @@ def _learn(value: Any, schema: Schema, defs: dict[str, Schema], path: str) -> No
 
 
 def _settle(schema: Schema, key: str) -> None:
-    """Give a type to what was only null or an empty list: a number or a text, by its name. Each figure may be null:
-    unknown where it could not be measured, and no test measures everything on every machine.
+    """Give a type to what was only null or an empty list: a number or a text, by its name. Each figure and each
+    interval may be null: unknown where it could not be measured, and no test measures everything on every machine.
     """
     if schema.get("type") == "null":
         of_name = "boolean" if key == "dirty" else "number" if _NUMBERS.search(key) else "string"
         schema["type"] = [of_name, "null"]
-    if schema.get("type") in ("integer", "number"):
+    if schema.get("type") in ("integer", "number") or _is_interval(schema):
         schema["type"] = [schema["type"], "null"]
     if schema.get("type") == "array" and "items" not in schema:
         schema["items"] = {"type": "string"}
@@ -164,3 +165,11 @@ def _settle(schema: Schema, key: str) -> None:
     for inner in (schema.get("items"), schema.get("additionalProperties")):
         if isinstance(inner, dict):
             _settle(inner, key)
+
+
+def _is_interval(schema: Schema) -> bool:
+    """Whether it is a list of figures."""
+    figures = schema.get("items", {}).get("type", ())
+    return schema.get("type") == "array" and bool(
+        {"integer", "number"} & set([figures] if isinstance(figures, str) else figures)
+    )
