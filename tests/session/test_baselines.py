@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -171,6 +172,17 @@ def test_decisions_of_this_version_are_read_and_of_a_newer_one_refused(session: 
     path.write_bytes(path.read_bytes().replace(b'"schema": 1,', b'"schema": 2,'))
     with pytest.raises(FileRefusedError, match="newer jaxprof"):
         baselines.decisions("main")
+
+
+def test_a_decision_is_on_the_disk_before_it_takes_the_place_of_the_earlier_ones(
+    session: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    baselines = Baselines()
+    path = baselines.save("main", session, replace=False).with_name("main.decisions.json")
+    synced: list[tuple[int, bool]] = []
+    monkeypatch.setattr(os, "fsync", lambda file: synced.append((os.fstat(file).st_size, path.exists())))
+    baselines.decide("main", [DECISION])
+    assert synced == [(path.stat().st_size, False)]
 
 
 def test_decisions_that_cannot_be_written_leave_the_earlier_ones(

@@ -135,6 +135,12 @@ def test_the_bounds_are_those_that_are_named() -> None:
     assert decode_line((line % "1e100").encode()) == e.SamplesTaken(run="r1", series="run", seconds=[LARGEST_FLOAT])
     with pytest.raises(ValueError, match=r"<= 1e\+100"):
         decode_line((line % "1.1e100").encode())
+    line = '{"type":"phase_ended","run":"r1","phase":"transfer_in","seconds":1,"bytes":%s}'
+    largest = decode_line((line % "9223372036854775807").encode())
+    assert largest == e.PhaseEnded(run="r1", phase="transfer_in", seconds=1.0, bytes=LARGEST_INTEGER)
+    for beyond in ("9223372036854775808", "-9223372036854775808"):
+        with pytest.raises(ValueError, match="9223372036854775807"):
+            decode_line((line % beyond).encode())
 
 
 def test_as_many_levels_are_read_as_are_named_and_no_more() -> None:

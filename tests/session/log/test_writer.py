@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -162,6 +164,54 @@ def test_a_disk_that_fills_up_gets_the_copys_room_back(tmp_path: Path, monkeypat
     finish(writer)
     assert refused
     assert writer.failure is None
+    assert is_whole(path)
+
+
+@pytest.mark.parametrize("harm", ["pass", "os.truncate(path, 0)"], ids=["unharmed", "emptied"])
+def test_a_log_that_is_descriptor_0_is_a_log_like_any_other(tmp_path: Path, harm: str) -> None:
+    """As in a program whose standard input is closed (`<&-`)."""
+    script = f"""
+import os, sys
+from pathlib import Path
+os.close(0)
+from jaxprof.events import LogLine, SessionClosed
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter, load, new_header
+path, synced = Path(sys.argv[1]), []
+os.fsync = synced.append
+writer = LogWriter(new_header({{}}), path)
+assert os.path.samestat(os.fstat(0), path.stat())
+writer.append(LogLine(text="one", stream="stdout"))
+{harm}
+writer.append(SessionClosed())
+assert synced == [0], synced
+writer.close()
+try:
+    os.fstat(0)
+except OSError:
+    pass
+else:
+    raise AssertionError("it is open still")
+read = load(path, Session)
+assert read.complete and read.last_seq == 2
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "x.jaxprof")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": "src"},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_all_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, bytes(data[:100])))
+    path = tmp_path / "x.jaxprof"
+    finish(half_written(path))
     assert is_whole(path)
 
 
