@@ -77,6 +77,22 @@ def test_integer_groups_by_three() -> None:
 
 
 @pytest.mark.parametrize(
+    ("number", "words", "text"),
+    [
+        (0, ("kernel",), "0 kernels"),
+        (1, ("kernel",), "1 kernel"),
+        (3, ("launch",), "3 launches"),
+        (2, ("miss",), "2 misses"),
+        (12_000, ("sample",), "12\u202f000 samples"),
+        (1, ("kernel writes", "kernels write"), "1 kernel writes"),
+        (2, ("kernel writes", "kernels write"), "2 kernels write"),
+    ],
+)
+def test_one_thing_is_not_several(number: int, words: tuple[str, ...], text: str) -> None:
+    assert units.counted(number, *words) == text
+
+
+@pytest.mark.parametrize(
     ("fraction", "text"),
     [
         (0.12, "+12 %"),

@@ -131,3 +131,14 @@ def integer(value: float | None) -> str:
     if value is None or not math.isfinite(value):
         return UNKNOWN
     return f"{value:,.0f}".replace(",", "\u202f")
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number of things: `1 kernel`, `3 kernels`, `12 launches`.
+
+    `many` is the plural where English does not make it with `s` or `es`, and where a verb follows: `counted(n, "kernel
+    rewrites", "kernels rewrite")`.
+    """
+    if count == 1:
+        return f"1 {one}"
+    return f"{integer(count)} {many or one + ('es' if one.endswith(('s', 'x', 'ch', 'sh')) else 's')}"

@@ -180,7 +180,7 @@ def test_impossible_times_are_left_out_and_counted(tmp_path: Path) -> None:
     line = Line("t", [op("a", 0, 5, run_id=1), op("b", 1 << 41, 5, run_id=1)])
     trace = read_profile(written(tmp_path, space_bytes([Plane("/host:CPU", [line])])))
     assert sum(len(lane) for lane in trace.lanes) == 1
-    assert "1 events have impossible times" in trace.problems[0]
+    assert "1 event left out, whose times are impossible" in trace.problems[0]
 
 
 def test_a_renamed_file_is_told_by_what_is_in_it(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof.engine.protocol.arrays import LEAVES, KeptLeaf
 from jaxprof.events import ResultsCompared, WarningRaised, finite
 from jaxprof.session.run import UNLIKE_RESULTS
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     import numpy
@@ -139,4 +140,4 @@ def _load(path: Path) -> list[tuple[KeptLeaf, numpy.ndarray[Any, Any]]] | None:
 
 
 def _arrays(count: int) -> str:
-    return f"{count} array{'s' * (count != 1)}"
+    return counted(count, "array")

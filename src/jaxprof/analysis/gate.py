@@ -19,6 +19,7 @@ from jaxprof.errors import UsageError, unknown_name
 from jaxprof.session.log.baselines import Decision
 from jaxprof.stats import growth, growth_interval, judge_growth, with_control
 from jaxprof.stats.growth import LimitState
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
@@ -320,5 +321,5 @@ def _grew(collective: CollectiveDifference) -> bool:
 
 
 def _more(collective: CollectiveDifference) -> str:
-    over = f" over {collective.group_size} devices" if collective.group_size is not None else ""
+    over = f" over {counted(collective.group_size, 'device')}" if collective.group_size is not None else ""
     return f"{collective.opcode}{over}: {collective.before_count} → {collective.after_count}"

@@ -9,6 +9,7 @@ from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, Verdict, compare, compare_apart, refuse, with_control
+from jaxprof.units import counted
 
 _KEPT_LIMIT = 512
 
@@ -37,7 +38,7 @@ class Speedup:
         """The verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide it."""
         if self.verdict == "inconclusive":
             more = self.launches_to_decide
-            decide = f", about {more} more launch{'' if more == 1 else 'es'} would decide" if more else ""
+            decide = f", about {counted(more, 'more launch')} would decide" if more else ""
             return f"inconclusive: {self.reason}{decide}"
         return f"the same as {baseline}" if self.verdict == "same" else f"{self.verdict} than {baseline}"
 
@@ -64,7 +65,7 @@ def _basis(times: TimeComparison) -> str:
         return "not measured together"
     if times.launches == 1:
         return "1 launch: holds for these processes"
-    return f"{times.launches} launches" + ("" if times.measured == "in turns" else ", one process after the other")
+    return counted(times.launches, "launch") + ("" if times.measured == "in turns" else ", one process after the other")
 
 
 _ratios: dict[tuple[int, int, int, int], tuple[Sequence[float], Sequence[float], TimeComparison]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from jaxprof.events import CheckReported, DeviceReading, WarningRaised
 from jaxprof.session import Run
 from jaxprof.stats import Summary, median_interval, outliers, two_modes
-from jaxprof.units import integer, percent, seconds
+from jaxprof.units import counted, integer, percent, seconds
 
 NOISY_HALFWIDTH = 0.05
 """Half the 95 % interval over the median above which a figure is called noisy."""
@@ -81,14 +81,14 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
         yield WarningRaised(
             run=run.id,
             code="few_samples",
-            message=f"only {summary.count} samples: too few for an interval",
+            message=f"only {counted(summary.count, 'sample')}: too few for an interval",
             advice="A larger --budget gives more samples; a smaller size makes each call shorter.",
         )
         return
     halfwidth = summary.relative_halfwidth
     if halfwidth is None:
         blocks = sum(len(launch.turns) for launch in run.launches)
-        those = f"{integer(summary.count)} samples" + (f" in {integer(blocks)} blocks" if blocks else "")
+        those = counted(summary.count, "sample") + (f" in {counted(blocks, 'block')}" if blocks else "")
         yield WarningRaised(
             run=run.id,
             code="no_interval",

@@ -20,6 +20,7 @@ from jaxprof.cli.output import note
 from jaxprof.cli.session_output import report_location
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
 from jaxprof.hlo.open.stages import ModuleStages
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets import Machine
@@ -326,7 +327,7 @@ def _planned(
         (info,) = find_workloads([name], interpreter, options.arguments, devices, several=False, variables=variables)
     except UsageError as error:
         if targets and "ValueError" in error.what:  # usually because the file makes its own mesh
-            hint = f"It sees {devices} device{'s' if devices > 1 else ''}, as --for {targets[0].label} says."
+            hint = f"It sees {counted(devices, 'device')}, as --for {targets[0].label} says."
             raise UsageError(error.what, f"{error.hint} {hint}".strip()) from error
         raise
     plans = plan_compiles(info, variant or options.variant, choice, targets, options.shard, mesh)

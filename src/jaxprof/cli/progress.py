@@ -17,7 +17,7 @@ from jaxprof.events import Event, RunFinished
 from jaxprof.report.runs import interval_text, versus_text
 from jaxprof.session import Run, Session
 from jaxprof.text import shorten
-from jaxprof.units import percent, seconds
+from jaxprof.units import counted, percent, seconds
 
 _CLEAR = "\r\x1b[K"
 
@@ -67,7 +67,7 @@ class Progress:
         parts = [f"[{order.index(run.id) + 1}/{len(order)}] {run.label}", self._phase(run)]
         measured = result(self.session, run.id)
         if measured.summary is not None:
-            parts.append(f"{_median(measured)}  {measured.summary.count} samples")
+            parts.append(f"{_median(measured)}  {counted(measured.summary.count, 'sample')}")
         if run.fraction is not None:
             left = f", {seconds(run.remaining_seconds, 2)} left" if run.remaining_seconds else ""
             parts.append(f"{percent(run.fraction)}{left}")

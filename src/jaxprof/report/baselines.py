@@ -14,7 +14,7 @@ from jaxprof.report.table import Column, Table, at
 from jaxprof.session import Session
 from jaxprof.session.log import Entry
 from jaxprof.session.log.baselines import Decision
-from jaxprof.units import bytes_
+from jaxprof.units import bytes_, counted
 
 WIDTH: Final = 100
 
@@ -60,7 +60,7 @@ FACTS_KEPT: Final[tuple[Column[_Fact], ...]] = (
 def baselines_lines(entries: Sequence[BaselineEntry], folder: str) -> Iterator[str]:
     """A line for each, and where they are."""
     yield from text_lines(Table(BASELINES, entries), indent="")
-    yield f"{len(entries)} baseline{'' if len(entries) == 1 else 's'} in {folder}"
+    yield f"{counted(len(entries), 'baseline')} in {folder}"
 
 
 def baselines_json(entries: Iterable[BaselineEntry]) -> list[dict[str, Any]]:

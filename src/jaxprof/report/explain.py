@@ -20,7 +20,7 @@ from jaxprof.report.renderers import markdown, wrap
 from jaxprof.report.runs import interval_text, versus_text
 from jaxprof.report.sides import verdict_line
 from jaxprof.text import columns, json_text, safe, shorten
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.entry import CatalogueEntry
@@ -98,7 +98,7 @@ def _of_profile(session: Session) -> Iterator[str]:
     if not kernels:
         yield "no kernels were recorded"
         return
-    yield f"{integer(len(kernels))} kernels took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
+    yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
     yield from _longest(session)
 
 

@@ -14,7 +14,7 @@ from jaxprof.report.renderers import markdown, markdown_lines, records, text_lin
 from jaxprof.report.sides import basis_lines, results_text, versus_json
 from jaxprof.report.table import Column, Table
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, integer, percent
+from jaxprof.units import UNKNOWN, counted, percent
 
 WIDTH: Final = 100
 ANSWERS: Final = {
@@ -47,7 +47,7 @@ def _reason(row: GateRow) -> str | None:
         bound = "down to" if row.limit.fact in LESS_IS_WORSE else "up to"
         return f"accepted {bound} {value}: {row.accepted.reason}"
     more = row.launches_to_decide
-    decide = f", about {integer(more)} more launch{'' if more == 1 else 'es'} would decide" if more else ""
+    decide = f", about {counted(more, 'more launch')} would decide" if more else ""
     return f"{row.reason}{decide}" or None
 
 

@@ -16,7 +16,7 @@ from jaxprof.report.kernels import COLUMNS
 from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Column, Table
 from jaxprof.text import safe
-from jaxprof.units import integer, percent
+from jaxprof.units import counted, integer, percent
 
 if TYPE_CHECKING:
     from jaxprof.devices.targets import Machine
@@ -95,7 +95,7 @@ def _of_how_many(module: Module, machine: Machine | None, choice: KernelOptions)
         moved = sum(kernel.total_bytes or 0.0 for kernel in every)
         share = sum(kernel.total_bytes or 0.0 for kernel in shown) / moved if moved else None
         yield ""
-        yield f"{integer(len(shown))} of {integer(len(every))} kernels, with {percent(share)} of the bytes"
+        yield f"{integer(len(shown))} of {counted(len(every), 'kernel')}, with {percent(share)} of the bytes"
 
 
 def _each_once(rows: Iterator[Ranked]) -> Iterator[Ranked]:

@@ -9,7 +9,7 @@ from jaxprof.hlo.passes import ModulePasses, PassChange
 from jaxprof.report.renderers import text_lines
 from jaxprof.report.table import Column, Table
 from jaxprof.text import safe
-from jaxprof.units import integer
+from jaxprof.units import counted, integer
 
 OPCODES_IN_TEXT = 6
 _SIGNS = {"changed": "~", "new": "+", "gone": "-"}
@@ -61,7 +61,7 @@ def passes_text(modules: tuple[ModulePasses, ...]) -> Iterator[str]:
             f"{module.module} {module.name}: {len(module.passes)} states, {len(shown)} differ from the one before"
         )
         if first is not None and not first.opcodes_before and not first.problem:
-            yield safe(f"  begins with {integer(sum(first.opcodes_after.values()))} instructions ({first.name})")
+            yield safe(f"  begins with {counted(sum(first.opcodes_after.values()), 'instruction')} ({first.name})")
         if not shown:
             continue
         yield from text_lines(Table(_PASSES, shown))

@@ -36,7 +36,7 @@ from jaxprof.report.runs import (
 from jaxprof.report.table import Column, Table, at
 from jaxprof.session import Session
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, integer, percent, ratio, scaled, seconds
+from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, scaled, seconds
 from jaxprof.workloads.model import Published
 
 WIDTH = 80
@@ -169,7 +169,7 @@ def launches_text(run_result: RunResult) -> str:
         if summary.low is not None and summary.high is not None
     ]
     launches = max((summary.launches for summary in phases.values()), default=0)
-    return f"95 % over {launches} launches: {', '.join(intervals)}" if intervals else ""
+    return f"95 % over {counted(launches, 'launch')}: {', '.join(intervals)}" if intervals else ""
 
 
 def stage_spread_text(result: RunResult) -> str:

@@ -36,7 +36,7 @@ from jaxprof.trace.model import Op, ProgramText, Trace
 from jaxprof.trace.ops import OpTime, op_times
 from jaxprof.trace.sources import read_chosen
 from jaxprof.trace.summary import TIMELINE, VIEWS, events_of, kernel_rows
-from jaxprof.units import bytes_
+from jaxprof.units import bytes_, counted
 
 KIND: Final = "imported"
 VARIANT: Final = "profile"
@@ -89,7 +89,7 @@ def import_profile(
         progress.stage(f"{len(trace.ready)} device lanes; reading the host's threads", 0.3, 0.5)
         trace.read_rest(progress.advance)
     ops, devices = len(trace.ops), len({lane.device for lane in trace.op_lanes()})
-    progress.stage(f"{ops} ops on {devices} device{'s' * (devices != 1)}: adding up", 0.5, 0.6)
+    progress.stage(f"{ops} ops on {counted(devices, 'device')}: adding up", 0.5, 0.6)
     table = op_times(trace)
     programs = _programs(table)
     own, rest = programs[:PROGRAMS_KEPT], programs[PROGRAMS_KEPT:]

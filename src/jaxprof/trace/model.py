@@ -12,6 +12,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.units import counted
+
 Ints = NDArray[np.int64]
 Kind = Literal["stream", "ops", "async", "thread", "modules", "steps", "host"]
 Platform = Literal["cpu", "gpu", "tpu", ""]
@@ -199,7 +201,9 @@ class Trace:
         )
         dropped = len(lane) - int(np.count_nonzero(good))
         if dropped:
-            self.problems.append(f"{lane.device} {lane.name}: {dropped} events have impossible times and are left out")
+            self.problems.append(
+                f"{lane.device} {lane.name}: {counted(dropped, 'event')} left out, whose times are impossible"
+            )
             lane = lane.select(np.flatnonzero(good))
         return [lane] if len(lane) else []
 

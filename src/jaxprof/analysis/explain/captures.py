@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.explain.catalogue import find_entry
 from jaxprof.analysis.explain.commands import command
 from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope
-from jaxprof.units import integer, percent, seconds
+from jaxprof.units import counted, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.events import StepParts, StepTimes
@@ -67,11 +67,11 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         took, _, count = shares[device]
         each = took / count
         others = sum(share >= _WORTH for share in known.values()) - 1
-        beside = f" and {others} more device{'s' * (others > 1)}" if others else ""
+        beside = f" and {counted(others, 'more device')}" if others else ""
         yield RankedFinding(
             code=part.code,
             message=f"{part.words}: {seconds(each)} of each step on {device}{beside}, {percent(known[device])} of "
-            f"{integer(count)} steps",
+            f"{counted(count, 'step')}",
             fix=find_entry(part.code).fix,
             cost=FindingCost(
                 scope=scope, seconds=each if scope == "call" else took, share=known[device], saves_seconds=None
@@ -87,5 +87,5 @@ def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
     rows = [row for row in rows if row.code in _DOUBTED]
     if rows:
         row, *others = sorted(rows, key=lambda row: (row.verdict != "bad", _DOUBTED.index(row.code)))
-        more = f" ({len(others)} more doubt{'s' * (len(others) > 1)})" if others else ""
+        more = f" ({counted(len(others), 'more doubt')})" if others else ""
         yield Abstention(row.code, f"{run.id}: {row.message}{more}", command("show", name, "--run", run.id, "--trust"))

@@ -16,6 +16,7 @@ from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.spots import WORKS, LoopKey, LoopTimes, Spot
 from jaxprof.events import STAGES, Compiled, SourceLocation
 from jaxprof.hot_loop import hot_loop
+from jaxprof.units import counted
 
 DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
 PARTS: Final = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
@@ -204,7 +205,7 @@ def verdict(loop: HotLoop) -> Verdict:
     if samples < LEAST_SAMPLES:
         needed = _rounded_up(total * 2 * LEAST_SAMPLES / max(samples, 1.0))
         count = round(samples)
-        return _unsure(loop, f"too short: {count} sample{'' if count == 1 else 's'} of it", needed)
+        return _unsure(loop, f"too short: {counted(count, 'sample')} of it", needed)
     doubtful = sum(spot.seconds for spot in loop.spots if not loop.is_accounted_for(spot))
     if name == DISPATCH and doubtful > total / 2:
         words = f"its {loop.times.iterations} timed passes are too few, and too brief, for what samples saw of it"

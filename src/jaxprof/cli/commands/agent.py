@@ -11,6 +11,7 @@ from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import refuse
 from jaxprof.cli.output import confirm, note, notes, print_text
 from jaxprof.errors import UsageError
+from jaxprof.units import counted
 
 NAMES = ("claude", "codex", "cursor", "gemini", "agents")
 
@@ -46,7 +47,7 @@ def install(agents: tuple[str, ...], project: bool, folder: Path | None, yes: bo
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError("installing asks first, and stdin is not a terminal", "Add --yes.")
-        if not confirm(f"Write {len(wanted)} file{'s' * (len(wanted) != 1)}?"):
+        if not confirm(f"Write {counted(len(wanted), 'file')}?"):
             return ExitCode.OK
     for place in wanted:
         write_skill(place)

@@ -8,6 +8,7 @@ import click
 
 from jaxprof.cli.answers import print_session
 from jaxprof.cli.output import format_option, note
+from jaxprof.units import counted
 
 
 @click.command("attach")
@@ -55,6 +56,6 @@ def command(address: str, duration: float, out: Path | None, force: bool, python
         collect(place, duration, folder, find_interpreter(Path(python) if python else None))
         session = import_to(folder, target, replace=force and out is not None)
     programs = len(session.runs) - 1
-    note(f"session: {target} ({programs} program{'s' * (programs != 1)})")
+    note(f"session: {target} ({counted(programs, 'program')})")
     if form == "json":
         print_session(session, target)

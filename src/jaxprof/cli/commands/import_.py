@@ -9,6 +9,7 @@ import click
 from jaxprof.cli.answers import print_session
 from jaxprof.cli.output import format_option, note
 from jaxprof.cli.profiles import profile_options
+from jaxprof.units import counted
 
 
 @click.command("import")
@@ -41,6 +42,6 @@ def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: 
     target = out if out is not None else Library().new_path(new_header({}))
     session = import_to(path, target, profile_run, hosts, replace=force and out is not None)
     programs = len(session.runs) - 1
-    note(f"session: {target} ({programs} program{'s' * (programs != 1)})")
+    note(f"session: {target} ({counted(programs, 'program')})")
     if form == "json":
         print_session(session, target)

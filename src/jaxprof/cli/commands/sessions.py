@@ -126,11 +126,11 @@ def _list(form: str) -> None:
         print_json("sessions", {"folder": str(library.folder), "size_bytes": total, "sessions": listed}, named)
         return
     from jaxprof.report.renderers import text_lines
-    from jaxprof.units import bytes_
+    from jaxprof.units import bytes_, counted
 
     print_lines(text_lines(_table(entries), indent=""))
     total_text = bytes_(sum(entry.size_bytes for entry in entries))
-    count = f"{len(entries)} session{'' if len(entries) == 1 else 's'}"
+    count = counted(len(entries), "session")
     print_lines([f"{count}, {total_text}, in {library.folder}"])
 
 

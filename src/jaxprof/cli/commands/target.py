@@ -27,13 +27,13 @@ def list_(form: str) -> None:
     from jaxprof.hlo.analysis.cost.peaks import device
     from jaxprof.report.renderers import records, text_lines
     from jaxprof.report.table import Column, Table
-    from jaxprof.units import bytes_
+    from jaxprof.units import bytes_, counted
 
     columns: tuple[Column[Chip], ...] = (
         Column("name", "device"),
         Column("device_kind", "as JAX names it"),
         Column("memory_bytes", "memory", lambda chip: chip.memory_bytes or device(chip.name).memory_bytes, bytes_),
-        Column("devices", "a chip", show=lambda count: f"{count} device{'s' if count > 1 else ''}", right=False),
+        Column("devices", "a chip", show=lambda count: counted(count, "device"), right=False),
         Column("vendor", "needs", show=lambda vendor: f"jaxprof target install {vendor}", right=False),
     )
     table = Table(columns, CHIPS)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.gaps import Gaps, is_whole
 from jaxprof.hlo.analysis.platform import is_optimised
 from jaxprof.hlo.problems import problems
-from jaxprof.units import integer
+from jaxprof.units import counted, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,7 +100,7 @@ def _of_contents(module: Module) -> Iterator[Notice]:
     if unread:
         lines = _some([integer(problem.line) for problem in unread])
         count = len(unread)
-        message = f"{integer(count)} place{'s' if count != 1 else ''} cannot be read (line {lines})"
+        message = f"{counted(count, 'place')} cannot be read (line {lines})"
         yield Notice("unreadable", f"{message}: {unread[0].message}: {' '.join(unread[0].text.split())[:60]!r}")
     if gaps.missing:
         names = sorted(gaps.missing)

@@ -19,7 +19,7 @@ from jaxprof.report.page.elements import Charts
 from jaxprof.report.recording.words import words
 from jaxprof.report.runs import RunRow
 from jaxprof.stats import histogram
-from jaxprof.units import bytes_, integer, seconds
+from jaxprof.units import bytes_, counted, integer, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ranking import Ranking
@@ -80,7 +80,7 @@ def distribution(charts: Charts, label: str, result: RunResult) -> Iterator[str]
     outside = f", {integer(above)} above the scale" if above else ""
     yield charts.figure(
         "histogram",
-        f"{label}: {integer(len(samples))} samples{outside}, median {seconds(result.summary.median)}",
+        f"{label}: {counted(len(samples), 'sample')}{outside}, median {seconds(result.summary.median)}",
         {
             "counts": counts,
             "low": low,
@@ -99,7 +99,7 @@ def break_even(charts: Charts, result: RunResult, baseline: RunResult | None) ->
         return
     calls = _call_counts(curve)
     crossing = curve.break_even_calls
-    ends = f"pays off after {integer(crossing)} calls" if crossing is not None else "never pays off"
+    ends = f"pays off after {counted(crossing, 'call')}" if crossing is not None else "never pays off"
     yield charts.figure(
         "lines",
         f"{curve.label} {ends} against {curve.baseline_label}",
@@ -133,7 +133,7 @@ def roofline(charts: Charts, ranking: Ranking, numbers: Sequence[int], device: D
     roofs = roofline_ceilings(ranking, numbers, device)
     if not points or not roofs:
         return
-    left = f"; {integer(without)} kernels without a point" if without else ""
+    left = f"; {counted(without, 'kernel')} without a point" if without else ""
     reached = "reached" if any(point.measured for point in points) else "a ceiling allows at most"
     yield charts.figure(
         "roofline",

@@ -13,7 +13,7 @@ from jaxprof.analysis.programs.derive import NOT_SEEN, ProgramResult, SourceLoca
 from jaxprof.events import ProgramArray, SignatureLeaf
 from jaxprof.report.recording.words import cache, ledger_title, words
 from jaxprof.report.table import Column, Table, at, plain
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
 LETTERS: Final = {
     "import": "i",
@@ -285,7 +285,7 @@ def time_line_rows(program: ProgramResult) -> list[TimeLineRow]:
         how = "" if share.state == NOT_SEEN else "exact" if share.exact else "estimate"
         letter, bar = LETTERS[share.state], "█" * round(_BAR * (part or 0.0))
         rows.append(TimeLineRow(words(share.state), time, part, how, letter, bar))
-    return [*rows, TimeLineRow("wall time", total, 1.0, f"{integer(program.samples)} samples")]
+    return [*rows, TimeLineRow("wall time", total, 1.0, counted(program.samples, "sample"))]
 
 
 def functions_table(program: ProgramResult) -> Table[ProgramRow]:

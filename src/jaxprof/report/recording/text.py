@@ -50,7 +50,7 @@ from jaxprof.report.runs import outcome
 from jaxprof.report.table import Column, Table
 from jaxprof.session import Run, Session
 from jaxprof.text import columns, safe, shorten
-from jaxprof.units import bytes_, integer, percent, seconds
+from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 _FUNCTIONS_SHOWN: Final = 10
 _REASONS_SHOWN: Final = 4
@@ -124,7 +124,7 @@ def summary_lines(session: Session, run_id: str = "", width: int = WIDTH) -> lis
     for finding in program.findings[:_SUMMARY_FINDINGS]:
         lines += _finding_lines(program, finding, width)
     more = len(program.findings) - _SUMMARY_FINDINGS
-    lines += [f"  and {more} more finding{'' if more == 1 else 's'}"] if more > 0 else []
+    lines += [f"  and {counted(more, 'more finding')}"] if more > 0 else []
     return lines
 
 
@@ -158,8 +158,8 @@ def _time_line(program: ProgramResult) -> Iterator[str]:
     yield from text_lines(Table(TIME_LINE_TEXT, rows), width=WIDTH)
     if program.samples > 0:
         yield from wrap(
-            f"Exact is what JAX announced; estimates are from {integer(program.samples)} samples of the main thread's "
-            f"stack{_error(program.samples)}.",
+            f"Exact is what JAX announced; estimates are from {counted(program.samples, 'sample')} of the main "
+            f"thread's stack{_error(program.samples)}.",
             width=WIDTH,
             indent="  ",
         )
@@ -268,7 +268,7 @@ def _functions_lines(program: ProgramResult, shown: int = _FUNCTIONS_SHOWN) -> I
     rest = program.functions[shown:]
     if rest:
         count, took = sum(function.count for function in rest), sum(function.seconds for function in rest)
-        yield f"  and {len(rest)} more function{'' if len(rest) == 1 else 's'}: {compilations(count)}, {seconds(took)}"
+        yield f"  and {counted(len(rest), 'more function')}: {compilations(count)}, {seconds(took)}"
 
 
 def _rows_lines(program: ProgramResult) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Final
 from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult, StepFigures
 from jaxprof.events import Compiled
 from jaxprof.text import safe, shorten
-from jaxprof.units import UNKNOWN, integer, percent, scaled, seconds
+from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
 
 WIDTH: Final = 80
 _ARGUMENTS_SHOWN: Final = 4
@@ -46,7 +46,7 @@ def words(name: str) -> str:
 
 def compilations(count: int) -> str:
     """`1 compilation`, `428 compilations`."""
-    return f"{integer(count)} compilation{'' if count == 1 else 's'}"
+    return counted(count, "compilation")
 
 
 def ledger_title(program: ProgramResult) -> str:
@@ -54,7 +54,7 @@ def ledger_title(program: ProgramResult) -> str:
     share = program.of_wall(program.compile_seconds)
     of_wall = f", {percent(share)} of the wall time" if share is not None else ""
     number = len(program.functions)
-    functions = f"{integer(number)} function{'' if number == 1 else 's'}"
+    functions = counted(number, "function")
     return f"{compilations(program.compile_count)} of {functions}, {seconds(program.compile_seconds)}{of_wall}"
 
 
@@ -62,8 +62,8 @@ def cache(rows: Sequence[Compiled]) -> str:
     """`3 hits, 1 miss` of the persistent cache; a dash if it is off or unknown."""
     hits = sum(row.count for row in rows if row.cache == "hit")
     misses = sum(row.count for row in rows if row.cache == "miss")
-    counts = [f"{hits} hit{'' if hits == 1 else 's'}"] if hits else []
-    counts += [f"{misses} miss{'' if misses == 1 else 'es'}"] if misses else []
+    counts = [counted(hits, "hit")] if hits else []
+    counts += [counted(misses, "miss")] if misses else []
     return ", ".join(counts) or UNKNOWN
 
 
@@ -109,7 +109,7 @@ def loop(program: ProgramResult, steps: StepFigures) -> str:
     how = _COUNTED.get(steps.found_by, steps.found_by)
     spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
     median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
-    return safe(f"loop {where}: {integer(steps.count)} steps ({how}), {scaled(steps.per_second)} steps/s{median}")
+    return safe(f"loop {where}: {counted(steps.count, 'step')} ({how}), {scaled(steps.per_second)} steps/s{median}")
 
 
 def why_again(row: Compiled) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 from jaxprof.events import TrustCheck
 from jaxprof.trace.steps import STEPS_KEPT, Steps
 from jaxprof.trace.trust.row import CLEARLY, row
-from jaxprof.units import seconds
+from jaxprof.units import counted, seconds
 
 _UNRECORDED: Final = 0.2
 _UNEVEN: Final = 1.5
@@ -136,4 +136,4 @@ def unrecorded(steps: Steps) -> Iterator[TrustCheck]:
 
 
 def _steps_in_words(count: int) -> str:
-    return f"{count} step{'s' if count != 1 else ''}"
+    return counted(count, "step")

@@ -24,6 +24,7 @@ from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.threads import in_thread
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -120,7 +121,7 @@ class HistoryScreen(SessionScreen):
         sessions = message.found.sessions if message.found is not None else 0
         box = self.query_one("#measurements-box")
         box.border_title = Content(safe(self._workload) if self._workload else "All workloads")
-        box.border_subtitle = f"{sessions} session{'' if sessions == 1 else 's'}" if sessions else ""
+        box.border_subtitle = counted(sessions, "session") if sessions else ""
         self.query_one(Measurements).show(message.found, of_all=not self._workload)
         self._show_notes()
         if message.error is not None:

@@ -16,7 +16,7 @@ from jaxprof.tui.kit.fact_list import Fact, FactTarget, heading, paragraph
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, Row, TableColumn
 from jaxprof.tui.kit.table_view import TableView
-from jaxprof.units import bytes_
+from jaxprof.units import bytes_, counted
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.barriers import Barrier
@@ -177,7 +177,7 @@ def finding_facts(opened: OpenedModule, finding: HloFinding, width: int) -> list
     ]
     if finding.bytes is not None:
         facts.append(figure_fact("bytes", f"{bytes_(finding.bytes)} a run (estimate)"))
-    facts.append(heading("Where", f"{len(finding.where)} place{'s' if len(finding.where) != 1 else ''}"))
+    facts.append(heading("Where", counted(len(finding.where), "place")))
     wanted = frozenset(finding.where[:_MOST_PLACES])
     by_name = {kernel.name: kernel for kernel in opened.kernels or () if kernel.name in wanted}
     for name in finding.where[:_MOST_PLACES]:

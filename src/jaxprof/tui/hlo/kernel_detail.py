@@ -19,7 +19,7 @@ from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.fact_list import Fact, FactTarget, heading, paragraph
 from jaxprof.tui.kit.python_source import excerpt, highlighted
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.arrangement import KernelGroup
@@ -91,7 +91,7 @@ def _origins(kernel: Kernel, width: int, recorded_seconds: float | None, around:
             shown.add(origin.source)
             others.append(origin)
     if others:
-        facts.append(heading("Also from", f"{len(others)} more place{'s' if len(others) != 1 else ''} fused into it"))
+        facts.append(heading("Also from", f"{counted(len(others), 'more place')} fused into it"))
         for origin in others[:MOST_ORIGINS]:
             facts.append(Fact(_origin(origin, width)))
         if len(others) > MOST_ORIGINS:
@@ -202,7 +202,7 @@ def _inside(opened: OpenedModule, kernel: Kernel, width: int) -> list[Fact]:
         return []
     rows = tree(instruction)
     count = kernel.instructions
-    facts = [heading("Inside", f"{integer(count)} instruction{'s' if count != 1 else ''}, from the result down")]
+    facts = [heading("Inside", f"{counted(count, 'instruction')}, from the result down")]
     facts += [
         Fact(_row(prefix, row, width), FactTarget(row.computation, row.name))
         for prefix, row in zip(branches(rows), rows, strict=True)
@@ -304,7 +304,7 @@ def group_facts(group: KernelGroup, width: int) -> list[Fact]:
     title = group.path[-1]
     facts = [
         *paragraph(title, width, "bold"),
-        Fact(Content.styled(f"{integer(len(members))} kernel{'s' if len(members) != 1 else ''}", "$secondary")),
+        Fact(Content.styled(counted(len(members), "kernel"), "$secondary")),
     ]
     file, colon, line = title.rpartition(":")
     if colon and line.isdecimal():

@@ -17,7 +17,7 @@ from jaxprof.tui.hlo.kernel_rows import DEEPEST, KernelRows, OriginsFailed, Orig
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.messages import Failed
-from jaxprof.units import UNKNOWN, integer, percent, seconds
+from jaxprof.units import UNKNOWN, counted, integer, percent, seconds
 
 _BAR = 6
 _NAME_AT_LEAST = 18
@@ -231,7 +231,7 @@ class KernelTable(RowList):
             if key == "name":
                 text, style = f"{'  ' * min(len(group.path) - 1, DEEPEST)}{mark} {label}", "bold"
             elif key == "kind":
-                text = f"{count} kernel{'s' if count != 1 else ''}"
+                text = counted(count, "kernel")
             parts += [Content(" "), cell(text, size, style, right=COLUMNS[key].is_right)]
         return Content.assemble(*parts)
 

@@ -156,7 +156,7 @@ def _readings(device: DeviceRow) -> list[Content]:
         pieces.append(Content.styled("throttled: " + ", ".join(map(str, reading.throttle_reasons)), "$warning"))
     elif reading.processes:
         count = len(reading.processes)
-        pieces.append(Content.styled(f"{count} process{'es' if count != 1 else ''}", "$quiet"))
+        pieces.append(Content.styled(units.counted(count, "process"), "$quiet"))
     return pieces
 
 

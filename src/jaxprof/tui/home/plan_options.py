@@ -16,7 +16,7 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.text import columns, safe
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.units import seconds
+from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -198,8 +198,8 @@ def _plan(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> C
     except JaxprofError as error:
         return Content.styled(f" {safe(error.what)}", "$error")
     what = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} workloads"
-    runs = f"{len(planned)} run{'s' if len(planned) != 1 else ''}"
-    launches = f"{choices.launches} launch{'es' if choices.launches != 1 else ''}"
+    runs = counted(len(planned), "run")
+    launches = counted(choices.launches, "launch")
     lasts = f"at least {seconds(expected_seconds(planned), 2)}"
     where = f"on {', '.join(choices.devices)}"
     forms = (f" · {runs} × {launches} · {choices.preset}{sizes} · {where} · {lasts}" for sizes in (" sizes", ""))

@@ -19,7 +19,7 @@ from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import clock, place_text, status_mark
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.program_bar import in_order, share_bar, share_table, state_title
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramResult
@@ -227,7 +227,7 @@ def in_a_line(result: ProgramResult) -> str:
     if result.compile_count:
         words.append(f"{integer(result.compile_count)} compiled in {seconds(result.compile_seconds)}")
     count = len(result.findings)
-    words.append(f"{count} finding{'s' if count != 1 else ''}" if count else "")
+    words.append(counted(count, "finding") if count else "")
     return " · ".join(word for word in words if word)
 
 
@@ -308,10 +308,10 @@ def _figures(session: Session, result: ProgramResult) -> list[Figure]:
         figures.append(("nothing compiled", "$text-muted"))
     count = len(result.findings)
     if count:
-        figures.append((f"{count} finding{'s' if count != 1 else ''}", "$warning"))
+        figures.append((counted(count, "finding"), "$warning"))
     if result.arrays is not None:
         number, size = result.arrays.last
-        figures.append((f"{integer(number)} array{'' if number == 1 else 's'}, {bytes_(size)}", ""))
+        figures.append((f"{counted(number, 'array')}, {bytes_(size)}", ""))
         figures += [(f"{device} {bytes_(used)}", "") for device, used in _memory(result)]
     if result.own_seconds is not None and result.wall_seconds:
         figures.append((f"recording {percent(result.of_wall(result.own_seconds))}", "$quiet"))

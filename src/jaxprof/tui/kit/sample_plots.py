@@ -14,7 +14,7 @@ from textual.content import Content
 from jaxprof.text import columns
 from jaxprof.tui.kit.canvas import Canvas
 from jaxprof.tui.kit.drawing import SPARKS, styled_runs
-from jaxprof.units import seconds
+from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
     from jaxprof.stats import Summary
@@ -143,7 +143,7 @@ def _draw(
 def _foot(count: int, far: int, indent: int, width: int) -> Content:
     """The number of samples, and the number of outliers."""
     text = f"1 … {count} samples" if count > 1 else "1 sample"
-    marked = f"   {OUTLIER} {far} outlier{'s' if far != 1 else ''}" if far else ""
+    marked = f"   {OUTLIER} {counted(far, 'outlier')}" if far else ""
     if indent + columns(text) + columns(marked) > width:
         marked = ""
     return Content.assemble(" " * indent, (text, "$text-muted"), (marked, "$warning"))

@@ -17,7 +17,7 @@ from textual.widget import Widget
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.profiler import PLACES
-from jaxprof.units import percent
+from jaxprof.units import counted, percent
 
 if TYPE_CHECKING:
     from textual.screen import Screen
@@ -76,7 +76,7 @@ def _state(app: Profiler) -> tuple[str, str]:
     state = ""
     if app.live.busy and app.live.session is not None:
         waiting = sum(not run.over for run in app.live.session.runs.values())
-        state = f"{waiting} run{'s' if waiting != 1 else ''} to go"
+        state = f"{counted(waiting, 'run')} to go"
         if app.live.program is not None:
             state = "program running"
     if app.silent_since:

@@ -17,7 +17,7 @@ from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
-from jaxprof.units import integer, percent, seconds
+from jaxprof.units import counted, percent, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -150,9 +150,9 @@ class TrustDialog(Dialog[None]):
         parts: list[str] = []
         if capture is not None:
             if capture.calls is not None:
-                parts.append(f"{integer(capture.calls)} call{'s' if capture.calls != 1 else ''}")
+                parts.append(counted(capture.calls, "call"))
             if capture.events is not None:
-                parts.append(f"{integer(capture.events)} events")
+                parts.append(counted(capture.events, "event"))
             if capture.seconds_with is not None:
                 parts.append(f"{seconds(capture.seconds_with)} a call with the profiler on")
                 if self._median:

@@ -17,7 +17,7 @@ from jaxprof.tui.kit.drawing import bar, hang
 from jaxprof.tui.kit.fact_list import Fact, FactList, FactTarget, heading
 from jaxprof.tui.kit.table_columns import Row, TableColumn, header_line, placed, row_line
 from jaxprof.tui.kit.trust import MARKS
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel
@@ -55,9 +55,9 @@ def _head(profile: ProfileOverview) -> Iterator[Fact]:
     devices = len(profile.devices)
     facts = [
         profile.platform,
-        f"{devices} device{'s' * (devices != 1)}" if devices else "no device",
+        counted(devices, "device") if devices else "no device",
         seconds(profile.seconds) if profile.seconds is not None else "",
-        f"{integer(profile.events)} events" if profile.events is not None else "",
+        counted(profile.events, "event") if profile.events is not None else "",
         bytes_(profile.bytes) if profile.bytes is not None else "",
     ]
     yield heading(profile.label, " · ".join(fact for fact in facts if fact))
@@ -67,7 +67,7 @@ def _doubts(profile: ProfileOverview, width: int) -> Iterator[Fact]:
     doubted = [row for row in profile.trust if row.verdict != "good"]
     if not doubted:
         checks = len(profile.trust)
-        yield Fact(Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {checks} check{'s' * (checks != 1)}"))
+        yield Fact(Content.assemble(("✓ ", MARKS["good"][1]), f"no doubts after {counted(checks, 'check')}"))
     for row in doubted[:DOUBTS]:
         mark, style = MARKS.get(row.verdict, MARKS["unknown"])
         lines = hang(Content.assemble((f"{mark} ", style)), row.message, width)

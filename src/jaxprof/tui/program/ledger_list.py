@@ -23,7 +23,7 @@ from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, in_order
 from jaxprof.tui.kit.table_view import TreeView
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -291,7 +291,7 @@ def compilation_lines(row: Compiled, width: int) -> list[Content]:
     say("stages", ", ".join(f"{name} {seconds(value) if value is not None else 'none'}" for name, value in stages))
     saved = f", which saved {seconds(row.saved_seconds)}" if row.saved_seconds is not None else ""
     say("cache", _CACHE.get(row.cache or "", row.cache or "") + saved)
-    say("size", f"{integer(row.operations)} operations" if row.operations is not None else "")
+    say("size", counted(row.operations, "operation") if row.operations is not None else "")
     kinds = ["one primitive, op by op"] * row.op_by_op + ["defined in a library"] * row.library
     say("kind", ", ".join(kinds))
     if row.constants:

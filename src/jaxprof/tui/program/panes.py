@@ -14,7 +14,7 @@ from jaxprof.tui.program.advice_list import AdviceList
 from jaxprof.tui.program.ledger_list import LedgerList
 from jaxprof.tui.program.line_profile import MOST, HotLineList, hottest
 from jaxprof.tui.program.time_pane import DEVICES, TimeAxis, TimePane, Track, array_tracks, device_tracks
-from jaxprof.units import integer, percent, seconds
+from jaxprof.units import counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -90,9 +90,9 @@ class ProgramPanes(Guarded, Container):
         words += [f"{rows.hidden} hidden"] if rows.hidden else []
         self._subtitle("ledger", " · ".join([*words, rows.order_in_words]) if result.functions else "")
         self._subtitle("findings", str(len(result.findings)) if result.findings else "")
-        self._subtitle("lines", f"{integer(result.samples)} samples" if result.samples else "")
+        self._subtitle("lines", counted(result.samples, "sample") if result.samples else "")
         self._subtitle("time", f"{seconds(result.wall_seconds)} of wall time" if result.wall_seconds else "")
-        self._subtitle("output", f"{integer(len(result.run.log))} lines" if result.run.log else "")
+        self._subtitle("output", counted(len(result.run.log), "line") if result.run.log else "")
 
     def _subtitle(self, pane: str, text: str) -> None:
         if self._titles.get(pane) != text:

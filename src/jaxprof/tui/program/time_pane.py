@@ -20,7 +20,7 @@ from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.program_bar import share_table, spark_columns, state_columns
 from jaxprof.tui.kit.table_columns import TableColumn, placed, row_line
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -249,7 +249,7 @@ def _loops(result: ProgramResult, width: int) -> list[Content]:
             TableColumn[StepFigures]("", lambda loop: f"{scaled(loop.per_second)} steps/s", 16, style="bold", gap=0),
             TableColumn("", lambda loop: f"± {percent(loop.jitter)}" if loop.jitter is not None else "", 10,
                         style="$text-muted", gap=0),
-            TableColumn("", lambda loop: f"{integer(loop.count)} steps", 14, gap=0),
+            TableColumn("", lambda loop: counted(loop.count, "step"), 14, gap=0),
             TableColumn("", lambda loop: f"median {seconds(loop.median_seconds)}", 18, gap=0),
             TableColumn("", lambda loop: loop.name or place_text(loop.where, result.directory), 8, weight=1,
                         style="$primary"),
@@ -307,7 +307,7 @@ def _recording(result: ProgramResult) -> list[Content]:
     if result.own_seconds is not None:
         share = percent(result.of_wall(result.own_seconds))
         lines.append(
-            Content(f"{integer(result.samples)} samples; recording took {seconds(result.own_seconds)} ({share})")
+            Content(f"{counted(result.samples, 'sample')}; recording took {seconds(result.own_seconds)} ({share})")
         )
     if result.import_seconds is not None:
         lines.append(Content(f"import jax took {seconds(result.import_seconds)}"))

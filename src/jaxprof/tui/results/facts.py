@@ -24,7 +24,7 @@ from jaxprof.tui.kit.format import (
 )
 from jaxprof.tui.kit.phase_bars import STYLES, plain_bar, title
 from jaxprof.tui.kit.table_columns import Cell, TableColumn, header_line, placed, row_line
-from jaxprof.units import UNKNOWN, bytes_, percent, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
@@ -176,7 +176,7 @@ def _phase_note(result: RunResult, phase: str) -> str:
     if timing is not None and timing.zero_copy:
         return "shared: no byte was moved"
     summary = result.transfers.get(phase) or (result.summary if phase == "run" else None)
-    return f"median of {summary.count} samples" if summary is not None else ""
+    return f"median of {counted(summary.count, 'sample')}" if summary is not None else ""
 
 
 def memory_lines(result: RunResult, width: int) -> list[Content]:

@@ -34,7 +34,7 @@ from jaxprof.tui.results.facts import (
     warning_lines,
 )
 from jaxprof.tui.results.screen import row_text
-from jaxprof.units import integer
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -235,7 +235,7 @@ def break_even_plot(curve: BreakEvenCurve, width: int, height: int) -> Content:
     marks = []
     if curve.break_even_calls is not None:
         calls = curve.break_even_calls
-        word = f"{integer(calls)} call{'s' if calls != 1 else ''}"
+        word = counted(calls, "call")
         marks.append(Mark(float(calls), calls * curve.baseline_seconds, word))
     return line_plot(
         [

@@ -21,7 +21,7 @@ from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.views import view_keys, views_of
 from jaxprof.tui.results.result_list import ResultList
 from jaxprof.tui.results.result_panel import ResultPanel, crossover_lines, sweep_table
-from jaxprof.units import seconds
+from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -92,7 +92,7 @@ class ResultsScreen(SessionScreen):
     def _show_summary(self) -> None:
         """Shows on the frame of the list how many runs there are and how they are sorted."""
         count, order = len(self.profiler.session.runs), self.query_one(ResultList).order_in_words
-        words = f"{count} run{'s' if count != 1 else ''}" if count else ""
+        words = counted(count, "run") if count else ""
         marked = len(self.query_one(ResultList).marked)
         words = " · ".join(
             part for part in (words, f"{marked} marked" if marked else "", order if words else "") if part

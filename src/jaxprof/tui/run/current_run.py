@@ -18,7 +18,7 @@ from jaxprof.tui.kit.format import clock, half_width, interval, pays_off, speedu
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.phase_bars import SHOWN, STYLES, title
 from jaxprof.tui.kit.sample_plots import WAITING
-from jaxprof.units import percent, seconds
+from jaxprof.units import counted, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
@@ -163,7 +163,7 @@ def figures(result: RunResult, baseline: str, so_far: str, width: int) -> list[C
             (seconds(summary.median), "bold"),
             f" {half_width(summary)}  ",
             (interval(summary), "$text-muted"),
-            (f"   {summary.count} samples{each}" if summary.low is not None else "", "$text-muted"),
+            (f"   {counted(summary.count, 'sample')}{each}" if summary.low is not None else "", "$text-muted"),
         ).truncate(width, ellipsis=True)
     ]
     if result.versus is not None:

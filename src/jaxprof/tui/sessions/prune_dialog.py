@@ -89,7 +89,7 @@ class Prune(Dialog[list[Path] | None]):
             size = total_bytes(self._doomed)
             count = len(self._doomed)
             message.update(
-                f"{count} session{'s' if count != 1 else ''} would be deleted, {units.bytes_(size)}."
+                f"{units.counted(count, 'session')} would be deleted, {units.bytes_(size)}."
                 if count
                 else "Nothing would be deleted."
             )

@@ -14,7 +14,7 @@ from jaxprof.analysis.programs.result import (
     seconds_by_place,
 )
 from jaxprof.text import safe
-from jaxprof.units import bytes_, integer, percent, seconds
+from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ def compile_dominates(result: ProgramResult) -> Iterator[Remark]:
         return
     most = result.functions[0]
     operations = max((row.operations for row in most.rows if row.operations is not None), default=None)
-    size = f" ({integer(operations)} operation{'' if operations == 1 else 's'})" if operations is not None else ""
+    size = f" ({counted(operations, 'operation')})" if operations is not None else ""
     yield Remark(
         "compile_dominates",
         f"tracing, lowering and compiling took {seconds(took)}, {percent(share)} of the wall time; the largest part "

@@ -15,7 +15,7 @@ from jaxprof.analysis.programs.result import ProgramFinding, finding, is_single
 from jaxprof.analysis.programs.verdict import COMPILE, DATA, DISPATCH, HOST, interval
 from jaxprof.events import SourceLocation
 from jaxprof.text import safe, shorten
-from jaxprof.units import bytes_, integer, percent, seconds
+from jaxprof.units import bytes_, counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
@@ -344,7 +344,7 @@ def _named(result: ProgramResult, spots: Sequence[Spot]) -> str:
         return ""
     named = [f"{at.short(result.directory)} ({seconds(took, 2)})" for at, took in places.items()]
     left = len(named) - _LINES_NAMED
-    more = f" and {left} more line{'s' if left > 1 else ''}" if left > 0 else ""
+    more = f" and {counted(left, 'more line')}" if left > 0 else ""
     return f": {safe(', '.join(named[:_LINES_NAMED]))}{more}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.programs.functions import most_frequent, row_seconds
 from jaxprof.analysis.programs.result import ProgramFinding, finding
 from jaxprof.text import safe, shorten
-from jaxprof.units import integer, percent, seconds
+from jaxprof.units import counted, integer, percent, seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ def caches_cleared(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
     functions = len({row.function for row in rows})
     yield finding(
         "caches_cleared",
-        f"jax.clear_caches() was called, and {integer(functions)} function{'' if functions == 1 else 's'} had to be "
+        f"jax.clear_caches() was called, and {counted(functions, 'function')} had to be "
         f"compiled again, {integer(count)} times in all ({seconds(took)}, {percent(result.of_wall(took))} of the wall "
         "time)",
         "Leave the caches alone while the program still needs them; where they take too much memory, compile for "
@@ -210,7 +210,7 @@ def _shape_advice(function: FunctionCompiles, reason: ReasonCount) -> str:
         return f"Pad and mask to a few fixed sizes ({sizes}): one compilation for each instead of {padding.shapes}."
     saved = reason.seconds * (1 - padding.buckets / padding.shapes)
     return (
-        f"Pad and mask ({sizes}) to the next power of two: {integer(padding.buckets)} compilations instead of "
+        f"Pad and mask ({sizes}) to the next power of two: {counted(padding.buckets, 'compilation')} instead of "
         f"{integer(padding.shapes)}, about {seconds(saved, 2)} less; to the largest alone: one."
     )
 

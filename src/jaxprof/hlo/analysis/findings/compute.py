@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.findings.finding import ADVICE, HloFinding, gather
 from jaxprof.hlo.analysis.kinds import fused
-from jaxprof.units import bytes_, integer, scaled
+from jaxprof.units import bytes_, counted, integer, scaled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,9 @@ def float64(scene: Scene) -> Iterator[HloFinding]:
     if not scene.on_accelerator:
         return
     kernels = [kernel for kernel, _ in scene.pairs if kernel.dtype in ("f64", "c128") and kernel.flops]
-    yield from gather("float64-on-accelerator", kernels, "{count} kernels compute in float64: {bytes} a run")
+    yield from gather(
+        "float64-on-accelerator", kernels, "kernel computes", "kernels compute", "in float64: {bytes} a run"
+    )
 
 
 def tiny(scene: Scene) -> Iterator[HloFinding]:
@@ -72,7 +74,9 @@ def odd_sizes(scene: Scene) -> Iterator[HloFinding]:
             sizes += [str(size) for size in odd]
     if kernels:
         named = ", ".join(list(dict.fromkeys(sizes))[:6])
-        yield from gather("odd-sizes", kernels, f"{{count}} GEMMs have sizes that do not fill whole tiles ({named})")
+        yield from gather(
+            "odd-sizes", kernels, "GEMM has", "GEMMs have", f"sizes that do not fill whole tiles ({named})"
+        )
 
 
 _GPU_MULTIPLE: Final = {"f32": 4, "f64": 2, "s8": 16, "u8": 16, "f8e4m3fn": 16, "f8e5m2": 16}
@@ -105,8 +109,8 @@ def rematerialised(scene: Scene) -> Iterator[HloFinding]:
     }
     kernels = [kernel for kernel, _ in scene.pairs if ".remat" in kernel.name or _is_second(kernel, first)]
     flops = sum((kernel.flops or 0) * (kernel.count or 1) for kernel in kernels)
-    sentence = f"{{count}} kernels recompute what was not kept: {scaled(flops, 'FLOP')}, {{bytes}} a run"
-    yield from gather("rematerialisation", kernels, sentence)
+    rest = f"what was not kept: {scaled(flops, 'FLOP')}, {{bytes}} a run"
+    yield from gather("rematerialisation", kernels, "kernel recomputes", "kernels recompute", rest)
 
 
 def _is_second(kernel: Kernel, first: set[tuple[str, HloSourceLocation | None]]) -> bool:
@@ -131,9 +135,10 @@ def loops(scene: Scene) -> Iterator[HloFinding]:
             if moved >= TINY_BYTES * len(inside):
                 continue
             turns = "an unknown number of" if edge.times is None else integer(edge.times)
+            body = counted(len(inside), "kernel that moves", "kernels that move")
             yield HloFinding(
                 "small-loop-body",
-                f"{edge.caller.name} runs {turns} iterations of {len(inside)} kernels that move {bytes_(moved)}: the "
+                f"{edge.caller.name} runs {turns} iterations of {body} {bytes_(moved)}: the "
                 "loop's overhead is larger than its work",
                 ADVICE["small-loop-body"],
                 (edge.caller.name,),

@@ -9,7 +9,7 @@ from jaxprof.hlo.analysis.flow import flow_of
 from jaxprof.hlo.analysis.kernels import analysis_of
 from jaxprof.hlo.analysis.kinds import fused
 from jaxprof.hlo.analysis.opcodes import FREE
-from jaxprof.units import bytes_
+from jaxprof.units import bytes_, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -104,11 +104,12 @@ def total(kernel: Kernel) -> int:
     return kernel.bytes * (kernel.count or 1)
 
 
-def gather(code: str, kernels: Sequence[Kernel], sentence: str) -> Iterator[HloFinding]:
-    """One finding over all the kernels that show it; `sentence` has placeholders for their number and their bytes."""
+def gather(code: str, kernels: Sequence[Kernel], one: str, many: str, rest: str) -> Iterator[HloFinding]:
+    """One finding over all the kernels that show it; `one` or `many` stands after their number, and
+    `rest` has a placeholder for their bytes."""
     if not kernels:
         return
     ordered = sorted(kernels, key=lambda kernel: -total(kernel))
     moved = sum(total(kernel) for kernel in ordered)
-    message = sentence.format(count=len(ordered), bytes=bytes_(moved))
+    message = f"{counted(len(ordered), one, many)} {rest.format(bytes=bytes_(moved))}"
     yield HloFinding(code, message, ADVICE[code], tuple(kernel.name for kernel in ordered), moved)

@@ -12,7 +12,7 @@ from jaxprof.hlo.analysis.findings.finding import ADVICE, LARGE_BYTES, HloFindin
 from jaxprof.hlo.analysis.flow import array_key
 from jaxprof.hlo.analysis.kernel import MATRIX_KINDS
 from jaxprof.hlo.analysis.kinds import values_in
-from jaxprof.units import bytes_
+from jaxprof.units import bytes_, counted
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -50,7 +50,7 @@ def attention_scores(scene: Scene) -> Iterator[HloFinding]:
         return
     several = f"{len(shapes)} times" if len(shapes) > 1 else "once"
     message = (
-        f"attention stores its scores ({shapes[0]}, {several}): {len(written)} array{'s' * (len(written) != 1)} of "
+        f"attention stores its scores ({shapes[0]}, {several}): {counted(len(written), 'array')} of "
         f"their size, {bytes_(moved)} written and read a run"
     )
     where = sorted(written.values(), key=lambda pair: -pair[0])
@@ -112,11 +112,8 @@ def results(scene: Scene) -> Iterator[HloFinding]:
     if total >= LARGE_BYTES:
         needless.sort(reverse=True)
         what = ", ".join(dict.fromkeys(why for _, _, why in needless))
-        single = len(needless) == 1
-        message = (
-            f"{len(needless)} result{'' if single else 's'} of the program {'holds' if single else 'hold'} nothing "
-            f"new ({what})"
-        )
+        holding = counted(len(needless), "result of the program holds", "results of the program hold")
+        message = f"{holding} nothing new ({what})"
         names = tuple(dict.fromkeys(name for _, name, _ in needless))
         yield HloFinding(
             "needless-results", f"{message}: {bytes_(total)} a run", ADVICE["needless-results"], names, total

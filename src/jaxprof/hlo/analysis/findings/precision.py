@@ -32,8 +32,8 @@ def upcast_products(scene: Scene) -> Iterator[HloFinding]:
         return
     kernels = [kernel for kernel, instruction in _products(scene) if any(map(_is_upcast, _in_kernel(instruction)))]
     yield from gather(
-        "upcast-product", kernels, "{count} products compute in float32 with operands that hold 16-bit floats: "
-        "{bytes} a run"
+        "upcast-product", kernels, "product computes", "products compute",
+        "in float32 with operands that hold 16-bit floats: {bytes} a run",
     )  # fmt: skip
 
 
@@ -45,7 +45,9 @@ def precise_products(scene: Scene) -> Iterator[HloFinding]:
         kernel for kernel, _ in _products(scene) if kernel.dtype == "f32" and _PRECISE.fullmatch(kernel.precision)
     ]
     words = ", ".join(dict.fromkeys(kernel.precision for kernel in kernels))
-    yield from gather("precise-product", kernels, f"{{count}} float32 products at precision {words}: {{bytes}} a run")
+    yield from gather(
+        "precise-product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"
+    )
 
 
 def _products(scene: Scene) -> Iterator[tuple[Kernel, Instruction]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.findings.finding import ADVICE, LARGE_BYTES, HloFinding, gather, total
 from jaxprof.hlo.analysis.kinds import reorders
 from jaxprof.hlo.shape import parse_shape
-from jaxprof.units import bytes_
+from jaxprof.units import bytes_, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,9 @@ def layout_copies(scene: Scene) -> Iterator[HloFinding]:
         opcodes = scene.opcodes(kernel, instruction)
         if total(kernel) >= LARGE_BYTES and opcodes & _LAYOUT and opcodes <= _AROUND and reorders(instruction):
             kernels.append(kernel)
-    yield from gather("layout-copy", kernels, "{count} kernels only rewrite arrays in another order: {bytes} a run")
+    yield from gather(
+        "layout-copy", kernels, "kernel only rewrites", "kernels only rewrite", "arrays in another order: {bytes} a run"
+    )
 
 
 def converts(scene: Scene) -> Iterator[HloFinding]:
@@ -40,7 +42,9 @@ def converts(scene: Scene) -> Iterator[HloFinding]:
         and "convert" in (opcodes := scene.opcodes(kernel, instruction))
         and opcodes <= _AROUND | {"convert"}
     ]
-    yield from gather("dtype-convert", kernels, "{count} kernels only change the dtype of arrays: {bytes} a run")
+    yield from gather(
+        "dtype-convert", kernels, "kernel only changes", "kernels only change", "the dtype of arrays: {bytes} a run"
+    )
 
 
 def broadcasts(scene: Scene) -> Iterator[HloFinding]:
@@ -55,7 +59,9 @@ def broadcasts(scene: Scene) -> Iterator[HloFinding]:
         ):
             kernels.append(kernel)
     kernels = _read_whole(scene.flow, kernels) if kernels else kernels
-    yield from gather("broadcast-materialised", kernels, "{count} kernels write out a broadcast array: {bytes} a run")
+    yield from gather(
+        "broadcast-materialised", kernels, "kernel writes", "kernels write", "out a broadcast array: {bytes} a run"
+    )
 
 
 def _read_whole(flow: Flow, kernels: list[Kernel]) -> list[Kernel]:
@@ -81,7 +87,7 @@ def padding(scene: Scene) -> Iterator[HloFinding]:
         and "pad" in (opcodes := scene.opcodes(kernel, instruction))
         and opcodes <= {"pad", "copy", "transpose", "reshape", "slice"}
     ]
-    yield from gather("padding", kernels, "{count} kernels only pad arrays: {bytes} a run")
+    yield from gather("padding", kernels, "kernel only pads", "kernels only pad", "arrays: {bytes} a run")
 
 
 def constants(scene: Scene) -> Iterator[HloFinding]:
@@ -96,7 +102,7 @@ def constants(scene: Scene) -> Iterator[HloFinding]:
     if sizes:
         sizes.sort(reverse=True)
         size = sum(size for size, _ in sizes)
-        message = f"{len(sizes)} constants of {bytes_(size)} are baked into the program"
+        message = f"{counted(len(sizes), 'constant is', 'constants are')} baked into the program: {bytes_(size)}"
         yield HloFinding("large-constant", message, ADVICE["large-constant"], tuple(name for _, name in sizes), size)
 
 
@@ -134,7 +140,9 @@ def unused(scene: Scene) -> Iterator[HloFinding]:
     if sizes:
         sizes.sort(reverse=True)
         size = sum(size for size, _ in sizes)
-        message = f"{len(sizes)} kernels write results that nothing reads: {bytes_(size)} a run"
+        message = (
+            f"{counted(len(sizes), 'kernel writes', 'kernels write')} results that nothing reads: {bytes_(size)} a run"
+        )
         yield HloFinding("unused-output", message, ADVICE["unused-output"], tuple(name for _, name in sizes), size)
 
 
@@ -143,4 +151,6 @@ _HOST_KINDS: Final = frozenset({"host callback", "transfer", "infeed", "outfeed"
 
 def host(scene: Scene) -> Iterator[HloFinding]:
     kernels = [kernel for kernel, _ in scene.pairs if kernel.kind in _HOST_KINDS]
-    yield from gather("host-transfer", kernels, "{count} kernels exchange data with the host: {bytes} a run")
+    yield from gather(
+        "host-transfer", kernels, "kernel exchanges", "kernels exchange", "data with the host: {bytes} a run"
+    )

@@ -20,7 +20,7 @@ from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profile.timeline.browse import TimelineRow
 from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_lines, step_lines
 from jaxprof.tui.profile.timeline.view import TimelineView
-from jaxprof.units import integer, seconds
+from jaxprof.units import counted, integer, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -149,7 +149,7 @@ class TimelinePane(Guarded, Vertical):
         left_out = f" · {integer(lanes.left_out)} shortest left out" if lanes.left_out else ""
         shown = f"{seconds(window.span * NS)} of {seconds(whole * NS)}" if window.span < whole else seconds(whole * NS)
         box.border_subtitle = Content(
-            self._search_state or f"{shown} · {integer(lanes.intervals)} events{left_out}{hidden}"
+            self._search_state or f"{shown} · {counted(lanes.intervals, 'event')}{left_out}{hidden}"
         )
         box.border_title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 46))
         under = browse.under_cursor
