@@ -118,6 +118,20 @@ _WIDENED = """wa = f32[512,512] convert(a)
 _AS_IT_IS = "ROOT y = f32[512,512] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 
 
+@pytest.mark.parametrize(("attribute", "told"), [(", is_host_transfer=true", True), ("", False)])
+def test_only_what_is_sent_to_the_host_is_a_host_transfer(attribute: str, told: bool) -> None:
+    """Between the stages of a pipeline, devices send to each other with the same operation."""
+    text = f"""
+        ENTRY main {{
+          x = f32[1024] parameter(0)
+          token = token[] after-all()
+          sent = (f32[1024], u32[], token[]) send(x, token), channel_id=1{attribute}
+          ROOT done = token[] send-done(sent), channel_id=1{attribute}
+        }}
+    """
+    assert ("host-transfer" in _codes(written(text))) is told
+
+
 def test_a_product_wider_than_its_operands_is_told_on_an_accelerator() -> None:
     widened = written(_PRODUCT.format("bf16", _WIDENED))
     assert "upcast-product" in _codes(widened, "tpu")
@@ -138,8 +152,9 @@ def test_a_product_of_several_passes_is_told_on_an_accelerator() -> None:
 
 def test_every_finding_has_a_pair_and_advice() -> None:
     in_data_flow = {"attention-scores", "needless-results", "lost-donation"}  # test_flow.py
+    on_several_devices = {"resharding"}  # test_resharding.py
     on_accelerators = {"odd-sizes", "float64-on-accelerator", "upcast-product", "precise-product"}
-    assert {*_PAIRS, *in_data_flow, *on_accelerators} == set(ADVICE)
+    assert {*_PAIRS, *in_data_flow, *on_several_devices, *on_accelerators} == set(ADVICE)
     assert all(len(advice) > 40 for advice in ADVICE.values())
 
 

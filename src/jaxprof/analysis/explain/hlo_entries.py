@@ -72,6 +72,11 @@ _MEANS: Final = {
         "Matrix units compute with bfloat16 or TF32. At `high` or `highest` precision a product is made of several, or "
         "leaves the matrix units.",
     ),
+    "resharding": (
+        "arrays move between shardings",
+        "One operation leaves an array split in one way, and the next takes it split in another, or whole: XLA's "
+        "partitioner inserts an all-to-all, a permute or an all-gather between them.",
+    ),
     "host-transfer": (
         "kernels that exchange data with the host",
         "A callback, infeed or transfer inside the program stops the device until the host has answered.",

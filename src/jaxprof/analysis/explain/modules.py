@@ -32,7 +32,7 @@ _VANISH: Final = frozenset(
 _OF_A_PART: Final = frozenset(
     {
         "float64-on-accelerator", "tiny-kernels", "small-loop-body", "attention-scores", "upcast-product",
-        "precise-product",
+        "precise-product", "resharding",
     }
 )  # fmt: skip
 """Findings whose kernels also do what is needed. Of all others the time of the kernels says nothing."""

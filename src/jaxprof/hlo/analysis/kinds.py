@@ -34,7 +34,7 @@ _OF_OPCODE: Final[dict[str, str]] = {
     "dot": "GEMM", "ragged-dot": "GEMM", "scaled-dot": "GEMM", "sort": "sort", "topk": "top-k", "fft": "FFT",
     "scatter": "scatter", "gather": "gather", "reduce": "reduction", "reduce-window": "window reduction",
     "select-and-scatter": "window reduction", "copy": "copy", "copy-start": "copy", "transpose": "transpose",
-    "reshape": "copy", "send": "transfer", "recv": "transfer", "infeed": "infeed", "outfeed": "outfeed",
+    "reshape": "copy", "infeed": "infeed", "outfeed": "outfeed",
     "cholesky": "Cholesky", "triangular-solve": "triangular solve", "rng": "random numbers",
     "rng-bit-generator": "random numbers", "rng-get-and-update-state": "random numbers", "slice": "slice",
     "dynamic-slice": "slice", "dynamic-update-slice": "update in place", "concatenate": "concatenation", "pad": "pad",
@@ -67,6 +67,9 @@ def kind_of(instruction: Instruction, held: Sequence[Instruction] | None = None)
         return KernelKind("GEMM" if is_matmul(instruction) else "convolution")
     if opcode in ("copy", "copy-start"):
         return KernelKind("transfer" if _crosses_to_host(instruction) else "copy")
+    if opcode in ("send", "recv"):
+        # Without the attribute they are between devices: stages of a pipeline.
+        return KernelKind("transfer" if instruction.attributes.get("is_host_transfer") == "true" else opcode)
     base = base_opcode(opcode)
     if base in COLLECTIVES:
         return KernelKind(base)

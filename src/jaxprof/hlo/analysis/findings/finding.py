@@ -63,6 +63,9 @@ ADVICE: Final[dict[str, str]] = {
     "precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
     "host-transfer": "Keep the loop on the device: call back less often, or after the step; io_callback and "
     "pure_callback stop the device until the host has answered.",
+    "resharding": "Let the operations on both sides split the array along the same dimension: give parameters, "
+    "inputs and jax.lax.with_sharding_constraint the same axes, or split a dimension that the operation does not work "
+    "over. Where it is needed, do it where the array is smallest, or narrowest.",
     "small-loop-body": "Do more in each iteration: unroll the scan, batch over another axis, or write the recurrence "
     "as an associative scan.",
 }

@@ -1,0 +1,119 @@
+"""Findings about programs on several devices: arrays that change their sharding between two operations.
+
+Told from the collectives that XLA's partitioner made. Those that the program asks for (`psum`, `all_gather`,
+`ppermute`, ... in `shard_map` or `pmap`) carry the name of their primitive, and are its own business.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.hlo.analysis.collectives import collectives
+from jaxprof.hlo.analysis.dataflow import Value, sources
+from jaxprof.hlo.analysis.findings.finding import LARGE_BYTES, gather, total
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jaxprof.hlo.analysis.collectives import Collective
+    from jaxprof.hlo.analysis.findings.finding import HloFinding, Scene
+    from jaxprof.hlo.model import Instruction
+
+_ASKED_FOR: Final = ("shard_map", "pmap(", "xmap(")
+"""What stands in the `op_name` of a collective that the program has itself."""
+_REARRANGING: Final = frozenset(
+    {"convert", "copy", "transpose", "reshape", "bitcast-convert", "slice", "dynamic-slice", "get-tuple-element"}
+)
+_PARTS: Final = frozenset({"slice", "dynamic-slice", "pad", "concatenate"})
+"""What a permute of a border (of a convolution, a roll) begins with: a part of the array, which keeps its sharding."""
+_MOST: Final = 16
+
+
+def resharded(scene: Scene) -> Iterator[HloFinding]:
+    """Arrays that XLA moves from the sharding in which one operation leaves them to the one in which the next takes
+    them.
+
+    An all-to-all of the partitioner moves the split from one dimension to another, a permute of a whole array the parts
+    to other devices, and an all-gather of what was computed makes an array whole. An all-gather of an argument is none
+    (weights that are split on purpose, FSDP), and neither is one whose array is a result, nor an all-reduce or
+    reduce-scatter, which add up.
+    """
+    found = [
+        collective
+        for collective in collectives(scene.table.module)
+        if total(collective.kernel) >= LARGE_BYTES and _is_partitioners(collective) and _reshards(collective)
+    ]
+    words = ", ".join(dict.fromkeys(collective.opcode for collective in found))
+    yield from gather(
+        "resharding",
+        [collective.kernel for collective in found],
+        "collective moves",
+        "collectives move",
+        f"arrays from one sharding to another ({words}): {{bytes}} a run",
+    )
+
+
+def _is_partitioners(collective: Collective) -> bool:
+    """Whether XLA made it of an operation of another kind; one without a name may be anybody's."""
+    name = collective.kernel.op_name
+    return bool(name) and collective.kernel.path.primitive not in _OWN and not any(word in name for word in _ASKED_FOR)
+
+
+_OWN: Final = frozenset(
+    {
+        "all_gather", "all_gather_invariant", "all_gather_reduced", "all_to_all", "collective_permute", "pgather",
+        "pbroadcast", "ppermute", "psend", "precv", "psum", "psum_invariant", "psum_scatter", "ragged_all_to_all",
+        "reduce_scatter", "unreduced_psum",
+    }
+)  # fmt: skip
+"""JAX's own collective primitives."""
+
+
+def _reshards(collective: Collective) -> bool:
+    instruction = collective.kernel.instruction
+    if collective.opcode == "all-to-all":
+        return True
+    moved = _moved(instruction)
+    if moved is None:
+        return False
+    if collective.opcode == "collective-permute":
+        return moved.opcode not in _PARTS
+    return collective.opcode == "all-gather" and not _is_result(instruction) and not _is_given(moved)
+
+
+def _moved(instruction: Instruction) -> Value | None:
+    """What a collective takes; None where it is in a fusion or an asynchronous call, whose inside says."""
+    if instruction.opcode in ("fusion", "async-start") or not instruction.operands:
+        return None
+    made_of = sources(Value(instruction))
+    return made_of[0] if made_of else None
+
+
+def _is_given(value: Value) -> bool:
+    """Whether it is an argument, or a part of one, also of a loop: at most rearranged."""
+    for _ in range(_MOST):
+        if value.opcode == "parameter" or value.opcode == "constant":
+            return True
+        made_of = sources(value) if value.opcode in _REARRANGING else []
+        if not made_of:
+            return False
+        value = made_of[0]
+    return True
+
+
+def _is_result(instruction: Instruction) -> bool:
+    """Whether all that takes it is the result of the program: its sharding was asked for."""
+    waiting, seen = [instruction], 0
+    while waiting and seen < _MOST:
+        current, seen = waiting.pop(), seen + 1
+        if not current.users and not current.is_root:
+            continue
+        for user in current.users:
+            if (
+                not (user.is_root and user.opcode == "tuple")
+                and user.opcode not in ("copy", "bitcast")
+                and not (user.opcode.endswith("-done"))
+            ):
+                return False
+            waiting.append(user)
+    return True
