@@ -1,0 +1,337 @@
+"""What is decided where a program is compiled for several devices, on CPU devices in the place of a topology's: which
+devices, how its inputs are split, and what is said of it. `test_ahead_of_time` does the same with real compilers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.experimental import topologies
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from jaxprof.engine.measure import ahead_of_time
+from jaxprof.engine.measure.ahead_of_time import abstract, compile_request
+from jaxprof.engine.measure.control import RunControl
+from jaxprof.engine.measure.portable import export_for
+from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.protocol.request import CompileRequest, encode_request
+from jaxprof.errors import JaxprofError
+from jaxprof.events import Event, PhaseEnded, RunFinished, RunSpec, TextRecorded, WarningRaised
+from jaxprof.hlo.model import Module
+from jaxprof.hlo.read.parse import module
+from jaxprof.session.log.codec import decode_line
+
+HERE = Path(__file__).with_name("sharded")
+DEVICES = 8
+BOTH = ("f32[64,64]", "f32[64,64]")
+Compile = Callable[..., list[Event]]
+
+
+@pytest.fixture(scope="module")
+def elsewhere() -> Iterator[Compile]:
+    """Compiles in one process with eight CPU devices; gives the events."""
+    environment = {
+        **os.environ,
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={DEVICES}",
+        "PYTHONPATH": os.pathsep.join(("src", "tests")),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "engine.measure.simulated_topology"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    requests, answers = process.stdin, process.stdout
+
+    def compiled(target: str, arguments: tuple[str, ...] = (), variant: str = "jit", **options: Any) -> list[Event]:
+        spec = RunSpec(
+            workload=options.pop("workload", "w"),
+            variant=variant,
+            how="compile",
+            device="cpu:0",
+            target=target,
+            arguments=arguments,
+            keep_constants=options.pop("keep_constants", False),
+            parameters=options.pop("parameters", {}),
+        )
+        given = {"platform": "cpu", "devices": DEVICES, "topology": "2x4", **options}
+        requests.write(encode_request(CompileRequest(run="r1", spec=spec, **given)))
+        requests.flush()
+        events: list[Event] = []
+        while not events or not isinstance(events[-1], RunFinished):
+            events.append(decode_line(answers.readline()))
+        return events
+
+    yield compiled
+    process.stdin.close()
+    process.wait(60)
+    process.stdout.close()
+
+
+def hlo(events: list[Event]) -> Module:
+    finished = events[-1]
+    assert isinstance(finished, RunFinished)
+    assert finished.status == "ok", (finished.error, finished.advice)
+    return module(text(events, "hlo"))
+
+
+def text(events: list[Event], name: str) -> str:
+    return "".join(event.text for event in events if isinstance(event, TextRecorded) and event.name == name)
+
+
+def shapes(events: list[Event]) -> list[tuple[int, ...]]:
+    """Of the inputs, on each device."""
+    entry = hlo(events).entry
+    assert entry is not None
+    return [parameter.shape.dimensions for parameter in entry.parameters]
+
+
+def partitions(events: list[Event]) -> str:
+    return hlo(events).attributes.get("num_partitions", "1")
+
+
+def said(events: list[Event]) -> tuple[str, str]:
+    """What is said of the sharding, and the advice."""
+    (warning,) = [event for event in events if isinstance(event, WarningRaised) and event.code == "sharding"]
+    return warning.message, warning.advice
+
+
+def refused(events: list[Event]) -> RunFinished:
+    finished = events[-1]
+    assert isinstance(finished, RunFinished)
+    assert finished.status == "failed"
+    return finished
+
+
+def test_a_program_with_a_mesh_of_its_own_goes_on_the_same_places_of_the_targets(elsewhere: Compile) -> None:
+    events = elsewhere(f"{HERE}/own_mesh.py:by_jit", BOTH)
+    assert (partitions(events), shapes(events)) == ("8", [(16, 64), (64, 32)])
+    assert hlo(events).name == "jit_by_jit"
+    assert said(events) == (
+        "over 8 devices, mesh data=4, model=2: float32[64,64] x as data,-; float32[64,64] w as -,model",
+        "--shard ARGUMENT=SPEC splits an input, as in --shard w=data.",
+    )
+    assert "call_exported" not in text(events, "hlo").replace("@call_exported", "")
+    assert 'op_name="x"' in text(events, "hlo")
+    assert {"topology", "trace", "lower", "compile"} <= {
+        event.phase for event in events if isinstance(event, PhaseEnded)
+    }
+
+
+def test_arrays_bring_their_own_sharding_and_the_command_line_overrides_it(elsewhere: Compile) -> None:
+    events = elsewhere(f"{HERE}/own_mesh.py:by_arrays")
+    assert shapes(events) == [(16, 64), (64, 32)]
+    assert said(events)[0].endswith("float32[64,64] x as data,-; float32[64,64] w as -,model")
+    events = elsewhere(f"{HERE}/own_mesh.py:by_arrays", shard=["w=data,model"])
+    assert shapes(events) == [(16, 64), (16, 32)]
+    message, advice = said(events)
+    assert message.endswith("float32[64,64] x as data,-; float32[64,64] w as data,model")
+    assert advice == "", "whoever uses the option knows it"
+
+
+def test_the_mesh_of_the_command_line_may_be_over_some_of_the_devices(elsewhere: Compile) -> None:
+    events = elsewhere(f"{HERE}/context.py:constrained", BOTH, mesh={"data": 2}, shard=["x=data"])
+    assert (partitions(events), sorted(shapes(events))) == ("2", [(32, 64), (64, 64)])
+    assert (
+        said(events)[0] == "over 2 of 8 devices, mesh data=2: float32[64,64] x as data; 1 other input has no sharding"
+    )
+
+
+def test_a_program_that_names_no_mesh_is_whole_on_each_device_unless_it_is_split(elsewhere: Compile) -> None:
+    events = elsewhere(f"{HERE}/context.py:says_nothing")
+    assert (partitions(events), shapes(events)) == ("8", [(64, 256), (256, 64), (64, 64)])
+    assert said(events) == (
+        "over 8 devices, mesh data=8: no input is split",
+        "--shard ARGUMENT=SPEC splits an input, as in --shard x=data.",
+    )
+    events = elsewhere(f"{HERE}/context.py:says_nothing", shard=["x=0"])
+    assert (partitions(events), shapes(events)) == ("8", [(64, 256), (256, 64), (8, 64)])
+    assert said(events)[0] == "over 8 devices, mesh data=8: float32[64,64] x as data; 2 other inputs have no sharding"
+    assert "op_name=\"params[\\'w1\\']\"" in text(events, "hlo")
+
+
+def test_for_one_device_nothing_is_split_and_nothing_said(elsewhere: Compile) -> None:
+    events = elsewhere(f"{HERE}/context.py:says_nothing", devices=1)
+    assert (partitions(events), shapes(events)) == ("1", [(64, 256), (256, 64), (64, 64)])
+    assert not [event for event in events if isinstance(event, WarningRaised)]
+
+
+def test_the_companion_says_how_inputs_are_split_and_what_is_consumed_is_reused(
+    elsewhere: Compile, tmp_path: Path
+) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(
+        "import functools, jax\n"
+        "from jax.sharding import PartitionSpec as P\n"
+        "@functools.partial(jax.jit, donate_argnums=0)\n"
+        "def step(w, x):\n    return w - 0.1 * (x.T @ (x @ w))\n"
+        "def step_shardings(mesh):\n    return None, P(mesh.axis_names[0])\n"
+    )
+    arguments = ("f32[64,16]", "f32[32,64]")
+    events = elsewhere(f"{file}:step", arguments)
+    assert shapes(events) == [(64, 16), (4, 64)]
+    assert said(events)[0].endswith("float32[32,64] x as data; 1 other input has no sharding")
+    assert "input_output_alias" in text(events, "hlo").partition("\n")[0]
+    finished = refused(elsewhere(f"{file}:step", ("f32[64,16]", "f32[33,64]")))
+    assert "float32[33,64] x cannot be split along dimension 0 into 8" in finished.error
+
+
+def test_a_built_in_workload_says_how_it_is_split_where_its_size_allows_it(elsewhere: Compile) -> None:
+    events = elsewhere("matmul", workload="matmul", parameters={"n": 64})
+    assert shapes(events) == [(8, 64)]
+    assert said(events)[0] == "over 8 devices, mesh data=8: float32[64,64] x as data"
+    events = elsewhere("matmul", workload="matmul", parameters={"n": 63})
+    assert shapes(events) == [(63, 63)]
+    assert said(events)[0].endswith("no input is split")
+
+
+def test_a_topology_with_another_number_of_devices_is_refused(elsewhere: Compile) -> None:
+    finished = refused(elsewhere(f"{HERE}/context.py:says_nothing", devices=4))
+    assert finished.error == "the topology 2x4 has 8 devices, not 4"
+
+
+def test_a_numpy_variant_has_nothing_to_compile(elsewhere: Compile) -> None:
+    finished = refused(elsewhere("selu", variant="numpy"))
+    assert finished.error == "selu numpy is NumPy: there is nothing to compile"
+    assert finished.advice == "Choose a jit variant."
+
+
+def test_an_exported_program_is_compiled_under_its_name_with_what_it_consumes(
+    elsewhere: Compile, tmp_path: Path
+) -> None:
+    step = jax.jit(lambda x, w: (x @ w, w * 2), donate_argnums=1)
+    exported = export_for("cpu", step, (np.zeros((8, 4), np.float32), np.zeros((4, 4), np.float32)))
+    (tmp_path / "program").write_bytes(exported.data)
+    events = elsewhere(
+        "", workload="step", exported=str(tmp_path / "program"), donated=list(exported.donated), devices=1
+    )
+    assert exported.donated == (1,)
+    assert hlo(events).name == "jit_step"
+    assert sorted(shapes(events)) == [(4, 4), (8, 4)]
+    assert "alias" in text(events, "hlo").partition("\n")[0]
+    events = elsewhere("", workload="step", exported=str(tmp_path / "program"), shard=["0=data"])
+    assert sorted(shapes(events)) == [(1, 4), (4, 4)]
+
+
+@pytest.mark.parametrize("platform", ["", "cpu"], ids=["this process's device", "elsewhere"])
+def test_a_large_constant_stays_out_unless_it_is_wanted(elsewhere: Compile, tmp_path: Path, platform: str) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(
+        "import numpy as np\nTABLE = np.arange(40, dtype=np.float32) ** 2 + 0.5\ndef f(x):\n    return x + TABLE\n"
+    )
+    for keep in (False, True):
+        events = elsewhere(f"{file}:f", ("f32[40]",), keep_constants=keep, platform=platform, devices=1)
+        assert hlo(events)
+        assert ("1.521500e+03" in text(events, "stablehlo")) == keep
+
+
+@pytest.mark.parametrize(("variant", "precise"), [("jit", False), ("jit-highest", True)])
+def test_a_variants_precision_is_that_of_its_program(elsewhere: Compile, variant: str, precise: bool) -> None:
+    events = elsewhere("matmul", variant=variant, parameters={"n": 64}, devices=1)
+    assert hlo(events)
+    assert ("operand_precision={highest,highest}" in text(events, "hlo")) == precise
+
+
+def request(**options: Any) -> CompileRequest:
+    spec = RunSpec(workload="w", variant="jit", how="compile", device="cpu:0")
+    return CompileRequest(run="r1", spec=spec, **options)
+
+
+def of_topology(**options: Any) -> ahead_of_time._Elsewhere:
+    return ahead_of_time._Elsewhere(request(**options), Reporter(lambda event: None, RunControl()), None, None)
+
+
+def test_a_topology_is_asked_for_as_its_platform_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def describe(*given: Any, **options: Any) -> Any:
+        asked.append((*given, options))
+        return SimpleNamespace(devices=[0, 1])
+
+    monkeypatch.setattr(topologies, "get_topology_desc", describe)
+    of_topology(platform="tpu", topology="v5e:1x2", topology_name="x", devices=2)._topology()
+    of_topology(platform="tpu", topology="v4:1x2", chip_config="megacore")._topology()
+    of_topology(platform="cuda", topology="1x1x2", topology_name="H100", target_config="text", devices=2)._topology()
+    assert asked == [
+        ("v5e:1x2", {"platform": "tpu"}),
+        ("v4:1x2", {"platform": "tpu", "chip_config_name": "megacore"}),
+        ({"platform": "cuda", "topology_name": "H100", "target_config": "text", "topology": "1x1x2"},),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("platform", "size", "laid"), [("tpu", 4, [3, 1, 0, 2]), ("tpu", 2, [0, 1, 2, 3]), ("cuda", 4, [0, 1, 2, 3])]
+)
+def test_a_mesh_over_a_whole_slice_is_laid_out_as_jax_lays_it_out(
+    monkeypatch: pytest.MonkeyPatch, platform: str, size: int, laid: list[int]
+) -> None:
+    """So that neighbours in the mesh are neighbours in the torus."""
+    there = [SimpleNamespace(id=number, name=f"there {number}") for number in range(4)]
+    here = np.array([SimpleNamespace(id=number) for number in range(size)], dtype=object)
+    mesh: Any = SimpleNamespace(devices=here.reshape(-1, 2), axis_names=("a", "b"))
+
+    def make_mesh(topology: Any, shape: tuple[int, ...], names: tuple[str, ...]) -> Any:
+        assert (shape, names) == ((2, 2), ("a", "b"))
+        return SimpleNamespace(devices=np.array([topology.devices[at] for at in (3, 1, 0, 2)]).reshape(shape))
+
+    monkeypatch.setattr(topologies, "make_mesh", make_mesh)
+    order = of_topology(platform=platform)._order(mesh, SimpleNamespace(devices=there))
+    assert [device.id for device in order] == laid
+
+
+def test_of_several_meshes_the_context_counts_then_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    devices = jax.devices()[:1]
+    one = Mesh(np.array(devices), ("a",))
+    larger: Any = Mesh(np.array(devices * 2), ("b",))
+    traced: Any = SimpleNamespace(meshes=lambda: iter([one, larger]))
+    leaf: Any = SimpleNamespace(value=jax.ShapeDtypeStruct((4,), jnp.float32, sharding=NamedSharding(one, P("a"))))
+    elsewhere = of_topology()
+    assert elsewhere._mesh([], traced) is larger
+    assert elsewhere._mesh([leaf], SimpleNamespace(meshes=lambda: iter([]))) is one  # type: ignore[arg-type]
+    assert elsewhere._mesh([], SimpleNamespace(meshes=lambda: iter([]))) is None  # type: ignore[arg-type]
+    with jax.set_mesh(one):
+        assert elsewhere._mesh([], traced) == one
+    elsewhere.context = one
+    assert elsewhere._mesh([], traced) is one
+
+
+def test_a_jaxlib_that_gives_no_hlo_is_refused_with_the_one_that_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = of_topology(platform="cpu")
+    monkeypatch.setattr(elsewhere, "_topology", lambda: SimpleNamespace(devices=jax.devices()[:1]))
+    monkeypatch.setattr(elsewhere, "_compile_plain", lambda *_: SimpleNamespace(hlo=""))
+    with pytest.raises(JaxprofError, match="does not give the HLO") as caught:
+        elsewhere.compile(lambda x: x, (np.zeros(2),))
+    assert "jax 0.10" in caught.value.hint
+
+
+def test_a_compile_that_is_cancelled_is_over_and_has_not_failed() -> None:
+    events: list[Event] = []
+    control = RunControl()
+    control.cancel()
+    compile_request(request(), events.append, control)
+    assert events == [RunFinished(status="cancelled", error="cancelled")]
+
+
+def test_arguments_become_shapes_and_numbers_stay_numbers() -> None:
+    mesh = Mesh(np.array(jax.devices()[:1]), ("a",))
+    placed = jax.device_put(jnp.zeros(4), NamedSharding(mesh, P("a")))
+    host, scalar, here, over, number = abstract(
+        (np.zeros((2, 3)), np.float64(1.0), jnp.asarray(2.0), {"x": placed}, 3.0)
+    )
+    assert (host.shape, host.dtype, scalar.shape) == ((2, 3), np.float32, ())
+    assert (here.shape, here.weak_type, here.sharding) == ((), True, None)
+    assert (over["x"].sharding, over["x"].weak_type) == (NamedSharding(mesh, P("a")), False)
+    assert type(number) is float
