@@ -190,6 +190,21 @@ def test_prune_deletes_the_oldest_until_the_rest_fits(library: Library) -> None:
     assert library.prunable() == []
 
 
+def test_a_day_is_a_day(library: Library) -> None:
+    make(library, "under", age_days=1000 - 0.003)
+    over = make(library, "over", age_days=1000 + 0.003)
+    assert library.prunable(older_than_days=1000) == [over]
+
+
+def test_a_session_is_called_by_its_name_where_sessions_are_kept_and_by_its_path_elsewhere(
+    library: Library, tmp_path: Path
+) -> None:
+    kept = make(library, "a")
+    elsewhere = library.copy(kept, tmp_path)
+    assert (library.name_of(kept), library.name_of(elsewhere)) == ("a", str(elsewhere))
+    assert [library.find(library.name_of(path)) for path in (kept, elsewhere)] == [kept, elsewhere]
+
+
 def test_prune_spares_the_living_that_is_old(library: Library) -> None:
     path = library.folder / "live.jaxprof"
     live = LogWriter(new_header(), path)

@@ -165,6 +165,17 @@ def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path: Pa
     assert "pip install --upgrade" in caught.value.hint
 
 
+def test_of_an_unknown_type_the_begin_of_its_name_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "a.jaxprof"
+    write(path).close()
+    with path.open("ab") as file:
+        file.write(b'{"type":"' + b"x" * 100 + b'"}\n{"type":""}\n')
+    assert load(path, Session).notices == [
+        f"events of an unknown type were left out: {'x' * 60}",
+        "events of an unknown type were left out: no type",
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +18,7 @@ from jaxprof.errors import StorageError
 from jaxprof.events import LogLine
 from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header
+from jaxprof.session.log.codec import encode_header
 from jaxprof.session.log.library import is_live
 from report import sessions
 
@@ -215,6 +217,62 @@ def test_a_disk_that_takes_a_few_bytes_at_a_time_gets_all_of_them(
     assert is_whole(path)
 
 
+def without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+
+
+def refuse_a_line(monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
+    """From now on a write of so many bytes is all that the disk takes of a line."""
+    write = os.write
+
+    def full(file: int, data: bytes) -> int:
+        write(file, bytes(data[:after]))
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+
+
+@pytest.mark.parametrize("copy", [True, False])
+def test_a_log_of_some_megabytes_is_checked_and_written_again_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, copy: bool
+) -> None:
+    if not copy:
+        without_a_copy(monkeypatch)
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    for number in range(5):
+        writer.append(LogLine(run="r1", text=f"{number}" * 700_000, stream="stdout"))
+    if copy:
+        os.truncate(path, path.stat().st_size - 5)
+    finish(writer)
+    assert bool(writer.changed) == copy
+    assert is_whole(path)
+    assert [len(line.text) for line in load(path, Session).runs["r1"].log if len(line.text) > 1000] == [700_000] * 5
+
+
+def test_half_a_line_that_cannot_be_taken_back_is_not_moved_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_a_copy(monkeypatch)
+    writer = half_written(tmp_path / "x.jaxprof")
+    writer.append(LogLine(run="r1", text="x" * 1_500_000, stream="stdout"))
+
+    def refuse(file: int, size: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "ftruncate", refuse)
+        refuse_a_line(full, after=10)
+        writer.append(LogLine(run="r1", text="y" * 100, stream="stdout"))
+        assert writer.failure is not None
+    writer.move_to(tmp_path / "y.jaxprof")
+    finish(writer)
+    assert is_whole(tmp_path / "y.jaxprof")
+
+
 def test_a_forked_child_adds_nothing_to_the_copy(tmp_path: Path) -> None:
     path = tmp_path / "x.jaxprof"
     writer = half_written(path)
@@ -287,6 +345,31 @@ def test_a_closed_log_leaves_no_file_open(tmp_path: Path, harm: Callable[[Path],
         finish(writer)
     assert len(os.listdir("/proc/self/fd")) == before
     assert [str(warning.message) for warning in told] == [], "and none is left to the garbage collector"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
+def test_a_move_that_fails_leaves_no_file_open_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = half_written(tmp_path / "x.jaxprof")
+    before = len(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as full:
+        refuse_a_line(full, after=10)
+        with pytest.raises(StorageError, match="No space left"):
+            writer.move_to(tmp_path / "y.jaxprof")
+    assert len(os.listdir("/proc/self/fd")) == before
+    writer.move_to(tmp_path / "z.jaxprof")
+    finish(writer)
+    assert is_whole(tmp_path / "z.jaxprof")
+
+
+def test_of_a_session_that_is_replaced_nothing_is_left(tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    finish(half_written(path))
+    writer = LogWriter(new_header({}), path, replace_existing=True)
+    assert path.read_bytes() == encode_header(writer.header)
+    writer.close()
+    assert writer.changed == ""
 
 
 def test_only_the_user_may_read_a_session_and_its_folder_also_where_it_replaces_one(tmp_path: Path) -> None:
