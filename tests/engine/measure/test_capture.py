@@ -8,12 +8,15 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import jax
 import pytest
 
 from jaxprof.engine.measure import capture
 from jaxprof.engine.measure.capture import HOOK, capture_compile, capture_run, stand_in_for_tensorflow
 from jaxprof.engine.measure.control import Cancelled, RunControl
 from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.protocol.request import SCRATCH
+from jaxprof.errors import JaxprofError
 from jaxprof.events import Event, TrustReported
 
 
@@ -101,6 +104,99 @@ def test_a_cancelled_run_makes_no_further_call_for_its_capture(monkeypatch: pyte
     with pytest.raises(Cancelled):
         capture_run(Reporter(lambda event: None, control), call, 1e-3)
     assert len(made) == 3
+
+
+class Profiler:
+    """In the place of JAX's: writes a file, or raises where it is `broken`, and keeps how it was started."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, broken: str = "", *, writes: bool = True) -> None:
+        self.folders: list[Path] = []
+        self.options: Any = None
+        self.running = False
+        self._broken, self._writes = broken, writes
+        monkeypatch.setattr(jax.profiler, "start_trace", self.start)
+        monkeypatch.setattr(jax.profiler, "stop_trace", self.stop)
+
+    def start(self, folder: str, *, profiler_options: Any) -> None:
+        if self._broken == "start":
+            raise RuntimeError("Only one profile may be run at a time.")
+        self.folders.append(Path(folder))
+        self.options, self.running = profiler_options, True
+
+    def stop(self) -> None:
+        self.running = False
+        if self._broken == "stop":
+            raise RuntimeError("no")
+        if self._writes:
+            (self.folders[-1] / "host.xplane.pb").write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("broken", "writes", "why"),
+    [
+        ("start", True, "the profiler is in use already: Only one profile may be run at a time."),
+        ("stop", True, "the profiler failed: no"),
+        ("", False, "the profiler wrote no file"),
+        ("", True, "the file is damaged"),
+    ],
+)
+def test_a_capture_that_fails_is_told_as_no_data_and_the_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch, broken: str, writes: bool, why: str
+) -> None:
+    profiler = Profiler(monkeypatch, broken, writes=writes)
+    events: list[Event] = []
+
+    def refuse(*_: Any, **__: Any) -> list[Event]:
+        raise JaxprofError("the file is damaged")
+
+    monkeypatch.setattr(capture, "summarise", refuse)
+    capture_run(Reporter(events.append, RunControl()), lambda: None, 1.0, kind="attribution")
+    (told,) = [event for event in events if isinstance(event, TrustReported)]
+    assert (told.kind, [row.message for row in told.rows]) == ("attribution", [f"not captured: {why}"])
+    assert not profiler.running
+    assert not any(folder.exists() for folder in profiler.folders)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_capture_reads_what_the_profiler_wrote_and_leaves_nothing_but_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, keep: bool
+) -> None:
+    """In the folder that the client gave, which removes it where this process is killed."""
+    monkeypatch.setenv(SCRATCH, str(tmp_path / "scratch"))
+    (tmp_path / "scratch").mkdir()
+    profiler, events, read = Profiler(monkeypatch), [], []  # type: ignore[var-annotated]
+    under_profiler: list[bool] = []
+    row = TrustReported(kind="run", rows=[])
+
+    def summarised(path: Path, kind: str, **given: Any) -> list[Event]:
+        read.append((path.exists(), kind, given))
+        return [row]
+
+    monkeypatch.setattr(capture, "summarise", summarised)
+    kept = str(tmp_path / "kept.pb") if keep else ""
+    reporter = Reporter(events.append, RunControl())
+    capture_run(reporter, lambda: under_profiler.append(profiler.running), 1.0, keep=kept)
+    assert under_profiler == [True] * 2
+    assert (profiler.options.python_tracer_level, profiler.options.host_tracer_level) == (0, 2)
+    ((existed, kind, given),) = read
+    assert (existed, kind, given["calls"], given["timed_seconds"], given["kept"]) == (True, "run", 2, 1.0, kept)
+    assert len(given["seconds_of_calls"]) == 2
+    assert [event.type for event in events] == ["phase_started", "trust_reported", "phase_ended"]
+    assert all(folder.parent == tmp_path / "scratch" for folder in profiler.folders)
+    assert list((tmp_path / "scratch").iterdir()) == []
+    assert (tmp_path / "kept.pb").exists() == keep
+
+
+def test_what_a_captured_call_raises_is_raised_and_the_profiler_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    profiler = Profiler(monkeypatch)
+
+    def fail() -> None:
+        raise ValueError("of the user's")
+
+    with pytest.raises(ValueError, match="of the user's"):
+        capture_run(Reporter(lambda event: None, RunControl()), fail, 1.0)
+    assert not profiler.running
+    assert not profiler.folders[0].exists()
 
 
 def test_a_profile_is_kept_where_it_can_be(tmp_path: Path) -> None:

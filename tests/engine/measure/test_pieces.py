@@ -19,7 +19,7 @@ from jaxprof.engine.measure.failure import failed
 from jaxprof.engine.measure.host_arrays import ALIGNMENT_BYTES, aligned, make_inputs, map_arrays
 from jaxprof.engine.measure.pitfalls import dead_operations, narrowed_inputs
 from jaxprof.engine.measure.stages import StageSpan, compile_ledger, configured, exclusive_seconds, settings
-from jaxprof.engine.measure.transfer import Arguments, moved_nothing
+from jaxprof.engine.measure.transfer import Arguments, address, moved_nothing
 from jaxprof.errors import JaxprofError
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Estimate
@@ -136,6 +136,13 @@ def test_fresh_arguments_can_be_donated_again_and_again() -> None:
         one, two = consume(*arguments.fresh(jax.local_devices()[0]))
         np.testing.assert_array_equal(one, [3, 3, 3, 3])
         np.testing.assert_array_equal(two, [0, 0, 0, 0])
+
+
+def test_fresh_arguments_share_no_memory_with_the_callers() -> None:
+    """On a CPU, JAX takes over an aligned NumPy array as it is: a call that consumes it would write into it."""
+    mine = (aligned(np.arange(64, dtype=np.float32)), jnp.zeros(64))
+    fresh = Arguments.of(mine).fresh(jax.local_devices()[0])
+    assert not {address(leaf) for leaf in mine} & {address(leaf) for leaf in fresh}
 
 
 def test_only_numpy_arrays_go_to_the_device_and_scalars_stay_python() -> None:

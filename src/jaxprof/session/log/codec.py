@@ -32,8 +32,7 @@ _FLAT: dict[type[Event], list[str]] = {RunPlanned: ["spec"]}
 """Events with fields that are replaced by their own fields in JSON, as `events.base.FLAT` marks them."""
 _TYPE = re.compile(rb'\{"type":"([a-z_]+)"')
 _OPEN: set[type] = {Header}
-"""Types whose values may be deeper than the types say."""
-bound_numbers(Header)
+"""Types whose values may be deeper than the types say: `are_bounded` looks at all of their numbers, too."""
 _HEADER = msgspec.json.Decoder(Header)
 
 
