@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.explain.catalogue import entries
+from jaxprof.analysis.explain.commands import command
 from jaxprof.analysis.explain.entry import SOURCES
+from jaxprof.analysis.explain.fixes import mechanical_of
 from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
 from jaxprof.analysis.explain.modules import longest_kernel, roofline_share
 from jaxprof.analysis.measured import whole_profile
@@ -19,6 +21,7 @@ from jaxprof.report.recording.words import verdict
 from jaxprof.report.renderers import markdown, wrap
 from jaxprof.report.runs import interval_text, versus_text
 from jaxprof.report.sides import verdict_line
+from jaxprof.report.trials import trial_json, trial_sentence
 from jaxprof.text import columns, json_text, safe, shorten
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
@@ -154,10 +157,20 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
         yield f"   and {explanation.left_out} more: --format json and show --findings have them"
     if len(commands) == 1:
         yield from _cut(f"verify: {commands[0]}", room, indent="        ", first="")
+    if command := try_command(explanation):
+        yield from _cut(f"measure these fixes: {command}", room, indent="        ", first="")
     shown = explanation.abstentions[: room.abstentions]
     for number, abstention in enumerate(shown, start=1):
         repeated = any(following.command == abstention.command for following in shown[number : number + 1])
         yield from _abstention_lines(abstention, room, with_command=room.commands and not repeated)
+
+
+def try_command(explanation: Explanation) -> str:
+    """The command that measures the fixes of an explanation; empty where none is mechanical, or it was done."""
+    to_try = [finding for finding in explanation.findings if finding.mechanical]
+    if not to_try or any(finding.trial is not None for finding in to_try):
+        return ""
+    return command("explain", explanation.name, "--try")
 
 
 def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, alone: bool) -> Iterator[str]:
@@ -173,6 +186,9 @@ def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, alone: b
             yield shorten(f"   {at}", room.width)
     yield from _cut(finding.message, room, indent="   ")
     yield from _cut(finding.fix, room, indent="     ", first="   → ")
+    if finding.trial is not None:
+        yield from wrap(f"tried: {finding.trial.fix}", width=room.width, indent="     ", first="   ")
+        yield from wrap(trial_sentence(finding.trial), width=room.width, indent="     ", first="   ")
     if alone and room.commands:
         yield from _cut(f"verify: {finding.verify}", room, indent="     ", first="   ")
 
@@ -208,7 +224,9 @@ def _markdown_lines(explanation: Explanation) -> Iterator[str]:
         at = f" at {markdown(place_text(finding))}" if place_text(finding) else ""
         yield f"{number}. **{markdown(finding.code)}**: {markdown(cost_text(finding.cost))}{at}  "
         yield f"   {markdown(finding.message)}  "
-        yield f"   {markdown(finding.fix)}"
+        yield f"   {markdown(finding.fix)}" + ("  " if finding.trial is not None else "")
+        if finding.trial is not None:
+            yield f"   Tried: {markdown(finding.trial.fix)}; {markdown(trial_sentence(finding.trial))}"
         yield from _fenced(finding.verify)
     if explanation.left_out:
         yield f"\nAnd {explanation.left_out} more."
@@ -282,6 +300,8 @@ def _finding_json(finding: RankedFinding, longest: int) -> dict[str, Any]:
         },
         "evidence": {key: value for key, value in evidence.items() if value},
         "verify": finding.verify,
+        "mechanical": finding.mechanical or None,
+        "measured": None if finding.trial is None else trial_json(finding.trial),
     }
 
 
@@ -295,6 +315,9 @@ def entry_lines(entry: CatalogueEntry) -> Iterator[str]:
     yield ""
     yield from wrap(entry.means, width=WIDTH, indent="  ")
     yield from wrap(entry.fix, width=WIDTH, indent="    ", first="  → ")
+    if fix := mechanical_of(entry.code):
+        tried = f"can be measured: jaxprof explain SESSION --try --code {entry.code} ({fix})"
+        yield from wrap(tried, width=WIDTH, indent="    ", first="  ")
     yield ""
     page, _, heading = entry.page.partition("#")
     section = f", {heading.replace('-', ' ')}" if heading else ""
@@ -309,6 +332,7 @@ def entry_json(entry: CatalogueEntry) -> dict[str, Any]:
         "title": entry.title,
         "means": entry.means,
         "fix": entry.fix,
+        "mechanical": mechanical_of(entry.code) or None,
         "page": entry.page,
     }
 

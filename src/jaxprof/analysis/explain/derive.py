@@ -6,6 +6,7 @@ Nothing is guessed to fill the list, and the same input gives the same explanati
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.ab import AbResult, ab_results
 from jaxprof.analysis.explain.captures import capture_abstentions, step_findings
 from jaxprof.analysis.explain.commands import command, program_verified, run_verified
+from jaxprof.analysis.explain.fixes import fix_of
 from jaxprof.analysis.explain.model import (
     MOST_ABSTENTIONS,
     MOST_FINDINGS,
@@ -29,7 +31,7 @@ from jaxprof.analysis.explain.modules import (
     module_of,
     weights_of_call,
 )
-from jaxprof.analysis.explain.programs import program_abstentions, program_findings
+from jaxprof.analysis.explain.programs import program_abstentions, program_findings, remarks_to_try
 from jaxprof.analysis.explain.runs import (
     call_findings,
     captured_too,
@@ -54,8 +56,9 @@ _AT_MOST_PART: Final = 0.5
 """What counts of a time of which a change saves only a part: it stands behind what surely costs as much."""
 
 
-def explanation(session: Session, name: str = "last") -> Explanation:
-    """What to do about a session, or a profile that was read as one. `name` is what its commands call it.
+def explanation(session: Session, name: str = "last", *, most: int = MOST_FINDINGS) -> Explanation:
+    """What to do about a session, or a profile that was read as one: at most `most` findings. `name` is what its
+    commands call it.
 
     Reads the HLO of its runs, which can take a second: call it in a thread. Raises nothing for damaged parts: they are
     left out as they are in all views.
@@ -73,7 +76,21 @@ def explanation(session: Session, name: str = "last") -> Explanation:
         found.findings += side_findings(result, name)
         found.abstentions += side_abstentions(result, name)
     _of_runs(session, runs, name, found)
-    return _explained(name, _subject(session, recorded, compared, runs), found, session=session)
+    return _explained(name, _subject(session, recorded, compared, runs), found, session=session, most=most)
+
+
+def explanation_to_try(session: Session, name: str, code: str = "") -> Explanation:
+    """The same with what can be tried besides (remarks, as findings behind the others); with `code` only the findings
+    of that code, however far down the list they stand."""
+    explained = explanation(session, name, most=sys.maxsize)
+    recorded = [program_result(session, run.id) for run in programs(session)]
+    remarks = tuple(finding for program in recorded for finding in remarks_to_try(program, name))
+    if code:
+        wanted = tuple(each for each in (*explained.findings, *remarks) if each.code == code)
+        return replace(explained, findings=tuple(_mechanical(wanted, explained.subject)))
+    first, rest = explained.findings[:MOST_FINDINGS], explained.findings[MOST_FINDINGS:]
+    besides = tuple(_mechanical(remarks, explained.subject))
+    return replace(explained, findings=(*first, *besides), left_out=len(rest))
 
 
 def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explanation:
@@ -203,18 +220,26 @@ def _explained(
     *,
     session: Session | None = None,
     modules: tuple[ModuleStages, ...] = (),
+    most: int = MOST_FINDINGS,
 ) -> Explanation:
-    ranked = sorted(_merged(_claimed(found.findings)), key=_rank)
+    ranked = list(_mechanical(sorted(_merged(_claimed(found.findings)), key=_rank), subject))
     unknown = tuple(dict.fromkeys(_once(found.abstentions)))
     return Explanation(
         name=name,
         subject=subject,
-        findings=tuple(ranked[:MOST_FINDINGS]),
-        left_out=max(0, len(ranked) - MOST_FINDINGS),
+        findings=tuple(ranked[:most]),
+        left_out=max(0, len(ranked) - most),
         abstentions=unknown[:MOST_ABSTENTIONS],
         session=session,
         modules=modules,
     )
+
+
+def _mechanical(findings: Iterable[RankedFinding], subject: Subject) -> Iterator[RankedFinding]:
+    """The findings, each with what can be tried of it."""
+    for finding in findings:
+        fix = fix_of(finding, subject)
+        yield finding if fix is None else replace(finding, mechanical=fix.title)
 
 
 def _claimed(findings: Sequence[RankedFinding]) -> Iterator[RankedFinding]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from jaxprof.events import SourceLocation
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.explain.trial import FixTrial
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Session
 
@@ -73,6 +74,10 @@ class RankedFinding:
     """How many rows of the ledger it rests on."""
     fault: bool = False
     """Whether it makes the figures of its run meaningless: such findings come first."""
+    mechanical: str = ""
+    """What `--try` changes to measure the fix; empty where the fix is a change of the program."""
+    trial: FixTrial | None = None
+    """What that showed; None where it was not asked for."""
 
 
 @dataclass(frozen=True, slots=True)

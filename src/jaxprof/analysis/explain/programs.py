@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.explain.commands import program_verified, record_again
+from jaxprof.analysis.explain.fixes import OF_PROGRAMS
 from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding
 from jaxprof.analysis.explain.places import code_line
 from jaxprof.analysis.programs.verdict import interval
@@ -33,6 +34,22 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
             function=finding.function,
             compilations=sum(row.count for row in rows),
         )
+
+
+def remarks_to_try(program: ProgramResult, name: str) -> Iterator[RankedFinding]:
+    """The remarks whose advice `--try` can measure, as findings: true of nearly every run, so told only there."""
+    verify = program_verified(name, program)
+    for remark in program.remarks:
+        if remark.code in OF_PROGRAMS:
+            share = program.of_wall(remark.seconds)
+            yield RankedFinding(
+                code=remark.code,
+                message=remark.message,
+                fix=remark.advice,
+                cost=FindingCost(scope="program", seconds=remark.seconds, share=share),
+                verify=verify,
+                run=program.run.id,
+            )
 
 
 def program_cost(program: ProgramResult, finding: ProgramFinding) -> FindingCost:

@@ -33,6 +33,8 @@ class Remark:
     code: str
     message: str
     advice: str
+    seconds: float | None = None
+    """What it is about, of the wall time; None if it is no time."""
 
 
 @dataclass(frozen=True, slots=True)

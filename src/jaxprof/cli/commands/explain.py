@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import refuse
+from jaxprof.cli.given import refuse, refuse_without
+from jaxprof.cli.options import positive_seconds
 from jaxprof.cli.output import format_option, print_json, print_lines, print_text
 from jaxprof.cli.profiles import profile_options, refuse_of_profile
 
@@ -22,18 +23,46 @@ if TYPE_CHECKING:
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
+@click.option(
+    "--try",
+    "trying",
+    is_flag=True,
+    help="Measure the fixes that are mechanical, in fresh processes; no file is changed.",
+)
+@click.option(
+    "--budget",
+    "budget_seconds",
+    type=positive_seconds,
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="With --try: seconds for each fix; half as much again for three launches.",
+)
 @click.option("--full", is_flag=True, help="Whole sentences, even if they are more than a screenful.")
 @profile_options
 @format_option("text", "json", "markdown", bounded=())
 def command(
-    file: str | None, code: str | None, full: bool, profile_run: str, hosts: tuple[str, ...], form: str
+    file: str | None,
+    code: str | None,
+    trying: bool,
+    budget_seconds: float,
+    full: bool,
+    profile_run: str,
+    hosts: tuple[str, ...],
+    form: str,
 ) -> None:
     """Say what to change, the most expensive first, and what cannot be said.
 
     FILE is a session (a path, the name of a kept one, part of it; by default the last one), a recorded profile, or HLO
     (a file, or the folder of an XLA dump). At most five findings: each with its cost, the line, the fix, and the
-    command that shows whether it helped.
+    command that shows whether it helped. With --try the fixes that change no code are measured; --code CODE then names
+    the finding.
     """
+    refuse_without("trying", ("budget_seconds",))
+    if trying:
+        refuse(("profile_run", "hosts"), "has no effect beside --try", "Leave it out.")
+        _print(_tried(file, code, budget_seconds), form, full=full)
+        return
     if code is not None:
         refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
         _print_entry(code, form)
@@ -64,6 +93,38 @@ def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Expl
     return explanation(load(found, Session), name)
 
 
+def _tried(file: str | None, code: str | None, budget_seconds: float) -> Explanation:
+    """The explanation with what trying its fixes showed. Raises UsageError where there is nothing to try."""
+    from jaxprof.analysis.explain.catalogue import find_entry
+    from jaxprof.analysis.explain.derive import explanation_to_try
+    from jaxprof.analysis.opener import Kind, kind_of
+    from jaxprof.cli import output
+    from jaxprof.cli.trying import TryOptions, tried
+    from jaxprof.errors import UsageError
+    from jaxprof.operating_system import refuse_to_run, unwound_by_signals
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
+
+    refuse_to_run("jaxprof explain --try")
+    path = Path(os.path.expanduser(file)) if file is not None else None
+    if path is not None and kind_of(path) in (Kind.PROFILE, Kind.HLO):
+        raise UsageError(
+            f"{file} holds no program that could be started", "--try takes a session of jaxprof run or jaxprof script."
+        )
+    wanted = find_entry(code).code if code is not None else ""
+    found, name = _session(file)
+    explained = explanation_to_try(load(found, Session), name, wanted)
+    if wanted and not explained.findings:
+        raise UsageError(f"the session has no finding {wanted}", f"jaxprof explain {name} lists those it has.")
+    if not any(finding.mechanical for finding in explained.findings):
+        raise UsageError(
+            f"nothing to try: {'the fix of ' + wanted if wanted else 'each fix'} is a change of the program",
+            "Each finding's own command verifies it once it is made.",
+        )
+    with unwound_by_signals():
+        return tried(explained, TryOptions(budget_seconds, output.note))
+
+
 def _session(file: str | None) -> tuple[Path, str]:
     """The path of the session, and what a later command can call it: `last` will be another one by then."""
     from jaxprof.errors import UsageError
@@ -83,7 +144,8 @@ def _print(explained: Explanation, form: str, *, full: bool) -> None:
 
     if form == "json":
         verifying = dict.fromkeys(finding.verify for finding in explained.findings if finding.verify)
-        print_json("explanation", explain.explanation_json(explained), list(verifying))
+        measuring = filter(None, [explain.try_command(explained)])
+        print_json("explanation", explain.explanation_json(explained), [*measuring, *verifying])
     elif form == "markdown":
         print_text(explain.explanation_markdown(explained))
     else:

@@ -173,6 +173,7 @@ def cache_off(result: ProgramResult) -> Iterator[Remark]:
         f"the persistent compilation cache is off: {seconds(took)} of backend compilation are repeated at each start",
         "Set JAX_COMPILATION_CACHE_DIR to a permanent folder, or call jax.config.update('jax_compilation_cache_dir', "
         f"...) before the first compilation.{small}",
+        took,
     )
 
 

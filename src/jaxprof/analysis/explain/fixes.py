@@ -1,0 +1,59 @@
+"""The fixes that are mechanical, as data: what a side of a comparison has that the recorded one had not.
+
+Only what can be changed from outside is here, so that nobody's files are edited to try it. Everything else is a change
+of the program, which its author makes and `ab` compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.explain.model import RankedFinding, Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MechanicalFix:
+    """What is changed to try the fix of a finding."""
+
+    title: str
+    """What the changed side has, for people."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables of its processes."""
+    cache: bool = False
+    """Whether it has a compilation cache of its own, which a launch before the timed ones has filled."""
+    other_numbers: str = ""
+    """Why its numbers are others, where that is the price of the fix; empty: they have to be the same."""
+
+
+_CACHE: Final = MechanicalFix(
+    title="the persistent compilation cache on, and filled by a launch before",
+    environment={"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0", "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1"},
+    cache=True,
+)
+_PRECISION: Final = MechanicalFix(
+    title="matrix products at the default precision",
+    environment={"JAX_DEFAULT_MATMUL_PRECISION": "default"},
+    other_numbers="another precision of products gives other numbers",
+)
+
+OF_PROGRAMS: Final[Mapping[str, MechanicalFix]] = {
+    "cache_off": _CACHE,
+    "precise-product": _PRECISION,
+}
+"""By the code of a finding about a recorded program: what its process can be given."""
+
+
+def fix_of(finding: RankedFinding, subject: Subject) -> MechanicalFix | None:
+    """What can be tried of a finding; None where its fix is a change of the program."""
+    if subject == "program":
+        return OF_PROGRAMS.get(finding.code)
+    return None
+
+
+def mechanical_of(code: str) -> str:
+    """What can be tried of the findings of a code; empty where nothing can."""
+    fix = OF_PROGRAMS.get(code)
+    return fix.title if fix is not None else ""

@@ -1,0 +1,104 @@
+"""`jaxprof explain --try`: measure the fixes that are mechanical beside what they replace, in fresh processes.
+
+Nothing of the user's is changed: a side gets other settings, and that is all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.explain.fixes import MechanicalFix, fix_of
+from jaxprof.analysis.explain.trial import FixTrial
+from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.units import seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.explain.model import Explanation, RankedFinding
+    from jaxprof.runner.program_launches import ProgramLaunches
+
+_CACHE_FOLDER: Final = "JAX_COMPILATION_CACHE_DIR"
+
+
+@dataclass(frozen=True, slots=True)
+class TryOptions:
+    """How long each fix is measured, and who hears of it."""
+
+    budget_seconds: float
+    note: Callable[[str], None]
+
+
+def tried(explained: Explanation, options: TryOptions) -> Explanation:
+    """The explanation, each finding that has a mechanical fix with what trying it showed. Blocks: processes are started
+    one after the other, which end with us."""
+    return replace(explained, findings=tuple(_tried(explained, finding, options) for finding in explained.findings))
+
+
+def _tried(explained: Explanation, finding: RankedFinding, options: TryOptions) -> RankedFinding:
+    fix = fix_of(finding, explained.subject)
+    if fix is None:
+        return finding
+    options.note(f"trying {finding.code}: {fix.title}")
+    try:
+        trial = _program_trial(explained, finding, fix, options)
+    except JaxprofError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        trial = FixTrial(fix=fix.title, reason=f"{error.what}{hint}")
+    return replace(finding, trial=trial)
+
+
+def _program_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
+    from jaxprof.analysis.programs.derive import program_result
+    from jaxprof.runner.program_again import command_again, environment_again
+    from jaxprof.runner.program_launches import launch_sides
+    from jaxprof.runner.reaper import TemporaryFolder
+
+    session = explained.session
+    assert session is not None
+    program = program_result(session, session.runs[finding.run].id)
+    with TemporaryFolder("try") as folder:
+        command = command_again(session, program, folder)
+        _afford(command.expected_seconds, options.budget_seconds)
+        before = environment_again(program.run)
+        if fix.cache:
+            before.pop(_CACHE_FOLDER, None)
+        own = {_CACHE_FOLDER: str(folder / "cache")} if fix.cache else {}
+        done = launch_sides(command, before, {**before, **fix.environment, **own}, options.budget_seconds, options.note)
+    return _of_launches(done, fix)
+
+
+def _of_launches(done: ProgramLaunches, fix: MechanicalFix) -> FixTrial:
+    from jaxprof.analysis.printed_numbers import compare_printed
+
+    side, problem = done.problem
+    if side == "B":
+        return FixTrial(fix=fix.title, failed=True, reason=f"with it the program does not end well: {problem}")
+    if side:
+        return FixTrial(fix=fix.title, reason=f"the program does not end well as it is: {problem}")
+    unchanged = [launch.output for launch in (*done.by_side["A"], *done.by_side["A'"])]
+    changed = [done.filling.output, *(launch.output for launch in done.by_side["B"])]
+    return FixTrial(
+        fix=fix.title,
+        times=done.compared(),
+        of="launch",
+        seconds=((*done.seconds("A"), *done.seconds("A'")), done.seconds("B")),
+        numbers=compare_printed(unchanged, changed),
+        other_numbers=fix.other_numbers,
+    )
+
+
+def _afford(expected: float, budget: float) -> None:
+    """Raises UsageError where the fewest launches take longer than the budget."""
+    import math
+
+    from jaxprof.runner.launch_rule import LONGER
+    from jaxprof.runner.program_launches import least_seconds
+
+    least = least_seconds(expected)
+    if least > LONGER * budget:
+        raise UsageError(
+            f"the fewest launches that can show anything take about {seconds(least, 2)}, the budget is "
+            f"{seconds(budget, 2)}",
+            f"--budget {math.ceil(least / LONGER)}",
+        )

@@ -1,0 +1,90 @@
+"""What trying a fix showed, in a sentence and as JSON."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from jaxprof.units import integer, ratio_interval, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
+
+
+def trial_sentence(trial: FixTrial) -> str:
+    """`measured: 1.34× (1.30-1.38) as fast (2.31 s instead of 3.10 s), the 12 printed numbers are equal`; `no faster`,
+    `inconclusive`, `not tried`, `failed` with the reason."""
+    times, outcome = trial.times, trial.outcome
+    if times is None:
+        return f"{outcome}: {trial.reason}"
+    numbers = _numbers(trial)
+    if times.ratio is None or outcome == "inconclusive":
+        words = "inconclusive: " + times.reason()
+        more = times.launches_to_decide()
+        words += f" (about {integer(more)} more launches would decide it)" if more else ""
+        beside = f", {ratio_interval(times.ratio, times.low, times.high)} as fast" if times.ratio is not None else ""
+        return f"{words}{beside}; {numbers}"
+    measured = f"{ratio_interval(times.ratio, times.low, times.high)} as fast{_seconds(trial)}"
+    if outcome == "faster" and trial.differs:
+        return f"no gain: {numbers}; {measured}"
+    if outcome == "faster":
+        return f"measured: {measured}, {numbers}"
+    return f"no faster: {measured}, {numbers}"
+
+
+def _seconds(trial: FixTrial) -> str:
+    before, after = trial.seconds
+    if not before or not after:
+        return ""
+    return f" ({seconds(median(after))} a {trial.of} instead of {seconds(median(before))})"
+
+
+def _numbers(trial: FixTrial) -> str:
+    numbers = trial.numbers
+    if numbers is None:
+        return "the results were not compared"
+    words = _agreement(numbers)
+    return f"{words}: {trial.other_numbers}" if trial.other_numbers and numbers.relative else words
+
+
+def _agreement(numbers: NumbersCompared) -> str:
+    what = "results" if numbers.compared is None else f"printed numbers ({integer(numbers.compared)})"
+    if numbers.agree is None:
+        return f"the results were not compared: {numbers.note}"
+    if numbers.agree and numbers.relative == 0:
+        return f"the {what} are equal"
+    if numbers.agree:
+        return f"the {what} agree to {numbers.relative:.1e}"
+    if numbers.relative is None:
+        return f"the results differ: {numbers.note or 'one of them is not finite'}"
+    at = f" ({numbers.note})" if numbers.note else ""
+    return f"the {what} differ by {numbers.relative:.1e}{at}"
+
+
+def trial_json(trial: FixTrial) -> dict[str, Any]:
+    """A trial with the keys that `docs/json.md` names; seconds of each launch, in the order of the launches."""
+    times, numbers = trial.times, trial.numbers
+    before, after = trial.seconds
+    return {
+        "fix": trial.fix,
+        "outcome": trial.outcome.replace(" ", "_"),
+        "gains": trial.gains,
+        "sentence": trial_sentence(trial),
+        "ratio": _rounded(times.ratio) if times is not None else None,
+        "ci95": [_rounded(times.low), _rounded(times.high)] if times is not None and times.low is not None else None,
+        "of": trial.of or None,
+        "before_seconds": [_rounded(each) for each in before],
+        "after_seconds": [_rounded(each) for each in after],
+        "numbers": None if numbers is None else {
+            "of": numbers.of,
+            "compared": numbers.compared,
+            "agree": numbers.agree,
+            "relative": numbers.relative,
+            "note": numbers.note or None,
+        },
+        "session": trial.session or None,
+    }  # fmt: skip
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")

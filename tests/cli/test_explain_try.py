@@ -1,0 +1,162 @@
+"""`jaxprof explain --try`: what is started, what is said of it, and what is not tried.
+
+The programs here need no jax: they do what a compilation cache does to a program, and take the time that it takes.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import program_events
+from cli.calling import Caller
+from jaxprof import events as e
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.session.log import LogWriter
+
+HELPS = """
+import os, time
+folder = os.environ.get("JAX_COMPILATION_CACHE_DIR")
+filled = folder is not None and os.path.exists(folder)
+if folder is not None:
+    os.makedirs(folder, exist_ok=True)
+time.sleep(0.1 if filled else 0.5)
+print("loss", 0.125)
+"""
+DOES_NOT_HELP = """
+import time
+time.sleep(0.2)
+print("loss", 0.125)
+"""
+OTHER_NUMBERS = HELPS.replace("0.125", "0.5 if filled else 0.25")
+FAILS_WITH_IT = HELPS.replace("if folder is not None:", "if folder is not None:\n    raise SystemExit('no cache here')")
+
+
+def recorded(folder: Path, source: str, **changes: Any) -> Path:
+    """A session of a program that would gain from a cache, whose file is `source`."""
+    file = folder / "train.py"
+    file.write_text(source)
+    os.utime(file, (1, 1))
+    events: Iterable[e.Event] = program_events.program(
+        program_events.compiled(cache="off", compile_seconds=0.4, trace_seconds=0.0, lower_seconds=0.0),
+        program_events.compiled("init", cache="off", compile_seconds=4.0, trace_seconds=0.0, lower_seconds=0.0),
+        wall=changes.pop("wall", 0.5),
+    )
+    started = {"directory": str(folder), "argv": ["train.py"], **changes.pop("started", {})}
+    python = changes.pop("python", sys.executable)
+    header = replace(program_events.HEADER, **{"host": socket.gethostname(), **changes})
+    path = folder / "session.jaxprof"
+    writer = LogWriter(header, path)
+    for event in events:
+        if isinstance(event, e.ProgramStarted):
+            event = replace(event, **started)
+        elif isinstance(event, e.WorkerStarted):
+            event = replace(event, python=python)
+        writer.append(event)
+    writer.close()
+    return path
+
+
+def test_a_cache_that_helps_is_measured_and_its_numbers_are_compared(call: Caller, tmp_path: Path) -> None:
+    session = recorded(tmp_path, HELPS)
+    before = (session.read_bytes(), sorted(path.name for path in tmp_path.iterdir()))
+    said = call("explain", session, "--try", "--budget", "8", "--format", "json")
+    (finding,) = (each for each in said.data["findings"] if each["code"] == "cache_off")
+    measured = finding["measured"]
+    assert (measured["outcome"], measured["gains"]) == ("faster", True)
+    assert measured["ratio"] > 1.5
+    assert min(measured["before_seconds"]) > 0.5
+    assert measured["numbers"] == {"of": "printed", "compared": 1, "agree": True, "relative": 0.0, "note": None}
+    assert finding["cost"]["seconds"] == pytest.approx(4.4)  # the estimate stands beside it
+    assert (session.read_bytes(), sorted(path.name for path in tmp_path.iterdir())) == before
+
+
+def test_a_cache_that_does_not_help_is_not_claimed(call: Caller, tmp_path: Path) -> None:
+    session = recorded(tmp_path, DOES_NOT_HELP, wall=0.2)
+    said = call("explain", session, "--try", "--code", "cache-off", "--budget", "3", "--format", "json")
+    (finding,) = said.data["findings"]
+    assert finding["measured"]["outcome"] != "faster"
+    assert finding["measured"]["gains"] is False
+    assert not finding["measured"]["sentence"].startswith("measured")
+
+
+def test_other_numbers_are_no_gain(call: Caller, tmp_path: Path) -> None:
+    session = recorded(tmp_path, OTHER_NUMBERS)
+    said = call("explain", session, "--try", "--code", "cache_off", "--budget", "8")
+    words = " ".join(said.out.split())
+    assert "no gain: the printed numbers (1) differ by 5.0e-01" in words
+    assert "measured:" not in words
+
+
+def test_a_program_that_ends_badly_with_it(call: Caller, tmp_path: Path) -> None:
+    session = recorded(tmp_path, FAILS_WITH_IT)
+    said = call("explain", session, "--try", "--code", "cache_off", "--format", "markdown")
+    assert said.code == 0
+    assert "failed: with it the program does not end well: exit code 1: no cache here" in said.out
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"host": "elsewhere"}, "the session is from another machine (elsewhere)"),
+        ({"process_count": 2}, "one process of several"),
+        ({"wall_seconds": 0.5}, "train.py was changed after the session was recorded"),
+        ({"wall": 100.0}, "the fewest launches"),
+        ({"python": "/nowhere/python"}, "its interpreter /nowhere/python is not here"),
+        ({"started": {"how": "record"}}, "the program recorded itself"),
+        ({"started": {"argv": ["train.py", "--api-key", "[redacted]"]}}, "a secret"),
+        ({"started": {"argv": ["gone.py"]}}, "gone.py is not here"),
+        ({"started": {"directory": "/nowhere"}}, "its folder /nowhere is not here"),
+    ],
+)
+def test_what_is_not_tried_and_why(call: Caller, tmp_path: Path, changes: dict[str, Any], why: str) -> None:
+    session = recorded(tmp_path, "raise SystemExit('it was started')", **changes)
+    said = call("explain", session, "--try", "--code", "cache_off")
+    assert said.code == 0
+    words = " ".join(said.out.split())
+    assert "not tried: " in words
+    assert why in words
+    assert "it was started" not in words
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("--try", "--code", "host_sync"), "has no finding host_sync"),
+        (("--try", "--code", "varying_shapes"), "varying_shapes is a change of the program"),
+        (("--try", "--code", "nonsense"), "unknown finding"),
+        (("--budget", "5"), "has no effect without --try"),
+    ],
+)
+def test_what_it_refuses(call: Caller, tmp_path: Path, words: tuple[str, ...], why: str) -> None:
+    path = tmp_path / "program.jaxprof"
+    writer = LogWriter(program_events.HEADER, path)
+    for event in program_events.program(*program_events.shaped(33, compile_seconds=0.1), wall=10.0):
+        writer.append(event)
+    writer.close()
+    said = call("explain", path, *words)
+    assert said.code == ExitCode.USAGE
+    assert why in said.err
+
+
+def test_hlo_holds_nothing_to_start(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "a.hlo").write_text(
+        "HloModule a\n\nENTRY %main (x: f32[4]) -> f32[4] {\n  ROOT %x = f32[4] parameter(0)\n}\n"
+    )
+    said = call("explain", tmp_path / "a.hlo", "--try")
+    assert said.code == ExitCode.USAGE
+    assert "holds no program that could be started" in said.err
+
+
+def test_an_explanation_names_the_command_only_where_something_can_be_tried(call: Caller, tmp_path: Path) -> None:
+    session = recorded(tmp_path, HELPS)
+    assert "--try" not in call("explain", session).out  # the cache is a remark, and told with --try alone
+    assert "--try --code cache_off" in " ".join(call("explain", "--code", "cache_off").out.split())
+    assert "--try" not in call("explain", "--code", "host_sync").out
