@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,12 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxprof.engine.measure import jax_run
+from jaxprof.engine.measure import capture, jax_run
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls
 from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.run import measure_workload
+from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import DoesNotFitError
-from jaxprof.events import BuffersReported, Event, MemoryReported
+from jaxprof.events import BuffersReported, Event, MemoryReported, PhaseEnded, RunFinished, RunSpec, SamplesTaken
+from jaxprof.workloads import built_in
+from jaxprof.workloads.model import Estimate, Variant
 
 GPU = SimpleNamespace(platform="gpu")
 
@@ -116,3 +121,103 @@ def test_the_first_call_op_by_op_is_split_from_what_it_compiles() -> None:
     assert {event.stage for event in observed} >= {"compile"}  # type: ignore[attr-defined]
     assert all(event.seconds > 0 for event in observed)  # type: ignore[attr-defined]
     np.testing.assert_allclose(output, np.tan(np.arange(17, dtype=np.float32)) + 17.25, rtol=1e-4)
+
+
+def measured(
+    function: Any, monkeypatch: pytest.MonkeyPatch, *, launch: int = 1, **spec: Any
+) -> tuple[list[Event], list[str]]:
+    """The events of a run in this process, and what was captured."""
+    captured: list[str] = []
+    monkeypatch.setattr(capture, "capture_run", lambda *_, keep, **__: captured.append(f"run, kept as {keep!r}"))
+    monkeypatch.setattr(capture, "capture_compile", lambda *_: captured.append("compile"))
+    events: list[Event] = []
+    variant = Variant(name="v", how=spec.pop("how", "jit"), function=function, inputs=spec.pop("inputs", "device"))
+    workload = replace(
+        built_in("selu"),
+        variants=(variant,),
+        inputs=lambda parameters, random: (np.ones(64, np.float32),),
+        expected=lambda parameters, inputs: inputs[0] * 2,
+        estimate=lambda parameters: Estimate(),
+    )
+    values = {"workload": "w", "variant": "v", "how": variant.how, "device": "cpu:0", "budget_seconds": 0.02, **spec}
+    request = RunRequest(run="r1", spec=RunSpec(**values), launch=launch, keep_trace="kept.pb")
+    measure_workload(workload, variant, request, events.append)
+    assert isinstance(events[-1], RunFinished)
+    assert events[-1].status == "ok", events[-1]
+    return events, captured
+
+
+def phases(events: list[Event]) -> list[str]:
+    """Those after the inputs are made."""
+    ended = [event.phase for event in events if isinstance(event, PhaseEnded)]
+    return ended[ended.index("inputs") + 1 :]
+
+
+def double(x: Any) -> Any:
+    return x * 2
+
+
+def test_the_first_launch_measures_everything_and_a_later_one_what_differs_between_launches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    both = ["transfer_in", "trace", "lower", "compile", "first_run", "run"]
+    events, captured = measured(jax.jit(double), monkeypatch, budget_seconds=0.5)
+    assert phases(events) == [*both, "dispatch", "pipelined", "transfer_out", "check"]
+    assert captured == ["run, kept as 'kept.pb'", "compile"]
+    events, captured = measured(jax.jit(double), monkeypatch, launch=2, budget_seconds=0.5)
+    assert phases(events) == both
+    assert captured == []
+    assert len([event for event in events if isinstance(event, SamplesTaken) and event.series == "transfer_in"]) == 3
+
+
+def test_what_is_not_wanted_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    events, captured = measured(jax.jit(double), monkeypatch, capture=False, check=False)
+    assert captured == []
+    assert "check" not in phases(events)
+
+
+def test_inputs_that_stay_on_the_host_are_moved_by_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[type] = []
+
+    def kept(x: Any) -> Any:
+        given.append(type(x))
+        return jnp.asarray(x) * 2
+
+    events, captured = measured(kept, monkeypatch, how="jax", inputs="host", check=False)
+    assert "transfer_in" not in phases(events)
+    assert set(given) == {np.ndarray}
+    assert captured == ["run, kept as 'kept.pb'"], "op by op there is no one compile"
+    given.clear()
+    events, _ = measured(kept, monkeypatch, how="jax", check=False)
+    assert "transfer_in" in phases(events)
+    assert np.ndarray not in given
+
+
+def test_for_attribution_a_call_is_as_long_as_one_that_compiles_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr(jax_run, "time", SimpleNamespace(perf_counter=lambda: now))
+    found: list[tuple[float, str, list[bool]]] = []
+    consumed: list[bool] = []
+
+    class Jitted:
+        def lower(self, *_: Any) -> Any:
+            return SimpleNamespace(donate_argnums=(0,))
+
+        def __call__(self, x: Any) -> Any:
+            nonlocal now
+            now += 0.001 if consumed else 5.0
+            consumed.append(x.is_deleted())
+            x.delete()
+            return jnp.zeros(1)
+
+    def capture_run(recorder: Any, call: Any, call_seconds: float, *, kind: str) -> None:
+        call()
+        found.append((call_seconds, kind, consumed))
+
+    monkeypatch.setattr(capture, "capture_run", capture_run)
+    monkeypatch.setattr(jax_run, "as_jitted", lambda function: Jitted())
+    variant = Variant(name="jit", how="jit", function=double)
+    recorder, _ = reporter()
+    request = RunRequest(run="r1", spec=RunSpec(workload="w", variant="jit", how="jit", device="cpu:0"))
+    jax_run.attribute_jax(recorder, variant, request, (np.ones(4, np.float32),), jax.devices()[0])
+    assert found == [(pytest.approx(0.001), "attribution", [False] * 3)]
