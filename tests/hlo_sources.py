@@ -129,7 +129,7 @@ WRONG = {
     "a picture": (_file("m.hlo", b"\x89PNG\r\n"), "PNG picture"),
     "StableHLO": (_file("m.mlir", b"module @jit_g {\n}\n"), "StableHLO"),
     "a jaxpr": (_file("m.txt", b"{ lambda ; a:f32[8]. let b:f32[8] = exp a in (b,) }"), "a jaxpr"),
-    "a broken .gz": (_file("m.hlo.gz", _packed(TEXT)[:-9]), "cut off"),
+    "a broken .gz": (_file("m.hlo.gz", _packed(TEXT)[:-9]), "truncated"),
     "another proto": (_file("m.pb", b"\x0a\x05hello\x12\x04\x08\x01\x10\x02"), "not HLO"),
     "a session without a compiled run": (_session(), "has a compiled program"),
     "a profile without HLO": (_profile("host.xplane.pb", hlo=False), "holds no HLO"),

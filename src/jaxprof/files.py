@@ -89,7 +89,7 @@ def unpacked(data: bytes | bytearray | memoryview, what: str, wbits: int = 31) -
     """What `data`, compressed by gzip (or zlib, with `wbits=15`), unpacks to, in pieces; `what` is for the error.
 
     Raises FileRefusedError beyond the limit `unpacked`, zlib.error where the data is damaged, and EOFError where it is
-    cut off: after the pieces that can be read.
+    truncated: after the pieces that can be read.
     """
     stream = zlib.decompressobj(wbits)
     rest, left = memoryview(data), UNPACKED.most
@@ -98,7 +98,7 @@ def unpacked(data: bytes | bytearray | memoryview, what: str, wbits: int = 31) -
         if not stream.unconsumed_tail:
             rest = rest[_PIECE:]
         if not len(taken):
-            raise EOFError("the compressed data is cut off")
+            raise EOFError("the compressed data is truncated")
         piece = stream.decompress(taken, min(_PIECE, left + 1))
         if len(piece) > left:
             raise FileRefusedError(f"{what} unpacks to {UNPACKED.words}", UNPACKED.hint)

@@ -215,13 +215,13 @@ def test_a_module_that_is_cut_off_is_told_before_the_answer_and_by_the_exit_code
     dump.write_text(sessions.HLO[: sessions.HLO.index("ROOT %fusion")])
     said = call("hlo", dump, view)
     assert said.code == ExitCode.NOT_WHOLE
-    assert said.out.startswith("cut off: the text ends inside the computation 'main'")
+    assert said.out.startswith("truncated: the text ends inside the computation 'main'")
     assert said.out.splitlines()[-1].endswith("in what was read")
     text = call("hlo", dump)
-    assert (text.code, "cut off: " in text.err) == (ExitCode.NOT_WHOLE, True)
+    assert (text.code, "truncated: " in text.err) == (ExitCode.NOT_WHOLE, True)
     data = call("hlo", dump, "--format", "json")
     assert data.code == ExitCode.NOT_WHOLE
-    assert [notice["code"] for notice in data.data["programs"][0]["notices"]] == ["cut-off"]
+    assert [notice["code"] for notice in data.data["programs"][0]["notices"]] == ["truncated"]
 
 
 def test_a_module_before_the_passes_has_operations_and_no_conclusions(call: Caller, dump: Path) -> None:

@@ -41,7 +41,7 @@ class TestOutcome:
         found = [outcome(session, run, live=True) for run in session.runs.values()]
         assert [one.status for one in found] == ["ok", "running", "queued"]
         assert "being written" in to_text(session, live=True)
-        assert "cut off" not in to_text(session, live=True)
+        assert "interrupted" not in to_text(session, live=True)
 
 
 class TestJson:

@@ -143,7 +143,7 @@ def test_a_cut_within_a_plane_keeps_the_events_before_it(tmp_path: Path) -> None
         if found is not None:
             assert found.starts.tolist() == [10_000_000 * n for n in range(len(found))]
         if tenth < 10:
-            assert "/device:GPU:0 is cut off or damaged: it lacks" in said_of_file(path).message
+            assert "/device:GPU:0 is truncated or damaged: it lacks" in said_of_file(path).message
     assert seen == sorted(seen)
     assert seen[2] > 5
     assert seen[-1] == 40
@@ -205,7 +205,7 @@ def test_names_keep_their_escape_codes_for_whoever_shows_them(tmp_path: Path) ->
 def test_a_cut_off_chrome_trace(tmp_path: Path) -> None:
     trace = read_profile(written(tmp_path, CHROME[: CHROME.index(b'"ts": 5.0')], "x.trace.json"))
     assert (trace.events, trace.platform) == (1, "cpu")
-    assert "cut off after 3 events" in trace.problems[0]
+    assert "truncated after 3 events" in trace.problems[0]
 
 
 @pytest.mark.parametrize(

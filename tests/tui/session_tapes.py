@@ -90,7 +90,7 @@ class Tape:
             self.phase(run, name, seconds)
 
     def stages(self, run: str, trace: float = 6.2e-3, lower: float = 30.9e-3, compile_: float = 37.6e-3) -> None:
-        """The once-only phases of a compiled program."""
+        """The phases, paid once, of a compiled program."""
         for name, seconds in (("trace", trace), ("lower", lower), ("compile", compile_)):
             self.phase(run, name, seconds)
         self.add(e.CostReported, run, flops=5e6, bytes_accessed=8e6)

@@ -80,7 +80,7 @@ async def test_the_palette_has_every_action_of_the_screen() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True):
         titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
-        assert {"Run", "Mark", "Filter", "Parameters", "Preset", "Add", "Quit", "Help", "Sessions"} <= titles
+        assert {"Run", "Mark", "Filter", "Parameters", "Preset", "Add function", "Quit", "Help", "Sessions"} <= titles
 
 
 async def test_quit_asks_while_a_run_is_going_on_and_ends_the_queue() -> None:

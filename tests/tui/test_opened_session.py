@@ -158,7 +158,7 @@ async def test_a_session_is_followed_where_no_writer_can_be_seen(tmp_path: Path)
         await until(pilot, lambda: "from another host" in screen_text(stage.app))
     plain = Stage(writer.path)
     async with plain.app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: "cut off" in screen_text(plain.app))
+        await until(pilot, lambda: "interrupted" in screen_text(plain.app))
 
 
 def _touch(path: Path, seconds: float) -> None:

@@ -36,8 +36,8 @@ DIALOGS = {
         b"?": "╭─ Keys",
         PALETTE: "Search for commands",
         b"e": "╭─ Parameters of ",
-        b"x": "╭─ Run a program of your own",
-        b"+": "╭─ Add a workload of your own",
+        b"x": "╭─ Profile a script",
+        b"+": "╭─ Add a function",
         b"c": "╭─ Compile matmul for ",
     },
     b"2": {b"?": "╭─ Keys"},
@@ -156,7 +156,7 @@ def test_a_recorded_program_is_opened_and_each_of_its_views_comes_up(python: str
             terminal.sees(title)
         terminal.type(b"l")
         terminal.sees("╭─ Ledger")
-        brings(terminal, b"r", "╭─ Run a program of your own")
+        brings(terminal, b"r", "╭─ Profile a script")
         quits(terminal)
 
 

@@ -61,7 +61,7 @@ class AbResult:
 
     @property
     def failed(self) -> tuple[RunResult, ...]:
-        """The sides whose run did not end well."""
+        """The sides whose run failed."""
         return tuple(side for side in self.sides if side.run.status != "ok")
 
     def difference(self, versus: AbVersus) -> SessionDifference:

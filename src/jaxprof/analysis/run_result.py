@@ -38,7 +38,7 @@ class Versus:
     """The baseline's run id."""
     speedup: Speedup
     break_even_calls: int | None
-    """After how many calls trace, lower, compile and the transfer in have paid off; None: never, or unknown."""
+    """After how many calls the one-time cost is won back; None: never, or unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +72,15 @@ class RunResult:
     bytes_per_second: float | None
     warnings: tuple[WarningRaised, ...]
     """The engine's warnings and the derived ones."""
+
+    @property
+    def one_time_phases(self) -> dict[str, float]:
+        """The parts of the one-time cost, seconds by phase: what is paid before the first call, and that call. The
+        break-even counts them all. Empty where a part is unknown."""
+        if self.once_seconds is None:
+            return {}
+        spent = ((name, self.phase_seconds.get(name)) for name in (*ONCE_PHASES, "transfer_in", "first_run"))
+        return {name: seconds for name, seconds in spent if seconds is not None}
 
 
 def result(session: Session, run_id: str) -> RunResult:
@@ -254,7 +263,7 @@ class BreakEvenCurve:
 
     @property
     def calls(self) -> int:
-        """How many calls the plot covers: twice the break-even, or until the once-only costs no longer matter."""
+        """How many calls the plot covers: twice the break-even, or until the one-time cost no longer matters."""
         if self.break_even_calls is not None:
             return max(_FEWEST_CALLS, 2 * self.break_even_calls)
         debt = self.once_seconds + self.first_seconds

@@ -26,7 +26,7 @@ class DeviceSteps:
     count: int
     """Number of all steps, including those that the profile cuts off or does not list."""
     complete: int
-    """Number of steps in the figures below: neither those cut off nor the last execution, whose end no other one
+    """Number of steps in the figures below: neither the truncated ones nor the last execution, whose end no other one
     marks."""
     median_seconds: float | None
     minimum_seconds: float | None

@@ -83,5 +83,5 @@ class Session(fold_room.Session):
 
 
 def load(path: str | Path) -> Session:
-    """Load the session in a file, even one that was cut off. Raises FileRefusedError if it is not a session."""
+    """Load the session in a file, even one that was interrupted. Raises FileRefusedError if it is not a session."""
     return load_file(with_home(path), Session)

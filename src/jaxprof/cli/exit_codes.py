@@ -16,7 +16,7 @@ class ExitCode(IntEnum):
     """The exit codes of every command."""
 
     OK = 0
-    """Success. `show` also succeeds on a session that was cut off or has failed runs."""
+    """Success. `show` also succeeds on a session that was interrupted or has failed runs."""
     FAILED = 1
     """A run failed, crashed or was cancelled by its limits; or the session could not be written as requested."""
     USAGE = 2

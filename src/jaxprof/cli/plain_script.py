@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SUMMARY_WIDTH = 200
 """Maximum columns of a line on stderr, which may go to a log file. A finding that the terminal wraps is better than one
-that is cut off."""
+that is truncated."""
 _FROM_THE_TERMINAL = signals("SIGINT", "SIGQUIT")
 _LOOK_SECONDS = 0.25
 """How often, in seconds, the interrupt thread checks whether the program has ended."""

@@ -379,7 +379,7 @@ class ProgramEnded(Event):
     type: ClassVar[str] = "program_ended"
 
     exit_code: int | None
-    """As in a shell: 128+n after signal n. None if it cannot be known (it records itself, or was cut off)."""
+    """As in a shell: 128+n after signal n. None if it cannot be known (it records itself, or was interrupted)."""
     wall_seconds: float
     """From the start of its process (or of the recording) to its end."""
     notes: list[Note] = field(default_factory=list)

@@ -321,7 +321,7 @@ class RunClosed(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionClosed(Event):
-    """The writer ended in good order; a session without it was cut off, or is still being written."""
+    """The writer ended in good order; a session without it was interrupted, or is still being written."""
 
     type: ClassVar[str] = "session_closed"
 

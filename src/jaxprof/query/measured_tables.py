@@ -57,7 +57,7 @@ SESSIONS: Final = row_table(
         SqlColumn(
             "state",
             TEXT,
-            "complete, being written, cut off, interrupted, or the signal that ended it",
+            "complete, being written, interrupted, or the signal that ended it",
             lambda file: state_of(file.session, live=file.live),
         ),
         SqlColumn("jaxprof", TEXT, "Version of jaxprof that wrote it", at("session.header.jaxprof")),
@@ -140,7 +140,7 @@ RUNS: Final = row_table(
         SqlColumn("verdict", TEXT, "faster, slower, same or inconclusive", at("result.versus.speedup.verdict")),
         *described(
             OF_CSV,
-            ("break_even_calls", WHOLE, "Calls after which compiling has paid off; NULL: never, or unknown"),
+            ("break_even_calls", WHOLE, "Calls after which the one-time cost is won back; NULL: never, or unknown"),
             ("warnings", TEXT, "Codes of its warnings and findings, with spaces between them"),
             ("wall_seconds", REAL, "From the start of the run to its end"),
             ("side", TEXT, "Its name in a comparison of ab: A, B, A' (the control)"),

@@ -11,13 +11,13 @@ from jaxprof.report.recording.tables import TIME_LINE, functions_table, time_lin
 from jaxprof.report.recording.words import loop, remark, saving, title, verdict, verdict_parts
 from jaxprof.report.renderers import markdown, markdown_lines
 from jaxprof.report.runs import (
+    BREAK_EVEN,
     CHECK_OR_FAILURE,
     COMPILE,
     DEVICE,
     FIRST_RUN,
     INTERVAL,
     MEDIAN,
-    PAYS_OFF,
     SIDE_AND_VARIANT,
     SPEEDUP,
     RunGroup,
@@ -33,7 +33,7 @@ from jaxprof.report.table import Table
 from jaxprof.session import Run, Session
 
 _FUNCTIONS_SHOWN: Final = 20
-_COLUMNS = (SIDE_AND_VARIANT, DEVICE, COMPILE, FIRST_RUN, MEDIAN, INTERVAL, SPEEDUP, PAYS_OFF, CHECK_OR_FAILURE)
+_COLUMNS = (SIDE_AND_VARIANT, DEVICE, COMPILE, FIRST_RUN, MEDIAN, INTERVAL, SPEEDUP, BREAK_EVEN, CHECK_OR_FAILURE)
 
 
 def to_markdown(session: Session, *, live: bool = False) -> str:

@@ -40,11 +40,11 @@ def outcome(session: Session, run: Run, *, live: bool = False) -> Outcome:
     if run.status == "queued":
         return Outcome("cancelled", "the session ended before this run began", again)
     where = f", in phase {run.current_phase}" if run.current_phase else ""
-    return Outcome("crashed", f"the session was cut off in the middle of this run{where}", again)
+    return Outcome("crashed", f"the session was interrupted in the middle of this run{where}", again)
 
 
 def failed(session: Session, *, live: bool = False) -> list[Run]:
-    """The runs that did not end well."""
+    """The runs that failed."""
     return [run for run in session.runs.values() if outcome(session, run, live=live).status != "ok"]
 
 
@@ -155,10 +155,10 @@ def run_rows(session: Session, *, live: bool = False) -> Iterator[RunRow]:
 
 
 def state_of(session: Session, *, live: bool = False) -> str:
-    """Whether the session is whole: `complete`, `being written`, `cut off`, or how it ended."""
+    """Whether the session is whole: `complete`, `being written`, `interrupted`, or how it ended."""
     if session.closed is not None and session.closed.reason != "finished":
         return session.closed.reason
-    return "being written" if live else "complete" if session.complete else "cut off"
+    return "being written" if live else "complete" if session.complete else "interrupted"
 
 
 def versus_text(result: RunResult) -> str:
@@ -187,13 +187,21 @@ def verdicts_text(rows: Sequence[RunRow]) -> str:
 
 
 def break_even_text(result: RunResult) -> str:
-    """After how many calls it has paid off: `12 calls`, `1st call`, `never`; a dash for the baseline."""
-    versus = result.versus
-    if versus is None or result.once_seconds is None:
+    """After how many calls the one-time cost is won back: `12 calls`, `never`; a dash for the baseline, and where it
+    is unknown."""
+    if result.versus is None:
         return UNKNOWN
-    if versus.break_even_calls is None:
-        return "never"
-    return "1st call" if versus.break_even_calls == 1 else f"{integer(versus.break_even_calls)} calls"
+    calls = result.versus.break_even_calls
+    if calls is not None:
+        number = integer(calls) if calls < 10_000 else scaled(calls, significant=2)
+        return f"{number} call{'s' if calls != 1 else ''}"
+    return "never" if result.once_seconds is not None and result.versus.speedup.ratio <= 1 else UNKNOWN
+
+
+def one_time_text(result: RunResult) -> str:
+    """The parts of the one-time cost: `trace 2.1 ms, lower 3.4 ms, compile 61 ms, first run 0.7 ms`."""
+    parts = [(name, spent) for name, spent in result.one_time_phases.items() if spent]
+    return ", ".join(f"{name.replace('_', ' ')} {seconds(spent)}" for name, spent in parts)
 
 
 def interval_text(result: RunResult) -> str:
@@ -272,7 +280,7 @@ COMPILE, FIRST_RUN = _phase("compile", "compile"), _phase("first_run", "first ru
 MEDIAN: Final[Column[RunRow]] = Column("", "median", at("result.summary.median"), seconds)
 INTERVAL: Final[Column[RunRow]] = Column("", "95 %", lambda row: interval_text(row.result), right=True)
 SPEEDUP: Final[Column[RunRow]] = Column("", "speed-up", lambda row: versus_text(row.result), right=True)
-PAYS_OFF: Final[Column[RunRow]] = Column("", "pays off after", lambda row: break_even_text(row.result), right=True)
+BREAK_EVEN: Final[Column[RunRow]] = Column("", "break-even", lambda row: break_even_text(row.result), right=True)
 CHECK: Final[Column[RunRow]] = Column("", "check", lambda row: check_text(row.result))
 CHECK_OR_FAILURE: Final[Column[RunRow]] = Column("", "check", _check_or_failure)
 SPREAD: Final[tuple[Column[RunRow], ...]] = (

@@ -14,12 +14,12 @@ from jaxprof.report.recording.text import program_lines
 from jaxprof.report.renderers import text_lines, wrap
 from jaxprof.report.runs import (
     BEFORE_STEADY,
+    BREAK_EVEN,
     CHECK,
     INTERVAL,
     LABEL,
     MEDIAN,
     MODES,
-    PAYS_OFF,
     RATES,
     SPEEDUP,
     SPREAD,
@@ -134,8 +134,7 @@ def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[str]:
     versus = replace(SPEEDUP, title=f"vs {baseline}", right=False)
     sampled = [row for row in rows if row.result.summary is not None]
     if sampled:
-        pays_off = replace(PAYS_OFF, title="pays off")
-        yield from text_lines(Table((LABEL, MEDIAN, INTERVAL, versus, pays_off, CHECK), rows), width=WIDTH)
+        yield from text_lines(Table((LABEL, MEDIAN, INTERVAL, versus, BREAK_EVEN, CHECK), rows), width=WIDTH)
         if not judged:
             yield from wrap(verdicts_text(rows), width=WIDTH, indent="    ", first="  ")
     yield from _table("samples", (*SPREAD, MODES), sampled)

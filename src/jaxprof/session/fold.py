@@ -1,6 +1,6 @@
 """Fold the events of a session into its state.
 
-Applying an event never fails: a file may come from a newer version, may be cut off, or may have been edited, and
+Applying an event never fails: a file may come from a newer version, may be truncated, or may have been edited, and
 jaxprof shows what it can read of it. `notices` counts what could not be used.
 """
 

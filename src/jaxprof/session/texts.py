@@ -72,7 +72,7 @@ class Texts:
         if digest not in self:
             raise FileRefusedError(
                 f"the text {digest[:12]} is not whole in this session",
-                "The session was cut off while it was being written; run the workload again to have it.",
+                "The session was interrupted while it was being written; run the workload again to have it.",
             )
         pieces = self._pieces[digest]
         try:

@@ -1,4 +1,4 @@
-"""After how many calls the once-only costs (trace, lower, compile, transfers) have paid off."""
+"""After how many calls the one-time cost (trace, lower, compile, the transfer in, the first run) is won back."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def break_even_calls(
 ) -> int | None:
     """The smallest number of calls after which `total_seconds` is at most `calls * baseline_seconds`.
 
-    `baseline_seconds` is one call of the baseline, which has no once-only costs. None where it never pays off.
+    `baseline_seconds` is one call of the baseline, which has no one-time cost. None where it never breaks even.
     Solves once + first + (k - 1) * call <= k * baseline for k.
     """
     gain = baseline_seconds - call_seconds

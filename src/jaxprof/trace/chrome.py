@@ -215,7 +215,7 @@ def parse_chrome(raw: bytes | bytearray, name: str, advance: Callable[[float], N
         try:
             event, at = decode(text, at)
         except (ValueError, RecursionError):
-            problem = f"the file is damaged or cut off after {read} events"
+            problem = f"the file is damaged or truncated after {read} events"
             break
         read += 1
         reader.take(event)

@@ -177,7 +177,7 @@ class Trace:
     problems: list[str] = field(default_factory=list)
     """What could not be read, a line each."""
     lost_names: list[str] = field(default_factory=list)
-    """Planes whose events have no names, because the file was cut off before them."""
+    """Planes whose events have no names, because the file was truncated before them."""
     errors: list[str] = field(default_factory=list)
     """What the profiler itself says went wrong."""
     warnings: list[str] = field(default_factory=list)

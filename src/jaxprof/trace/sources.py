@@ -119,7 +119,7 @@ def _unpacked(raw: bytearray, path: Path) -> tuple[bytearray, str]:
     except zlib.error as error:
         return content, f"{path} is damaged as a gzip file: {error}"
     except EOFError:
-        return content, f"{path} is cut off: the gzip file has no end"
+        return content, f"{path} is truncated: the gzip file has no end"
     return content, ""
 
 

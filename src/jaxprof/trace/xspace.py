@@ -40,7 +40,7 @@ _WHAT = {
     PLANE_EVENT_METADATA: "the names of some events",
     PLANE_STAT_METADATA: "the names of some statistics",
 }
-"""What is lost when a plane is cut off in that field: the fields are in the order of their numbers."""
+"""What is lost when a plane is truncated in that field: the fields are in the order of their numbers."""
 STAT_ID, STAT_DOUBLE, STAT_UINT64, STAT_INT64, STAT_STRING, STAT_BYTES, STAT_REFERENCE = 1, 2, 3, 4, 5, 6, 7
 
 
@@ -144,7 +144,7 @@ class Plane:
         """Size in the file, in bytes."""
         self.name = ""
         self.cut = ""
-        """What it lacks, where it was cut off or is damaged."""
+        """What it lacks, where it was truncated or is damaged."""
         self._lines: list[tuple[int, int]] = []
         self._event_metadata: list[tuple[int, int]] = []
         stat_metadata: list[tuple[int, int]] = []
@@ -237,7 +237,7 @@ class Space(ProtoBytes):
 def read_xspace(path: Path) -> Space:
     """The index of the file at `path`. Raises FileRefusedError where it is empty or no XSpace.
 
-    A file that was cut off gives its whole planes, and says so in `problems`.
+    A file that was truncated gives its whole planes, and says so in `problems`.
     """
     try:
         return parse_xspace(read_whole(path), str(path))
@@ -276,7 +276,7 @@ def parse_xspace(raw: Blob, name: str, size: int | None = None) -> Space:
                 f"{name} is not an XSpace profile, or it is damaged: {error}",
                 "It should be the `.xplane.pb` that jax.profiler writes under plugins/profile/<run>/.",
             ) from error
-        space.problems.append(f"the file is damaged or cut off after byte {at} of {end}: {error}")
+        space.problems.append(f"the file is damaged or truncated after byte {at} of {end}: {error}")
     if not any(_PLANE_NAME.match(plane.name) for plane in space.planes):
         raise FileRefusedError(
             f"{name} is an XSpace, but has no plane of JAX's profiler",
@@ -293,4 +293,4 @@ def _take_plane(space: Space, plane: Plane, *, whole: bool) -> None:
         raise TruncatedError("nothing is left of a plane")
     space.planes.append(plane)
     if plane.cut:
-        space.problems.append(f"{plane.name} is cut off or damaged: it lacks {plane.cut}")
+        space.problems.append(f"{plane.name} is truncated or damaged: it lacks {plane.cut}")

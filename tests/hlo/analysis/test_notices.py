@@ -54,7 +54,7 @@ def test_a_program_that_jax_compiled_has_none_and_before_the_passes_only_that() 
 @pytest.mark.parametrize("end", range(len("HloModule m"), len(_WHOLE.rstrip()), 3))
 def test_a_text_that_ends_anywhere_before_its_end_is_cut_off(end: int) -> None:
     found = module(_WHOLE[:end])
-    assert codes(found) & {"cut-off", "no-entry"}
+    assert codes(found) & {"truncated", "no-entry"}
 
 
 def test_the_last_computation_before_a_cut_is_not_taken_for_the_entry() -> None:
@@ -150,7 +150,7 @@ def test_real_files_cut_at_every_tenth(path: Path) -> None:
 def test_a_second_module_that_is_cut_off_is_told_of_that_one_only() -> None:
     one, other = modules(_WHOLE + _WHOLE.replace("HloModule m", "HloModule n")[:-20])
     assert codes(one) == set()
-    assert "cut-off" in codes(other)
+    assert "truncated" in codes(other)
 
 
 def test_factors_that_no_float_holds_make_the_cost_unknown() -> None:

@@ -35,7 +35,7 @@ def test_forms_of_text(data: bytes, tmp_path: Path) -> None:
     [
         (b"", "the file is empty"),
         (packed(b""), "the file is empty"),
-        (packed(TEXT.encode())[:-9], "cut off"),
+        (packed(TEXT.encode())[:-9], "truncated"),
         (b"\x1f\x8b\x08broken", "gzip"),
         (b"ML\xefR\r\x00", "MLIR bytecode"),
         (b"\x7fELF" + bytes(50), "ELF"),

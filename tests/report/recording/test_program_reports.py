@@ -79,7 +79,7 @@ class TestText:
         assert "✗ failed: exit code 3" in text
 
     def test_a_program_that_was_cut_off_says_so(self) -> None:
-        assert "cut off" in to_text(made.cut_off())
+        assert "interrupted" in to_text(made.cut_off())
 
     @pytest.mark.parametrize("render", [to_text, to_markdown])
     def test_a_program_is_no_row_of_a_table_of_workloads(self, render: object) -> None:

@@ -546,8 +546,8 @@ async def test_the_unread_parts_of_a_module_are_listed_above_its_kernels(size: t
     async with stage.app.run_test(size=size) as pilot:
         screen = await shown(stage, pilot, program_session())
         for path, words, absent in (
-            (whole, "kernels", "cut off"),
-            (cut, "cut off: the text ends", "not optimised"),
+            (whole, "kernels", "truncated"),
+            (cut, "truncated: the text ends", "not optimised"),
             (before, "not optimised: XLA", "kernels ·"),
         ):
             screen.open_file(path)

@@ -49,7 +49,7 @@ async def test_the_cursor_tells_the_event_and_the_gap() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         view = await shown(stage, pilot, profiles.captured())
-        assert "gap" in screen_text(stage.app)
+        assert "idle  " in screen_text(stage.app)
         await pilot.press("full_stop")
         assert view.browse.time == 200_000
         text = screen_text(stage.app)

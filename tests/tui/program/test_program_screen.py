@@ -221,7 +221,7 @@ async def test_a_program_of_a_file_that_nobody_writes_does_not_tick() -> None:
     async with stage.app.run_test(size=(80, 24)) as pilot:
         screen = await shown(stage, pilot, recorded.compiling())
         assert not screen.ticking
-        assert "✗ cut off" in screen_text(stage.app)
+        assert "✗ interrupted" in screen_text(stage.app)
 
 
 async def test_a_program_is_followed_to_its_end() -> None:

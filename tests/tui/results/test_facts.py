@@ -8,10 +8,10 @@ from jaxprof import events as e
 from jaxprof.analysis import result, results
 from jaxprof.analysis.run_result import Convergence, IntervalWidth
 from jaxprof.analysis.speedup import Speedup
+from jaxprof.report.runs import break_even_text
 from jaxprof.text import safe
 from jaxprof.tui.kit.format import (
     clock,
-    pays_off,
     remaining,
     speedup_short,
     speedup_style,
@@ -74,10 +74,11 @@ def test_a_finished_run_has_all_its_figures() -> None:
     shown = text(figure_lines(one, "numpy", 100))
     assert "median         633 µs ±" in shown
     assert "faster than numpy" in shown
-    assert "pays off after 21 calls  once-only costs of 75.6 ms" in shown
+    assert "break-even     21 calls" in shown
+    assert "one-time cost" in shown
     assert "7.90 GFLOP/s  5.00 MFLOP a call, an estimate" in shown
     assert "✓ right" in shown
-    assert pays_off(result(session, "r1")) == "-"
+    assert break_even_text(result(session, "r1")) == "-"
 
 
 def test_the_phases_tell_bytes_rates_and_what_was_no_copy() -> None:

@@ -76,7 +76,7 @@ async def test_nothing_ticks_in_a_session_that_nobody_writes(monkeypatch: pytest
         text = screen_text(stage.app)
         assert not screen.ticking
         assert "▶" not in text
-        assert "cut off" in text
+        assert "stopped" in text
         assert "queued" not in text
 
 

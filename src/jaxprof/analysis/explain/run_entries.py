@@ -20,8 +20,8 @@ def _comparison(code: str, title: str, means: str, fix: str) -> CatalogueEntry:
 ENTRIES: Final = (
     _run(
         "run-failed",
-        "a run did not end well",
-        "It failed, crashed or ran past its limit: there are no times, or not all of them.",
+        "a run failed",
+        "It ended with an error, crashed or ran past its limit: there are no times, or not all of them.",
         "Mend what its error names, and run it again.",
     ),
     _run(

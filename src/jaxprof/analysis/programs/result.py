@@ -23,7 +23,7 @@ from jaxprof.events import Compiled, Note, ProgramSampled, SourceLocation, Stage
 from jaxprof.session import Run
 
 TINY_OPERATIONS: Final = 10
-"""A program of at most this many operations: compiling it (some 10 ms or more) never pays off."""
+"""A program of at most this many operations: compiling it (some 10 ms or more) never breaks even."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class ProgramResult:
     began_seconds: float
     """Monotonic."""
     wall_seconds: float
-    """Until the last event, for a program that is running or was cut off."""
+    """Until the last event, for a program that is running or was interrupted."""
     ended: bool
     timeline: tuple[Share, ...]
     """The main thread's time; adds up to `wall_seconds`; the last share is what was not seen."""
@@ -129,7 +129,7 @@ class ProgramResult:
     """Number of samples of the main thread's stack that the estimates rest on."""
     sample_windows: tuple[ProgramSampled, ...]
     running: tuple[StageRunning, ...]
-    """Stages of compilations in progress; for a program that was cut off, those in progress at that time."""
+    """Stages of compilations in progress; for a program that was interrupted, those in progress at that time."""
     lines: tuple[LineTime, ...]
     compiles: tuple[Compiled, ...]
     functions: tuple[FunctionCompiles, ...]

@@ -163,7 +163,7 @@ def _runs(entry: Entry) -> str:
 def _state(entry: Entry) -> str:
     if entry.problem:
         return "unreadable"
-    state = "complete" if entry.complete else "being written" if entry.live else "cut off"
+    state = "complete" if entry.complete else "being written" if entry.live else "interrupted"
     failed = sum(run.status != "ok" for run in entry.closed)
     return f"{state}, {failed} failed" if failed else state
 

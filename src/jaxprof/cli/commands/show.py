@@ -1,4 +1,4 @@
-"""`jaxprof show FILE`: a kept session on stdout. A session that was cut off or has failed runs is shown too."""
+"""`jaxprof show FILE`: a kept session on stdout. A session that was interrupted or has failed runs is shown too."""
 
 from __future__ import annotations
 

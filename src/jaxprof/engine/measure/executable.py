@@ -120,7 +120,7 @@ def redact_literals(text: str, largest: int = LARGEST_LITERAL) -> str:
             continue
         begin = match.start() if match.group() == "[" else match.end()
         end = _end_of_literal(text, begin)
-        if end is None:  # cut off: anything after the bracket may be the literal's elements
+        if end is None:  # truncated: anything after the bracket may be the literal's elements
             parts += [text[kept:begin], _SHORT[text[begin]]]
             kept = len(text)
             break

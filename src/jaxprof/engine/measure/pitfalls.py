@@ -111,7 +111,7 @@ def zero_copies(directions: list[str], *, calls: bool) -> Iterator[WarningRaised
         yield WarningRaised(
             code="zero_copy",
             message=f"the transfer {' and '.join(directions)} copied nothing: host and device share the buffer",
-            advice="Its time is not that of a copy; an accelerator does copy.",
+            advice="No copy happened on this CPU; a GPU or TPU would copy.",
         )
     if calls:
         yield WarningRaised(

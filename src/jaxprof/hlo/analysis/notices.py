@@ -1,7 +1,7 @@
 """What part of a module was not seen, or is not there: shown before anything else about the module.
 
-A `serious` notice means that the figures do not describe the intended module: the text was cut off, a line could not be
-read, or XLA's passes have not run. The others name what was assumed.
+A `serious` notice means that the figures do not describe the intended module: the text was truncated, a line could not
+be read, or XLA's passes have not run. The others name what was assumed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NOT_OPTIMISED: Final = "not-optimised"
 _NAMED: Final = 3
 """Places that a notice names; it gives the number of the others."""
-_CUT_OFF: Final = "The file is incomplete: copy or dump it again."
+_TRUNCATED: Final = "The file is incomplete: copy or dump it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class Notice:
     """One thing that was not seen."""
 
     code: str
-    """`cut-off`, `no-entry`, `entry-assumed`, `unreadable`, `missing`, `unknown-size`, `not-optimised`."""
+    """`truncated`, `no-entry`, `entry-assumed`, `unreadable`, `missing`, `unknown-size`, `not-optimised`."""
     message: str
     hint: str = ""
     serious: bool = True
     """Whether kernels, findings and totals cannot be right."""
 
     def __str__(self) -> str:
-        """`cut off: the text ends inside the computation 'main'. The file is incomplete: ...`"""
+        """`truncated: the text ends inside the computation 'main'. The file is incomplete: ...`"""
         return f"{self.code.replace('-', ' ')}: {self.message}" + (f". {self.hint}" if self.hint else "")
 
 
@@ -56,16 +56,16 @@ def _all_notices(module: Module) -> tuple[Notice, ...]:
 
 
 def _of_outline(module: Module) -> Iterator[Notice]:
-    cut_off = [problem for problem in module._index_problems if problem.cut_off]
-    if cut_off:
-        yield Notice("cut-off", f"{cut_off[0].message}, which begins on line {cut_off[0].line}", _CUT_OFF)
+    truncated = [problem for problem in module._index_problems if problem.cut_off]
+    if truncated:
+        yield Notice("truncated", f"{truncated[0].message}, which begins on line {truncated[0].line}", _TRUNCATED)
     count = len(module.computations)
     marked = any(computation.is_entry for computation in module.computations.values())
     if not count:
-        yield Notice("no-entry", "the module has a header but no computation", _CUT_OFF)
+        yield Notice("no-entry", "the module has a header but no computation", _TRUNCATED)
     elif module.entry is None:
         message = f"the entry is missing: none of {integer(count)} computations has the arrays that the header states"
-        yield Notice("no-entry", message, _CUT_OFF)
+        yield Notice("no-entry", message, _TRUNCATED)
     elif not marked:
         yield from _assumed(module, module.entry.name)
     if count and not is_optimised(module):
@@ -81,7 +81,7 @@ def _assumed(module: Module, entry: str) -> Iterator[Notice]:
     alone = [name for name in module.computations if name != entry and name not in module.callers]
     message = f"no computation is marked ENTRY: the last one, {entry!r}, is taken for it, as XLA does"
     if alone:
-        yield Notice("no-entry", f"{message}; nothing calls {_some([repr(name) for name in alone])}", _CUT_OFF)
+        yield Notice("no-entry", f"{message}; nothing calls {_some([repr(name) for name in alone])}", _TRUNCATED)
     else:
         yield Notice("entry-assumed", message, serious=False)
 

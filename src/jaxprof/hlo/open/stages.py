@@ -24,7 +24,7 @@ class StageName(NamedTuple):
 STAGES: Final = (
     StageName("jaxpr", "jaxpr", "jaxpr"),
     StageName("stablehlo", "StableHLO", "SHLO"),
-    StageName("hlo_before", "HLO before", "before"),
+    StageName("hlo_before", "HLO (unoptimised)", "unopt"),
     StageName("hlo", "HLO", "HLO"),
 )
 """In the order in which a program goes through them; `hlo_before` is the module before XLA's passes."""

@@ -122,6 +122,6 @@ def _decompressed(data: bytes) -> bytes:
     except zlib.error as error:
         raise HloError(f"the gzip archive is damaged: {error}") from None
     except EOFError:
-        raise HloError("the gzip archive is cut off", "Copy the file again.") from None
+        raise HloError("the gzip archive is truncated", "Copy the file again.") from None
     except FileRefusedError as error:
         raise HloError(error.what, error.hint) from None

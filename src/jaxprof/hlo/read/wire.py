@@ -59,7 +59,7 @@ class Message:
                     raise ValueError
                 self._fields.setdefault(key >> 3, []).append(value)
         except (ValueError, IndexError):
-            raise HloError("the protobuf is broken or cut off", "Write the file anew, or use the HLO text.") from None
+            raise HloError("the protobuf is broken or truncated", "Write the file anew, or use the HLO text.") from None
 
     def __contains__(self, number: int) -> bool:
         return number in self._fields

@@ -99,7 +99,7 @@ def break_even(charts: Charts, result: RunResult, baseline: RunResult | None) ->
         return
     calls = _call_counts(curve)
     crossing = curve.break_even_calls
-    ends = f"pays off after {counted(crossing, 'call')}" if crossing is not None else "never pays off"
+    ends = f"breaks even after {counted(crossing, 'call')}" if crossing is not None else "never breaks even"
     yield charts.figure(
         "lines",
         f"{curve.label} {ends} against {curve.baseline_label}",

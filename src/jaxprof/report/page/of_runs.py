@@ -1,4 +1,4 @@
-"""The measured runs of a session on the page: how fast each is, its phases, its samples, when it pays off."""
+"""The measured runs of a session on the page: how fast each is, its phases, its samples, its break-even."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import Charts, Section, heading, listed, paragraph, table
 from jaxprof.report.runs import (
     BEFORE_STEADY,
+    BREAK_EVEN,
     CHECK_OR_FAILURE,
     DEVICE,
     INTERVAL,
     MEDIAN,
     MODES,
-    PAYS_OFF,
     RATES,
     SIDE_AND_VARIANT,
     SPEEDUP,
@@ -32,7 +32,7 @@ from jaxprof.report.table import Column, Table
 from jaxprof.session import Session
 from jaxprof.units import scaled, seconds
 
-_FAST = (SIDE_AND_VARIANT, DEVICE, MEDIAN, INTERVAL, SPEEDUP, PAYS_OFF, CHECK_OR_FAILURE)
+_FAST = (SIDE_AND_VARIANT, DEVICE, MEDIAN, INTERVAL, SPEEDUP, BREAK_EVEN, CHECK_OR_FAILURE)
 _SAMPLES = (SIDE_AND_VARIANT, *SPREAD, MODES)
 _PHASES = (SIDE_AND_VARIANT, *BEFORE_STEADY)
 _ONE_CALL = (SIDE_AND_VARIANT, *RATES)

@@ -242,7 +242,7 @@ def _notes(program: ProgramResult) -> Iterator[str]:
         yield from wrap(f"{warning.message}. {warning.advice}", width=WIDTH, indent="  ", first="note: ")
     if program.own_seconds is not None:
         share = percent(program.of_wall(program.own_seconds))
-        yield safe(f"recording took {seconds(program.own_seconds, 2)} of CPU time, {share} of the wall time")
+        yield safe(f"profiler overhead {share} of the wall time: {seconds(program.own_seconds, 2)} of CPU time")
 
 
 def _compiles(program: ProgramResult) -> Iterator[str]:

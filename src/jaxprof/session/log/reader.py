@@ -77,7 +77,7 @@ class Follower(Generic[S]):
         """Close the file, and note a torn last line."""
         self._file.close()
         if self._lines.end().strip():
-            self.session.notice("the last line was cut off in the middle; everything before it was read")
+            self.session.notice("the last line is truncated; everything before it was read")
 
     def _event(self, line: bytes) -> Event | None:
         """The event on a line; None, with a notice, for a line that cannot be used."""

@@ -59,7 +59,7 @@ def _no_kernels(trace: Trace) -> TrustCheck:
         return row(
             "no_kernels",
             "bad",
-            f"no kernels: the file was cut off before the names of the events of {', '.join(trace.lost_names[:3])}, "
+            f"no kernels: the file was truncated before the names of the events of {', '.join(trace.lost_names[:3])}, "
             "so the times have no names",
             "The profiler writes names after the events: wait until the file is complete before you copy it.",
         )

@@ -47,9 +47,16 @@ KEYS: list[BindingType] = [
     Binding("d", "devices", "Devices", tooltip="Choose the devices to run on", id="home.devices"),
     Binding("v", "variants", "Variants", tooltip="Choose variants and see their source", id="home.variants"),
     Binding(
-        "plus,o", "own", "Add", key_display="+", tooltip="Add a workload of your own: file.py:function", id="home.own"
+        "plus,o",
+        "own",
+        "Add function",
+        key_display="+",
+        tooltip="Add a function of your own to measure: file.py:function",
+        id="home.own",
     ),
-    Binding("x", "program", "Program", tooltip="Run and record a program of your own: train.py", id="home.program"),
+    Binding(
+        "x", "program", "Profile script", tooltip="Run and record a script of your own: train.py", id="home.program"
+    ),
     Binding(
         "c",
         "compile_for",

@@ -192,7 +192,7 @@ class OwnWorkload(Dialog[Added | None]):
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog wide-dialog") as box:
-            box.border_title = "Add a workload of your own"
+            box.border_title = "Add a function"
             box.border_subtitle = "Enter adds, Esc cancels"
             target_hint = "path/to/file.py:function or package.module:function"
             yield from self.field("target", "target", "", target_hint, "train.py:step")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, integer, percent, ratio, ratio_interval, scaled, seconds
+from jaxprof.units import UNKNOWN, integer, percent, ratio, ratio_interval, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
@@ -98,17 +98,6 @@ def speedup_style(speedup: Speedup | None) -> str:
 def versus_style(result: RunResult) -> str:
     """As `speedup_style`; a control is not judged."""
     return "$quiet" if result.versus is None or result.run.plan.is_control else speedup_style(result.versus.speedup)
-
-
-def pays_off(result: RunResult) -> str:
-    """The number of calls that earn the once-only costs back: `12 calls`, `never`, or a dash."""
-    if result.versus is None:
-        return UNKNOWN
-    calls = result.versus.break_even_calls
-    if calls is not None:
-        number = integer(calls) if calls < 10_000 else scaled(calls, significant=2)
-        return f"{number} call{'s' if calls != 1 else ''}"
-    return "never" if result.once_seconds is not None and result.versus.speedup.ratio <= 1 else UNKNOWN
 
 
 def parameters_text(parameters: Mapping[str, Scalar]) -> str:

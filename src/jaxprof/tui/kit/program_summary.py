@@ -84,7 +84,7 @@ class Head:
     status: str
     """As a run has it: `running`, `ok`, `failed`, `crashed`, `cancelled`."""
     state: str
-    """In words: `running`, `exit code 3`, `cut off`."""
+    """In words: `running`, `exit code 3`, `interrupted`."""
     began_seconds: float | None
     """Monotonic; None when it is over."""
     wall_seconds: float | None
@@ -262,7 +262,7 @@ def status_of(run: Run, result: ProgramResult) -> str:
 def state_in_words(run: Run, result: ProgramResult, silent: str = "") -> str:
     """How it ended."""
     if not result.ended:
-        return silent or ("not started" if run.status == "queued" else "cut off")
+        return silent or ("not started" if run.status == "queued" else "interrupted")
     if run.status == "cancelled":
         return "cancelled" if result.exit_code is None else f"cancelled, exit code {result.exit_code}"
     if result.exit_code is None:
@@ -314,7 +314,7 @@ def _figures(session: Session, result: ProgramResult) -> list[Figure]:
         figures.append((f"{counted(number, 'array')}, {bytes_(size)}", ""))
         figures += [(f"{device} {bytes_(used)}", "") for device, used in _memory(result)]
     if result.own_seconds is not None and result.wall_seconds:
-        figures.append((f"recording {percent(result.of_wall(result.own_seconds))}", "$quiet"))
+        figures.append((f"profiler overhead {percent(result.of_wall(result.own_seconds))}", "$quiet"))
     python = session.runs[result.run.id].environment
     if python is not None and python.jax:
         figures.append((f"jax {python.jax}", "$quiet"))

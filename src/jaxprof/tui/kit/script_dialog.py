@@ -232,7 +232,7 @@ class ScriptDialog(FormDialog[ScriptForm]):
             "directory": FileSuggester(Path.cwd, folders_only=True),
         }
         with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
-            box.border_title = "Run a program of your own"
+            box.border_title = "Profile a script"
             box.border_subtitle = "Enter runs it, Esc cancels"
             if self._question:
                 yield Static(safe(self._question), markup=False, classes="dialog-text")

@@ -106,7 +106,7 @@ def _line(run: Run) -> Content:
     same = sum(row.verdict == worst.verdict for row in rows)
     click = Style.from_meta({"@click": "screen.trust"})
     if worst.verdict == "good":
-        words = [(f"This capture can be trusted: {len(rows)} checks passed", "$text-muted")]
+        words = [(f"Capture OK: {len(rows)} checks passed", "$text-muted")]
     else:
         more = f" (and {same - 1} more)" if same > 1 else ""
         words = [(safe(worst.message), "$foreground"), (more, "$text-muted")]

@@ -87,10 +87,10 @@ class HotLineList(TableView["HotLine"]):
                 TableColumn("time", lambda line: seconds(line.seconds), 8, right=True, style="bold"),
                 TableColumn("of all", self._share, 6, right=True, style="$text-muted", gap=2),
                 TableColumn("", self._bar, 11, priority=1),
-                TableColumn("mostly", _mostly, 15, style="$text-muted"),
+                TableColumn("main cost", _main_cost, 15, style="$text-muted"),
                 TableColumn("line", lambda line: place_text(line.where, self._directory), 12, weight=3, most=29,
                        style="$primary"),
-                TableColumn("what is there", lambda line: _text(line) or line.call, 24, weight=4),
+                TableColumn("source", lambda line: _text(line) or line.call, 24, weight=4),
             ),
             id=id,
         )  # fmt: skip
@@ -129,7 +129,7 @@ class HotLineList(TableView["HotLine"]):
         self.action_enter()
 
 
-def _mostly(line: HotLine) -> str:
+def _main_cost(line: HotLine) -> str:
     """The state that took most of the time there, with its share if there were several."""
     state, spent = line.states[0] if line.states else ("", 0.0)
     share = f" {percent(spent / line.seconds)}" if len(line.states) > 1 and line.seconds else ""

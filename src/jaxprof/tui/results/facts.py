@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.analysis.warnings import what_is_wrong, worst_element
+from jaxprof.report.runs import break_even_text, one_time_text
 from jaxprof.text import columns, safe, safe_lines
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import (
     half_width,
     interval,
     parameters_text,
-    pays_off,
     speedup_text,
     versus_style,
 )
@@ -83,8 +83,8 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
         words = f"{baseline} once more, the control" if run.plan.is_control else speedup.words(baseline)
         lines.append(fact("speed-up", text, width, words + basis))
         if result.once_seconds is not None:
-            note = f"once-only costs of {seconds(result.once_seconds)}"
-            lines.append(fact("pays off after", pays_off(result), width, note))
+            lines.append(fact("break-even", break_even_text(result), width, "until the one-time cost is won back"))
+            lines += _one_time_lines(result, width)
     if run.plan.how != "numpy":
         note = "until the call returned"
         lines.append(fact("dispatch", seconds(result.dispatch_median_seconds), width, note))
@@ -100,6 +100,15 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
                 Content.styled(" " * NAME + f"source: {safe(run.cost.source)}", "$quiet").truncate(width, ellipsis=True)
             )
     return [*lines, *check_lines(result, width)]
+
+
+def _one_time_lines(result: RunResult, width: int) -> list[Content]:
+    """The one-time cost and, whole, its parts."""
+    if not result.one_time_phases:
+        return []
+    whole = f"{seconds(sum(result.one_time_phases.values()))}: "
+    first, *rest = wrapped(whole + one_time_text(result), width - NAME, "$quiet")
+    return [fact("one-time cost", first, width), *(Content(" " * NAME) + line for line in rest)]
 
 
 def check_lines(result: RunResult, width: int) -> list[Content]:

@@ -13,13 +13,13 @@ from textual.content import Content
 
 from jaxprof.analysis import RunResult, SweepGroup, result, sweep_groups
 from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns
 from jaxprof.tui.kit.drawing import cell, mark
 from jaxprof.tui.kit.format import (
     SPEEDUP_WIDTH,
     half_width,
     parameters_text,
-    pays_off,
     speedup_short,
     status_mark,
     versus_style,
@@ -73,7 +73,7 @@ class ResultList(TableView[ResultRow]):
                 TableColumn("95 %", of_run(lambda row: half_width(row.summary)), 9, right=True, style="$text-muted"),
                 TableColumn("from 0", of_run(self._bar), 7, weight=1, most=46, gap=2),
                 TableColumn("speed-up", of_run(_speedup), SPEEDUP_WIDTH, sort=by(_slowdown)),
-                TableColumn("pays off", of_run(_pays), 10),
+                TableColumn("break-even", of_run(_break_even), 10),
                 TableColumn("", of_run(_warnings), 3, gap=0),
                 extra("dispatch", 9, 1, lambda row: seconds(row.dispatch_median_seconds)),
                 extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
@@ -185,10 +185,10 @@ def _speedup(run_result: RunResult) -> tuple[str, str]:
     return speedup_short(speedup) if run_result.run.plan.baseline else "baseline", versus_style(run_result)
 
 
-def _pays(run_result: RunResult) -> tuple[str, str]:
+def _break_even(run_result: RunResult) -> tuple[str, str]:
     run = run_result.run
     wrong = run.check is not None and run.check.passed is False
-    return "✗ wrong" if wrong else pays_off(
+    return "✗ wrong" if wrong else break_even_text(
         run_result
     ) if run_result.versus is not None else "", "$error" if wrong else ""
 

@@ -81,7 +81,7 @@ class RunDetailScreen(SessionScreen):
                 with Vertical(classes="column", id="pictures"):
                     yield Picture("Distribution of the steady run", id="distribution", classes="box")
                     yield Picture("Samples in order", id="trend", classes="box")
-                    yield Picture("When it pays off", id="break-even", classes="box")
+                    yield Picture("Break-even", id="break-even", classes="box")
                     yield Lines("Compiled op by op", id="compiles", classes="box")
                     yield Lines("Environment", id="environment", classes="box")
 

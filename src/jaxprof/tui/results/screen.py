@@ -13,9 +13,10 @@ from textual.content import Content
 
 from jaxprof.analysis.programs.derive import is_program
 from jaxprof.errors import UsageError
+from jaxprof.report.runs import break_even_text
 from jaxprof.text import safe
 from jaxprof.tui.kit.explanation import explain_key
-from jaxprof.tui.kit.format import half_width, interval, parameters_text, pays_off, speedup_text
+from jaxprof.tui.kit.format import half_width, interval, parameters_text, speedup_text
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.views import view_keys, views_of
@@ -262,5 +263,5 @@ def row_text(result: RunResult, baseline: str) -> str:
     if result.versus is not None:
         text += f", {speedup_text(result.versus.speedup)} over {safe(baseline)}"
         if result.versus.break_even_calls is not None:
-            text += f", pays off after {pays_off(result)}"
+            text += f", break-even after {break_even_text(result)}"
     return text.replace("\u202f", " ")

@@ -12,9 +12,10 @@ from textual.geometry import Region
 from textual.widget import Widget
 
 from jaxprof.events import STARTUP_PHASES
+from jaxprof.report.runs import break_even_text
 from jaxprof.text import safe_lines, shorten
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.kit.format import clock, half_width, interval, pays_off, speedup_style, speedup_text
+from jaxprof.tui.kit.format import clock, half_width, interval, speedup_style, speedup_text
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.phase_bars import SHOWN, STYLES, title
 from jaxprof.tui.kit.sample_plots import WAITING
@@ -57,7 +58,7 @@ def _step(result: RunResult, phase: str, growing: bool) -> PhaseStep:
         began = next((first.started_seconds for name in names if (first := phases.get(name))), None)
         if growing and current is not None and began is not None:
             return PhaseStep(phase, "", True, began)
-        return PhaseStep(phase, "cut off", True)
+        return PhaseStep(phase, "stopped", True)
     found_phases = [name for name in names if name in result.phase_seconds]
     if not found_phases:
         return PhaseStep(phase, "", False)
@@ -172,8 +173,8 @@ def figures(result: RunResult, baseline: str, so_far: str, width: int) -> list[C
             Content.assemble(
                 (speedup_text(speedup), speedup_style(speedup)),
                 (f"  {shorten(speedup.words(baseline), 44)}", "$text-muted"),
-                ("   pays off after ", "$text-muted") if result.versus.break_even_calls else "",
-                pays_off(result) if result.versus.break_even_calls else "",
+                ("   break-even after ", "$text-muted") if result.versus.break_even_calls else "",
+                break_even_text(result) if result.versus.break_even_calls else "",
             ).truncate(width, ellipsis=True)
         )
     if so_far:

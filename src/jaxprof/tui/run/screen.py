@@ -1,4 +1,4 @@
-"""Run: the queue, the phase of each run with its clock, the samples as they come, and the worker's log.
+"""Run: the queue, the phase of each run with its clock, the samples as they come, and the output of its process.
 
 Events drive everything but the clock of the current phase, a cell that is redrawn ten times a second. When nothing runs
 there is no timer, and nothing is sent to the terminal.
@@ -58,7 +58,7 @@ class RunScreen(SessionScreen):
         Binding("c", "cancel", "Cancel", tooltip="Cancel this run; the others go on", id="run.cancel"),
         Binding("C", "cancel_all", "Cancel all", tooltip="Cancel this run and all queued runs", id="run.cancel_all"),
         Binding("r", "again", "Run again", tooltip="Run this again, together with its baseline", id="run.again"),
-        Binding("l", "log", "Log", tooltip="What the worker wrote to its stdout and stderr", id="run.log"),
+        Binding("l", "log", "Output", tooltip="What the measured process wrote to its stdout and stderr", id="run.log"),
         *view_keys("run"),
     ]
 
@@ -84,7 +84,7 @@ class RunScreen(SessionScreen):
             yield Lines(id="figures")
             yield Lines(id="failure")
         with Vertical(id="log-box", classes="box") as box:
-            box.border_title = "Worker log"
+            box.border_title = "Process output"
             yield LogPane(id="log")
 
     # -- showing ----------------------------------------------------------------------------------------------

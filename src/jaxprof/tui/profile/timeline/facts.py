@@ -107,7 +107,7 @@ def cursor_lines(
             for word, name in zip(("after", "before"), names, strict=True)
             if name
         )
-        head = Content.assemble(("gap" if lane.on_device else "nothing", "bold $warning"), f"  {times}")
+        head = Content.assemble(("idle", "bold $warning"), f"  {times}")
         around = Content.styled(f"{between} · {where} · {share}", "$text-muted")
         return [head.truncate(width, ellipsis=True), around.truncate(width, ellipsis=True)]
     label = int(row.label[at])
@@ -188,7 +188,7 @@ def step_lines(event: StepsMeasured | None, time: float, device: str, width: int
     shown = here if here is not None else average
     rows = [(f"{_count(whole)}, mean", average)]
     if here is not None:
-        note = "" if here.complete else " (cut off)"
+        note = "" if here.complete else " (not whole)"
         rows.insert(0, (f"{here.name}{note}", here))
     else:
         rows.insert(0, ("between the steps", _NOTHING))

@@ -1,0 +1,78 @@
+"""One wording for one thing, in what the user reads: wordings that were given up do not come back."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+READ_BY_USERS = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted(
+        path
+        for path in (ROOT / "src").rglob("*")
+        if path.suffix in (".py", ".js", ".tcss", ".md") and not path.name.endswith(".min.js")
+    ),
+]
+"""Sources and documents. Code is read whole: a comment in other words than the screen misleads, too."""
+
+GIVEN_UP = {
+    r"This capture can be trusted: ": "Capture OK: 14 checks passed",
+    r"things were looked at": "checks passed",
+    r"\bpa(ys|y|id) off\b": "break-even; is won back",
+    r"once-only": "one-time cost",
+    r"says nothing of a copy": "No copy happened on this CPU; a GPU or TPU would copy",
+    r"[\"'](nothing|gap)[\"'] (if|else)\b": "idle",
+    r"[\"']recording (\{percent|took)": "profiler overhead",
+    r"[\"'](Leave|Take)[\"']": "Cancel; Apply",
+    r"[\"']HLO before\b": "HLO (unoptimised)",
+    r"[\"']Own[\"']": "Add function",
+    r"[\"']mostly[\"']": "main cost",
+    r"[\"']what is there[\"']": "source",
+    r"\b(Log of the worker|[Ww]orker log)\b": "Process output",
+    r"\bcut off\b": "interrupted; of a file or a text: truncated",
+    r"\b(not well|not end well)\b": "failed",
+}
+"""What was given up, as a regular expression, and what is said instead."""
+
+
+def uses(pattern: str, text: str) -> list[str]:
+    """The lines of `text` in which `pattern` occurs, with their numbers."""
+    return [f"{number}: {line}" for number, line in enumerate(text.splitlines(), 1) if re.search(pattern, line)]
+
+
+@pytest.mark.parametrize("pattern", GIVEN_UP)
+def test_what_was_given_up_is_not_said_again(pattern: str) -> None:
+    found = [f"{path.relative_to(ROOT)}:{use}" for path in READ_BY_USERS for use in uses(pattern, path.read_text())]
+    assert not found, f"say {GIVEN_UP[pattern]!r} instead of\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "line"),
+    zip(
+        GIVEN_UP,
+        (
+            'words = f"This capture can be trusted: {len(rows)} checks passed"',
+            "14 things were looked at",
+            "it pays off after 12 calls",
+            "once-only costs of 75.6 ms",
+            "Its time says nothing of a copy",
+            'head = ("gap" if lane.on_device else "nothing", "bold")',
+            'f"recording {percent(share)}"',
+            'Button("Leave", id="leave")',
+            'StageName("hlo_before", "HLO before", "before")',
+            'Binding("o", "own", "Own")',
+            'TableColumn("mostly", _mostly, 15)',
+            'TableColumn("what is there", _source, 24)',
+            'box.border_title = "Log of the worker"',
+            '"complete" if session.complete else "cut off"',
+            "a run that did not end well",
+        ),
+        strict=True,
+    ),
+)
+def test_what_was_given_up_would_be_found(pattern: str, line: str) -> None:
+    assert uses(pattern, line) == [f"1: {line}"]
