@@ -99,7 +99,7 @@ def test_a_program_that_ends_badly_with_it(call: Caller, tmp_path: Path) -> None
     session = recorded(tmp_path, FAILS_WITH_IT)
     said = call("explain", session, "--try", "--code", "cache_off", "--format", "markdown")
     assert said.code == 0
-    assert "failed: with it the program does not end well: exit code 1: no cache here" in said.out
+    assert "failed: with it the program fails: exit code 1: no cache here" in said.out
 
 
 @pytest.mark.parametrize(

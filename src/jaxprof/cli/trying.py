@@ -73,9 +73,9 @@ def _of_launches(done: ProgramLaunches, fix: MechanicalFix) -> FixTrial:
 
     side, problem = done.problem
     if side == "B":
-        return FixTrial(fix=fix.title, failed=True, reason=f"with it the program does not end well: {problem}")
+        return FixTrial(fix=fix.title, failed=True, reason=f"with it the program fails: {problem}")
     if side:
-        return FixTrial(fix=fix.title, reason=f"the program does not end well as it is: {problem}")
+        return FixTrial(fix=fix.title, reason=f"the program fails as it is: {problem}")
     unchanged = [launch.output for launch in (*done.by_side["A"], *done.by_side["A'"])]
     changed = [done.filling.output, *(launch.output for launch in done.by_side["B"])]
     return FixTrial(

@@ -70,7 +70,7 @@ class ProgramLaunch:
 
     @property
     def problem(self) -> str:
-        """Why it did not end well; empty if it did."""
+        """Why it failed; empty if it did not."""
         if self.too_long:
             return "it was ended, because it took far longer than the recorded run"
         if self.exit_code == 0:
@@ -89,7 +89,7 @@ class ProgramLaunches:
 
     @property
     def problem(self) -> tuple[str, str]:
-        """The side that did not end well, with why; empty if all did."""
+        """The side that failed, with why; empty if all did."""
         if self.filling.problem:
             return "B", self.filling.problem
         for side, launches in self.by_side.items():
@@ -122,7 +122,7 @@ def launch_sides(
     """Launches both sides in turn until the ratio is known to ± 2 %, the time is up, or there were ten rounds.
 
     `unchanged`, `changed`: their whole environments. `told` is given a line before each round. Ends at the first launch
-    that does not end well. Raises WorkerError if the program cannot be started, UsageError on Windows.
+    that fails. Raises WorkerError if the program cannot be started, UsageError on Windows.
     """
     refuse_to_run("trying a fix")
     began = time.monotonic()

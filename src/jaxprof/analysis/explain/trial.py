@@ -36,7 +36,7 @@ class FixTrial:
     reason: str = ""
     """Why it was not tried, or failed; empty where both sides were measured."""
     failed: bool = False
-    """Whether the changed side was started and did not end well."""
+    """Whether the changed side was started and failed."""
     times: TimeComparison | None = None
     """Of the changed side, beside the recorded one."""
     seconds: tuple[tuple[float, ...], tuple[float, ...]] = ((), ())
