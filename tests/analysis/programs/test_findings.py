@@ -282,6 +282,11 @@ class TestCost:
     ) -> None:
         assert ("large_program" in codes(made.compiled(operations=operations, compile_seconds=took))) == found
 
+    def test_a_large_program_of_a_library_is_not_the_readers_to_change(self) -> None:
+        made_by = {"operations": 2_500, "compile_seconds": 4.0}
+        assert "large_program" in codes(made.compiled(library=False, **made_by))
+        assert "large_program" not in codes(made.compiled(library=True, **made_by))
+
 
 class TestHost:
     def test_estimates_are_marked(self) -> None:

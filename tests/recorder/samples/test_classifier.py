@@ -365,6 +365,42 @@ def _jitted() -> Stack:
     return Stack(stack.codes[at:], stack.offsets[at:], stack.kinds[at:], stack.globals[at:])
 
 
+class _Operand:
+    """Becomes an array where JAX asks for one, and notes the stack of that moment."""
+
+    def __jax_array__(self) -> jax.Array:
+        _stacks.append(_stack())
+        return jnp.float32(1)
+
+
+class _Holder:
+    add = staticmethod(_identity)
+
+
+def test_a_method_of_an_array_is_dispatched_and_no_compiled_function() -> None:
+    """Also where a compilation was seen under it: `x.at[i].add(y)` compiles what it needs."""
+    array = jnp.zeros(3)
+    array.at[0].add(_Operand())
+    stack = _stacks.pop()
+    inside = next(index for index, kind in enumerate(stack.kinds) if kind == JAX)
+    called = Stack(stack.codes[inside:], stack.offsets[inside:], stack.kinds[inside:], stack.globals[inside:])
+    classifier = Classifier()
+    classifier.compiling_at(called)
+    assert classifier.classify(called).kind == DISPATCH
+
+
+def test_a_compiled_function_that_is_called_like_a_method_of_an_array_is_one() -> None:
+    _identity.clear_cache()
+    holder = _Holder()
+    holder.add(1.0)
+    stack = _stacks.pop()
+    inside = next(index for index, kind in enumerate(stack.kinds) if kind == JAX)
+    called = Stack(stack.codes[inside:], stack.offsets[inside:], stack.kinds[inside:], stack.globals[inside:])
+    classifier = Classifier()
+    classifier.compiling_at(called)
+    assert classifier.classify(called).kind == COMPILED
+
+
 def test_jax_numpy_is_dispatch() -> None:
     seen = Seen(DISPATCH)
     assert (seen.state(True), seen.state(False)) == ("host_busy", "device_busy")

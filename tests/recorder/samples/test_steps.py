@@ -31,6 +31,14 @@ def _train(count: int, work: Callable[[], object] = int) -> int:
     return done
 
 
+def _train_until(count: int, work: Callable[[], object] = int) -> int:
+    done = 0
+    while done < count:
+        done += 1
+        work()
+    return done
+
+
 def _inner(code: CodeType) -> Loop:
     return loops_of(code)[0]
 
@@ -48,6 +56,13 @@ def test_loops_are_found_inner_ones_first() -> None:
     assert loops_at(_train.__code__, inner.begins) == (inner, outer)
     assert loops_at(_train.__code__, outer.ends) == (outer,)
     assert loops_at(_train.__code__, 0) == ()
+
+
+def test_the_head_of_a_while_is_a_line_of_its_loop() -> None:
+    """Python puts the condition behind the body, so the first instruction of the loop is not in its first line."""
+    loop = _inner(_train_until.__code__)
+    first = _train_until.__code__.co_firstlineno
+    assert (loop.line, loop.last_line) == (first + 2, first + 4)
 
 
 def _collecting(rows: list[int]) -> list[int]:
@@ -142,10 +157,12 @@ def test_a_loop_in_a_function_that_is_called_again_and_again() -> None:
     assert sys.version_info < (3, 12) or counted is not None
 
 
-def _counted(count: int, work: Callable[[], object] = int) -> tuple[StepCounter, StepsCounted | None]:
+def _counted(
+    count: int, work: Callable[[], object] = int, train: Callable[[int, Callable[[], object]], int] = _train
+) -> tuple[StepCounter, StepsCounted | None]:
     """What is counted of so many iterations. As in a program, another thread asks for it while the loop goes on."""
     counter = StepCounter(threading.get_ident())
-    counter.saw(_seen(_inner(_train.__code__)), 10.0)
+    counter.saw(_seen(_inner(train.__code__)), 10.0)
     asked: list[bool] = []
 
     def ask_first() -> None:
@@ -159,7 +176,7 @@ def _counted(count: int, work: Callable[[], object] = int) -> tuple[StepCounter,
     if sys.version_info >= (3, 12):
         asked.append(True)
         counter.look()
-    _train(count, ask_first)
+    train(count, ask_first)
     return counter, counter.collect(2.0)
 
 
@@ -174,6 +191,16 @@ def test_iterations_and_their_lines_are_counted() -> None:
     longest = max(event.lines, key=lambda line: line.seconds)
     assert longest.line == _train.__code__.co_firstlineno + 7
     assert abs(longest.hits - event.count / 2) <= 1
+
+
+def test_iterations_of_a_while_are_counted() -> None:
+    counter, event = _counted(400, lambda: time.sleep(0.0002), _train_until)
+    counter.close()
+    assert isinstance(event, StepsCounted)
+    first = _train_until.__code__.co_firstlineno
+    assert event.count >= 2
+    assert {line.line for line in event.lines} == {first + 2, first + 3, first + 4}
+    assert max(event.lines, key=lambda line: line.seconds).line == first + 4
 
 
 def test_afterwards_nothing_is_left() -> None:

@@ -39,6 +39,9 @@ _COSTLY = frozenset(
         "while",
     }
 )
+_WINDOWED = ("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp", "reduce_window")
+"""Primitives, or beginnings of their names, that go into XLA as windows over whole axes: it counts each window in full,
+and then computes them in a logarithmic number of passes."""
 _OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
 """Names of library calls and kernels whose FLOPs XLA does not count."""
 
@@ -46,8 +49,8 @@ _OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
 def program_findings(program: StagedProgram) -> Iterator[WarningRaised]:
     """The findings in a compiled program."""
     before, after = program.lowered_flops, program.cost.flops
-    opaque = any(sign in program.hlo for sign in _OPAQUE)
-    if before and not opaque and (after or 0.0) < _FOLDED_SHARE * before:
+    unknown = any(sign in program.hlo for sign in _OPAQUE) or _holds_windows(program.jaxpr)
+    if before and not unknown and (after or 0.0) < _FOLDED_SHARE * before:
         yield WarningRaised(
             code="folded_constants",
             message=f"XLA was given {before:.3g} FLOPs and left {after or 0.0:.3g}: the rest was computed while "
@@ -61,6 +64,14 @@ def program_findings(program: StagedProgram) -> Iterator[WarningRaised]:
             message=f"computed but not used, so XLA removed it: {', '.join(dict.fromkeys(dead))}",
             advice="Return the result if you want to measure its time.",
         )
+
+
+def _holds_windows(jaxpr: Any) -> bool:
+    """Whether a (closed) jaxpr, or one inside it, has a primitive of which XLA counts more FLOPs than it computes."""
+    return any(
+        equation.primitive.name.startswith(_WINDOWED) or any(map(_holds_windows, inside(equation)))
+        for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns
+    )
 
 
 def dead_operations(jaxpr: Any) -> list[str]:

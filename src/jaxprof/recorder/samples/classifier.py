@@ -178,6 +178,8 @@ class Classifier:
             return DISPATCH if names else HOST
         if not names and spot.method == "block_until_ready":
             return SYNC
+        if spot.is_call and names and names[-1].lstrip("_") == spot.method:
+            return DISPATCH  # a method of an array, `x.at[i].add(1)`, which compiles what it needs
         value = look_up(spot.callee, stack.codes[at], stack.globals[at]) if spot.is_call else None
         maker = compiled_by(value)
         if maker == "user" or (not maker and not _is_of_jax(value) and self._is_site(stack, at, spot)):

@@ -26,7 +26,7 @@ class Loop:
     ends: int
     line: int
     last_line: int
-    """The lines of its body, as far as they have instructions."""
+    """The lines of its head and body, as far as they have instructions."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -59,16 +59,11 @@ def loops_of(code: CodeType) -> tuple[Loop, ...]:
             target = instruction.argval
             if target < instruction.offset and _is_loop(instruction.opname):
                 ends[target] = max(ends.get(target, 0), instruction.offset)
-    loops = [
-        Loop(
-            code,
-            begins,
-            end,
-            lines.get(begins, line),
-            max(number for offset, number in lines.items() if begins <= offset <= end),
-        )
-        for begins, end in ends.items()
-    ]
+    loops = []
+    for begins, end in ends.items():
+        # the condition of a `while` stands behind the body, and above it in the source
+        inside = [number for offset, number in lines.items() if begins <= offset <= end]
+        loops.append(Loop(code, begins, end, min(inside), max(inside)))
     loops.sort(key=lambda loop: loop.ends - loop.begins)
     expressions = [next((loop for loop in loops if loop.begins <= at <= loop.ends), None) for at in collecting]
     return tuple(loop for loop in loops if loop not in expressions)

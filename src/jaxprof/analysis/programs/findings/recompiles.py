@@ -149,8 +149,9 @@ def weak_type_flips(result: ProgramResult, claims: Claims) -> Iterator[ProgramFi
             "weak_type_flips",
             f"{_name(function)} was compiled again {_times(reason.count)} because of a weak type "
             f"({reason.text}){_cost(result, reason)}",
-            "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), or "
-            "jnp.zeros((), jnp.int32) for a counter that starts at 0.",
+            "Give the argument one dtype from the first call on: jnp.float32(x), jnp.asarray(x, dtype=...), "
+            "jnp.zeros((), jnp.int32) for a counter that starts at 0, or jnp.full(shape, 0.1, jnp.float32): without a "
+            "dtype, jnp.full and jnp.asarray keep a Python number's weak type.",
             (reason.called_from, function.defined_at),
             function=function.function,
             seconds=_claim(claims, function, reason.code),

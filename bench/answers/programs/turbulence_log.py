@@ -1,0 +1,18 @@
+# about: jax.debug.print in each pass of a jitted step, beside little work
+# how: script
+# expect: callback_in_step | host-transfer | host_work
+import jax
+import jax.numpy as jnp
+
+
+@jax.jit
+def advance(field, n):
+    field = field + 0.01 * (jnp.roll(field, 1) - 2 * field + jnp.roll(field, -1))
+    jax.debug.print("step {n}: energy {e}", n=n, e=jnp.sum(field**2))
+    return field
+
+
+field = jnp.sin(jnp.linspace(0, 6.28, 4096))
+for n in range(4000):
+    field = advance(field, n)
+field.block_until_ready()
