@@ -1,7 +1,7 @@
 """Compiles for the CPU devices of this process as if they were those of a topology that is not here.
 
-Requests come in on stdin, one a line; the events of each go to stdout, in JSON, up to its `run_finished`. The topology
-has the devices in the opposite order, so that a device which stands for another one is not that one.
+Requests come in on stdin, one a line; the events of each go to stdout, in JSON, and then a `session_closed`. The
+topology has the devices in the opposite order, so that a device which stands for another one is not that one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from jax.experimental import topologies
 from jaxprof.engine.measure.ahead_of_time import compile_request
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.protocol.request import CompileRequest, decode_request
-from jaxprof.events import Event
+from jaxprof.events import Event, SessionClosed
 from jaxprof.session.log.codec import encode_line
 
 
@@ -36,3 +36,4 @@ if __name__ == "__main__":
         request = decode_request(line)
         assert isinstance(request, CompileRequest)
         compile_request(request, emit, RunControl())
+        emit(SessionClosed())

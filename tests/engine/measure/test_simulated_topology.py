@@ -26,7 +26,7 @@ from jaxprof.engine.measure.portable import export_for
 from jaxprof.engine.measure.reporter import Reporter
 from jaxprof.engine.protocol.request import CompileRequest, encode_request
 from jaxprof.errors import JaxprofError
-from jaxprof.events import Event, PhaseEnded, RunFinished, RunSpec, TextRecorded, WarningRaised
+from jaxprof.events import Event, PhaseEnded, RunFinished, RunSpec, SessionClosed, TextRecorded, WarningRaised
 from jaxprof.hlo.model import Module
 from jaxprof.hlo.read.parse import module
 from jaxprof.session.log.codec import decode_line
@@ -71,8 +71,9 @@ def elsewhere() -> Iterator[Compile]:
         requests.write(encode_request(CompileRequest(run="r1", spec=spec, **given)))
         requests.flush()
         events: list[Event] = []
-        while not events or not isinstance(events[-1], RunFinished):
-            events.append(decode_line(answers.readline()))
+        while not isinstance(event := decode_line(answers.readline()), SessionClosed):
+            events.append(event)
+        assert [event for event in events if isinstance(event, RunFinished)] == events[-1:]
         return events
 
     yield compiled
