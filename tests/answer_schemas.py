@@ -27,7 +27,7 @@ _SHARED: Final = frozenset({"program", "compiles[]", "compile_passes", "children
 """What stands at several places is described once: in `$defs`, under the name without brackets."""
 _NUMBERS: Final = re.compile(
     r"(seconds|bytes|share|watts|celsius|hertz|low|high|growth|ratio|margin|half_width|of_peak|of_bandwidth|maximum|minimum"
-    r"|launches_to_decide)$"
+    r"|launches_to_decide|mfu|hfu|roofline|recomputed_flops|peak_flops_per_second)$"
 )
 """Keys whose values are numbers, even if only whole ones or null were seen."""
 

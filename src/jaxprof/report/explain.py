@@ -12,16 +12,18 @@ from jaxprof.analysis.explain.commands import command
 from jaxprof.analysis.explain.entry import SOURCES
 from jaxprof.analysis.explain.fixes import mechanical_of
 from jaxprof.analysis.explain.model import Abstention, Explanation, FindingCost, RankedFinding
-from jaxprof.analysis.explain.modules import longest_kernel, roofline_share
+from jaxprof.analysis.explain.modules import longest_kernel
 from jaxprof.analysis.measured import whole_profile
 from jaxprof.analysis.programs.derive import program_result, programs
 from jaxprof.analysis.run_result import results
+from jaxprof.analysis.utilisation import of_call, utilisations
 from jaxprof.report.recording.words import title as program_title
 from jaxprof.report.recording.words import verdict
 from jaxprof.report.renderers import markdown, wrap
 from jaxprof.report.runs import interval_text, versus_text
 from jaxprof.report.sides import verdict_line
 from jaxprof.report.trials import trial_json, trial_sentence
+from jaxprof.report.utilisation import utilisation_json, utilisation_text
 from jaxprof.text import columns, json_text, safe, shorten
 from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
 
@@ -40,6 +42,8 @@ _LINE: Final = 100
 _KERNELS_NAMED: Final = 3
 _DIGITS: Final = 4
 _ANSWERS: Final = 3
+MOST_UTILISATIONS: Final = 3
+"""Runs whose utilisation is in the JSON: the first."""
 _SCOPES: Final = {
     "program": "of the wall time",
     "call": "of a call",
@@ -79,9 +83,9 @@ def _answers(session: Session, explanation: Explanation) -> Iterator[str]:
                 baseline = session.runs.get(each.run.plan.baseline)
                 beside = f", {versus} as fast as {baseline.as_baseline}" if baseline and versus != UNKNOWN else ""
                 around = f" {spread}" if spread != UNKNOWN else ""
-                reached = roofline_share(session, each.run)
-                roof = f"; {percent(reached)} of its device's roofline" if reached is not None else ""
-                yield f"{each.run.id} {each.run.label}: {seconds(each.summary.median)}{around} a call{beside}{roof}"
+                use = of_call(session, each.run)
+                reached = f"; {words}" if use is not None and (words := utilisation_text(use)) else ""
+                yield f"{each.run.id} {each.run.label}: {seconds(each.summary.median)}{around} a call{beside}{reached}"
             elif each.run.plan.how == "compile" and each.run.status == "ok":
                 yield f"{each.run.id} {each.run.label}: compiled, and not run"
         if not session.runs:
@@ -103,6 +107,9 @@ def _of_profile(session: Session) -> Iterator[str]:
         return
     yield f"{counted(len(kernels), 'kernel')} took {seconds(sum(kernel.self_seconds for kernel in kernels))}"
     yield from _longest(session)
+    for use in utilisations(session):
+        words = utilisation_text(use) or f"MFU unknown: {use.reason}"
+        yield f"a step of {seconds(use.seconds)}: {words}"
 
 
 def cost_text(cost: FindingCost) -> str:
@@ -254,10 +261,14 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
 
 
 def _json(explanation: Explanation, longest: int) -> dict[str, Any]:
+    session = explanation.session
     return {
         "name": explanation.name,
         "subject": explanation.subject,
         "answers": answers(explanation),
+        "utilisation": [
+            utilisation_json(use) for use in (utilisations(session) if session is not None else ())[:MOST_UTILISATIONS]
+        ],
         "findings": [_finding_json(finding, longest) for finding in explanation.findings],
         "left_out": explanation.left_out,
         "unknown": [

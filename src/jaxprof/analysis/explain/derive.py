@@ -28,7 +28,6 @@ from jaxprof.analysis.explain.modules import (
     KernelWeights,
     module_abstentions,
     module_findings,
-    module_of,
     weights_of_call,
 )
 from jaxprof.analysis.explain.programs import program_abstentions, program_findings, remarks_to_try
@@ -44,6 +43,7 @@ from jaxprof.analysis.explain.runs import (
 from jaxprof.analysis.measured import measured, whole_profile
 from jaxprof.analysis.profile import IMPORTED
 from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result, programs
+from jaxprof.analysis.utilisation import module_of
 from jaxprof.errors import JaxprofError
 
 if TYPE_CHECKING:

@@ -12,12 +12,10 @@ from jaxprof.analysis.explain.places import code_line
 from jaxprof.analysis.measured import kernels_of, measured
 from jaxprof.analysis.ranking import ranking_on
 from jaxprof.analysis.run_result import result
-from jaxprof.errors import JaxprofError
 from jaxprof.events import SourceLocation
 from jaxprof.hlo.analysis.findings.catalogue import findings
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.analysis.notices import notices
-from jaxprof.hlo.open.parsed import modules
 
 if TYPE_CHECKING:
     from jaxprof.hlo.analysis.findings.finding import HloFinding
@@ -56,15 +54,6 @@ class KernelWeights:
     """The seconds of the whole scope, of which the kernels are a part; None: `seconds`."""
     estimate: bool = True
     """Whether shares or seconds were derived, and not both timed together."""
-
-
-def module_of(session: Session, run: Run) -> Module | None:
-    """The optimised HLO of a run; None if it has none, or it cannot be read."""
-    try:
-        text = session.text(run.id, "hlo") if "hlo" in run.texts else None
-        return modules(text)[0] if text else None
-    except (JaxprofError, IndexError):
-        return None
 
 
 def weights_of_call(session: Session, run: Run, module: Module) -> KernelWeights:
@@ -124,16 +113,6 @@ def longest_kernel(session: Session) -> LongestKernel | None:
     return LongestKernel(
         run, longest.name, longest.self_seconds / whole, known.kind if known is not None else "", where
     )
-
-
-def roofline_share(session: Session, run: Run) -> float | None:
-    """The least time that a call can take on its device over the time that it took; None if either is unknown."""
-    summary, module = result(session, run.id).summary, module_of(session, run)
-    machine = machine_of_run(run, ceilings_for(session, run))
-    if summary is None or module is None or machine is None:
-        return None
-    step = ranking_on(machine, module, kernels(module), None).step
-    return step.bound_seconds / summary.median if step is not None and step.bound_seconds is not None else None
 
 
 def module_findings(

@@ -57,7 +57,7 @@ class DevicePeaks:
             passes = _BF16_PASSES.get(precision, 1) if dtype in ("f32", "c64") else 1
             if self.vendor == "Google" and "bf16" in self.matrix:
                 return self.matrix["bf16"] / passes
-        for key in ("f64" if dtype in ("f64", "c128") else dtype, "f32"):
+        for key in ("f64",) if dtype in ("f64", "c128") else (dtype, "f32"):
             if key in self.vector:
                 return self.vector[key]
         return None

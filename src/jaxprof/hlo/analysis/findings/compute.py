@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.findings.finding import ADVICE, HloFinding, gather
 from jaxprof.hlo.analysis.kinds import fused
-from jaxprof.units import bytes_, counted, integer, scaled
+from jaxprof.units import bytes_, counted, integer, percent, scaled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.kernel import Kernel
@@ -93,24 +93,34 @@ def _gemm_sizes(instruction: Instruction) -> set[int]:
 
 
 def rematerialised(scene: Scene) -> Iterator[HloFinding]:
-    """Kernels that compute a second time what the forward pass computed.
+    """Kernels that compute a second time what the forward pass computed."""
+    kernels = recomputed(scene)
+    flops = _flops(kernels)
+    share = f" ({percent(flops / whole)} of all FLOPs)" if (whole := _flops([each for each, _ in scene.pairs])) else ""
+    rest = f"what was not kept: {scaled(flops, 'FLOP')}{share}, {{bytes}} a run"
+    yield from gather("rematerialisation", kernels, "kernel recomputes", "kernels recompute", rest)
+
+
+def _flops(kernels: Sequence[Kernel]) -> float:
+    return sum((kernel.flops or 0) * (kernel.count or 1) for kernel in kernels)
+
+
+def recomputed(scene: Scene) -> list[Kernel]:
+    """The kernels that compute a second time what the forward pass computed.
 
     JAX marks the second computation in `op_name`. Where the first one is no longer in the program (the value of the
     loss is not used), or XLA has merged the two again, nothing is computed twice, and nothing is reported.
     """
     module = scene.table.module
     if not any(module.source.text.find(mark, *module.span) >= 0 for mark in (".remat", "rematted_computation")):
-        return
+        return []
     first = {
         (origin.path.primitive, origin.source)
         for kernel, _ in scene.pairs
         for origin in kernel.origins
         if not origin.path.recomputed and origin.path.direction != "backward"
     }
-    kernels = [kernel for kernel, _ in scene.pairs if ".remat" in kernel.name or _is_second(kernel, first)]
-    flops = sum((kernel.flops or 0) * (kernel.count or 1) for kernel in kernels)
-    rest = f"what was not kept: {scaled(flops, 'FLOP')}, {{bytes}} a run"
-    yield from gather("rematerialisation", kernels, "kernel recomputes", "kernels recompute", rest)
+    return [kernel for kernel, _ in scene.pairs if ".remat" in kernel.name or _is_second(kernel, first)]
 
 
 def _is_second(kernel: Kernel, first: set[tuple[str, HloSourceLocation | None]]) -> bool:

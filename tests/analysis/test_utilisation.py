@@ -1,0 +1,218 @@
+"""Model FLOPs utilisation and the share of the roofline, against figures that can be worked out by hand."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+from folding import fold
+from jaxprof import events as e
+from jaxprof.analysis.explain.derive import explanation
+from jaxprof.analysis.utilisation import Utilisation, utilisations
+from jaxprof.report.explain import answers, explanation_json
+from jaxprof.report.utilisation import utilisation_text
+from jaxprof.session import Session
+
+PRODUCT = """HloModule jit_f, is_scheduled=true
+
+ENTRY main {
+  a = bf16[4096,4096]{1,0} parameter(0)
+  b = bf16[4096,4096]{1,0} parameter(1)
+  ROOT y = bf16[4096,4096]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+FLOPS = 2 * 4096**3
+H100 = "NVIDIA H100 80GB HBM3"
+PEAK = 989.4e12
+NO_PRODUCT = PRODUCT.replace("dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "add(a, b)")
+TWICE = PRODUCT.replace(
+    "  ROOT y",
+    """  p = bf16[4096,4096]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y.remat = bf16[4096,4096]{1,0} dot(p, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT y""",
+).replace("dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n}", "add(y.remat, p)\n}")
+OPAQUE = PRODUCT.replace(
+    "  ROOT y",
+    '  c = bf16[4096,4096]{1,0} custom-call(a), custom_call_target="some_library"\n  ROOT y',
+).replace("dot(a, b)", "dot(c, b)")
+
+
+def session(hlo: str, seconds: float = 1e-3, *, platform: str = "cuda", kind: str = H100, host: str = "box") -> Session:
+    """One measured function on a device."""
+    return fold(
+        e.Header(host=host, wall_seconds=1.0),
+        [
+            e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how="jit", device=f"{platform}:0")),
+            e.EnvironmentRead(run="r1", python="3", numpy="2", devices=[{"platform": platform, "kind": kind}]),
+            e.TextRecorded(run="r1", name="hlo", text=hlo),
+            e.SamplesTaken(run="r1", series="run", seconds=[seconds * (1 + 0.001 * n) for n in range(-4, 5)]),
+            e.RunFinished(run="r1", status="ok"),
+            e.SessionClosed(),
+        ],
+    )
+
+
+def only(of: Session) -> Utilisation:
+    (use,) = utilisations(of)
+    return use
+
+
+def test_the_flops_of_a_product_over_the_vendors_peak() -> None:
+    use = only(session(PRODUCT))
+    assert (use.flops, use.of, use.dtypes) == (FLOPS, "call", ("bf16",))
+    assert use.mfu == pytest.approx(FLOPS / PEAK / 1e-3)
+    assert use.hfu == use.mfu
+    assert use.roofline == pytest.approx(FLOPS / PEAK / 1e-3)  # the product is bound by its FLOPs
+    assert utilisation_text(use) == "MFU 14 % of the vendor's bf16 peak, 14 % of its device's roofline"
+
+
+def test_each_product_has_the_peak_of_its_dtype() -> None:
+    use = only(session(PRODUCT.replace("bf16", "f32")))
+    assert use.mfu == pytest.approx(FLOPS / 494.7e12 / 1e-3)
+    assert use.peak_flops_per_second == pytest.approx(494.7e12)
+
+
+def test_what_is_done_twice_counts_for_the_hardware_and_not_for_the_model() -> None:
+    use = only(session(TWICE))
+    assert (use.flops, use.recomputed_flops) == (FLOPS, FLOPS)
+    assert use.hfu == pytest.approx(2 * (use.mfu or 0.0))
+    assert "(HFU 28 %)" in utilisation_text(use)
+
+
+def test_checkpointing_of_jax_is_found() -> None:
+    def loss(w: jax.Array, x: jax.Array) -> jax.Array:
+        return lax.scan(jax.checkpoint(lambda h, wi: (jnp.tanh(h @ wi), None)), x, w)[0].sum()
+
+    arrays = (jax.ShapeDtypeStruct((4, 256, 256), jnp.float32), jax.ShapeDtypeStruct((256, 256), jnp.float32))
+    use = only(session(jax.jit(jax.value_and_grad(loss)).lower(*arrays).compile().as_text()))
+    once = 4 * 2 * 256**3
+    assert use.recomputed_flops == pytest.approx(once, rel=0.01)
+    assert use.flops == pytest.approx(3 * once, rel=0.01)  # once forwards, twice backwards
+
+
+def test_an_opaque_kernel_makes_it_a_lower_bound() -> None:
+    use = only(session(OPAQUE))
+    assert use.at_least
+    assert utilisation_text(use).startswith("MFU at least 14 %")
+
+
+@pytest.mark.parametrize(
+    ("hlo", "device", "reason"),
+    [
+        (PRODUCT, {"kind": "Graphcore"}, "no peak is known of Graphcore"),
+        (PRODUCT, {"kind": ""}, "the model of cuda:0 was not recorded"),
+        (PRODUCT, {"platform": "cpu", "kind": "cpu"}, "jaxprof run gemm-peak"),
+        (PRODUCT.replace("bf16", "f64"), {"kind": "NVIDIA A10"}, "no known peak for products of f64"),
+        (NO_PRODUCT, {}, "it has no matrix products"),
+    ],
+    ids=["model", "no-model", "cpu", "dtype", "no-product"],
+)
+def test_what_is_unknown_has_a_reason(hlo: str, device: dict[str, str], reason: str) -> None:
+    use = only(session(hlo, **device))
+    assert (use.mfu, use.hfu) == (None, None)
+    assert reason in use.reason
+    assert "MFU" not in utilisation_text(use)
+
+
+def test_a_cpus_peak_is_what_was_measured_here_and_said_to_be() -> None:
+    host = os.uname().nodename
+    measured: list[e.Event] = []
+    for number, (workload, flops, traffic) in enumerate((("gemm-peak", 1e11, 1e9), ("triad", 1e9, 1e10)), start=2):
+        measured += [
+            e.RunPlanned(run=f"r{number}", spec=e.RunSpec(workload=workload, variant="jit", how="jit", device="cpu:0")),
+            e.CostReported(run=f"r{number}", flops=flops, bytes_accessed=traffic),
+            e.SamplesTaken(run=f"r{number}", series="run", seconds=[1.0] * 6),
+            e.CheckReported(run=f"r{number}", passed=True, precision="float32"),
+            e.RunFinished(run=f"r{number}", status="ok"),
+        ]
+    alone = session(PRODUCT.replace("bf16", "f32"), 10.0, platform="cpu", kind="cpu", host=host)
+    events = [
+        e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how="jit", device="cpu:0")),
+        e.TextRecorded(run="r1", name="hlo", text=alone.text("r1", "hlo") or ""),
+        e.SamplesTaken(run="r1", series="run", seconds=[10.0] * 9),
+        e.RunFinished(run="r1", status="ok"),
+    ]
+    (use,) = utilisations(fold(e.Header(host=host), [*events, *measured]))
+    assert use.peak_is_measured
+    assert use.mfu == pytest.approx(FLOPS / 1e11 / 10.0)
+    assert "of the peak that was measured here" in utilisation_text(use)
+
+
+def profile(found_by: str, *, executions: tuple[int, ...] = (10,), steps: int = 10) -> Session:
+    """A profile of ten steps of 1 ms, in which programs with a product were executed so often."""
+    made: list[e.Event] = [
+        e.RunPlanned(run="r1", spec=e.RunSpec(workload="p", variant="profile", how="imported", device="gpu:0")),
+        e.EnvironmentRead(run="r1", python="", numpy="", devices=[{"platform": "gpu", "kind": H100}]),
+        e.StepsMeasured(
+            run="r1",
+            found_by=found_by,
+            devices=[e.StepsDevice(device="gpu:0", found_by=found_by, steps=steps)],
+            steps=[
+                e.StepTimes(
+                    name=str(n), device="gpu:0", start_seconds=n * 1e-3, seconds=1e-3, parts=e.StepParts(kernels=1e-3)
+                )
+                for n in range(steps)
+            ],
+        ),
+    ]
+    for number, calls in enumerate(executions, start=2):
+        run = f"r{number}"
+        row = e.KernelTimes(
+            name="y", device="gpu:0", module="jit_f", count=calls, total_seconds=calls * 1e-4,
+            self_seconds=calls * 1e-4, wall_seconds=calls * 1e-4, median_seconds=1e-4, minimum_seconds=1e-4,
+            maximum_seconds=1e-4,
+        )  # fmt: skip
+        made += [
+            e.RunPlanned(run=run, spec=e.RunSpec(workload="jit_f", variant="profile", how="imported", device="gpu:0")),
+            e.EnvironmentRead(run=run, python="", numpy="", devices=[{"platform": "gpu", "kind": H100}]),
+            e.TextRecorded(run=run, name="hlo", text=PRODUCT),
+            e.KernelsMeasured(run=run, kind="imported", calls=calls, rows=[row]),
+        ]
+    return fold(e.Header(host="box"), [*made, e.SessionClosed()])
+
+
+@pytest.mark.parametrize(
+    ("found_by", "executions", "products"),
+    [
+        ("modules", (10,), 1),
+        ("modules", (10, 40), 1),  # where the others ran is not known
+        ("annotation", (10,), 1),
+        ("annotation", (21, 10), 3),  # a warm-up before the steps is not in them
+        ("annotation", (10, 3), 1),
+    ],
+)
+def test_a_step_has_what_every_step_had(found_by: str, executions: tuple[int, ...], products: int) -> None:
+    use = only(profile(found_by, executions=executions))
+    assert use.of == "step"
+    assert use.mfu == pytest.approx(products * FLOPS / PEAK / 1e-3)
+    assert use.at_least is (3 in executions)
+
+
+@pytest.mark.parametrize(("found_by", "executions"), [("whole", (10,)), ("annotation", (3,))])
+def test_without_steps_there_is_no_utilisation_of_them(found_by: str, executions: tuple[int, ...]) -> None:
+    assert utilisations(profile(found_by, executions=executions)) == ()
+
+
+def test_it_is_in_the_answer_and_in_its_json() -> None:
+    explained = explanation(session(PRODUCT), "s")
+    assert "MFU 14 % of the vendor's bf16 peak" in answers(explained)[0]
+    (data,) = explanation_json(explained)["utilisation"]
+    assert data["mfu"] == pytest.approx(FLOPS / PEAK / 1e-3, rel=1e-3)
+    assert "a step of 1.00 ms: MFU 14 %" in answers(explanation(profile("modules"), "p"))[-1]
+    unknown = explanation(session(PRODUCT, kind="Graphcore"), "s")
+    assert "MFU" not in answers(unknown)[0]
+    assert explanation_json(unknown)["utilisation"][0]["mfu"] is None
+
+
+def test_steps_that_are_cut_off_do_not_count() -> None:
+    whole = profile("modules")
+    run = whole.runs["r1"]
+    assert run.steps is not None
+    long = [replace(step, seconds=1.0, complete=False) if step.name in "12345" else step for step in run.steps.steps]
+    run.steps = replace(run.steps, steps=long)
+    assert only(whole).seconds == pytest.approx(1e-3)
