@@ -149,7 +149,13 @@ def test_a_side_that_is_slower_is_a_finding_with_what_it_costs() -> None:
     assert finding.cost.low is not None
     assert finding.cost.high is not None
     assert finding.cost.low <= finding.cost.seconds <= finding.cost.high
-    assert "B is slower than A" in finding.message
+    assert finding.cost.low == pytest.approx(0.5e-3, rel=0.05)
+    assert finding.cost.high == pytest.approx(0.5e-3, rel=0.05)
+    assert finding.cost.share == pytest.approx(1 / 3, rel=0.02)
+    assert finding.cost.saves_seconds == finding.cost.seconds
+    assert (finding.run, finding.verify) == ("r2", "jaxprof run --from s")
+    assert finding.message.startswith("B is slower than A: 0.667× (0.667-0.667) as fast")
+    assert finding.message.endswith("its kernels are the same")
 
 
 @pytest.mark.parametrize("times", [1.0, 0.5])
@@ -176,7 +182,9 @@ def test_a_failure_is_a_finding_and_a_refused_allocation_is_named() -> None:
     explained = explanation(sessions.whole(), "s")
     first = explained.findings[0]
     assert (first.code, first.run, first.fault) == ("out-of-memory", "r3", True)
-    assert first.cost.bytes == 4 * 1024**4
+    assert (first.cost.bytes, first.cost.held) == (4 * 1024**4, True)
+    assert first.message == "selu jax cpu:0 failed: RESOURCE_EXHAUSTED: out of memory allocating 4 TB"
+    assert first.fix == "Choose a smaller size."
 
 
 def test_a_doubtful_measurement_is_an_abstention_with_the_command_for_a_better_one() -> None:
@@ -184,6 +192,14 @@ def test_a_doubtful_measurement_is_an_abstention_with_the_command_for_a_better_o
     (doubt,) = [each for each in explanation(run_of(MENDED, warnings=(noisy,)), "s").abstentions
                 if each.code == "noise"]  # fmt: skip
     assert doubt.command == "jaxprof run --from s:r2 --launches 10"
+
+
+def test_a_doubt_about_several_runs_is_one_that_names_the_others() -> None:
+    noisy = [e.WarningRaised(run=run, code="noise", message="± 12 % only", advice="") for run in ("r1", "r2")]
+    told = [
+        each for each in explanation(run_of(MENDED, warnings=tuple(noisy)), "s").abstentions if each.code == "noise"
+    ]
+    assert [each.reason for each in told] == ["r1 selu numpy cpu:0: ± 12 % only; also r2"]
 
 
 def test_a_doubtful_capture_is_one_abstention_with_its_worst_row() -> None:

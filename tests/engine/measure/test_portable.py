@@ -6,13 +6,22 @@ import functools
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from jaxprof.engine.measure.portable import Devices, in_its_own_words, lower_there, program_of, trace
+from jaxprof.engine.measure.portable import (
+    Devices,
+    export_for,
+    imported,
+    in_its_own_words,
+    lower_there,
+    program_of,
+    trace,
+)
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read.parse import module
 
@@ -145,3 +154,32 @@ def test_a_program_has_a_name_that_a_module_can_have(name: str) -> None:
     function.__name__ = name
     program = program_of(trace(function, (X,)), (None,), annotated=False)
     assert program.function.__name__.isidentifier()
+
+
+def test_a_custom_call_that_jax_would_not_keep_is_exported_for_this_very_version() -> None:
+    def of_the_users(x: Any) -> Any:
+        for target in ("first_of_theirs", "second_of_theirs"):
+            x = jax.ffi.ffi_call(target, jax.ShapeDtypeStruct(x.shape, x.dtype))(x)
+        return x
+
+    exported = export_for("cpu", jax.jit(of_the_users, donate_argnums=0), (X,))
+    function, shapes = imported(exported.data, exported.name, exported.donated)
+    text = jax.jit(function).lower(*shapes).as_text()
+    assert {target in text for target in ("first_of_theirs", "second_of_theirs")} == {True}
+    assert (exported.name, exported.donated) == ("of_the_users", (0,))
+    assert [(shape.shape, shape.dtype) for shape in shapes] == [(X.shape, X.dtype)]
+
+
+@pytest.mark.parametrize("why", ["no such platform", "custom calls: custom_call @theirs"])
+def test_what_jax_refuses_to_export_for_another_reason_is_raised(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """Also where a custom call that is allowed already is named."""
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        def never(*_: Any) -> Any:
+            raise ValueError(why)
+
+        return never
+
+    monkeypatch.setattr(jax.export, "export", refuse)
+    with pytest.raises(ValueError, match=why):
+        export_for("cpu", lambda x: x + 1, (X,))
