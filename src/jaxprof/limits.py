@@ -64,8 +64,12 @@ LINE: Final = Limit("line", 256 << 20, "bytes")
 """A line of a session, or of a child's events."""
 DEPTH: Final = Limit("depth", 200, "levels")
 """Values within each other in a line. A tree of the compiler's passes has up to 130."""
+QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")
+"""What a query may hold while it is computed, and the rows of the tables that it reads."""
+QUERY_TIME: Final = Limit("query_time", 60, "seconds")
+"""How long a query may take."""
 
-LIMITS: Final = (FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, OUTPUT, LINE, DEPTH)
+LIMITS: Final = (FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, OUTPUT, LINE, DEPTH, QUERY_MEMORY, QUERY_TIME)
 
 _UNITS: Final = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
 _ITEM = re.compile(r"(\w+)=(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)

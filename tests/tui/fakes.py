@@ -22,6 +22,7 @@ from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.device_monitor import DeviceFacts
+from jaxprof.tui.kit.explanation import READING
 from jaxprof.tui.live import Made, MadeForProgram, SchedulerLike
 from jaxprof.workloads.model import Estimate, Parameter, Published, VariantInfo, WorkloadInfo
 
@@ -290,7 +291,7 @@ async def still(pilot: Pilot[Any], *, tries: int = 400) -> None:
     for _ in range(tries):
         await pilot.pause(0.02)
         picture = pilot.app.export_screenshot(title="")
-        same = same + 1 if picture == before else 0
+        same = same + 1 if picture == before and READING not in screen_text(pilot.app) else 0
         if same == 3:
             return
         before = picture

@@ -38,7 +38,9 @@ def same_command(*more: str, without: Collection[str] = ()) -> str:
 
 def next_of_session(session: Session, place: str | Path) -> list[str]:
     """The commands that say more about a session than its summary does; only those that have something to say."""
-    runs = session.runs.values()
+    from jaxprof.session.log import Library
+
+    runs, place = session.runs.values(), Library().name_of(Path(place))
     named = [command_line("explain", place)]
     if any(run.plan.how == "program" for run in runs):
         named += [command_line("show", place, f"--{view}") for view in ("findings", "compiles")]

@@ -184,15 +184,15 @@ def print_lines(lines: Iterable[str]) -> None:
     print_pieces(f"{safe(line)}\n" for line in lines)
 
 
-def print_json(kind: str, data: Any, next_commands: Sequence[str] = ()) -> None:
+def print_json(kind: str, data: Any, next_commands: Sequence[str] = (), *, limit: int | None = None) -> None:
     """Print an answer of that kind as JSON on stdout, as `docs/json.md` describes it: bounded by `--limit`, whole with
-    `--full`, with what is worth asking next. An iterator in `data` is a list, whose items are written as they
-    arrive."""
+    `--full`, else by `limit` (0 for all of it), with what is worth asking next. An iterator in `data` is a list, whose
+    items are written as they arrive."""
     from jaxprof.report.envelope import answer_pieces
 
     context = click.get_current_context(silent=True)
-    limit = context.meta.get(_BOUND) if context is not None else None
-    print_pieces(answer_pieces(kind, data, next_commands, limit))
+    bound = context.meta.get(_BOUND) if context is not None else None
+    print_pieces(answer_pieces(kind, data, next_commands, limit if bound is None else bound))
 
 
 def print_json_error(code: str, message: str, hint: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.limits import QUERY_MEMORY, QUERY_TIME
 from jaxprof.query.cache import read_cached, stamp, write_cached
 from jaxprof.query.columnar import arrow_schema, arrow_table
 from jaxprof.query.schema import SESSION, SessionFile, SqlTable
@@ -47,12 +50,40 @@ class AskedSession:
     """Whether it is left out, with a notice, where it cannot be read."""
 
 
+class Deadline:
+    """Interrupts a connection once its query has taken too long: a recursion has no end of its own."""
+
+    def __init__(self, connection: Any) -> None:
+        self._end = time.monotonic() + QUERY_TIME.most
+        timer = threading.Timer(QUERY_TIME.most, connection.interrupt)
+        timer.daemon = True
+        timer.start()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the time is over."""
+        return time.monotonic() >= self._end
+
+    def check(self) -> None:
+        """Raises UsageError if the time is over."""
+        if self.passed:
+            raise self.error
+
+    @property
+    def error(self) -> UsageError:
+        """Why there is no answer."""
+        return UsageError(
+            f"SQL: the query takes {QUERY_TIME.words}", f"Ask for less, or for aggregates. {QUERY_TIME.hint}"
+        )
+
+
 @dataclass(slots=True)
 class SqlAnswer:
     """The rows of a query, which can be read once."""
 
     reader: Any
     """An Arrow `RecordBatchReader`, whose columns have different names."""
+    deadline: Deadline
     notices: list[str] = field(default_factory=list)
     """What could not be read of the sessions."""
 
@@ -63,8 +94,9 @@ class SqlAnswer:
 
     def rows(self) -> Iterator[list[Any]]:
         """The rows as Python values, one after the other, as they are computed. Raises UsageError."""
-        with _usage_errors():
+        with _usage_errors(self.deadline):
             for batch in self.reader:
+                self.deadline.check()
                 yield from map(list, zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
     def first(self, count: int | None) -> tuple[list[list[Any]], bool]:
@@ -75,7 +107,7 @@ class SqlAnswer:
 
     def table(self) -> Any:
         """All rows as an Arrow table. Raises UsageError."""
-        with _usage_errors():
+        with _usage_errors(self.deadline):
             return self.reader.read_all()
 
 
@@ -86,14 +118,16 @@ def ask(sql: str, sources: Sequence[AskedSession]) -> SqlAnswer:
     that cannot be read.
     """
     with _usage_errors():
-        connection = duckdb.connect(":memory:", config=_LOCKED)
+        connection = duckdb.connect(":memory:", config=_LOCKED | {"memory_limit": f"{QUERY_MEMORY.most}B"})
         _refuse_other_statements(connection.extract_statements(sql))
         needed = _tables_in(sql)
         tables, notices = gather(sources, needed)
         for name, table in TABLES.items():
             connection.register(name, tables[name] if name in needed else _whole_schema(table).empty_table())
-        reader = connection.sql(sql).to_arrow_reader(_BATCH_ROWS)
-        return SqlAnswer(_with_different_names(reader), notices)
+        deadline = Deadline(connection)
+        with _usage_errors(deadline):
+            reader = connection.sql(sql).to_arrow_reader(_BATCH_ROWS)
+        return SqlAnswer(_with_different_names(reader), deadline, notices)
 
 
 def _refuse_other_statements(statements: list[Any]) -> None:
@@ -189,16 +223,18 @@ def _with_different_names(reader: Any) -> Any:
 
 
 @contextmanager
-def _usage_errors() -> Iterator[None]:
-    """What DuckDB says of the SQL as a UsageError, and an interrupt as what it is."""
+def _usage_errors(deadline: Deadline | None = None) -> Iterator[None]:
+    """What DuckDB says of the SQL as a UsageError, and an interrupt as what it is: the user's, or the deadline's."""
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, duckdb.Error, pa.ArrowException) as error:
+        if deadline is not None and deadline.passed and "nterrupt" in str(error):
+            raise deadline.error from error
+        if isinstance(error, duckdb.Error | pa.ArrowException):
+            raise _in_one_line(str(error)) from error
         if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt) or "interrupted" in str(error):
             raise KeyboardInterrupt from error
         raise
-    except (duckdb.Error, pa.ArrowException) as error:
-        raise _in_one_line(str(error)) from error
 
 
 def _in_one_line(text: str) -> UsageError:
@@ -207,6 +243,8 @@ def _in_one_line(text: str) -> UsageError:
     what = lines[0] if lines else text
     kind, colon, rest = what.partition(" Error: ")
     message = f"SQL: {rest[:1].lower() + rest[1:] if colon else what}".rstrip("!.")
+    if kind == "Out of Memory":
+        return UsageError(f"SQL: the query needs {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}")
     if kind == "Permission":
         return UsageError(message, "SQL reads sessions, and no files, network or extensions.")
     return UsageError(message, " ".join(lines[1:]) or "jaxprof query --schema lists the tables and columns.")

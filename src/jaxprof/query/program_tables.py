@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from jaxprof.analysis.explain.commands import command, program_verified, run_verified
+from jaxprof.analysis.explain.programs import program_cost
+from jaxprof.analysis.explain.runs import measured_longer
 from jaxprof.analysis.programs.derive import ProgramResult, program_result, programs
 from jaxprof.analysis.run_result import result
 from jaxprof.errors import JaxprofError
@@ -107,25 +110,37 @@ class _Finding:
     saves_seconds: float | None = None
     bytes: int | None = None
     estimate: bool | None = None
+    low_seconds: float | None = None
+    high_seconds: float | None = None
+    verify: str | None = None
 
 
 def _findings(file: SessionFile) -> Iterator[_Finding]:
-    session = file.session
+    session, name = file.session, file.name
     columns = {column.key: column.reader() for column in FINDINGS}
     for run in session.runs.values():
         if run.plan.how == "program" or run.program is not None:
             program = program_result(session, run.id)
             for row in rows_of(program, program.findings):
-                cells = {key: columns[key](row) for key in ("code", "message", "advice", "seconds", "saves_seconds")}
+                cost = program_cost(program, row.item)
                 yield _Finding(
-                    run.id, "program", **cells, place=columns["where"](row), estimate=columns["estimate"](row)
+                    run.id,
+                    "program",
+                    **{key: columns[key](row) for key in ("code", "message", "advice", "seconds", "saves_seconds")},
+                    place=columns["where"](row),
+                    bytes=cost.bytes,
+                    estimate=columns["estimate"](row),
+                    low_seconds=cost.low,
+                    high_seconds=cost.high,
+                    verify=program_verified(name, program),
                 )
-        yield from _of_hlo(session, run)
+        yield from _of_hlo(session, run, name)
+        again = measured_longer(name, run) or None
         for warning in result(session, run.id).warnings:
-            yield _Finding(run.id, "measurement", warning.code, warning.message, warning.advice)
+            yield _Finding(run.id, "measurement", warning.code, warning.message, warning.advice, verify=again)
 
 
-def _of_hlo(session: Session, run: Run) -> Iterator[_Finding]:
+def _of_hlo(session: Session, run: Run, name: str) -> Iterator[_Finding]:
     """The findings about the run's HLO; none without HLO that can be read."""
     if "hlo" not in run.texts:
         return
@@ -137,8 +152,10 @@ def _of_hlo(session: Session, run: Run) -> Iterator[_Finding]:
         found = findings(modules(text)[0]) if text else ()
     except JaxprofError:
         return
+    verify = run_verified(name, run) if run.plan.how not in ("program", "imported") else command("explain", name)
     for one in found:
-        yield _Finding(run.id, "hlo", one.code, one.message, one.advice, ", ".join(one.where) or None, bytes=one.bytes)
+        place = ", ".join(one.where) or None
+        yield _Finding(run.id, "hlo", one.code, one.message, one.advice, place, bytes=one.bytes, verify=verify)
 
 
 FINDINGS_TABLE: Final = row_table(
@@ -153,8 +170,13 @@ FINDINGS_TABLE: Final = row_table(
         SqlColumn("place", TEXT, "file:line of a program, kernels of HLO"),
         SqlColumn("seconds", REAL, "What it cost in this run; no second is in two findings of a program"),
         SqlColumn("saves_seconds", REAL, "What changing it would save: an estimate"),
-        SqlColumn("bytes", WHOLE, "Traffic of one call that it accounts for"),
+        SqlColumn("bytes", WHOLE, "Traffic of one call that it accounts for; of a program, memory that it holds"),
         SqlColumn("estimate", TRUTH, "Whether seconds is an estimate"),
+        SqlColumn(
+            "low_seconds", REAL, "Lower bound of the 95 % interval of seconds; null if exact or of unknown error"
+        ),
+        SqlColumn("high_seconds", REAL, "Upper bound of that interval"),
+        SqlColumn("verify", TEXT, "The command that shows whether a change helped; null if none can"),
     ),
     _findings,
 )

@@ -39,6 +39,13 @@ class SessionFile:
     notices: list[str] = field(default_factory=list)
     """What could not be read while tables were made of it, a line each."""
 
+    @property
+    def name(self) -> str:
+        """What commands call it."""
+        from jaxprof.session.log import Library
+
+        return Library().name_of(self.path)
+
 
 @dataclass(frozen=True, slots=True)
 class SqlColumn:

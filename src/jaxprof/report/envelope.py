@@ -18,6 +18,12 @@ ROWS: Final = 50
 """Rows of each list, unless the kind has another number for it."""
 _NUMBERS: Final = 50
 """Numbers of a list, such as an interval, whatever the number of rows."""
+_DIGITS: Final = 9
+"""Of a number in an answer that is bounded: nanoseconds of a second, and two thirds of the characters."""
+_EXACT_FROM: Final = 1e6
+"""Times of day, FLOPs and rates as large as this are left as they are."""
+_EXACT: Final = frozenset({"query"})
+"""Kinds whose numbers are those of the request."""
 
 _COMPARED: Final[Mapping[str, int]] = {
     "kernels": 10,
@@ -82,6 +88,7 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
         **dict.fromkeys((f"control.{key}" for key in (*_COMPARED, "phases", "facts", "environment")), 0),
     },
     "catalogue": {"findings": 1000},
+    "query-schema": {"tables.columns.*": ("name", "type")},
     "history": {"series.points": -20},
     "sessions": {"sessions.runs": 10},
     "workloads": {
@@ -117,6 +124,7 @@ class Bounds:
         have further keys."""
         self._limit = limit
         self._kept = _KEPT.get(kind, {})
+        self._exact = kind in _EXACT
 
     def cut(self, data: Any) -> Any:
         """The data, bounded. What is an iterator stays one: its rows are counted as they are taken."""
@@ -129,6 +137,8 @@ class Bounds:
             return self._rows(value, path)
         if isinstance(value, list | tuple):
             return self._list(value, path)
+        if isinstance(value, float) and abs(value) < _EXACT_FROM and not self._exact:
+            return float(f"{value:.{_DIGITS}g}")
         return value
 
     def _object(self, value: dict[str, Any], path: str) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class Elements(HTMLParser):
 
 @pytest.mark.parametrize("name", SESSIONS)
 def test_every_session_is_a_well_formed_page_that_fetches_nothing(name: str) -> None:
-    page = to_page(SESSIONS[name]())
+    page = to_page(SESSIONS[name](), "last")
     found = Elements(page)
     assert not found.open
     for tag, attributes in found.seen:
@@ -73,7 +73,7 @@ def hash_of(content: str) -> str:
 
 
 def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
-    found = Elements(to_page(sessions.whole()))
+    found = Elements(to_page(sessions.whole(), "last"))
     (policy,) = [meta["content"] for meta in found.named("meta") if meta.get("http-equiv")]
     assert policy is not None
     rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
@@ -81,11 +81,11 @@ def test_the_policy_allows_its_own_script_and_style_and_nothing_else() -> None:
     assert rules["script-src"] == f"'{hash_of(found.scripts[1])}'"
     assert rules["style-src"] == f"'{hash_of(found.styles[0])}'"
     assert "connect-src" not in rules
-    assert "connect-src 'self'" in to_page(sessions.whole(), follow="state")
+    assert "connect-src 'self'" in to_page(sessions.whole(), "last", follow="state")
 
 
 def test_names_from_outside_are_text() -> None:
-    page = to_page(hostile())
+    page = to_page(hostile(), "last")
     found = Elements(page)
     assert len(found.scripts) == 2
     assert not found.named("img")
@@ -102,7 +102,7 @@ def test_data_in_a_script_element_cannot_end_it() -> None:
 def test_what_is_the_same_on_every_page_is_small() -> None:
     fixed = len(_asset_text(*_SCRIPTS).encode()) + len(_asset_text(*_STYLES).encode())
     assert fixed < 150_000
-    assert len(to_page(sessions.whole()).encode()) < 300_000
+    assert len(to_page(sessions.whole(), "last").encode()) < 300_000
 
 
 def test_assets_stay_what_they_are_on_their_way_out() -> None:
@@ -132,7 +132,7 @@ def many_kernels(count: int) -> Session:
 
 
 def test_a_long_table_says_how_much_of_it_is_left_out() -> None:
-    page = to_page(many_kernels(1_500))
+    page = to_page(many_kernels(1_500), "last")
     assert "and 500 more" in page
     assert ">k999<" in page
     assert ">k1000<" not in page.partition("figure")[0] + page.rpartition("</table>")[0].rpartition("<table")[2]

@@ -36,7 +36,7 @@ def show(tab: Callable[[], browser.Page], tmp_path: Path) -> Open:
 
     def opened(session: Session, width: int = 1000) -> browser.Page:
         file = tmp_path / "page.html"
-        file.write_text(to_page(session), encoding="utf-8")
+        file.write_text(to_page(session, "last"), encoding="utf-8")
         page = tab()
         page.resize(width, mobile=width < 500)
         page.emulate()

@@ -353,9 +353,11 @@ async def test_the_head_of_a_program_that_is_over_names_what_would_save_most() -
     stage = Stage()
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await shown(stage, pilot, recorded.finished())
-        line = next(line for line in screen_text(stage.app).splitlines() if "a: what to do" in line)
+        await until(pilot, lambda: "a: what to do" in screen_text(stage.app))
         first = program_result(stage.app.session, stage.app.screen.run.id).findings[0]  # type: ignore[attr-defined]
-        assert line.split()[0] == first.code
+        finding, command = screen_text(stage.app).splitlines()[1:3]
+        assert finding.split()[0] == first.code
+        assert command.strip().startswith("→ jaxprof script --plain train.py")
 
 
 async def test_a_says_what_to_do_and_copies_the_command() -> None:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from jaxprof.tui.kit.explanation import ExplanationDialog
+from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.kit.explanation import ExplanationDialog, ExplanationHead
 from jaxprof.tui.results.result_list import ResultList
 from jaxprof.tui.results.run_detail import RunDetailScreen
 from jaxprof.tui.results.screen import ResultsScreen
@@ -49,6 +50,41 @@ async def test_the_essentials_are_there_at_every_size(size: tuple[int, int]) -> 
         assert "baseline" in numpy
         assert numpy.count("█") > row.count("█") > 0
         assert "one scale for all, logarithmic" in screen_text(stage.app)
+
+
+async def explained(stage: Stage, pilot: Pilot[Any], tape: Tape) -> list[str]:
+    """The two lines at the head of Results."""
+    await shown(stage, pilot, tape)
+    await until(pilot, lambda: "a: fix" in screen_text(stage.app))
+    return [line.strip() for line in screen_text(stage.app).splitlines()[1:3]]
+
+
+async def test_the_first_lines_say_what_costs_most_and_how_to_look_again() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        finding, command = await explained(stage, pilot, sessions.troubled())
+        assert finding.split()[:4] == ["folded_constants", "[red]constants", "were", "folded[/red]"]
+        assert command.startswith("→ jaxprof run --from last:")
+        assert "a: what to do" not in screen_text(stage.app)
+
+
+async def test_the_first_lines_claim_nothing_of_a_session_without_a_finding() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        finding, command = await explained(stage, pilot, sessions.finished())
+        assert finding.startswith("no finding above its threshold; unknown: ")
+        assert command.startswith("→ jaxprof run ")
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
+
+
+async def test_nothing_is_said_first_while_the_session_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(JaxprofApp, "session_grows", property(lambda app: True))
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        screen = await shown(stage, pilot, sessions.troubled())
+        assert not screen.query_one(ExplanationHead).display
+        assert screen_text(stage.app).splitlines()[1].startswith("╭─ Results")
 
 
 async def test_a_wide_terminal_shows_rates_dispatch_and_pipelined_in_the_row() -> None:

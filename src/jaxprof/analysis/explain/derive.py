@@ -56,7 +56,7 @@ _AT_MOST_PART: Final = 0.5
 """What counts of a time of which a change saves only a part: it stands behind what surely costs as much."""
 
 
-def explanation(session: Session, name: str = "last", *, most: int = MOST_FINDINGS) -> Explanation:
+def explanation(session: Session, name: str, *, most: int = MOST_FINDINGS) -> Explanation:
     """What to do about a session, or a profile that was read as one: at most `most` findings. `name` is what its
     commands call it.
 

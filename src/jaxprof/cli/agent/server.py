@@ -9,7 +9,6 @@ from mcp.server import MCPServer
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.cli.agent.answers import ToolAnswer, answer_of_command, data_answer, error_answer
 from jaxprof.cli.agent.documents import read_page, search_pages, titles
 from jaxprof.cli.agent.skill import ORDER
@@ -58,8 +57,6 @@ async def explain_code(
     code: Annotated[str, Field(description="A finding's code, host-sync; `all` lists them")],
 ) -> CallToolResult:
     """What a finding's code means, what to do about it, and where to read on."""
-    if code == "all":
-        return _result(data_answer("catalogue", {"findings": {each.code: each.title for each in entries().values()}}))
     return _result(await answer_of_command("explain", [f"--code={code}"], [], seconds=_READ_SECONDS))
 
 
@@ -89,13 +86,7 @@ async def query_schema(
     """The columns of a table of `query`, with their meaning and unit; without a table, the tables."""
     if table:
         return _result(await answer_of_command("query", ["--schema"], [table], seconds=_READ_SECONDS, limit=100))
-    from jaxprof.query.tables import TABLES
-
-    tables = [
-        {"table": each.name, "meaning": each.meaning, "columns": [column.name for column in each.columns]}
-        for each in TABLES.values()
-    ]
-    return _result(data_answer("query-schema", {"tables": tables}))
+    return _result(await answer_of_command("query", ["--schema"], [], seconds=_READ_SECONDS))
 
 
 async def compare(
@@ -136,15 +127,23 @@ def _hlo(*, allow_run: bool) -> Any:
         view: HloView = "kernels",
         run: Run = "",
         for_device: Annotated[str, Field(description="Compile a workload for h100, a100:8, tpu-v5e...")] = "",
+        mesh: Annotated[str, Field(description="Of several devices: data=4,model=2")] = "",
+        arguments: Annotated[list[str], Field(description="Of a function: f32[1024,1024], one for each argument")] = [],  # noqa: B006
+        settings: Annotated[list[str], Field(description="Parameters of a workload: n=4096")] = [],  # noqa: B006
+        diff: Annotated[str, Field(description="Another such target: what differs from it, instead of a view")] = "",
         limit: Limit = 20,
     ) -> CallToolResult:
         """What XLA made of a program: kernels with costs and least times, findings with advice, barriers (why kernels
         were not fused further). With `for_device`, for a device that is not here: lower bounds, not measured times."""
-        if not allow_run and is_compiled_now(target) and target.partition(":")[0] not in names():
-            return _result(_not_allowed(f"compiling {target}"))
-        options = [] if view == "summary" else [f"--{view}"]
+        for each in filter(None, (target, diff)):
+            if not allow_run and is_compiled_now(each) and each.partition(":")[0] not in names():
+                return _result(_not_allowed(f"compiling {each}"))
+        options = [f"--diff={diff}"] if diff else [] if view == "summary" else [f"--{view}"]
         options += [f"--run={run}"] if run else []
         options += [f"--for={for_device}"] if for_device else []
+        options += [f"--mesh={mesh}"] if mesh else []
+        options += [f"--arg={argument}" for argument in arguments]
+        options += [f"--set={setting}" for setting in settings]
         return _result(await answer_of_command("hlo", options, [target], seconds=_COMPILE_SECONDS, limit=limit))
 
     return hlo

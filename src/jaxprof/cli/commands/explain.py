@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.given import refuse, refuse_without
 from jaxprof.cli.options import positive_seconds
@@ -143,13 +144,21 @@ def _print(explained: Explanation, form: str, *, full: bool) -> None:
     from jaxprof.report import explain
 
     if form == "json":
-        verifying = dict.fromkeys(finding.verify for finding in explained.findings if finding.verify)
-        measuring = filter(None, [explain.try_command(explained)])
-        print_json("explanation", explain.explanation_json(explained), [*measuring, *verifying])
+        print_json("explanation", explain.explanation_json(explained), _next(explained))
     elif form == "markdown":
         print_text(explain.explanation_markdown(explained))
     else:
         print_lines(explain.explanation_lines(explained, full=full))
+
+
+def _next(explained: Explanation) -> list[str]:
+    """The commands that try and verify the fixes; without a finding those that would fill what is unknown."""
+    from jaxprof.report.explain import try_command
+
+    verifying = (finding.verify for finding in explained.findings)
+    named = dict.fromkeys(filter(None, (try_command(explained), *verifying)))
+    named = named or dict.fromkeys(unknown.command for unknown in explained.abstentions if unknown.command)
+    return list(named) or [command_line("explain", "--code", "all")]
 
 
 def _print_entry(code: str, form: str) -> None:
@@ -158,7 +167,10 @@ def _print_entry(code: str, form: str) -> None:
 
     if code == "all":
         if form == "json":
-            print_json("catalogue", {"findings": [explain.entry_json(entry) for entry in entries().values()]})
+            listed = [
+                {"code": entry.code, "source": entry.source, "title": entry.title} for entry in entries().values()
+            ]
+            print_json("catalogue", {"findings": listed}, [command_line("explain", "--code", "CODE")])
         else:
             print_lines(explain.catalogue_lines())
     elif form == "json":

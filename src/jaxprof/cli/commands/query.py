@@ -172,7 +172,8 @@ def _print_schema(names: tuple[str, ...], form: str) -> None:
             raise unknown_name("table", name, TABLES)
     tables = [TABLES[name] for name in names] or list(TABLES.values())
     if form == "json":
-        print_json("query-schema", {"tables": schema_rows(tables)})
+        named = [] if names else [command_line("query", "--schema", table.name) for table in tables[:1]]
+        print_json("query-schema", {"tables": schema_rows(tables)}, named, limit=0 if names else None)
     elif form == "text":
         print_lines(line for table in tables for line in _table_lines(table))
     else:

@@ -33,7 +33,7 @@ _SCRIPTS: Final = (
 """One script, in this order: each file knows those before it."""
 
 
-def to_page(session: Session, name: str = "last", *, live: bool = False, follow: str = "") -> str:
+def to_page(session: Session, name: str, *, live: bool = False, follow: str = "") -> str:
     """The whole file. `name` is what its commands call the session. `live`: it is being written now. `follow`: an
     address that the page asks, every two seconds, whether there is something new; empty for a file that stays as it is.
     """

@@ -1,25 +1,30 @@
-"""What to do about the session in view: `jaxprof explain` as a dialog of every screen of a session."""
+"""What to do about the session in view: `jaxprof explain` in two lines at the head of a screen, whole as a dialog."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
+from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.threads import in_thread
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.message_pump import MessagePump
 
     from jaxprof.analysis.explain.model import Explanation
     from jaxprof.session import Session
 
 READING = "Reading what the session has..."
+_ROOMY: Final = 100
+"""Columns from which on the first line also has the sentence of the finding, and how many more there are."""
 
 
 def explain_key(place: str) -> Binding:
@@ -34,21 +39,78 @@ def explain_key(place: str) -> Binding:
     )
 
 
+class Derived(Message, bubble=False):
+    """An explanation is there. A thread derives it, because the HLO of a session can take a second to read."""
+
+    def __init__(self, explanation: Explanation) -> None:
+        super().__init__()
+        self.explanation = explanation
+
+
+def _derive(session: Session, name: str, widget: MessagePump) -> None:
+    from jaxprof.analysis.explain.derive import explanation
+
+    widget.post_message(Derived(explanation(session, name)))
+
+
+class ExplanationHead(Lines):
+    """The first finding with its cost, and the command that verifies its fix; the dialog has the rest. Hidden while the
+    session is being written."""
+
+    def show_session(self, session: Session, name: str, *, growing: bool) -> None:
+        """Says what to do about `session`, which commands call `name`, as soon as a thread knows."""
+        if growing or not session.runs:
+            self.show(None, lambda width: ())
+            return
+        if not self.display:
+            self.show(READING, lambda width: [Content.styled(READING, "$text-muted"), Content("")])
+        in_thread(self, partial(_derive, session, name, self), "explanation-head")
+
+    def on_derived(self, message: Derived) -> None:
+        """Shows what the thread derived."""
+        explanation = message.explanation
+        key = (explanation.findings[:1], explanation.abstentions[:1], len(explanation.findings))
+        self.show(key, partial(headline, explanation))
+
+
+def headline(explanation: Explanation, width: int) -> list[Content]:
+    """Two lines: what costs most, and the command that verifies its fix; or what is unknown, and what would tell it."""
+    from jaxprof.report.explain import cost_text, place_text
+
+    roomy = width >= _ROOMY
+    key = "a: what to do" if roomy else "a: fix"
+    room = max(1, width - columns(key) - 2)
+    if explanation.findings:
+        first, others = explanation.findings[0], len(explanation.findings) + explanation.left_out - 1
+        known = first.cost.seconds is not None or first.cost.bytes
+        parts = [
+            cost_text(first.cost) if known else "",
+            place_text(first),
+            f"{others} more" if others and roomy else "",
+        ]
+        said = "  ".join(filter(None, parts))
+        words = f"{said}  {first.message}" if not said or roomy else said
+        what = Content.assemble((first.code, "bold $warning"), "  ", (shorten(words, room), "$warning"))
+        command = first.verify
+    else:
+        unknown = explanation.abstentions[0] if explanation.abstentions else None
+        words = f"; unknown: {unknown.reason}" if unknown is not None else ""
+        what = Content.styled(shorten(f"no finding above its threshold{words}", room), "$text-muted")
+        command = unknown.command if unknown is not None else ""
+    left = what.truncate(room, ellipsis=True, pad=True)
+    return [
+        Content.assemble(left, "  ", (key, "$quiet")),
+        Content.styled(shorten(f"→ {command}", width) if command else "", "$text-muted"),
+    ]
+
+
 class ExplanationDialog(Dialog[None]):
-    """The findings that cost most, with their fix and the command that verifies it. A thread derives them, because the
-    HLO of a session can take a second to read."""
+    """The findings that cost most, with their fix and the command that verifies it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,a", "dismiss", "Close", tooltip="Go back", id="explanation.close"),
         Binding("y", "copy", "Copy", tooltip="Copy the first command that verifies a fix", id="explanation.copy"),
     ]
-
-    class Derived(Message):
-        """The explanation is there."""
-
-        def __init__(self, explanation: Explanation) -> None:
-            super().__init__()
-            self.explanation = explanation
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__()
@@ -64,14 +126,9 @@ class ExplanationDialog(Dialog[None]):
     def on_mount(self) -> None:
         self._show()
         self.query_one(VerticalScroll).focus()
-        in_thread(self, self._derive, "explanation")
+        in_thread(self, partial(_derive, self._session, self._called, self), "explanation")
 
-    def _derive(self) -> None:
-        from jaxprof.analysis.explain.derive import explanation
-
-        self.post_message(self.Derived(explanation(self._session, self._called)))
-
-    def on_explanation_dialog_derived(self, message: Derived) -> None:
+    def on_derived(self, message: Derived) -> None:
         """Shows what the thread derived."""
         self._explanation = message.explanation
         self._show()

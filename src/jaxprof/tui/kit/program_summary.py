@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -12,8 +12,6 @@ from textual.content import Content
 from textual.geometry import Region
 from textual.widget import Widget
 
-from jaxprof.analysis.explain.programs import program_cost
-from jaxprof.report.explain import cost_text
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import clock, place_text, status_mark
@@ -94,15 +92,13 @@ class Head:
     doing: Doing | None = None
     trouble: str = ""
     """What went wrong, or what was not seen."""
-    answer: str = ""
-    """What would save most, once it is over."""
     shares: tuple[tuple[str, float], ...] = ()
     """State and seconds, adding up to the wall time."""
 
 
 class ProgramHead(Guarded, Widget):
-    """Four lines: command and state, figures, current activity (or, at the end, the first finding), and the bar of the
-    time.
+    """Four lines: command and state, figures, current activity or what went wrong, and the bar of the time. Three where
+    it is over and nothing did.
 
     Its two clocks redraw only the cells that change; without events nothing else is redrawn.
     """
@@ -121,6 +117,7 @@ class ProgramHead(Guarded, Widget):
         """Shows another state of the program, or another program."""
         if head != self._head:
             self._head = head
+            self.set_class(head is not None and not head.trouble and head.doing is None, "-over")
             self.refresh()
 
     @property
@@ -149,7 +146,8 @@ class ProgramHead(Guarded, Widget):
         if head is None or width < 1:
             return Content("")
         self._clocks = {}
-        lines = [self._first(head, width), self._figures(head, width), self._now(head, width)]
+        lines = [self._first(head, width), self._figures(head, width)]
+        lines += [] if self.has_class("-over") else [self._now(head, width)]
         lines.append(share_bar(dict(head.shares), width))
         return Content("\n").join(lines)
 
@@ -182,7 +180,7 @@ class ProgramHead(Guarded, Widget):
             return Content.styled(shorten(head.trouble, width), "$error")
         now = head.doing
         if now is None:
-            return Content.styled(shorten(head.answer, width), "$warning")
+            return Content("")
         parts = [Content.styled("now ", "$text-muted")]
         if now.began_seconds is None:
             parts.append(cell(now.before, max(1, width - 4)))
@@ -216,7 +214,6 @@ def head_of(session: Session, result: ProgramResult, *, growing: bool, silent: s
         figures=tuple(_figures(session, result)),
         doing=doing(run.program, result.directory) if runs and run.program is not None else None,
         trouble="" if runs else trouble_of(run, result),
-        answer="" if runs else answer_of(result),
         shares=as_shares({share.state: share.seconds for share in result.timeline}),
     )
 
@@ -278,17 +275,6 @@ def trouble_of(run: Run, result: ProgramResult) -> str:
     words = [error] if error and error != f"exit code {result.exit_code}" else []
     words += [run.advice] if words and run.advice else []
     return " ".join([*words, *(note.message for note in result.notes)])
-
-
-def answer_of(result: ProgramResult) -> str:
-    """The finding whose fix would save most, in one line; empty if there is none."""
-    if not result.findings:
-        return ""
-    first = result.findings[0]
-    place = first.where.short(result.directory) if first.where is not None else ""
-    cost = replace(program_cost(result, first), low=None, high=None)  # the dialog has its interval
-    words = [first.code, cost_text(cost), place, "a: what to do"]
-    return "  ".join(word for word in words if word)
 
 
 def _figures(session: Session, result: ProgramResult) -> list[Figure]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, TooSmall
-from jaxprof.tui.messages import SessionChanged
+from jaxprof.tui.messages import LiveChanged, SessionChanged
 from jaxprof.tui.profiler import ModeScreen, Profiler
 from jaxprof.tui.theme import STYLES
 
@@ -79,9 +79,26 @@ class SessionScreen(ModeScreen):
         if profiler.session_grows:
             profiler.tell(UsageError("the session is still being written", "Press a once it has ended."))
             return
-        path = profiler.session_path
-        name = profiler.library().name_of(path) if path is not None else "last"
-        self.app.push_screen(ExplanationDialog(profiler.session, name))
+        self.app.push_screen(ExplanationDialog(profiler.session, self._called))
+
+    @property
+    def _called(self) -> str:
+        """What commands call the session."""
+        path = self.profiler.session_path
+        return self.profiler.library().name_of(path) if path is not None else "last"
+
+    def on_live_changed(self, message: LiveChanged) -> None:
+        """Explains a session that this app has finished writing."""
+        if self.whole:
+            self._explain()
+
+    def _explain(self) -> None:
+        """Shows at the head of the screen, if it has one for it, what to do."""
+        from jaxprof.tui.kit.explanation import ExplanationHead
+
+        profiler = self.profiler
+        for head in self.query(ExplanationHead):
+            head.show_session(profiler.session, self._called, growing=profiler.session_grows)
 
     def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Notes what changed while this screen is out of view."""
@@ -97,6 +114,7 @@ class SessionScreen(ModeScreen):
         replaced = message.replaced or self._replaced
         self._missed, self._replaced = set(), False
         self.show_session(runs, replaced=replaced)
+        self._explain()
 
     def once_settled(self, show: Callable[[], object]) -> None:
         """Calls `show` once the cursor has rested for a moment, however many moves came before.

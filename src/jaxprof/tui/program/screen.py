@@ -14,7 +14,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result, programs
-from jaxprof.tui.kit.explanation import explain_key
+from jaxprof.tui.kit.explanation import ExplanationHead, explain_key
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
@@ -93,6 +93,7 @@ class ProgramScreen(SessionScreen):
     def compose_body(self) -> ComposeResult:
         set_size_classes(self)
         yield Static(Content(EMPTY), id="program-empty")
+        yield ExplanationHead()
         yield ProgramHead(id="program-head")
         yield StageTabs(id="program-tabs")
         yield FilterLine()

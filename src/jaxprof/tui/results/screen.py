@@ -15,7 +15,7 @@ from jaxprof.analysis.programs.derive import is_program
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import safe
-from jaxprof.tui.kit.explanation import explain_key
+from jaxprof.tui.kit.explanation import ExplanationHead, explain_key
 from jaxprof.tui.kit.format import half_width, interval, parameters_text, speedup_text
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
@@ -73,6 +73,7 @@ class ResultsScreen(SessionScreen):
     def compose_body(self) -> ComposeResult:
         set_size_classes(self)
         with Vertical(id="results-body"):
+            yield ExplanationHead()
             with Vertical(id="results-box", classes="box") as box:
                 box.border_title = "Results"
                 yield ResultList(id="results")
