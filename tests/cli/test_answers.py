@@ -180,7 +180,7 @@ def test_what_was_left_out_is_counted_and_there_with_full(call: Caller, captured
     short = json.loads(call("show", captured, "--format", "json").out)
     assert short["truncated"]["runs.samples_seconds"] == 42
     assert "runs.compile_passes" in short["truncated"]
-    assert f"jaxprof show {captured} --full --format json" in short["next"]
+    assert f"jaxprof show {captured.stem} --full --format json" in short["next"]
     whole = json.loads(call("show", captured, "--full", "--format", "json").out)
     assert whole["truncated"] == {}
     assert sum(len(run.get("samples_seconds", ())) for run in whole["data"]["runs"]) == 42

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,20 @@ def test_without_a_session_it_says_how_to_make_one(call: Caller, state_home: Pat
     said = call("explain")
     assert said.code == ExitCode.USAGE
     assert "no session is kept yet" in said.err
+
+
+def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call: Caller, kept: Path, tmp_path: Path) -> None:
+    answer = json.loads(call("explain", "--format", "json").out)
+    assert answer["next"] == list(dict.fromkeys(finding["verify"] for finding in answer["data"]["findings"]))
+    path = tmp_path / "quiet.jaxprof"
+    writer = LogWriter(program_events.HEADER, path)
+    for event in program_events.program():
+        writer.append(event)
+    writer.close()
+    answer = json.loads(call("explain", path, "--format", "json").out)
+    assert answer["data"]["findings"] == []
+    assert answer["next"] == [unknown["command"] for unknown in answer["data"]["unknown"] if unknown["command"]]
+    assert answer["next"]
 
 
 def test_a_program(call: Caller, tmp_path: Path) -> None:

@@ -161,3 +161,43 @@ def test_an_interrupt_is_one_and_no_error_of_the_sql() -> None:
         raise RuntimeError("Query interrupted") from KeyboardInterrupt()
     with pytest.raises(RuntimeError, match="another"), database._usage_errors():
         raise RuntimeError("another")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT max(n) FROM t",
+        "SELECT count(*) FROM range(1000000000000) a, range(1000) b",
+        "FROM range(1000000000000)",
+    ],
+)
+def test_a_query_without_an_end_has_one(path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+    monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1")
+    with pytest.raises(UsageError, match="takes more than 1 second") as refused:
+        for _ in ask(sql, [AskedSession("s", path)]).rows():
+            pass
+    assert "JAXPROF_LIMITS=query_time=4" in refused.value.hint
+    assert next(iter(ask("SELECT 1", [AskedSession("s", path)]).rows())) == [1]
+
+
+def test_a_query_that_needs_too_much_memory_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAXPROF_LIMITS", "query_memory=64MiB")
+    with pytest.raises(UsageError, match=r"needs more than 64\.0 MiB"):
+        list(ask("SELECT len(list(range)) FROM range(100000000)", [AskedSession("s", path)]).rows())
+
+
+def test_an_error_in_a_later_row_is_the_querys(path: Path) -> None:
+    sql = "SELECT CAST(CASE WHEN range = 5000 THEN 'x' ELSE '1' END AS INT) FROM range(10000)"
+    with pytest.raises(UsageError, match="SQL: could not convert string 'x' to INT32"):
+        list(ask(sql, [AskedSession("s", path)]).rows())
+
+
+def test_what_python_has_no_value_for_is_text(path: Path) -> None:
+    found = list(ask("SELECT DATE '5877641-06-23' AS day", [AskedSession("s", path)]).rows())
+    assert found == [["<value out of range: 2146044939>"]]
+
+
+def test_advice_does_not_name_what_is_refused(path: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        ask("FROM sqlite_scan('x', 'y')", [AskedSession("s", path)])
+    assert "INSTALL" not in refused.value.hint

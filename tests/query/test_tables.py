@@ -144,6 +144,16 @@ def test_compilations_have_their_reason_and_findings_their_source(path: Path) ->
     assert {source for (source,) in rows(path, "SELECT source FROM findings")} >= {"program", "measurement"}
 
 
+def test_a_finding_has_the_interval_of_its_cost_and_the_command_that_verifies_it(path: Path) -> None:
+    found = rows(path, "SELECT source, low_seconds, seconds, high_seconds, verify FROM findings")
+    sampled = [row for row in found if row[1] is not None]
+    assert sampled
+    assert all(source == "program" and low <= cost <= high for source, low, cost, high, _ in sampled)
+    verified = {source: verify for source, _, _, _, verify in found if verify}
+    assert verified["program"].endswith(f"&& jaxprof compare {path} last")
+    assert verified["measurement"].startswith(f"jaxprof run --from {path}:r")
+
+
 def test_a_reading_has_its_time_since_the_session_began(path: Path) -> None:
     assert rows(path, "SELECT at_seconds, memory_used_bytes, power_watts, throttle_reasons FROM readings") == [
         [2.5, 1 << 33, None, '["hot"]']

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,7 +35,10 @@ _LOCKED: Final[dict[str, str | bool | int | float | list[str]]] = {
     "temp_directory": "",  # a query that is too large for memory fails, instead of writing into the working folder
     "lock_configuration": True,
 }
+_GROWTH: Final = 2
 _BATCH_ROWS: Final = 2048
+_REFUSED: Final = re.compile(r"\b(INSTALL|LOAD|SET|PRAGMA|ATTACH)\b")
+"""In DuckDB's advice: statements that are refused here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,26 @@ class AskedSession:
     """Whether it is left out, with a notice, where it cannot be read."""
 
 
+@contextmanager
+def bounded_memory() -> Iterator[None]:
+    """Meanwhile the process cannot grow by more than twice the limit of a query: a single value (`repeat`) is no
+    part of DuckDB's own account, and is copied on its way out. Not on systems that have no such bound."""
+    try:
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    except (ImportError, OSError, ValueError):
+        yield
+        return
+    most = used + _GROWTH * QUERY_MEMORY.most
+    resource.setrlimit(resource.RLIMIT_AS, (most if soft == resource.RLIM_INFINITY else min(soft, most), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
 class Deadline:
     """Interrupts a connection once its query has taken too long: a recursion has no end of its own."""
 
@@ -57,6 +81,7 @@ class Deadline:
         self._end = time.monotonic() + QUERY_TIME.most
         timer = threading.Timer(QUERY_TIME.most, connection.interrupt)
         timer.daemon = True
+        weakref.finalize(self, _end, timer)  # also at exit
         timer.start()
 
     @property
@@ -75,6 +100,13 @@ class Deadline:
         return UsageError(
             f"SQL: the query takes {QUERY_TIME.words}", f"Ask for less, or for aggregates. {QUERY_TIME.hint}"
         )
+
+
+def _end(timer: threading.Timer) -> None:
+    """Waits for the thread: one that is alive when the interpreter ends makes the process abort."""
+    timer.cancel()
+    if timer is not threading.current_thread():
+        timer.join()
 
 
 @dataclass(slots=True)
@@ -97,7 +129,7 @@ class SqlAnswer:
         with _usage_errors(self.deadline):
             for batch in self.reader:
                 self.deadline.check()
-                yield from map(list, zip(*(column.to_pylist() for column in batch.columns), strict=True))
+                yield from map(list, zip(*map(_values, batch.columns), strict=True))
 
     def first(self, count: int | None) -> tuple[list[list[Any]], bool]:
         """The first rows as Python values, or all if `count` is None, and whether there are more. Raises UsageError."""
@@ -109,6 +141,14 @@ class SqlAnswer:
         """All rows as an Arrow table. Raises UsageError."""
         with _usage_errors(self.deadline):
             return self.reader.read_all()
+
+
+def _values(column: Any) -> list[Any]:
+    """The cells as Python values. A day in the year 5 000 000, for which Python has none, is a text that says so."""
+    try:
+        return list(column.to_pylist())
+    except (OverflowError, ValueError):
+        return list(column.cast(pa.string()).to_pylist())
 
 
 def ask(sql: str, sources: Sequence[AskedSession]) -> SqlAnswer:
@@ -227,10 +267,13 @@ def _usage_errors(deadline: Deadline | None = None) -> Iterator[None]:
     """What DuckDB says of the SQL as a UsageError, and an interrupt as what it is: the user's, or the deadline's."""
     try:
         yield
-    except (RuntimeError, duckdb.Error, pa.ArrowException) as error:
+    except MemoryError as error:
+        raise _too_large() from error
+    except (RuntimeError, OSError, duckdb.Error, pa.ArrowException) as error:
         if deadline is not None and deadline.passed and "nterrupt" in str(error):
             raise deadline.error from error
-        if isinstance(error, duckdb.Error | pa.ArrowException):
+        of_sql = isinstance(error, duckdb.Error | pa.ArrowException) or " Error: " in str(error)
+        if of_sql and not isinstance(error, FileRefusedError):
             raise _in_one_line(str(error)) from error
         if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt) or "interrupted" in str(error):
             raise KeyboardInterrupt from error
@@ -242,9 +285,15 @@ def _in_one_line(text: str) -> UsageError:
     lines = [line.strip() for line in text.partition("\n\nLINE ")[0].splitlines() if line.strip()]
     what = lines[0] if lines else text
     kind, colon, rest = what.partition(" Error: ")
-    message = f"SQL: {rest[:1].lower() + rest[1:] if colon else what}".rstrip("!.")
+    said = rest if rest[1:2].isupper() else rest[:1].lower() + rest[1:]
+    message = f"SQL: {said if colon else what}".rstrip("!.")
     if kind == "Out of Memory":
-        return UsageError(f"SQL: the query needs {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}")
+        return _too_large()
     if kind == "Permission":
         return UsageError(message, "SQL reads sessions, and no files, network or extensions.")
-    return UsageError(message, " ".join(lines[1:]) or "jaxprof query --schema lists the tables and columns.")
+    hints = [line for line in lines[1:] if not _REFUSED.search(line)]
+    return UsageError(message, " ".join(hints) or "jaxprof query --schema lists the tables and columns.")
+
+
+def _too_large() -> UsageError:
+    return UsageError(f"SQL: the query needs {QUERY_MEMORY.words}", f"Ask for less. {QUERY_MEMORY.hint}")

@@ -90,6 +90,7 @@ async def test_each_tool_answers_as_its_command_does(kept: Path, state_home: Pat
         compared = await call(client, "compare", before=f"{name}:r1", after=f"{name}:r2")
         assert compared["kind"] == "comparison"
         assert (await call(client, "hlo", target=name))["data"]["programs"][0]["module"] == "jit_selu"
+        assert (await call(client, "hlo", target=name, diff=name))["kind"] == "hlo-diff"
 
 
 async def test_what_is_wrong_is_an_answer(kept: Path, state_home: Path) -> None:
@@ -110,6 +111,10 @@ async def test_code_is_not_run_unless_that_is_allowed(tmp_path: Path, state_home
     async with serving(state_home) as client:
         for target in (f"{program}:step", str(program), "model:step", "json:dumps"):
             assert (await call(client, "hlo", target=target))["error"]["code"] == "not_allowed", target
+            other = await call(client, "hlo", target="selu", diff=target)
+            assert other["error"]["code"] == "not_allowed", target
+        wrong = await call(client, "hlo", target="selu", settings=["nothing=1"], arguments=["f32[2]"])
+        assert wrong["error"]["code"] == "usage", "a workload takes no --arg"
         for name, arguments in {
             "explain": {"session": f"{program}:step"},
             "show": {"session": str(program)},

@@ -139,4 +139,4 @@ def test_a_long_table_says_how_much_of_it_is_left_out() -> None:
 
 
 def test_a_session_without_runs_says_so() -> None:
-    assert "no run was recorded" in to_page(fold(sessions.HEADER, []))
+    assert "no run was recorded" in to_page(fold(sessions.HEADER, []), "last")

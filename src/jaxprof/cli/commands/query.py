@@ -51,10 +51,11 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
         return
     if form not in _BINARY:
         refuse(("out",), f"is for {' and '.join(_BINARY)}", "Redirect stdout.")
-    from jaxprof.query.database import ask
+    from jaxprof.query.database import ask, bounded_memory
 
     names, sql = _divided(words, every)
     with ExitStack() as stack:
+        stack.enter_context(bounded_memory())
         answer = ask(sql, _sources(names, every, stack))
         notes(f"note: {notice}" for notice in answer.notices)
         _print(answer, form, out, force)
