@@ -10,7 +10,7 @@ import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from jax.sharding import PartitionSpec as P
 
 from jaxprof.engine.measure.portable import (
@@ -183,3 +183,34 @@ def test_what_jax_refuses_to_export_for_another_reason_is_raised(monkeypatch: py
     monkeypatch.setattr(jax.export, "export", refuse)
     with pytest.raises(ValueError, match=why):
         export_for("cpu", lambda x: x + 1, (X,))
+
+
+def test_names_of_ours_are_replaced_by_those_of_the_arguments_as_far_as_they_are_known() -> None:
+    program = program_of(trace(step, (X, X)), (None, None, None), annotated=False)
+    text = (
+        'op_name="args[0]" loc("args[0]") loc("args[2]") op_name="jit(step)/call_exported/jit(step)/add" '
+        'op_name="jit(step)/call_exported" op_name="jit(other)/call_exported" "args[0]"'
+    )
+    assert in_its_own_words(text, program, ["x['a\\\\b']", "scale"]) == (
+        r"""op_name="x[\'a\\\\b\']" loc("x['a\\b']") loc("args[2]") op_name="jit(step)/add" """
+        'op_name="jit(step)" op_name="jit(other)/call_exported" "args[0]"'
+    )
+
+
+def test_a_sharding_over_a_mesh_of_this_host_is_one_over_the_targets() -> None:
+    (here,) = jax.devices()[:1]
+    there = Devices((here,))
+    for kind in (None, "pinned_host"):
+        found = there.sharding(NamedSharding(MESH, P("data"), memory_kind=kind))
+        assert isinstance(found, NamedSharding)
+        assert (found.spec, found.mesh.axis_names) == (P("data"), ("data",))
+        assert (found.memory_kind == "pinned_host") == (kind == "pinned_host")
+    empty = NamedSharding(Mesh(np.empty((), dtype=object), ()), P())
+    for none in (None, SingleDeviceSharding(here), empty, NamedSharding(MESH.abstract_mesh, P("data"))):
+        assert there.sharding(none) is None
+
+
+def test_a_number_is_weakly_typed_and_an_array_is_not() -> None:
+    program = program_of(trace(lambda x, n: x * n, (X, 3.0)), (None, None), annotated=False)
+    assert [shape.weak_type for shape in program.shapes] == [False, True]
+    assert program.jitted(X, 3.0)[0].dtype == np.float32

@@ -373,6 +373,12 @@ def test_a_call_of_more_than_a_twentieth_of_the_budget_is_not_warmed_up_again(ca
     assert (world.calls > len(samples)) == warm
 
 
+def test_before_the_first_sample_come_five_calls_to_calibrate_and_two_slices_that_agree() -> None:
+    world = World(itertools.repeat(1e-3))
+    samples, _ = sample(world, 1e-3)
+    assert world.calls - len(samples) == 5 + 2 * 20, "a slice is 20 ms of calls"
+
+
 @pytest.mark.parametrize(("budget", "seconds"), [(5.0, 1.0), (20.0, 2.0), (40.0, 2.0)])
 def test_warming_up_may_take_a_fifth_of_the_budget_and_two_seconds_at_most(budget: float, seconds: float) -> None:
     """Each slice is 6 % slower than the one before it."""
