@@ -160,3 +160,81 @@ def test_an_explanation_names_the_command_only_where_something_can_be_tried(call
     assert "--try" not in call("explain", session).out  # the cache is a remark, and told with --try alone
     assert "--try --code cache_off" in " ".join(call("explain", "--code", "cache_off").out.split())
     assert "--try" not in call("explain", "--code", "host_sync").out
+
+
+STEP = """
+import jax
+
+def step(state, update):
+    return jax.tree.map(lambda old, more: old * 0.5 + more[0, 0], state, update)
+"""
+STEP_HLO = """HloModule jit_step, is_scheduled=true
+
+%fused (a: f32[2048,1024]) -> f32[2048,1024] {
+  %a = f32[2048,1024]{1,0} parameter(0)
+  ROOT %sum = f32[2048,1024]{1,0} add(%a, %a)
+}
+
+%fused.1 (b: f32[2048,1024]) -> f32[2048,1024] {
+  %b = f32[2048,1024]{1,0} parameter(0)
+  ROOT %sum.1 = f32[2048,1024]{1,0} add(%b, %b)
+}
+
+ENTRY %main (state.0: f32[2048,1024], state.1: f32[2048,1024]) -> (f32[2048,1024], f32[2048,1024]) {
+  %state.0 = f32[2048,1024]{1,0} parameter(0)
+  %state.1 = f32[2048,1024]{1,0} parameter(1)
+  %one = f32[2048,1024]{1,0} fusion(%state.0), kind=kLoop, calls=%fused
+  %two = f32[2048,1024]{1,0} fusion(%state.1), kind=kLoop, calls=%fused.1
+  ROOT %out = (f32[2048,1024]{1,0}, f32[2048,1024]{1,0}) tuple(%one, %two)
+}
+"""
+
+
+def measured(folder: Path, source: str = STEP, **changes: Any) -> Path:
+    """A session of a measured function whose program shows that it holds its old state beside the new one."""
+    file = folder / "train.py"
+    file.write_text(source)
+    os.utime(file, (1, 1))
+    array, small = "f32[2048,1024]", "f32[1,1]"
+    spec = e.RunSpec(
+        workload="train.py:step", variant="jit", how="jit", device="cpu:0", target=f"{file}:step",
+        arguments=(f'{{"a":{array},"b":{array}}}', f'{{"a":{small},"b":{small}}}'),
+    )  # fmt: skip
+    header = replace(program_events.HEADER, **{"host": socket.gethostname(), **changes})
+    path = folder / "runs.jaxprof"
+    writer = LogWriter(header, path)
+    for event in (
+        e.RunPlanned(run="r1", spec=spec),
+        e.WorkerStarted(run="r1", pid=100, python=sys.executable),
+        e.TextRecorded(run="r1", name="hlo", text=STEP_HLO),
+        e.RunFinished(run="r1", status="ok"),
+    ):
+        writer.append(event)
+    writer.close()
+    return path
+
+
+def test_a_donation_is_measured_in_bytes_beside_the_same_call(call: Caller, tmp_path: Path, state_home: Path) -> None:
+    session = measured(tmp_path)
+    said = call("explain", session, "--try", "--code", "lost-donation", "--budget", "2", "--format", "json")
+    (finding,) = said.data["findings"]
+    tried = finding["measured"]
+    assert tried["outcome"] in ("faster", "slower", "same", "inconclusive"), tried["sentence"]
+    assert tried["before_bytes"] - tried["after_bytes"] == 2 * 4 * 2048 * 1024 == finding["cost"]["bytes"]
+    assert tried["numbers"]["agree"] is True
+    assert tried["gains"] is (tried["outcome"] != "slower")
+    assert Path(tried["session"]).is_file()
+    shown = call("show", tried["session"])
+    assert "donated" in shown.out
+
+
+def test_a_function_that_is_no_longer_the_measured_one_is_not_tried(call: Caller, tmp_path: Path) -> None:
+    for changes, why in (
+        ({"host": "elsewhere"}, "another machine (elsewhere)"),
+        ({"wall_seconds": 0.5}, "train.py was changed"),
+    ):
+        said = call("explain", measured(tmp_path, "raise SystemExit('imported')", **changes), "--try")
+        words = " ".join(said.out.split())
+        assert "not tried: " in words
+        assert why in words
+        (tmp_path / "runs.jaxprof").unlink()

@@ -187,6 +187,7 @@ def explanation_with_trials() -> dict[str, Any]:
     launches = LaunchBlocks((Block(0, (2.0,)), Block(1, (1.0,))), in_turns=False)
     measured = FixTrial(
         fix="a cache", times=compare([launches] * 3), seconds=((2.0,), (1.0,)), of="launch", session="s.jaxprof",
+        bytes=(9, 5),
         numbers=NumbersCompared(of="printed", compared=3, agree=False, relative=0.1, note="line 1"),
     )  # fmt: skip
     trials = (
@@ -195,7 +196,8 @@ def explanation_with_trials() -> dict[str, Any]:
         FixTrial(fix="a cache", failed=True, reason="exit code 1"),
     )
     explained = explanation(fold(program_events.HEADER, program_events.training_events()), "program")
-    found = (replace(explained.findings[0], mechanical="a cache", trial=trial) for trial in trials)
+    first = replace(explained.findings[0], mechanical="a cache", kernels=("fusion",))
+    found = (replace(first, trial=trial) for trial in trials)
     return explanation_json(replace(explained, findings=tuple(found)))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from jaxprof.cli.session_output import report_location
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
     from jaxprof.cli.ab_sides import ReadSides
+    from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.runner.sides import SideOptions
     from jaxprof.session.log import LogWriter
 
@@ -31,20 +32,27 @@ class MeasuredSides:
 
 def measure(read: ReadSides, options: SideOptions, make_writer: Callable[[], LogWriter]) -> MeasuredSides:
     """Measure the sides and keep the session. Raises UsageError for sides that do not fit, before anything runs."""
+    from jaxprof.runner.sides import plan_comparison
+
+    planned = plan_comparison(read.sides, options, read.notes)
+    return measure_planned(planned, read.sides[0].interpreter, make_writer(), options.max_silence_seconds)
+
+
+def measure_planned(
+    planned: Sequence[PlannedRun], interpreter: Interpreter, writer: LogWriter, max_silence_seconds: float
+) -> MeasuredSides:
+    """Measure the sides of one comparison, A first, and keep the session."""
     import signal
 
     from jaxprof.analysis.ab import ab_results
     from jaxprof.cli.progress import Progress
     from jaxprof.cli.run_headless import HeadlessRuns
-    from jaxprof.runner.sides import plan_comparison
 
-    planned = plan_comparison(read.sides, options, read.notes)
-    writer = make_writer()
     progress = Progress(sys.stderr)
     for note in planned[0].comparison.notes if planned[0].comparison is not None else ():
         progress.note(f"note: {note}")
-    runs = HeadlessRuns(writer, read.sides[0].interpreter, progress)
-    runs.scheduler.max_silence_seconds = options.max_silence_seconds
+    runs = HeadlessRuns(writer, interpreter, progress)
+    runs.scheduler.max_silence_seconds = max_silence_seconds
     runs.work(planned)
     path = str(writer.path) if report_location(writer, progress.note) else None
     if runs.stopped_by is not None and runs.stopped_by != signal.SIGINT:

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.explain.fixes import MechanicalFix, fix_of
-from jaxprof.analysis.explain.trial import FixTrial
+from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
+from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.explain.model import Explanation, RankedFinding
     from jaxprof.runner.program_launches import ProgramLaunches
+    from jaxprof.session import Run, Session
 
 _CACHE_FOLDER: Final = "JAX_COMPILATION_CACHE_DIR"
 
@@ -41,7 +46,7 @@ def _tried(explained: Explanation, finding: RankedFinding, options: TryOptions) 
         return finding
     options.note(f"trying {finding.code}: {fix.title}")
     try:
-        trial = _program_trial(explained, finding, fix, options)
+        trial = (_program_trial if explained.subject == "program" else _call_trial)(explained, finding, fix, options)
     except JaxprofError as error:
         hint = f" ({error.hint})" if error.hint else ""
         trial = FixTrial(fix=fix.title, reason=f"{error.what}{hint}")
@@ -85,6 +90,72 @@ def _of_launches(done: ProgramLaunches, fix: MechanicalFix) -> FixTrial:
         seconds=((*done.seconds("A"), *done.seconds("A'")), done.seconds("B")),
         numbers=compare_printed(unchanged, changed),
         other_numbers=fix.other_numbers,
+    )
+
+
+def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
+    from jaxprof.cli.ab_measuring import measure_planned
+    from jaxprof.cli.session_output import new_writer
+    from jaxprof.runner.fix_sides import FixedSide, plan_fix
+    from jaxprof.runner.reaper import TemporaryFolder
+
+    session = explained.session
+    assert session is not None
+    run = session.runs[finding.run]
+    donated = _donated(session, run, finding) if fix.donates else ()
+    fixed = FixedSide(title=fix.title, environment=fix.environment, donated=donated)
+    with TemporaryFolder("try") as folder:
+        planned, interpreter = plan_fix(session, run, fixed, options.budget_seconds, folder)
+        measured = measure_planned(planned, interpreter, new_writer(None), MAX_SILENCE_SECONDS)
+    if measured.result is None or measured.exit_code == ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt
+    return replace(_of_comparison(measured.result, fix), session=measured.path or "")
+
+
+def _donated(session: Session, run: Run, finding: RankedFinding) -> tuple[int, ...]:
+    """The numbers of the arrays that the finding names. Raises UsageError where they are not known."""
+    from jaxprof.analysis.utilisation import module_of
+
+    module = module_of(session, run)
+    entry = module.entry if module is not None else None
+    named = set(finding.kernels)
+    numbers = [each.parameter_number for each in entry.instructions if each.name in named] if entry is not None else []
+    if not numbers or None in numbers:
+        raise UsageError("which arguments it is about is not known", "jaxprof hlo --findings names them.")
+    return tuple(sorted(number for number in numbers if number is not None))
+
+
+def _of_comparison(result: AbResult, fix: MechanicalFix) -> FixTrial:
+    """What the sides of `ab` showed."""
+    from jaxprof.report.modules import memory_needed
+
+    (versus,) = result.versus
+    for side in result.failed:
+        label, error = side.run.plan.side, side.run.error or side.run.status
+        if label == "B":
+            return FixTrial(fix=fix.title, failed=True, reason=f"with it the call does not end well: {error}")
+        return FixTrial(fix=fix.title, reason=f"the call does not end well as it is: {error}")
+    kept = versus.results
+    numbers = None
+    if kept is not None:
+        numbers = NumbersCompared(
+            of="results", agree=kept.agree, relative=kept.relative if kept.alike else None, note=kept.note or kept.where
+        )
+    return FixTrial(
+        fix=fix.title,
+        times=versus.times,
+        of="call",
+        seconds=(_medians(result.baseline), _medians(versus.run)),
+        bytes=(memory_needed(result.baseline), memory_needed(versus.run)) if fix.donates else None,
+        numbers=numbers,
+        other_numbers=fix.other_numbers,
+    )
+
+
+def _medians(run: Run) -> tuple[float, ...]:
+    """The median call of each launch."""
+    return tuple(
+        median(seconds for turn in launch.turns for seconds in turn.seconds) for launch in run.launches if launch.turns
     )
 
 

@@ -58,6 +58,11 @@ class RunSpec:
     own. Empty for all other runs."""
     until_half_width: float | None = None
     """Launches end once half the 95 % interval of the speed-up is this narrow, as a share; None: when all are done."""
+    donated: tuple[int, ...] = ()
+    """Arrays of its arguments, by their number, that are donated although the function itself does not: what a fix that
+    is tried changes."""
+    fresh_arguments: bool = False
+    """Whether each call gets arguments of its own, as one that donates them needs: so both sides of it are called."""
 
     @property
     def timing_seconds(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.units import integer, ratio_interval, seconds
+from jaxprof.units import bytes_, integer, ratio_interval, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
@@ -18,6 +18,8 @@ def trial_sentence(trial: FixTrial) -> str:
     if times is None:
         return f"{outcome}: {trial.reason}"
     numbers = _numbers(trial)
+    if trial.saved_bytes is not None:
+        return _memory(trial)
     if times.ratio is None or outcome == "inconclusive":
         words = "inconclusive: " + times.reason()
         more = times.launches_to_decide()
@@ -30,6 +32,21 @@ def trial_sentence(trial: FixTrial) -> str:
     if outcome == "faster":
         return f"measured: {measured}, {numbers}"
     return f"no faster: {measured}, {numbers}"
+
+
+def _memory(trial: FixTrial) -> str:
+    """Of a fix that is one of memory."""
+    before, after = trial.bytes or (None, None)
+    times = trial.times
+    assert times is not None
+    if trial.outcome == "inconclusive" or times.ratio is None:
+        fast = f"whether it is faster is not known: {times.reason()}"
+    elif trial.outcome == "same":
+        fast = "it is as fast"
+    else:
+        fast = f"it is {trial.outcome}: {ratio_interval(times.ratio, times.low, times.high)} as fast{_seconds(trial)}"
+    word = "measured" if trial.gains else "no gain"
+    return f"{word}: a call holds {bytes_(after)} instead of {bytes_(before)}; {fast}; {_numbers(trial)}"
 
 
 def _seconds(trial: FixTrial) -> str:
@@ -75,6 +92,8 @@ def trial_json(trial: FixTrial) -> dict[str, Any]:
         "of": trial.of or None,
         "before_seconds": [_rounded(each) for each in before],
         "after_seconds": [_rounded(each) for each in after],
+        "before_bytes": trial.bytes[0] if trial.bytes is not None else None,
+        "after_bytes": trial.bytes[1] if trial.bytes is not None else None,
         "numbers": None if numbers is None else {
             "of": numbers.of,
             "compared": numbers.compared,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.session import Run, Session
 
-_RECORD_AGAIN = "Record it again here: jaxprof script FILE.py, then jaxprof explain --try."
+RECORD_AGAIN = "Record it again here, then jaxprof explain --try."
 
 
 def command_again(session: Session, program: ProgramResult, folder: Path) -> LaunchCommand:
@@ -27,9 +27,9 @@ def command_again(session: Session, program: ProgramResult, folder: Path) -> Lau
     not the program of this machine as it was recorded."""
     if session.header.host != socket.gethostname():
         where = f" ({session.header.host})" if session.header.host else ""
-        raise UsageError(f"the session is from another machine{where}", _RECORD_AGAIN)
+        raise UsageError(f"the session is from another machine{where}", RECORD_AGAIN)
     if program.how not in ("script", "module") or not program.argv:
-        raise UsageError("the program recorded itself, so how to start it is not known", _RECORD_AGAIN)
+        raise UsageError("the program recorded itself, so how to start it is not known", RECORD_AGAIN)
     if session.header.process_count > 1:
         raise UsageError("it is one process of several, which cannot be started alone", "Try it in a single process.")
     if any(REDACTED in word for word in program.argv):
@@ -38,11 +38,11 @@ def command_again(session: Session, program: ProgramResult, folder: Path) -> Lau
         how = "has not ended" if not program.ended else f"ended with exit code {program.exit_code}"
         raise UsageError(f"the recorded program {how}", "Record a run that ends well.")
     if not Path(program.directory or ".").is_dir():
-        raise UsageError(f"its folder {program.directory} is not here", _RECORD_AGAIN)
+        raise UsageError(f"its folder {program.directory} is not here", RECORD_AGAIN)
     if program.how == "script":
         unchanged(Path(program.directory) / program.argv[0], session)
     if not Path(program.run.python).is_file():
-        raise UsageError(f"its interpreter {program.run.python or 'is unknown and'} is not here", _RECORD_AGAIN)
+        raise UsageError(f"its interpreter {program.run.python or 'is unknown and'} is not here", RECORD_AGAIN)
     return LaunchCommand(
         argv=(program.run.python, *program.argv),
         directory=program.directory,
@@ -57,9 +57,9 @@ def unchanged(file: Path, session: Session) -> None:
     try:
         changed = file.stat().st_mtime > session.header.wall_seconds
     except OSError:
-        raise UsageError(f"{file} is not here", _RECORD_AGAIN) from None
+        raise UsageError(f"{file} is not here", RECORD_AGAIN) from None
     if changed:
-        raise UsageError(f"{file.name} was changed after the session was recorded", _RECORD_AGAIN)
+        raise UsageError(f"{file.name} was changed after the session was recorded", RECORD_AGAIN)
 
 
 def environment_again(run: Run) -> dict[str, str]:

@@ -24,6 +24,8 @@ class MechanicalFix:
     """Variables of its processes."""
     cache: bool = False
     """Whether it has a compilation cache of its own, which a launch before the timed ones has filled."""
+    donates: bool = False
+    """Whether its call donates the arguments that the finding names."""
     other_numbers: str = ""
     """Why its numbers are others, where that is the price of the fix; empty: they have to be the same."""
 
@@ -44,16 +46,23 @@ OF_PROGRAMS: Final[Mapping[str, MechanicalFix]] = {
     "precise-product": _PRECISION,
 }
 """By the code of a finding about a recorded program: what its process can be given."""
+OF_CALLS: Final[Mapping[str, MechanicalFix]] = {
+    "lost-donation": MechanicalFix(title="the arguments that results update donated", donates=True),
+    "precise-product": _PRECISION,
+}
+"""By the code of a finding about a measured function: what its process or its call can be given."""
 
 
 def fix_of(finding: RankedFinding, subject: Subject) -> MechanicalFix | None:
     """What can be tried of a finding; None where its fix is a change of the program."""
-    if subject == "program":
+    if subject == "program" and finding.cost.scope == "program":
         return OF_PROGRAMS.get(finding.code)
+    if subject == "runs":
+        return OF_CALLS.get(finding.code)
     return None
 
 
 def mechanical_of(code: str) -> str:
     """What can be tried of the findings of a code; empty where nothing can."""
-    fix = OF_PROGRAMS.get(code)
+    fix = OF_PROGRAMS.get(code) or OF_CALLS.get(code)
     return fix.title if fix is not None else ""

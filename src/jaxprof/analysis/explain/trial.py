@@ -43,6 +43,8 @@ class FixTrial:
     """Of the recorded and of the changed side: how long each launch, or one call in each, took."""
     of: str = ""
     """What the seconds are of: `launch` or `call`."""
+    bytes: tuple[int | None, int | None] | None = None
+    """What a call of each holds at once, where the fix is one of memory."""
     numbers: NumbersCompared | None = None
     other_numbers: str = ""
     """Why the fix gives other numbers, where it does."""
@@ -63,6 +65,14 @@ class FixTrial:
         return self.numbers is not None and self.numbers.agree is False and not self.other_numbers
 
     @property
+    def saved_bytes(self) -> int | None:
+        """How much less the changed side holds; None where that is unknown, or not what the fix is for."""
+        before, after = self.bytes or (None, None)
+        return None if before is None or after is None else before - after
+
+    @property
     def gains(self) -> bool:
-        """Whether the fix is faster, and nothing speaks against it."""
-        return self.outcome == "faster" and not self.differs
+        """Whether the fix is faster, or holds less memory without being slower, and nothing speaks against it."""
+        if self.differs:
+            return False
+        return self.outcome == "faster" or (self.outcome in ("same", "inconclusive") and (self.saved_bytes or 0) > 0)
