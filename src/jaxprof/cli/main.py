@@ -84,9 +84,11 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
-            from jaxprof.errors import unknown_name
+            from jaxprof.cli.file_alone import command_for
+            from jaxprof.tui.launch import terminal_problem
 
-            raise unknown_name("command", args[0], COMMANDS)
+            name = command_for(args, COMMANDS, in_terminal=not terminal_problem())
+            return name, self.get_command(ctx, name), args
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -104,7 +106,8 @@ class LazyGroup(click.Group):
 @click.option("--python", metavar="PATH", help="The interpreter, or environment, whose jax the app measures.")
 @click.pass_context
 def cli(ctx: click.Context, python: str | None) -> int | None:
-    """A profiler for JAX in the terminal. Without a command, opens the app.
+    """A profiler for JAX in the terminal. Without a command, opens the app; with a file alone, does what fits it:
+    FILE.py is profiled, FILE.py:function measured, a session, a profile or HLO opened, or printed without a terminal.
 
     Measures where the time of a call goes (trace, lower, compile, transfers, first run, steady run), shows what XLA
     fused, and keeps every session as a file.
@@ -186,6 +189,6 @@ def _answer(arguments: list[str] | None, code: str, message: str, hint: str) -> 
 def wants_json(words: Sequence[str]) -> bool:
     """Whether a command line requests JSON. It may be one that cannot be read: then only its words tell."""
     own = list(takewhile(lambda word: word != "--", words))
-    if own[:1] == ["script"]:  # what follows its target belongs to the program
+    if own and (own[0] == "script" or own[0].endswith(".py")):  # what follows its target belongs to the program
         own = own[: next((at for at, word in enumerate(own) if word.endswith(".py") or word in ("-m", "-")), len(own))]
     return "--format=json" in own or ("--format", "json") in pairwise(own)

@@ -1,0 +1,95 @@
+"""`jaxprof FILE` does what one would expect of the file, in a terminal and without one; other files are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.calling import Caller
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.file_alone import command_for
+from jaxprof.cli.main import COMMANDS
+
+HLO = """HloModule m
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  ROOT y = f32[8] negate(x)
+}
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("print('trained')\n")
+    (tmp_path / "program").mkdir()
+    (tmp_path / "program" / "__main__.py").write_text("")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "m.hlo").write_text(HLO)
+    (tmp_path / "s.jaxprof").write_text('{"format":"jaxprof"}\n')
+    (tmp_path / "p.xplane.pb").write_bytes(b"\x0a\x00")
+    (tmp_path / "notes.md").write_text("nothing of ours")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("words", "in_terminal", "elsewhere"),
+    [
+        (["train.py"], "script", "script"),
+        (["train.py", "--epochs", "3"], "script", "script"),
+        (["program"], "script", "script"),
+        (["train.py:step"], "run", "run"),
+        (["s.jaxprof"], "open", "show"),
+        (["s.jaxprof", "--full"], "show", "show"),
+        (["p.xplane.pb"], "open", "show"),
+        (["m.hlo"], "open", "hlo"),
+        (["m.hlo", "--kernels"], "hlo", "hlo"),
+    ],
+)
+def test_a_file_alone_stands_for_a_command(files: Path, words: list[str], in_terminal: str, elsewhere: str) -> None:
+    assert command_for(words, COMMANDS, in_terminal=True) == in_terminal
+    assert command_for(words, COMMANDS, in_terminal=False) == elsewhere
+
+
+def test_a_session_is_printed_as_show_does(call: Caller, kept: Path) -> None:
+    assert call(kept).out == call("show", kept).out
+    assert call(kept, "--format", "json").data == call("show", kept, "--format", "json").data
+
+
+def test_hlo_is_printed_as_hlo_does(call: Caller, files: Path) -> None:
+    said = call("m.hlo")
+    assert said.code == call("hlo", "m.hlo").code
+    assert said.out == call("hlo", "m.hlo").out
+    assert "negate" in said.out
+
+
+@pytest.mark.parametrize(
+    ("word", "what", "hint"),
+    [
+        ("trian.py", "there is no file trian.py", "train.py"),
+        ("./nowhere/x", "there is no file ./nowhere/x", "no folder"),
+        ("notes.md", "notes.md is neither a program in Python nor a session, a profile or HLO", "FILE.py"),
+        ("empty", "empty is neither", "FILE.jaxprof"),
+        ("shwo", "unknown command 'shwo'", "show"),
+    ],
+)
+def test_another_file_is_refused_in_words(call: Caller, files: Path, word: str, what: str, hint: str) -> None:
+    said = call(word)
+    assert said.code == ExitCode.USAGE
+    assert said.out == ""
+    assert what in said.err
+    assert hint in said.err
+
+
+def test_a_command_wins_over_a_file_of_its_name(call: Caller, files: Path) -> None:
+    (files / "sessions").write_text(HLO)
+    assert "negate" not in call("sessions", "--help").out
+    assert "negate" in call("./sessions").out
+
+
+def test_json_of_a_program_alone_is_the_programs(call: Caller, files: Path) -> None:
+    """What follows FILE.py belongs to the program: an error of ours is then no answer in JSON."""
+    assert call("trian.py", "--format", "json").out == ""
+    assert call("notes.md", "--format", "json").out.startswith('{"schema"')
