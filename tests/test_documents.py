@@ -37,7 +37,9 @@ def commands() -> list[str]:
 
 
 @pytest.mark.parametrize("line", commands())
-def test_a_command_that_is_documented_is_understood(line: str) -> None:
+def test_a_command_that_is_documented_is_understood(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.py").touch()  # `jaxprof FILE` looks at the file
+    monkeypatch.chdir(tmp_path)
     words = shlex.split(line)[1:]
     if not words or words[0].startswith("-"):
         cli.make_context("jaxprof", words)
