@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 from made_traces import cpu_plane, gpu_planes, host, op, read
-from xplane_wire import Line, Plane
+from xplane_wire import Event, Line, Plane
 
+from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.events import TrustReported
 from jaxprof.trace.model import Trace
 from jaxprof.trace.summary import events_of
@@ -137,3 +141,111 @@ def test_how_the_steps_were_found_is_said_for_each_device() -> None:
     assert message.startswith("4 steps on 2 devices found ")
     assert "on gpu:0 by their annotations" in message
     assert "on gpu:1 by the executions of the program" in message
+
+
+def _cpu(*events: Event) -> Trace:
+    return read(Plane("/host:CPU", [Line("t", list(events))]))
+
+
+def _turns(*microseconds: float) -> Trace:
+    """Steps of so many microseconds, each of which has one op for most of it."""
+    marks, ops, at = [], [], 0.0
+    for number, took in enumerate(microseconds):
+        marks.append(host("train", at, took, step_num=number))
+        ops.append(op("a", at + 1, took - 2, run_id=number + 1))
+        at += took
+    return read(Plane("/host:CPU", [Line("t", ops), Line("python", marks)]))
+
+
+def _edge(first: int) -> Trace:
+    """Five steps of four ops, of which the first one has as many as given."""
+    marks = [host("train", 100 * number, 100, step_num=number) for number in range(5)]
+    ops = [
+        op(f"o{index}", 100 * number + 20 * index, 10, run_id=number + 1)
+        for number in range(5)
+        for index in range(first if number == 0 else 4)
+    ]
+    return read(Plane("/host:CPU", [Line("t", ops), Line("python", marks)]))
+
+
+def _alone(name: str, op_name: str = "") -> Trace:
+    """A GPU's kernels, one of which names an op or none."""
+    between = op(op_name, 30, 5, kernel=name) if op_name else host(name, 30, 5)
+    return read(Plane("/device:GPU:0", [Line("Stream #1", [op("f", 10, 20), between, op("f", 40, 30)])]))
+
+
+_PYTHON = Plane("/host:CPU", [Line("python", [host("$train.py:3 step", 0, 5)])])
+_COMPILING = Plane("/host:CPU", [Line("python", [host("backend_compile_and_load", 0, 90), host("f", 95, 1)])])
+_OFF = Plane("Task Environment", stats={"profile_options": bytes([8, 1, 16, 0, 24, 1])})
+_ON = Plane("Task Environment", stats={"profile_options": bytes([8, 1, 16, 2, 24, 1])})
+
+
+def _with_problem(problem: str) -> Trace:
+    trace = read(cpu_plane())
+    trace.problems.extend([problem] * bool(problem))
+    return trace
+
+
+def _with_hosts(names: list[str]) -> Trace:
+    trace = read(cpu_plane())
+    trace.hosts.extend(names)
+    return trace
+
+
+def _rows(code: str, *, sound: bool) -> dict[str, tuple[str, str]]:
+    """The rows of a capture that is doubtful in one way, or of the sound one beside it."""
+    traces: dict[str, Callable[[bool], Trace]] = {
+        "no_kernels": lambda good: read(cpu_plane() if good else _PYTHON),
+        "unmatched": lambda good: read(cpu_plane()) if good else read(*gpu_planes()),
+        "guessed": lambda good: _alone("cutlass_gemm", "g" if good else ""),
+        "modules": lambda good: read(_PYTHON) if good else read(cpu_plane()),
+        "dropped": lambda good: read(cpu_plane(), warnings=[] if good else ["device activities dropped: 5"]),
+        "profiler_error": lambda good: read(cpu_plane(), errors=[] if good else ["CUPTI_ERROR_X"]),
+        "profiler_warning": lambda good: read(cpu_plane(), warnings=[] if good else ["clocks were changed"]),
+        "file": lambda good: _with_problem("" if good else "a lane is cut off"),
+        "python_tracer": lambda good: read(cpu_plane()) if good else read(_PYTHON, cpu_plane()),
+        "tracers": lambda good: read(*gpu_planes(), _ON if good else _OFF),
+        "clock": lambda good: _with_hosts(["a"] if good else ["a", "b"]),
+        "compile": lambda good: read(cpu_plane()) if good else read(_COMPILING, cpu_plane()),
+        "steps": lambda good: _edge(4 if good else 1),
+        "one_step": lambda good: _turns(100, 100) if good else _turns(100),
+        "uneven_steps": lambda good: _turns(100, 101, 100) if good else _turns(100, 100, 500, 100),
+        "outside_steps": lambda good: _turns(100, 100) if good else read(*_outside()),
+        "unrecorded": lambda good: _cpu(
+            op("dot", 0, 200, run_id=1), op("sort", 200, 590 if good else 2, run_id=1), op("add", 800, 10, run_id=1)
+        ),
+    }
+    if code in traces:
+        return trust(traces[code](sound))
+    measured = {
+        "sum": {"calls": 1, "seconds_of_calls": [60e-6 if sound else 600e-6]},
+        "slowdown": {"calls": 1, "seconds_of_calls": [60e-6], "timed_seconds": 55e-6 if sound else 6e-6},
+    }
+    return trust(read(cpu_plane()), "run", **measured[code])
+
+
+def _outside() -> tuple[Plane, ...]:
+    line = Line("t", [op("a", 0, 10, run_id=1), op("a", 50, 30, run_id=1)])
+    return (Plane("/host:CPU", [line, Line("python", [host("train", 0, 20, step_num=0)])]),)
+
+
+_ELSEWHERE = {
+    "attribution": "../runner/test_attribution.py",
+    "timeline": "test_trust_of_the_recording.py",
+    "steps_kept": "test_trust_of_the_recording.py",
+}
+"""Rows that need several files, several captures or a long one: the test that has both cases."""
+_TRUST = sorted(entry.code for entry in entries().values() if entry.source == "trust")
+
+
+@pytest.mark.parametrize("code", [code for code in _TRUST if code not in _ELSEWHERE])
+def test_a_doubt_is_raised_of_one_capture_and_not_of_the_other(code: str) -> None:
+    assert _rows(code, sound=False)[code][0] in ("doubt", "bad")
+    assert _rows(code, sound=True).get(code, ("good",))[0] not in ("doubt", "bad")
+
+
+@pytest.mark.parametrize("code", _ELSEWHERE)
+def test_the_other_doubts_are_raised_and_not_raised_elsewhere(code: str) -> None:
+    text = (Path(__file__).parent / _ELSEWHERE[code]).read_text()
+    assert code in _TRUST
+    assert f'"{code}"' in text

@@ -9,6 +9,7 @@ import pytest
 
 import program_events as made
 from jaxprof import events as e
+from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.programs.derive import ProgramFinding, Remark
 from jaxprof.analysis.programs.findings import CODES
 
@@ -143,8 +144,27 @@ def seen(inside: list[e.Event]) -> list[e.Event]:
     return inside if has else [*made.steady(10, WORKS), *inside]
 
 
+REMARKS: dict[str, tuple[list[e.Event], list[e.Event]]] = {
+    "compile_dominates": (
+        [made.compiled(), *made.steady(10, {"compile": 0.6, "device_busy": 0.4})],
+        [made.compiled(), *made.steady(10, {"compile": 0.4, "device_busy": 0.6})],
+    ),
+    "cache_off": (
+        [made.compiled(cache="off", compile_seconds=5.0)],
+        [made.compiled(cache="hit", compile_seconds=0.1)],
+    ),
+}
+
+
 def test_every_finding_has_its_pair() -> None:
     assert set(PAIRS) == set(CODES)
+    assert {entry.code for entry in entries().values() if entry.source == "program"} == {*PAIRS, *REMARKS}
+
+
+@pytest.mark.parametrize("code", REMARKS)
+def test_a_remark_is_made_of_one_program_and_not_of_the_other(code: str) -> None:
+    assert remark(code, *REMARKS[code][0]) is not None
+    assert remark(code, *REMARKS[code][1]) is None
 
 
 @pytest.mark.parametrize("code", CODES)

@@ -10,18 +10,13 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from hlo.analysis.attention_text import COMBINERS, LENGTH, MIDDLE, WIDTH, apart
 from hlo.analysis.programs import f32, written
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.findings.catalogue import findings
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read.parse import module
 
-_COMBINERS = "".join(
-    f"{name} {{\n a = {dtype}[] parameter(0)\n b = {dtype}[] parameter(1)\n ROOT r = {dtype}[] {opcode}(a, b)\n}}\n\n"
-    for name, dtype, opcode in (
-        ("sum", "f32", "add"), ("max", "f32", "maximum"), ("sum16", "bf16", "add"), ("max16", "bf16", "maximum"),
-    )
-)  # fmt: skip
 _ARGMAX = """
 argmax {
   v0 = f32[] parameter(0)
@@ -48,7 +43,7 @@ def _two(
     made: str, result: str, used: str = _SPREAD_BY_CONSUMER, way: str = "made", final: str = _BIG, more: str = ""
 ) -> str:
     """A fusion whose result another fusion takes, beside the array that both read."""
-    return f"""{_COMBINERS}{_ARGMAX}{more}
+    return f"""{COMBINERS}{_ARGMAX}{more}
 producer {{
  {made}
 }}
@@ -137,7 +132,7 @@ _DOT = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
 
 def _beside(second: str, computation: str = "") -> str:
     """An elementwise kernel, and another one that takes its result."""
-    return f"{_COMBINERS}{computation}\nENTRY main {{\n x = {_SQUARE} parameter(0)\n made = {_SQUARE} exponential(x)\n ROOT used = {_SQUARE} {second}\n}}\n"
+    return f"{COMBINERS}{computation}\nENTRY main {{\n x = {_SQUARE} parameter(0)\n made = {_SQUARE} exponential(x)\n ROOT used = {_SQUARE} {second}\n}}\n"
 
 
 def _generated(kind: str, inside: str = f"ROOT d = {_SQUARE} dot(p, p), {_DOT}", name: str = "kCustom") -> str:
@@ -203,7 +198,7 @@ def _fusion(*lines: str, logits: str = "s", weights: str = "p", more: str = "") 
     body = "\n ".join(lines).replace("LOGITS", logits).replace("WEIGHTS", weights)
     parameters = "\n ".join(f"{name} = {_S} parameter({number})" for number, name in enumerate("qkv"))
     given = "\n ".join(f"{name} = {_S} parameter({number})" for number, name in enumerate("qkv"))
-    return f"{_COMBINERS}{more}held {{\n {parameters}\n {body}\n}}\n\nENTRY main {{\n {given}\n ROOT f = {_S} fusion(q, k, v), kind=kCustom, calls=held\n}}\n"
+    return f"{COMBINERS}{more}held {{\n {parameters}\n {body}\n}}\n\nENTRY main {{\n {given}\n ROOT f = {_S} fusion(q, k, v), kind=kCustom, calls=held\n}}\n"
 
 
 _SOFTMAX = (_MAX, _EXP, _SUM, _DIVIDE)
@@ -278,64 +273,19 @@ def test_anything_else_with_products_is_a_product(name: str) -> None:
 
 # -- the finding: scores that are stored ---------------------------------------------------------------------------
 
-_N, _D = 2048, 64
-
-
-def _apart(softmax: str, width: int = _D, length: int = _N) -> str:
-    """Attention in three kernels, as XLA for GPUs leaves it."""
-    scores, narrow = f"f32[{length},{length}]{{1,0}}", f"f32[{length},{width}]{{1,0}}"
-    body = softmax.replace("SCORES", scores).replace("ROWS", f"f32[{length}]{{0}}")
-    return f"""{_COMBINERS}first {{
-  q = {narrow} parameter(0)
-  k = {narrow} parameter(1)
-  ROOT d = {scores} dot(q, k), lhs_contracting_dims={{1}}, rhs_contracting_dims={{1}}
-}}
-
-middle {{
-  s = {scores} parameter(0)
-  {body}
-}}
-
-last {{
-  p = {scores} parameter(0)
-  v = {narrow} parameter(1)
-  ROOT d = {narrow} dot(p, v), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
-}}
-
-ENTRY main {{
-  q = {narrow} parameter(0)
-  k = {narrow} parameter(1)
-  v = {narrow} parameter(2)
-  scores = {scores} fusion(q, k), kind=kCustom, calls=first, backend_config={{"fusion_backend_config":{{"kind":"__triton_gemm"}}}}
-  weights = {scores} fusion(scores), kind=kCustom, calls=middle
-  ROOT out = {narrow} fusion(weights, v), kind=kCustom, calls=last
-}}
-"""
-
-
-_MIDDLE = """i = f32[] constant(-inf)
-  m = ROWS reduce(s, i), dimensions={1}, to_apply=max
-  mb = SCORES broadcast(m), dimensions={0}
-  d = SCORES subtract(s, mb)
-  e = SCORES exponential(d)
-  z = f32[] constant(0)
-  t = ROWS reduce(e, z), dimensions={1}, to_apply=sum
-  tb = SCORES broadcast(t), dimensions={0}
-  ROOT p = SCORES divide(e, tb)"""
-
 
 def _codes(text: str) -> dict[str, int | None]:
     return {finding.code: finding.bytes for finding in findings(written(text))}
 
 
 def test_scores_that_go_through_memory_are_counted_written_and_read() -> None:
-    assert _codes(_apart(_MIDDLE))["attention-scores"] == 2 * 2 * _N * _N * 4
+    assert _codes(apart(MIDDLE))["attention-scores"] == 2 * 2 * LENGTH * LENGTH * 4
 
 
 def test_scores_in_a_loop_count_in_each_turn() -> None:
-    narrow = f"f32[{_N},{_D}]{{1,0}}"
+    narrow = f"f32[{LENGTH},{WIDTH}]{{1,0}}"
     state = f"(s32[], {narrow})"
-    once = _apart(_MIDDLE)
+    once = apart(MIDDLE)
     start = once.index("ENTRY main")
     body = once[start:].replace(
         "ENTRY main {", f"body {{\n  t = {state} parameter(0)\n  n = s32[] get-tuple-element(t), index=0"
@@ -359,16 +309,16 @@ ENTRY main {{
   ROOT w = {state} while(t), condition=goes_on, body=body, backend_config={{"known_trip_count":{{"n":"5"}}}}
 }}
 """
-    assert _codes(once[:start] + body + loop)["attention-scores"] == 5 * 2 * 2 * _N * _N * 4
+    assert _codes(once[:start] + body + loop)["attention-scores"] == 5 * 2 * 2 * LENGTH * LENGTH * 4
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        _apart("ROOT t = SCORES tanh(s)"),
-        _apart(_MIDDLE.replace("divide(e, tb)", "add(e, tb)")),
-        _apart(_MIDDLE, width=4096, length=1024),
-        _apart(_MIDDLE, length=128),
+        apart("ROOT t = SCORES tanh(s)"),
+        apart(MIDDLE.replace("divide(e, tb)", "add(e, tb)")),
+        apart(MIDDLE, width=4096, length=1024),
+        apart(MIDDLE, length=128),
         _ATTENTION["plain"],
     ],
     ids=["an MLP", "no softmax", "scores smaller than the result", "a few kilobytes", "in one kernel"],

@@ -64,6 +64,8 @@ ENTRIES: Final = (
     _trust("sum", "the kernels' times do not add up to the calls'", "Take times from the timed runs."),
     _trust("steps", "steps that the capture cuts off", "Capture a few steps more."),
     _trust("one_step", "only one whole step", "Record a few steps, after the first two."),
+    _trust("steps_kept", "more steps than are listed", "Capture fewer steps; the totals are of all."),
+    _trust("timeline", "intervals that are not in the timeline", "Capture fewer steps; the sums are of all."),
     _trust("uneven_steps", "steps of different kinds", "Look at a short step and a long step separately."),
     _trust("outside_steps", "work outside the steps", "Block until the result is ready inside the annotation."),
     _trust("unrecorded", "time without any recorded op", "Take times from the timed runs."),
