@@ -19,6 +19,7 @@ from jaxprof import events as e
 from jaxprof.cli.page_server import FollowedPage, PageServer
 from jaxprof.session.log import LogWriter, new_header
 from report import sessions
+from report.page.pages import timeline_text
 
 
 @pytest.fixture
@@ -160,3 +161,57 @@ def test_a_browser_shows_what_comes(writer: LogWriter, tmp_path: Path) -> None:
         page.until("document.querySelectorAll('#runs figure svg').length > 0")
         assert page.complaints == []
         assert {address.rpartition("/")[2] for address in page.requests} <= {"", "state", "data:,", ","}
+
+
+def measured(count: int) -> list[e.Event]:
+    """A compiled run (r2) with a timeline and that many kernels."""
+    rows = [e.KernelTimes(name=f"k{number}", self_seconds=1e-6 * (count - number), count=1) for number in range(count)]
+    timeline = e.TextRecorded(run="r2", name="timeline", text=timeline_text())
+    run = sessions.jit_run("r2", "r1")
+    return [
+        *run[:-2],
+        *sessions.captures("r2"),
+        e.KernelsMeasured(run="r2", kind="run", rows=rows),
+        timeline,
+        *run[-2:],
+    ]
+
+
+@pytest.mark.skipif(browser.executable() is None, reason=browser.MISSING)
+@pytest.mark.timeout(300)
+def test_what_the_reader_did_outlasts_an_update(writer: LogWriter, tmp_path: Path) -> None:
+    program = browser.executable()
+    assert program is not None
+    assert writer.path is not None
+    write(writer, measured(30))
+    box = "document.querySelector('#kernels .table')"
+    name = f"[...{box}.querySelectorAll('th')].findIndex((cell) => cell.textContent === 'kernel')"
+    rows = f"[...{box}.querySelectorAll('tbody tr')].filter((row) => !row.hidden)"
+    shown = f"(() => {{ const at = {name}; return {rows}.map((row) => row.cells[at].textContent); }})()"
+    by_name = f"{box}.querySelectorAll('th button')[{name}].click()"
+    with served(writer.path) as server, browser.chromium(tmp_path / "chromium", program) as tab:
+        page = tab()
+        page.open(server.address)
+        page.ask(by_name)
+        page.ask(by_name)
+        page.ask(f"{box}.querySelector('input').focus()")
+        page.call("Input.insertText", text="k1")
+        page.ask("document.querySelector('details').open = true")
+        page.ask("page.draw_all()")
+        for chart in ("#steps canvas.own", "#compile canvas.own"):
+            canvas = f"document.querySelector('{chart}')"
+            page.ask(f"{canvas}.dispatchEvent(new KeyboardEvent('keydown', {{ key: '+' }}))")
+            page.until(f"{canvas}.dataset.from > 0")
+        before = page.ask(f"[{shown}, document.querySelector('#steps canvas.own').dataset.from]")
+        assert len(before[0]) == 11
+        assert before[0] == sorted(before[0], key=lambda name: -int(name[1:]))
+        page.ask("window.old = document.querySelector('main')")
+        write(writer, [*sessions.failed_run("r3", "r1"), e.SessionClosed()])
+        writer.close()
+        page.until("document.querySelector('main') !== window.old && document.body.textContent.includes('complete')")
+        page.until("document.querySelector('#compile canvas.own') !== null")
+        assert page.ask(f"[{shown}, document.querySelector('#steps canvas.own').dataset.from]") == before
+        assert page.ask(f"document.activeElement === {box}.querySelector('input')")
+        assert page.ask("document.querySelector('details').open")
+        assert page.ask("Number(document.querySelector('#compile canvas.own').dataset.from)") > 0
+        assert page.complaints == []

@@ -27,36 +27,39 @@ const page = (() => {
     if (figure.dataset.width && Number(figure.dataset.width) !== width) draw(figure);
   });
 
-  const show = () => {
+  const show = (alive = () => {}) => {
     charts = JSON.parse(document.getElementById("charts").textContent);
     tables.enliven(document);
+    alive();
     figures().forEach((figure) => nearby.observe(figure));
   };
 
   const replace = (text) => {
-    const fresh = new DOMParser().parseFromString(text, "text/html");
-    const open = new Set([...document.querySelectorAll("details[open] summary")].map((summary) => summary.textContent));
+    const fresh = new DOMParser().parseFromString(text, "text/html"), done = reader.take();
     for (const part of ["header", "nav", "main", "#charts"]) {
       document.querySelector(part).replaceWith(document.importNode(fresh.querySelector(part), true));
     }
-    for (const summary of document.querySelectorAll("summary")) summary.parentNode.open = open.has(summary.textContent);
-    const scroll = window.scrollY;
-    show();
-    window.scrollTo(0, scroll);
+    show(() => {
+      const focus = reader.give(done);
+      for (const figure of figures()) if (figure.querySelector(".chart").dataset.view) draw(figure);
+      focus();
+    });
   };
 
   const follow = (address) => {
     let seen = null;
+    const read = async (place) => (await fetch(place, { cache: "no-store" })).text();
     const ask = async () => {
+      let state = seen, text = "";
       try {
-        const state = await (await fetch(address, { cache: "no-store" })).text();
-        if (seen !== null && state !== seen) replace(await (await fetch(location.pathname, { cache: "no-store" })).text());
-        seen = state;
-        if (state.endsWith(" over")) return;
+        state = await read(address);
+        if (seen !== null && state !== seen) text = await read(location.pathname);
       } catch {
-        // The server has ended, or the tunnel is down: what was shown stays, and is asked for again.
+        state = seen; // The server has ended, or the tunnel is down: what was shown stays, and is asked for again.
       }
-      setTimeout(ask, ASK_EVERY_MS);
+      if (state === null || !state.endsWith(" over")) setTimeout(ask, ASK_EVERY_MS);
+      seen = state;
+      if (text) replace(text);
     };
     ask();
   };

@@ -127,7 +127,15 @@ const plots = (() => {
   const lines = (box, chart) => {
     const logarithmic = chart.logarithmic ? { distr: 3 } : {};
     const stepped = chart.stepped ? uPlot.paths.stepped({ align: 1 }) : undefined;
-    new uPlot({
+    const view = box.dataset.view ? JSON.parse(box.dataset.view) : null, first = chart.x[0], last = chart.x[chart.x.length - 1];
+    // Which part of it is in view outlasts the drawing; another drawing, of more data, begins there.
+    const seen = (plot, scale) => {
+      const { min, max } = plot.scales[scale];
+      if (scale !== "x" || min === null) return;
+      if (min > first || max < last) box.dataset.view = JSON.stringify([min, max]);
+      else delete box.dataset.view;
+    };
+    const made = new uPlot({
       width: box.clientWidth,
       height: 240,
       cursor: { drag: { x: true, y: false } },
@@ -148,8 +156,12 @@ const plots = (() => {
           ...(stepped ? { paths: stepped, fill: colour("--line") } : {}),
         })),
       ],
-      hooks: { draw: [(plot) => { if (chart.mark !== null) vertical(plot, chart.mark, "--ink", [4, 4]); }] },
+      hooks: {
+        setScale: [seen],
+        draw: [(plot) => { if (chart.mark !== null) vertical(plot, chart.mark, "--ink", [4, 4]); }],
+      },
     }, [chart.x, ...chart.series.map((line) => line.values)], box);
+    if (view !== null) made.setScale("x", { min: view[0], max: view[1] });
   };
 
   const decades = (values, margin) => {

@@ -2,6 +2,7 @@
 // first rows, until the others are asked for.
 const tables = (() => {
   const FEW = 8, FIRST = 25;
+  const controls = new WeakMap();
 
   const value = (row, column) => {
     const cell = row.cells[column];
@@ -19,11 +20,14 @@ const tables = (() => {
     return sign * one.localeCompare(other, "en", { numeric: true });
   };
 
-  const sort = (table, heading, rows) => {
-    const column = heading.cellIndex;
-    const first = heading.classList.contains("n") ? "descending" : "ascending";
+  const next = (heading) => {
     const before = heading.getAttribute("aria-sort");
-    const order = before === null ? first : before === "ascending" ? "descending" : "ascending";
+    if (before === null) return heading.classList.contains("n") ? "descending" : "ascending";
+    return before === "ascending" ? "descending" : "ascending";
+  };
+
+  const sort = (table, heading, rows, order) => {
+    const column = heading.cellIndex;
     for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
     heading.setAttribute("aria-sort", order);
     const sign = order === "ascending" ? 1 : -1;
@@ -62,8 +66,22 @@ const tables = (() => {
       button.title = "sort";
       button.textContent = heading.textContent || "·";
       heading.replaceChildren(button);
-      button.addEventListener("click", () => { sort(table, heading, rows); update(); });
+      button.addEventListener("click", () => { sort(table, heading, rows, next(heading)); update(); });
     }
+    controls.set(box, {
+      state: () => {
+        const heading = table.querySelector("th[aria-sort]");
+        const order = heading && [heading.textContent, heading.getAttribute("aria-sort")];
+        return { order, words: input.value, all: all.ariaPressed };
+      },
+      restore: ({ order, words, all: pressed }) => {
+        const heading = order && [...table.tHead.rows[0].cells].find((cell) => cell.textContent === order[0]);
+        if (heading) sort(table, heading, rows, order[1]);
+        input.value = words;
+        all.ariaPressed = pressed;
+        update();
+      },
+    });
     if (rows.length < FEW) return;
     const tools = document.createElement("div");
     tools.className = "tools";
@@ -79,5 +97,9 @@ const tables = (() => {
     update();
   };
 
-  return { enliven: (root) => root.querySelectorAll(".table").forEach(enliven) };
+  return {
+    state: (box) => controls.get(box)?.state(),
+    restore: (box, state) => controls.get(box)?.restore(state),
+    enliven: (root) => root.querySelectorAll(".table").forEach(enliven),
+  };
 })();

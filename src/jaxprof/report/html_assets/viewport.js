@@ -11,7 +11,8 @@ const viewport = (box, shown) => {
   said.setAttribute("aria-live", "polite");
   const tools = document.createElement("div");
   tools.className = "tools";
-  const view = { from: 0, to: 1, chosen: null };
+  const [from, to] = JSON.parse(box.dataset.view ?? "[0, 1]");
+  const view = { from, to, chosen: null };
   const width = box.clientWidth;
   let waiting = false;
 
@@ -28,6 +29,8 @@ const viewport = (box, shown) => {
     shown.draw(context, view, width);
     canvas.dataset.from = view.from;
     canvas.dataset.to = view.to;
+    if (view.to - view.from < 1) box.dataset.view = JSON.stringify([view.from, view.to]);
+    else delete box.dataset.view;
   };
   const redraw = () => { if (!waiting) { waiting = true; requestAnimationFrame(draw); } };
 

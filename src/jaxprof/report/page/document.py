@@ -28,6 +28,7 @@ _SCRIPTS: Final = (
     "viewport.js",
     "icicle.js",
     "timeline.js",
+    "reader.js",
     "page.js",
 )
 """One script, in this order: each file knows those before it."""
