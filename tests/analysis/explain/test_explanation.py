@@ -14,6 +14,7 @@ from jaxprof import events as e
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
 from jaxprof.analysis.explain.model import MOST_ABSTENTIONS, MOST_FINDINGS, Explanation
+from jaxprof.analysis.programs.derive import program_result
 from jaxprof.errors import HloError
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.session import Session
@@ -388,3 +389,63 @@ def test_what_jax_announced_is_in_both_ends_of_an_interval() -> None:
     assert finding.cost.low is not None
     assert finding.cost.high is not None
     assert compiling < finding.cost.low <= (finding.cost.seconds or 0.0) <= finding.cost.high
+
+
+def of_profile(*more: e.Event, hlo: str = TRANSPOSES, gap: float = 2e-4) -> list[e.Event]:
+    """A profile that was opened: all of it as one run, and one program with its HLO as another. On two devices."""
+
+    def plan(run: str, name: str) -> e.RunPlanned:
+        spec = e.RunSpec(workload=name, variant="profile", how="imported", device="gpu:0")
+        return e.RunPlanned(run=run, spec=spec)
+
+    taken = [replace(row, device=device) for row in kernels(fusion_1=3e-3, fusion_2=1e-3).rows
+             for device in ("gpu:0", "gpu:1")]  # fmt: skip
+    of_steps = [replace(event, run="r1", kind="imported") if isinstance(event, e.CaptureTaken) else
+                replace(event, run="r1") for event in steps("gpu", launch_gaps=gap, idle=gap)]  # fmt: skip
+    return [
+        plan("r1", "2026"),
+        *of_steps,
+        plan("r2", "jit_turn"),
+        *([e.TextRecorded(run="r2", name="hlo", text=hlo, bytes=len(hlo))] if hlo else []),
+        e.CaptureTaken(run="r2", kind="imported", platform="gpu", calls=10),
+        e.KernelsMeasured(run="r2", kind="imported", calls=10, rows=taken),
+        *more,
+    ]
+
+
+def test_a_profile_costs_the_time_of_its_devices() -> None:
+    doubt = e.TrustReported(
+        run="r1", kind="imported", rows=[e.TrustCheck(code="sum", verdict="doubt", message="busy for 20%")]
+    )
+    explained = explanation(fold(sessions.HEADER, of_profile(doubt)), "p")
+    assert explained.subject == "profile"
+    by_code = {finding.code: finding for finding in explained.findings}
+    assert set(by_code) == {"layout-copy", "launch-gaps", "device-idle"}
+    copy = by_code["layout-copy"]
+    assert (copy.run, copy.cost.scope, copy.cost.estimate) == ("r2", "profile", False)
+    assert copy.cost.share == pytest.approx(0.75)
+    assert copy.cost.seconds == pytest.approx(3e-3), "what one device spent"
+    for code in ("launch-gaps", "device-idle"):
+        assert (by_code[code].run, by_code[code].cost.seconds) == ("r1", pytest.approx(2e-3)), "of all steps"
+    assert {finding.verify for finding in explained.findings} == {"jaxprof explain p"}
+    assert [(each.code, each.reason) for each in explained.abstentions] == [("sum", "r1: busy for 20%")]
+
+
+def test_a_profile_without_hlo_says_that_its_kernels_have_no_findings() -> None:
+    explained = explanation(fold(sessions.HEADER, of_profile(hlo="", gap=1e-5)), "p")
+    assert (codes(explained), unknown(explained)) == ([], ["no-hlo"])
+
+
+def test_what_a_recorded_program_captured_is_a_part_of_its_device_time() -> None:
+    recorded = made.program(*made.shaped(2, compile_seconds=0.1), *made.steady(50, {"device_busy": 1.0}))
+    captured = [replace(event, run="c" + event.run) for event in of_profile()]
+    explained = explanation(fold(made.HEADER, [*recorded, *captured]), "t")
+    assert explained.subject == "program"
+    assert "no-capture" not in unknown(explained)
+    (copy,) = [finding for finding in explained.findings if finding.code == "layout-copy"]
+    assert (copy.cost.scope, copy.cost.estimate) == ("program", True)
+    whole = explained.session is not None and program_result(explained.session, "r1")
+    assert whole
+    assert copy.cost.seconds == pytest.approx(0.75 * whole.share("device_busy").seconds)
+    assert copy.cost.share == pytest.approx(copy.cost.seconds / whole.wall_seconds)
+    assert "device-idle" not in codes(explained), "of a program its samples tell that"

@@ -98,6 +98,7 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
     the modules can be read."""
     found = _Found()
     failure: JaxprofError | None = None
+    read = 0
     verify = command("hlo", name, "--findings")
     for stages in modules[:MOST_MODULES]:
         try:
@@ -106,6 +107,7 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
             failure = error
             found.abstentions.append(Abstention("not-read", error.what))
             continue
+        read += 1
         found.findings += module_findings(
             module,
             KernelWeights(scope="module"),
@@ -114,7 +116,7 @@ def explanation_of_modules(modules: Sequence[ModuleStages], name: str) -> Explan
             recorded_seconds=stages.recorded_seconds,
         )
         found.abstentions += module_abstentions(module)
-    if failure is not None and len(found.abstentions) == len(modules):
+    if failure is not None and not read:
         raise failure
     found.not_read(len(modules))
     found.abstentions.append(
