@@ -93,8 +93,10 @@ def test_a_refusal_and_other_hours_decide_nothing() -> None:
     assert judge_growth(nothing, 0.05).reason == "a side has no samples"
     assert (growth(nothing), growth_interval(nothing)) == (None, None)
     assert judge_growth(compare(launches(2.0, blocks=4)), 0.05).reason == "too few independent blocks"
-    with pytest.raises(ValueError, match="a share"):
-        judge_growth(slow, -0.1)
+    for no_share in (-0.1, math.nan):
+        with pytest.raises(ValueError, match="a share"):
+            judge_growth(slow, no_share)
+    assert judge_growth(slow, 0.0).state == "passed"
 
 
 def test_more_launches_that_would_decide_do_decide() -> None:

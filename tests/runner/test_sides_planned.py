@@ -1,0 +1,159 @@
+"""What is decided of the sides of a comparison before anything is measured."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxprof.engine.protocol.arrays import KeptLeaf
+from jaxprof.errors import UsageError, WorkerError
+from jaxprof.events import SideSpec
+from jaxprof.runner import Interpreter, sides
+from jaxprof.runner.sides import (
+    ComparedSide,
+    SideOptions,
+    SideTree,
+    environments_differ,
+    how_long,
+    output_file,
+    plan_comparison,
+    plan_sides,
+    same_inputs,
+    tree_note,
+    variables,
+)
+from jaxprof.workloads import built_in
+from jaxprof.workloads.model import workload_info
+
+INTERPRETER = Interpreter(sys.executable, "0.10.2", "")
+
+
+def side(label: str, **fields: Any) -> ComparedSide:
+    given = {"interpreter": INTERPRETER, "workload": workload_info(built_in("selu"), sources=False), **fields}
+    return ComparedSide(label=label, title=label, **given)
+
+
+@pytest.fixture
+def inputs(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[KeptLeaf] | WorkerError]:
+    """What the children would say of the inputs of each side, by its label."""
+    made: dict[str, list[KeptLeaf] | WorkerError] = {}
+
+    def describe(interpreter: Interpreter, spec: Any, environment: Any) -> list[KeptLeaf]:
+        assert spec.device == "cpu:0", "inputs are made on the host"
+        found = made[spec.side]
+        if isinstance(found, WorkerError):
+            raise found
+        return found
+
+    monkeypatch.setattr(sides, "describe_inputs", describe)
+    return made
+
+
+def leaf(shape: tuple[int, ...] = (8,), digest: str = "d") -> KeptLeaf:
+    return KeptLeaf(path="x", dtype="float32", shape=shape, digest=digest)
+
+
+def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_by_them(
+    inputs: dict[str, Any], tmp_path: Path
+) -> None:
+    inputs.update(A=[leaf()], B=[leaf()])
+    options = SideOptions(folder=tmp_path, device="cuda:0", margin=0.03)
+    planned = plan_comparison([side("A"), side("B")], options, ["a note"])
+    comparison = planned[0].comparison
+    assert comparison is not None
+    assert (comparison.inputs, comparison.same_inputs, comparison.margin) == (["float32[8]"], True, 0.03)
+    assert (comparison.notes, comparison.group_seconds) == (["a note"], 60.0)
+    assert [bool(plan.keep_output) for plan in planned] == [True] * 3
+    assert [plan.baseline for plan in planned] == [None, planned[0], planned[0]]
+    inputs["B"] = [leaf(digest="other numbers")]
+    planned = plan_comparison([side("A"), side("B")], options)
+    assert planned[0].comparison is not None
+    assert not planned[0].comparison.same_inputs
+    assert [plan.keep_output for plan in planned] == [""] * 3
+
+
+def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs: dict[str, Any]) -> None:
+    inputs.update(A=[leaf()], B=[leaf((9,))])
+    with pytest.raises(UsageError, match="A and B are not called with the same arguments"):
+        same_inputs(plan_sides([side("A"), side("B")], SideOptions()))
+    inputs["B"] = WorkerError("it ended", "why")
+    with pytest.raises(UsageError, match="B, selu: it ended") as caught:
+        same_inputs(plan_sides([side("A"), side("B")], SideOptions()))
+    assert caught.value.hint == "why"
+
+
+def test_that_environments_differ_is_noted(inputs: dict[str, Any]) -> None:
+    inputs.update(A=[leaf()], B=[leaf()])
+    other = replace(INTERPRETER, jax="0.9.0")
+    assert environments_differ([side("A"), side("B")]) == {}
+    assert environments_differ([side("A"), side("B", interpreter=replace(INTERPRETER, jax=""))]) == {
+        "A": "jax 0.10.2",
+        "B": "no jax",
+    }
+    (first, *_) = plan_comparison([side("A"), side("B", interpreter=other)], SideOptions())
+    assert first.comparison is not None
+    assert first.comparison.notes == ["environments differ: A has jax 0.10.2, B has jax 0.9.0"]
+
+
+@pytest.mark.parametrize(
+    ("dirty", "state"),
+    [(True, "with the changes that are not committed"), (False, "which has no uncommitted changes")],
+)
+def test_of_a_revision_it_is_said_what_it_stands_beside(dirty: bool, state: str) -> None:
+    then = SideSpec(label="A", title="a", revision="HEAD~1", commit="abc1234", repository="/r")
+    now = SideSpec(label="B", title="b", commit="def5678", repository="/r", dirty=dirty)
+    assert tree_note([then, now]) == f"A is HEAD~1 (abc1234), B the present tree of /r, {state}"
+    assert tree_note([now, now]) == ""
+
+
+def test_how_long_a_side_is_measured() -> None:
+    assert how_long(None, 60.0, None) == {
+        "launches": 10, "budget_seconds": 5.0, "max_seconds": 60.0, "until_half_width": 0.02,
+    }  # fmt: skip
+    assert how_long(4, 60.0, None) == {
+        "launches": 4, "budget_seconds": 2.0, "max_seconds": None, "until_half_width": None,
+    }  # fmt: skip
+    assert how_long(4, 60.0, 7.0)["max_seconds"] == how_long(None, 60.0, 7.0)["max_seconds"] == 7.0
+    assert how_long(None, 60.0, None, None)["until_half_width"] is None
+
+
+def test_each_side_has_a_file_of_its_own_for_its_result(tmp_path: Path) -> None:
+    files = [output_file(tmp_path, label) for label in ("A", "A'", "B", "B'")]
+    assert len(set(files)) == 4
+    assert {Path(file).parent for file in files} == {tmp_path}
+    assert output_file(None, "A") == ""
+
+
+def test_what_a_side_says_goes_before_what_its_tree_needs() -> None:
+    assert variables({"PYTHONPATH": "/then", "A": "1"}, {"A": "2"}, "") == {"PYTHONPATH": "/then", "A": "2"}
+    assert variables({}, {}, "high") == {"JAX_DEFAULT_MATMUL_PRECISION": "high"}
+    tree = SideTree(stays_at="now.py", variables={"PYTHONPATH": "/then"})
+    (first, control, second) = plan_sides([side("A", tree=tree), side("B")], SideOptions())
+    assert (first.environment, first.stays_at) == ({"PYTHONPATH": "/then"}, "now.py")
+    assert (control.environment, second.environment) == (first.environment, {})
+
+
+@pytest.mark.parametrize("capture", [True, False])
+def test_the_control_is_neither_checked_nor_captured(capture: bool) -> None:
+    planned = plan_sides([side("A"), side("B")], SideOptions(capture=capture))
+    assert [plan.spec.check for plan in planned] == [True, False, True]
+    assert [plan.spec.capture for plan in planned] == [capture, False, capture]
+    assert not any(plan.spec.check for plan in plan_sides([side("A"), side("B")], SideOptions(check=False)))
+
+
+def test_jit_stands_for_the_first_compiled_variant_where_none_is_called_so() -> None:
+    info = workload_info(built_in("matmul"), sources=False)
+    renamed = tuple(
+        replace(each, name=f"compiled-{number}") if each.how == "jit" else each
+        for number, each in enumerate(info.variants)
+    )
+    first = next(each.name for each in renamed if each.how == "jit")
+    (planned, *_) = plan_sides([side("A", workload=replace(info, variants=renamed))], SideOptions())
+    assert planned.spec.variant == first
+    with pytest.raises(UsageError, match="has no variant jit-2") as caught:
+        plan_sides([side("A", workload=replace(info, variants=renamed))], SideOptions(variant="jit-2"))
+    assert first in caught.value.hint
