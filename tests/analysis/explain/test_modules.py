@@ -7,7 +7,8 @@ import pytest
 from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.explain.derive import explanation, explanation_of_modules
-from jaxprof.analysis.explain.modules import longest_kernel, module_of, roofline_share, weights_of_call
+from jaxprof.analysis.explain.modules import longest_kernel, weights_of_call
+from jaxprof.analysis.utilisation import module_of, of_call
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.session import Session
 from report import sessions
@@ -49,7 +50,8 @@ def session(*events: e.Event) -> Session:
 
 def share(*events: e.Event) -> float | None:
     of = session(*events)
-    return roofline_share(of, of.runs["r1"])
+    reached = of_call(of, of.runs["r1"])
+    return reached.roofline if reached is not None else None
 
 
 def test_how_near_a_call_comes_to_the_least_time_on_its_device() -> None:

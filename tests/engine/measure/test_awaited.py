@@ -258,6 +258,18 @@ def test_a_fetch_is_timed_without_the_copy_made_for_it(
     assert figures(events, "transfer_out") == [0.0], "a fetch costs nothing here, and waits for nothing"
 
 
+def test_what_has_no_value_here_is_not_fetched(device: SimulatedDevice) -> None:
+    """An array of other hosts, a random key, a number of Python's."""
+    elsewhere = device.call()
+    elsewhere.is_fully_addressable = False
+    reporter, sampler, events = listening(device)
+    nowhere = (elsewhere, jax.random.key(0), 3.0, None)
+    transfer_out(reporter, sampler, nowhere, 4.0)
+    assert events == []
+    assert transfer.output_bytes(nowhere) == 0
+    assert transfer.output_bytes((*nowhere, device.call(), REAL)) == 4 + REAL.nbytes
+
+
 def test_arguments_that_a_call_consumes_are_there_before_it(
     device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:

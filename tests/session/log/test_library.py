@@ -164,6 +164,22 @@ def test_rename_copy_delete(library: Library, tmp_path: Path) -> None:
     assert not renamed.exists()
 
 
+def test_what_the_file_system_refuses_is_told_and_changes_nothing(library: Library, tmp_path: Path) -> None:
+    path = make(library, "a")
+    folder = library.folder / "b.jaxprof"
+    (folder / "inside").mkdir(parents=True)
+    too_long = "x" * 300
+    with pytest.raises(StorageError, match=r"a\.jaxprof cannot be renamed: File name too long"):
+        library.rename(path, too_long)
+    with pytest.raises(StorageError, match="cannot be copied to"):
+        library.copy(path, tmp_path / too_long)
+    with pytest.raises(StorageError, match=r"b\.jaxprof cannot be deleted"):
+        library.delete(folder)
+    assert library.search(too_long) is None
+    assert sorted(each.name for each in library.folder.iterdir()) == ["a.jaxprof", "b.jaxprof"]
+    assert sorted(each.name for each in tmp_path.iterdir() if each != library.folder) == []
+
+
 def test_prune_spares_the_newest_and_the_living(library: Library) -> None:
     for index in range(5):
         make(library, f"s{index}", age_days=index)

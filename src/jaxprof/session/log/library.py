@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 import stat
@@ -91,7 +92,7 @@ class Library:
     def search(self, name: str) -> Path | None:
         """As `find`, but None if there is no such session. Raises UsageError if several sessions match."""
         direct = with_home(name)
-        if direct.exists():
+        if os.path.exists(direct):  # False for what cannot be a path, where `Path.exists` may raise
             return direct
         kept = self.paths()
         for path in kept:
@@ -130,11 +131,11 @@ class Library:
     def copy(self, path: Path, target: Path, *, replace: bool = False) -> Path:
         """Copy the session ("save as"), into a folder under its own name. Raises StorageError if the target exists."""
         target = with_home(target)
-        if target.is_dir():
-            target = target / path.name
-        if target.exists() and not replace:
-            raise StorageError(f"{target} already exists", "Give another name.")
         try:
+            if target.is_dir():
+                target = target / path.name
+            if target.exists() and not replace:
+                raise StorageError(f"{target} already exists", "Give another name.")
             target.parent.mkdir(parents=True, exist_ok=True)
             with taking_place(target) as fresh:
                 shutil.copyfile(path, fresh)
@@ -252,9 +253,9 @@ def is_live(path: Path) -> bool:
 
 
 def _moved(path: Path, target: Path) -> Path:
-    if target.exists():
-        raise StorageError(f"{target.name} already exists", "Give another name.")
     try:
+        if target.exists():  # a name that is too long is an OSError here, before Python 3.12
+            raise StorageError(f"{target.name} already exists", "Give another name.")
         path.rename(target)
     except OSError as error:
         raise StorageError(f"{path.name} cannot be renamed: {system_words(error)}") from error
