@@ -102,30 +102,18 @@ def programs() -> list[Program]:
     return [read_program(path) for path in sorted(PROGRAMS.glob("*.py"))]
 
 
-def asked(program: Program, folder: Path) -> Answer:
-    """Records the program and has it explained; its session stays in the folder."""
+def asked(program: Program, folder: Path, *, record: bool = True) -> Answer:
+    """Records the program, unless its session is in the folder already, and has it explained."""
     session = folder / f"{program.name}.jaxprof"
-    session.unlink(missing_ok=True)
-    variables = {key: value for key, value in os.environ.items() if not key.startswith(("JAX_", "XLA_"))}
-    variables["JAX_PLATFORMS"] = "cpu"
-    if program.devices > 1:
-        variables["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={program.devices}"
     began = time.monotonic()
-    verb, *rest = program.how
-    words = [word.replace("@", str(program.path)) for word in rest]
-    plain = ["--plain"] if verb == "script" else []
-    target = [str(program.path)] if verb == "script" else []
-    command = [sys.executable, "-m", "jaxprof"]
-    recording = [*command, verb, *plain, "--out", str(session), *words, *target]
     try:
-        recorded = _call(recording, variables, folder)
-        said = _call([*command, "explain", str(session), "--format", "json"], variables, folder)
+        failed = recorded(program, session) if record else ""
+        said = _jaxprof(["explain", str(session), "--format", "json"], program, folder)
     except subprocess.TimeoutExpired:
         return Answer(program.name, (), False, (), time.monotonic() - began, {}, "did not end")
     took = time.monotonic() - began
-    if recorded.returncode or said.returncode:
-        last = (recorded if recorded.returncode else said).stderr.strip().splitlines()[-3:]
-        return Answer(program.name, (), False, (), took, {}, " ".join(last) or "failed")
+    if failed or said.returncode:
+        return Answer(program.name, (), False, (), took, {}, failed or _last_lines(said))
     data = json.loads(said.stdout)["data"]
     codes = tuple(finding["code"] for finding in data["findings"])
     forbidden = tuple(code for code in codes if code not in program.allowed and code not in program.expected)
@@ -133,11 +121,34 @@ def asked(program: Program, folder: Path) -> Answer:
     return Answer(program.name, codes, first, forbidden, took, data)
 
 
-def _call(words: list[str], variables: dict[str, str], folder: Path) -> subprocess.CompletedProcess[str]:
+def recorded(program: Program, session: Path) -> str:
+    """Records the program; why that failed, empty if it did not."""
+    session.unlink(missing_ok=True)
+    verb, *options = (word.replace("@", str(program.path)) for word in program.how)
+    told = ["--plain", *options, str(program.path)] if verb == "script" else options
+    done = _jaxprof([verb, "--out", str(session), *told], program, session.parent)
+    return _last_lines(done) if done.returncode else ""
+
+
+def _jaxprof(words: list[str], program: Program, folder: Path) -> subprocess.CompletedProcess[str]:
+    variables = {key: value for key, value in os.environ.items() if not key.startswith(("JAX_", "XLA_"))}
+    variables["JAX_PLATFORMS"] = "cpu"
+    if program.devices > 1:
+        variables["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={program.devices}"
     return subprocess.run(
-        words, env=variables, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=TIMEOUT_SECONDS, check=False,
-    )  # fmt: skip
+        [sys.executable, "-m", "jaxprof", *words],
+        env=variables,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_SECONDS,
+        check=False,
+    )
+
+
+def _last_lines(done: subprocess.CompletedProcess[str]) -> str:
+    return " ".join(done.stderr.strip().splitlines()[-3:]) or f"exit code {done.returncode}"
 
 
 def row(program: Program, answer: Answer) -> str:
@@ -180,6 +191,7 @@ def main() -> int:
     parser.add_argument("--set", dest="of", help="`planted` or `holdout`")
     parser.add_argument("--texts", action="store_true", help="what was said, whole, below each row")
     parser.add_argument("--folder", type=Path, help="where the sessions stay")
+    parser.add_argument("--again", action="store_true", help="explain the sessions in --folder, and record nothing")
     parser.add_argument("--json", type=Path, help="every answer, in JSON")
     args = parser.parse_args()
     every = programs()
@@ -196,7 +208,7 @@ def main() -> int:
         folder = (args.folder or Path(temporary)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         for program in chosen:
-            answer = asked(program, folder)
+            answer = asked(program, folder, record=not args.again)
             asked_of.append((program, answer))
             print(row(program, answer), flush=True)
             for finding in answer.explained.get("findings", []) if args.texts else []:

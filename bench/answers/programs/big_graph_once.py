@@ -1,6 +1,7 @@
 # about: nothing is wrong with the code; compiling a model takes most of a short run, and no cache keeps it
 # how: script
 # expect: cache_off
+# allow: large_program
 import flax.linen as nn
 import jax
 import jax.numpy as jnp

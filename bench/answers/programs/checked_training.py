@@ -1,6 +1,7 @@
 # about: jax_debug_nans was left on, so that each call waits and every result is looked at
 # how: script
-# expect: debug_flags | debug-nans
+# expect: debug_settings
+# allow: host_sync, dispatch_bound
 import jax
 import jax.numpy as jnp
 

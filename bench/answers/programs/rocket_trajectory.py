@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 def forces(state, t):
     position, velocity = state
-    for stage in range(60):
+    for stage in range(10):
         drag = 1e-3 * velocity * jnp.abs(velocity) * jnp.exp(-position[2] / (8000.0 + stage))
         thrust = jnp.array([0.0, 0.0, 30.0]) * jnp.exp(-t / (60.0 + stage))
         velocity = velocity + 1e-4 * (thrust - drag - jnp.array([0.0, 0.0, 9.81]))

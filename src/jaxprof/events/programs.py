@@ -286,6 +286,8 @@ class ProgramSampled(Event):
     """The loops to which the lines refer by number; None in the place of one that is damaged in the file."""
     own_seconds: float | None = None
     """What recording itself took of it: CPU time of its thread."""
+    debug_settings: list[str] = field(default_factory=list)
+    """The options of `jax.config` that were on for the whole process at its end and are there to find faults."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,43 @@ def test_findings_of_a_program_come_first_that_would_save_most() -> None:
     assert explained.findings[0].verify == ("jaxprof script --plain train.py --epochs 3 && jaxprof compare train last")
 
 
+def test_compilations_that_are_not_kept_are_what_is_left_to_save() -> None:
+    """They are true of nearly every run, so they are told only where the program itself has nothing to change."""
+    long = [made.compiled(cache="off", compile_seconds=6.0), *made.steady(10, {"compile": 0.6, "device_busy": 0.4})]
+    (found,) = explanation(made.session(*long), "p").findings
+    assert (found.code, found.cost.seconds, found.cost.saves_seconds) == ("cache_off", 6.0, 6.0)
+    assert found.cost.share == pytest.approx(0.6)
+    seldom = [made.compiled(cache="off", compile_seconds=3.0), *made.steady(10, {"compile": 0.3, "device_busy": 0.7})]
+    kept = [made.compiled(cache="hit", compile_seconds=6.0), *made.steady(10, {"compile": 0.6, "device_busy": 0.4})]
+    assert codes(explanation(made.session(*seldom), "p")) == codes(explanation(made.session(*kept), "p")) == []
+    assert codes(explanation(made.session(*long, *made.shaped(5)), "p")) == ["varying_shapes"]
+
+
+def test_seconds_of_another_finding_are_no_compilations_to_keep() -> None:
+    rows = [
+        made.compiled(cache="off", compile_seconds=took, operations=size) for took, size in ((5.5, 900), (2.6, 2_000))
+    ]
+    inside = [*rows, *made.steady(10, {"compile": 0.8, "device_busy": 0.2})]
+    found = explanation(made.session(*inside), "p").findings
+    assert [each.code for each in found] == ["cache_off", "large_program"]
+    assert sum(each.cost.seconds or 0.0 for each in found) == pytest.approx(5.5 + 2.6)
+
+
+def test_a_setting_that_makes_the_program_another_one_comes_first() -> None:
+    windows = [replace(made.sampled(at, 1.0, {"device_busy": 1.0}), debug_settings=["jax_debug_nans"]) for at in (0, 1)]
+    assert codes(explanation(made.session(*windows, *made.shaped(9)), "p")) == ["debug_settings", "varying_shapes"]
+    assert codes(explanation(made.session(*made.shaped(9)), "p")) == ["varying_shapes"]
+
+
+def test_what_a_baseline_could_do_better_is_not_told() -> None:
+    def warned(run: str) -> list[e.Event]:
+        told = e.WarningRaised(run=run, code="compiled_again", message="3 unexpected compilations", advice="Look.")
+        return [*sessions.numpy_run("r1"), *sessions.jit_run("r2", "r1"), told, e.SessionClosed()]
+
+    assert codes(explanation(fold(sessions.HEADER, warned("r2")), "s")) == ["compiled_again"]
+    assert codes(explanation(fold(sessions.HEADER, warned("r1")), "s")) == []
+
+
 def test_seconds_from_samples_have_an_interval_and_announced_ones_none() -> None:
     explained = explanation(made.training(), "train")
     by_code = {finding.code: finding for finding in explained.findings}

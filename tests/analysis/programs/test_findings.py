@@ -77,7 +77,17 @@ def loop(*lines: dict[str, Any], count: int = 10) -> list[e.Event]:
     return made.steady(count, states, [*lines, {**STEP, "seconds": 1.0 - taken}])
 
 
+def checked(setting: str, count: int) -> list[e.Event]:
+    """`count` seconds of work with a setting of JAX on."""
+    windows = [made.sampled(second, 1.0, {"device_busy": 1.0}) for second in range(count)]
+    return [replace(window, debug_settings=[setting]) for window in windows]
+
+
 PAIRS: dict[str, tuple[list[e.Event], list[e.Event]]] = {
+    "debug_settings": (
+        [made.sampled(0, 3.0, {"import": 3.0}), *checked("jax_debug_nans", 6), *made.steady(4, {"device_busy": 1.0})],
+        [made.sampled(0, 3.0, {"import": 3.0}), *checked("jax_debug_nans", 4), *made.steady(6, {"device_busy": 1.0})],
+    ),
     "caches_cleared": (
         again("caches_cleared", 2, cleared_at=made.at(97)),
         again("caches_cleared", 1, cleared_at=made.at(97)),
@@ -215,6 +225,17 @@ class TestRecompiles:
     def test_operations_outside_any_jit_are_no_function_to_pad(self) -> None:
         assert "varying_shapes" not in codes(*made.shaped(30, "add", op_by_op=True))
 
+    def test_operations_beside_a_function_vary_with_it_and_belong_to_it(self) -> None:
+        """`tokens = jnp.append(tokens, next_token(tokens))`: padding mends both."""
+        growing = made.shaped(30, "append", op_by_op=True, operations=2, compile_seconds=0.04)
+        elsewhere = [replace(row, called_from=made.at(12, "prepare")) for row in growing if isinstance(row, e.Compiled)]
+        found = only("varying_shapes", *made.shaped(30), *growing)
+        assert found.seconds == pytest.approx(29 * 0.1 + 29 * 0.07)
+        assert "the operations around it 2.03 s" in found.message
+        assert "many_tiny_jits" not in codes(*made.shaped(30), *growing)
+        assert "many_tiny_jits" in codes(*made.shaped(30), *elsewhere)
+        assert "around it" not in only("varying_shapes", *made.shaped(30), *elsewhere).message
+
     def test_a_static_argument_is_named_with_its_values(self) -> None:
         assert "n = 0, 1, 2, … (6 values)" in only("static_argument_varies", *statics(6)).message
 
@@ -307,6 +328,23 @@ class TestCost:
         assert "large_program" in codes(made.compiled(library=False, **made_by))
         assert "large_program" not in codes(made.compiled(library=True, **made_by))
 
+    def test_a_program_that_may_be_as_large_as_its_model_saves_half_as_surely(self) -> None:
+        saves = [
+            only("large_program", made.compiled(operations=count, compile_seconds=5.0)).saves_seconds or 0.0
+            for count in (4_900, 5_100)
+        ]
+        assert 2 * saves[0] < saves[1] < 2.1 * saves[0]
+
+    @pytest.mark.parametrize(
+        ("setting", "words"),
+        [("jax_debug_nans", "waits for its results"), ("jax_disable_jit", "one operation at a time")],
+    )
+    def test_a_setting_is_said_with_what_it_does_and_how_it_is_switched_off(self, setting: str, words: str) -> None:
+        found = only("debug_settings", *checked(setting, 5))
+        assert found.message.startswith(f"{setting} was on: ")
+        assert words in found.message
+        assert f"{setting.upper()}=0" in found.advice
+
 
 class TestHost:
     def test_estimates_are_marked(self) -> None:
@@ -328,6 +366,28 @@ class TestHost:
     @pytest.mark.parametrize(("call", "found"), [("q.get()", True), ("time.sleep()", False), ("lock.acquire()", False)])
     def test_an_empty_queue_is_a_wait_for_data(self, call: str, found: bool) -> None:
         assert ("data_waits" in codes(*loop(made.line(86, 0.8, "waiting", call)))) == found
+
+    def test_a_condition_that_waits_has_its_own_advice(self) -> None:
+        assert "jax.lax.while_loop" in only("host_sync", *loop({**SYNC, "call": "bool()"})).advice
+        assert "jax.lax.while_loop" not in only("host_sync", *loop(SYNC)).advice
+
+    def test_the_parts_of_an_expression_are_not_named_beside_it(self) -> None:
+        lines = [made.line(95, took, "host_busy", call) for call, took in (("a * b + c", 0.3), ("a * b", 0.1))]
+        found = only("host_work", *loop(*lines, made.line(95, 0.05, "host_busy", "plt.draw()")))
+        assert "to the device: a * b + c, plt.draw(), about" in found.message
+
+    def test_operations_of_several_functions_are_put_together_where_the_loop_calls_them(self) -> None:
+        """Compiling one of the functions alone would leave most of the operations as they are."""
+        second = made.line(60, 0.3, "host_busy", "jnp.cos()", "measure", kind="dispatch", under=91)
+        first = {**BUSY, "seconds": 0.3}
+        assert "Put the operations at train.py:40 into" in only("op_by_op_loop", *eager(), *loop(first)).advice
+        both = only("op_by_op_loop", *eager(), *eager(60), *loop(first, second))
+        assert "Put the operations at train.py:89-91 into" in both.advice
+
+    def test_a_counter_of_the_loop_is_no_work(self) -> None:
+        line = made.line(95, 0.4, "host_busy", "step += 1")
+        assert "host_work" in codes(*loop(line), made.steps(100_000, 100e-6, lines={88: 0.8, 95: 0.2}))
+        assert "host_work" not in codes(*loop(line), made.steps(100_000, 100e-6, lines={88: 0.92, 95: 0.08}))
 
     def test_a_value_that_is_fetched_after_the_loop_is_not_waited_for_in_it(self) -> None:
         after = made.line(101, 1.0, "device_busy", "float()", kind="sync", loop=None)

@@ -16,7 +16,7 @@ from jaxprof import events as e
 from jaxprof.recorder.samples import sampler as sampler_module
 from jaxprof.recorder.samples import steps as steps_module
 from jaxprof.recorder.samples.cpu_clock import judge_wait
-from jaxprof.recorder.samples.sampler import StackSampler
+from jaxprof.recorder.samples.sampler import StackSampler, debug_settings
 
 
 class Ledger:
@@ -72,6 +72,26 @@ def _lines(events: list[e.Event]) -> dict[tuple[str, str], float]:
             key = (line.state, line.call)
             found[key] = found.get(key, 0.0) + line.seconds
     return found
+
+
+def test_settings_that_are_there_to_find_faults_are_noted() -> None:
+    jax.config.update("jax_debug_nans", True)
+    try:
+        events, _ = _record(lambda sampler: time.sleep(0.01))
+    finally:
+        jax.config.update("jax_debug_nans", False)
+    assert [event.debug_settings for event in events if isinstance(event, e.ProgramSampled)][-1] == ["jax_debug_nans"]
+
+
+def test_settings_of_a_part_of_the_program_are_not_the_programs() -> None:
+    """What a context manager switches on is on in its own thread alone."""
+    seen: list[list[str]] = []
+    with jax.debug_nans(True):
+        looker = threading.Thread(target=lambda: seen.append(debug_settings()))
+        looker.start()
+        looker.join()
+        assert jax.config.jax_debug_nans
+    assert seen == [[]]
 
 
 def test_the_time_before_the_start_is_import() -> None:

@@ -84,7 +84,10 @@ def explanation_to_try(session: Session, name: str, code: str = "") -> Explanati
     of that code, however far down the list they stand."""
     explained = explanation(session, name, most=sys.maxsize)
     recorded = [program_result(session, run.id) for run in programs(session)]
-    remarks = tuple(finding for program in recorded for finding in remarks_to_try(program, name))
+    told = {finding.code for finding in explained.findings}
+    remarks = tuple(
+        finding for program in recorded for finding in remarks_to_try(program, name) if finding.code not in told
+    )
     if code:
         wanted = tuple(each for each in (*explained.findings, *remarks) if each.code == code)
         return replace(explained, findings=tuple(_mechanical(wanted, explained.subject)))

@@ -13,6 +13,13 @@ def _entry(code: str, title: str, means: str, fix: str, page: str = "programs.md
 
 ENTRIES: Final = (
     _entry(
+        "debug_settings",
+        "a setting that helps to find faults is on",
+        "jax_debug_nans, jax_debug_infs, jax_disable_jit, jax_disable_most_optimizations and jax_check_tracer_leaks "
+        "make calls or compilations slower on purpose. Figures taken with them are not those of the program.",
+        "Turn it off, and measure again. jax.debug_nans() as a context manager looks at a part of the program.",
+    ),
+    _entry(
         "caches_cleared",
         "JAX's caches were cleared",
         "jax.clear_caches() dropped programs that were needed again, so they were traced and compiled once more.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.explain.commands import program_verified, record_again
 from jaxprof.analysis.explain.fixes import OF_PROGRAMS
@@ -12,8 +12,15 @@ from jaxprof.analysis.explain.places import code_line
 from jaxprof.analysis.programs.verdict import interval
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult
+    from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult, Remark
     from jaxprof.session import Session
+
+_FAULTS: Final = ("debug_settings",)
+"""Findings after which the other figures are those of another program."""
+_DOUBTFUL: Final = ("large_program",)
+"""Findings that may be about nothing that can be changed."""
+_CACHE_SHARE: Final = 0.5
+"""Share of the program's own time, spent on compilations that are in no finding, from which keeping them is one."""
 
 
 def program_findings(session: Session, program: ProgramResult, name: str) -> Iterator[RankedFinding]:
@@ -33,7 +40,36 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
             code_line=code_line(finding.where, session.header.wall_seconds),
             function=finding.function,
             compilations=sum(row.count for row in rows),
+            fault=finding.code in _FAULTS,
         )
+    yield from _compilations_to_keep(program, verify)
+
+
+def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[RankedFinding]:
+    """That compilations are not kept, which is true of nearly every run, where nothing in the program itself takes time
+    that it need not: then they are what there is to save."""
+    if any(finding.saves_seconds and finding.code not in _DOUBTFUL for finding in program.findings):
+        return
+    for remark in program.remarks:
+        seconds = _unclaimed(program, remark)
+        if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:
+            share = program.of_wall(seconds)
+            cost = FindingCost(scope="program", seconds=seconds, share=share, saves_seconds=seconds)
+            yield _of_remark(program, remark, cost, verify)
+
+
+def _unclaimed(program: ProgramResult, remark: Remark) -> float:
+    """The seconds of a remark about compilations that are in no finding."""
+    claimed = sum(
+        finding.announced_seconds if finding.estimate else finding.seconds or 0.0 for finding in program.findings
+    )
+    return max(0.0, (remark.seconds or 0.0) - claimed)
+
+
+def _of_remark(program: ProgramResult, remark: Remark, cost: FindingCost, verify: str) -> RankedFinding:
+    return RankedFinding(
+        code=remark.code, message=remark.message, fix=remark.advice, cost=cost, verify=verify, run=program.run.id
+    )
 
 
 def remarks_to_try(program: ProgramResult, name: str) -> Iterator[RankedFinding]:
@@ -41,15 +77,8 @@ def remarks_to_try(program: ProgramResult, name: str) -> Iterator[RankedFinding]
     verify = program_verified(name, program)
     for remark in program.remarks:
         if remark.code in OF_PROGRAMS:
-            share = program.of_wall(remark.seconds)
-            yield RankedFinding(
-                code=remark.code,
-                message=remark.message,
-                fix=remark.advice,
-                cost=FindingCost(scope="program", seconds=remark.seconds, share=share),
-                verify=verify,
-                run=program.run.id,
-            )
+            cost = FindingCost(scope="program", seconds=remark.seconds, share=program.of_wall(remark.seconds))
+            yield _of_remark(program, remark, cost, verify)
 
 
 def program_cost(program: ProgramResult, finding: ProgramFinding) -> FindingCost:

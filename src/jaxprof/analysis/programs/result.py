@@ -180,6 +180,13 @@ class ProgramResult:
         return sum(share.seconds for share in self.timeline if share.state not in idle)
 
     @property
+    def work_seconds(self) -> float:
+        """The program's own seconds, without imports and what was not seen; where there is no time line, all compile
+        time."""
+        seen = self.active_seconds + self.main_compile_seconds
+        return seen if seen > 0 else self.compile_seconds
+
+    @property
     def samples_of_work(self) -> float:
         """Number of samples in the time in which the program did its work."""
         return sum(spot.samples for spot in self.spots if spot.kind != "import")

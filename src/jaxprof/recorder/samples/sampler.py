@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final, Protocol
 
 from jaxprof.events import Compiled, Event, StageRunning, StepsCounted, WarningRaised
@@ -41,6 +42,23 @@ TICK_SECONDS: Final = 0.25
 CLOSE_TICK_SECONDS: Final = 0.1
 STAGE_IS_LONG_SECONDS: Final = 0.5
 _GOLDEN: Final = 0.6180339887498949
+
+
+_DEBUG_SETTINGS: Final = (
+    "jax_debug_nans",
+    "jax_debug_infs",
+    "jax_disable_jit",
+    "jax_disable_most_optimizations",
+    "jax_check_tracer_leaks",
+)
+"""Options of `jax.config` that are there to find faults, and cost time at each call or compilation."""
+
+
+def debug_settings() -> list[str]:
+    """Those that are on, as this thread sees them: without what a context manager in another thread switches on for a
+    while."""
+    config = getattr(sys.modules.get("jax"), "config", None)
+    return [name for name in _DEBUG_SETTINGS if getattr(config, name, False) is True]
 
 
 class LedgerView(Protocol):
@@ -198,7 +216,8 @@ class StackSampler:
         self._stretch.delayed(delay - self._last_delay, now)
         self._last_delay = delay
         counted = self._steps.collect(now)
-        self._emit(self._stretch.event(now, own - self._own_began, least, self._timed(counted)))
+        event = self._stretch.event(now, own - self._own_began, least, self._timed(counted))
+        self._emit(replace(event, debug_settings=debug_settings()))
         taken, self._stretch = self._stretch.samples, SampleWindow(now)
         if taken > 0:
             each = (own - self._own_began) / taken
@@ -207,9 +226,9 @@ class StackSampler:
             else:
                 self._interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / OWN_SHARE))
         self._own_began = own
-        for event in (counted, self._transfers.collect(now)):
-            if event is not None:
-                self._emit(event)
+        for beside in (counted, self._transfers.collect(now)):
+            if beside is not None:
+                self._emit(beside)
 
     def _timed(self, counted: StepsCounted | None) -> TimedLoop | None:
         loop, seconds = self._steps.loop, self._steps.timed_lines(counted)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["CODES", "REMARKS", "ProgramFinding", "Remark", "findings", "remarks"]
 
 _LOOKS: Final[dict[str, Callable[[ProgramResult, Claims], Iterator[ProgramFinding]]]] = {
+    "debug_settings": cost.debug_settings,
     "caches_cleared": recompiles.caches_cleared,
     "closure_varies": recompiles.closure_varies,
     "recompile_in_loop": recompiles.recompile_in_loop,

@@ -34,10 +34,8 @@ class Claims:
 
     @property
     def work(self) -> float:
-        """The program's own seconds, without imports and what was not seen; where there is no time line, all compile
-        time."""
-        seen = self.result.active_seconds + self.result.main_compile_seconds
-        return seen if seen > 0 else self.result.compile_seconds
+        """The program's own seconds."""
+        return self.result.work_seconds
 
     @property
     def least(self) -> float:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.analysis.programs.result import ProgramResult
-    from jaxprof.events import Compiled
+    from jaxprof.events import Compiled, ProgramSampled
 
 MANY: Final = 20
 """Number of tiny programs from which they are reported: fewer are the set-up of any script."""
@@ -118,7 +118,8 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[ProgramFind
             continue
         claims.take(rows=rows)
         operations = max(row.operations or 0 for row in rows)
-        saves = took * (1 - LARGE_OPERATIONS / (2 * operations))
+        # below the larger size, a model that is as large as it has to be is as likely as an unrolled loop
+        saves = took * (1 - LARGE_OPERATIONS / (2 * operations)) * (1.0 if huge else 0.5)
         yield finding(
             "large_program",
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
@@ -206,6 +207,37 @@ def cache_thrashing(result: ProgramResult, claims: Claims) -> Iterator[ProgramFi
                 seconds=took,
                 saves=took * (1 - 1 / count),
             )
+
+
+_SETTINGS: Final = {
+    "jax_debug_nans": "each call waits for its results and looks for NaN in them",
+    "jax_debug_infs": "each call waits for its results and looks for infinities in them",
+    "jax_disable_jit": "functions under jax.jit run one operation at a time",
+    "jax_disable_most_optimizations": "XLA leaves out most of its optimisations",
+    "jax_check_tracer_leaks": "each trace is searched for leaked tracers, and none is kept",
+}
+_MOSTLY: Final = 0.5
+"""Share of the program's own time under a setting from which the program runs with it, and not a part of it."""
+
+
+def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[ProgramFinding]:
+    """Options that help to find faults were on for most of the program: its times are not those without them."""
+    worked = [(window, _worked(window)) for window in result.sample_windows]
+    whole = sum(took for _, took in worked)
+    for name, words in _SETTINGS.items():
+        took = sum(took for window, took in worked if name in window.debug_settings)
+        if took > _MOSTLY * whole:
+            yield finding(
+                "debug_settings",
+                f"{name} was on: {words}",
+                f"Turn it off, and measure again: jax.config.update('{name}', False), or {name.upper()}=0 in the "
+                "environment.",
+                (),
+            )
+
+
+def _worked(window: ProgramSampled) -> float:
+    return sum(took for state, took in window.states.items() if state != "import")
 
 
 def captured_constants(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import row_seconds
@@ -39,16 +40,28 @@ MOSTLY_COMPILED: Final = 4.0
 """Ratio of compiling a loop's operations to running them above which, in a set-up, compiling is all that counts."""
 FEW_PASSES: Final = 0.5
 """A line that a smaller share of the loop's passes reach is already run only every few passes."""
+BRIEF_SECONDS: Final = 10e-6
+"""A line of Python that takes less is a few operations of the interpreter, and no work that could be left out."""
 LEAST_OF_LOOP: Final = 0.1
 """Share of the hot loop that the lines of a finding must take: below it they are not what to change first."""
 KEPT_SHARE: Final = 0.1
 """Share that is left of a cost that is paid every ten passes, or once for many."""
 _STEPPING: Final = ("", "range()", "enumerate()", "zip()", "reversed()")
 """Calls in the head of a loop that only step on to the next number or item."""
+_OF_ONE_FUNCTION: Final = 2 / 3
+"""Share of the operations that a function must hold to be the one to compile."""
 _LINES_NAMED: Final = 3
 _FETCHES: Final = re.compile(r"(^|\.)(device_get|asarray|array|copy|ascontiguousarray|tolist|save\w*|dump\w*)\(\)$")
 _BY_NAME: Final = re.compile(r"block_until_ready")
 _FROM_ANOTHER: Final = re.compile(r"\.(get|recv)\(\)$")
+_FETCH_SELDOM: Final = (
+    "While it waits it cannot dispatch the next step: keep the values as arrays and fetch them every N steps or after "
+    "the loop (jax.device_get of a list), and print with jax.debug.print."
+)
+_DECIDE_SELDOM: Final = (
+    "While it waits it cannot dispatch the next step: look at the value every N passes, or move the loop with its "
+    "condition into one compiled function (jax.lax.while_loop)."
+)
 _PREFETCH: Final = (
     "Prepare the next batch while the device works: in a thread or in processes (a queue, grain, a DataLoader with "
     "workers), or prepare all batches once before the loop where they fit into memory."
@@ -118,13 +131,17 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]
         "host_sync",
         f"the host waits for a value in each pass of the loop: {_calls(result, spots)}, {_about(result, took)}"
         f"{_named(result, spots)}{busy}",
-        "While it waits it cannot dispatch the next step: keep the values as arrays and fetch them every N steps or "
-        "after the loop (jax.device_get of a list), and print with jax.debug.print.",
+        _DECIDE_SELDOM if _steers(result, spots) else _FETCH_SELDOM,
         _places(result, spots),
         seconds=took,
         saves=saves,
         estimate=True,
     )
+
+
+def _steers(result: ProgramResult, spots: Sequence[Spot]) -> bool:
+    """Whether most of the waiting is for values that an `if` or `while` decides by."""
+    return 2 * _seconds([spot for spot in spots if spot.call == "bool()"]) > _seconds(spots)
 
 
 def _is_of_compiled_function(result: ProgramResult, spot: Spot) -> bool:
@@ -224,7 +241,9 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]
     """Lines of the loop that compute or wait on the host, where no result goes into its compiled functions."""
     loop = result.hot
     spots = [
-        spot for spot in claims.free_spots(loop.spots) if loop.part(spot) == HOST and spot.sites and not _is_head(spot)
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if loop.part(spot) == HOST and spot.sites and not _is_head(spot) and not _is_brief(result, spot)
     ]
     took = _seconds(spots)
     saves = (1 - KEPT_SHARE) * took
@@ -248,6 +267,14 @@ def host_work(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]
 def _is_head(spot: Spot) -> bool:
     """Whether the spot is the loop's own step to its next item."""
     return spot.place.line == spot.sites[0].loop_line and spot.call in _STEPPING
+
+
+def _is_brief(result: ProgramResult, spot: Spot) -> bool:
+    """Whether the line of the loop is over before it could do anything that need not be done: `step += 1`."""
+    loop = result.hot
+    site = spot.site_in(loop.key) if loop.key is not None else None
+    each = loop.times.each(site.line) if site is not None else None
+    return each is not None and each < BRIEF_SECONDS
 
 
 def dispatch_bound(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
@@ -358,18 +385,22 @@ def _calls(result: ProgramResult, spots: Sequence[Spot]) -> str:
         call = spot.call or at.get(spot.place) or next((site.call for site in spot.sites if site.call), "")
         if call:
             calls[call] = calls.get(call, 0.0) + spot.seconds
-    ranked = sorted(calls, key=lambda call: -calls[call])[:_LINES_NAMED]
-    return safe(shorten(", ".join(ranked), 80)) if ranked else "Python"
+    ranked = sorted(calls, key=lambda call: -calls[call])
+    # parts of an expression that is named say nothing more
+    whole = [call for call in ranked if not any(call != other and call in other for other in ranked)]
+    return safe(shorten(", ".join(whole[:_LINES_NAMED]), 80)) if whole else "Python"
 
 
 def _span(result: ProgramResult, spots: Sequence[Spot]) -> str:
-    """`at train.py:40-44`: the lines of the function that holds most of the operations."""
-    most = spots[0].place
-    lines = [
-        spot.place.line
-        for spot in spots
-        if (spot.place.file, spot.place.function) == (most.file, most.function) and spot.place.line is not None
-    ]
+    """`at train.py:40-44`: the lines of the function that holds most of the operations; where no function does, those
+    of the loop that lead to them."""
+    inside = _grouped(result, spots, lambda spot: replace(spot.place, line=None))
+    function = next(iter(inside))
+    places = [spot.place for spot in spots if replace(spot.place, line=None) == function]
+    if inside[function] < _OF_ONE_FUNCTION * sum(inside.values()):
+        places = [_loop_line(result, spot) for spot in spots]
+    most = places[0]
+    lines = [place.line for place in places if place.file == most.file and place.line is not None]
     if not lines:
         return "of the loop"
     last = f"-{max(lines)}" if max(lines) > min(lines) else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import most_frequent, row_seconds
-from jaxprof.analysis.programs.result import ProgramFinding, finding
+from jaxprof.analysis.programs.result import ProgramFinding, finding, is_single
 from jaxprof.text import safe, shorten
 from jaxprof.units import counted, integer, percent, seconds
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.findings.claims import Claims
     from jaxprof.analysis.programs.functions import FunctionCompiles, ReasonCount
     from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import Compiled
 
 AGAIN: Final = 3
 """Recompilations for one reason from which it is a finding: a last short batch and an evaluation make two."""
@@ -110,16 +111,32 @@ def varying_shapes(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
         if reason.count < AGAIN or function.op_by_op:
             continue
         named = "; ".join(f"{each.name} {each.summary}" for each in reason.varying) or "its arguments"
+        own = _claim(claims, function, reason.code)
+        beside = claims.take(rows=_operations_beside(claims, reason))
+        saved = _saved(function, reason)
+        besides = f"; the operations around it {seconds(beside)}" if claims.worth(beside) else ""
         yield finding(
             "varying_shapes",
             f"{_name(function)} was compiled again for {integer(reason.count)} other shapes: "
-            f"{shorten(named, _NAMED_WIDTH)}{_cost(result, reason)}",
+            f"{shorten(named, _NAMED_WIDTH)}{_cost(result, reason)}{besides}",
             _shape_advice(function, reason),
             (reason.called_from, function.defined_at),
             function=function.function,
-            seconds=_claim(claims, function, reason.code),
-            saves=_saved(function, reason),
+            seconds=own + beside,
+            saves=saved + beside * (saved / reason.seconds if reason.seconds else 1.0),
         )
+
+
+def _operations_beside(claims: Claims, reason: ReasonCount) -> list[Compiled]:
+    """Operations outside any jit that were compiled for other shapes, too, where that function is called from: the same
+    arrays vary, and the same padding mends it."""
+    at = reason.called_from
+    rows = (row for row in claims.result.compiles if is_single(row) and row.reason_code == "shape")
+    return [
+        row
+        for row in claims.free_rows(rows)
+        if at is not None and (row.called_from.file, row.called_from.function) == (at.file, at.function)
+    ]
 
 
 def static_argument_varies(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
