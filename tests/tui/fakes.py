@@ -156,6 +156,7 @@ class Stage:
         self.app = JaxprofApp(
             path, interpreter=PYTHON, make=self._make, make_program=self._make_program, devices=devices, **options
         )
+        self.app.folder = Path("/a folder that is not there")
 
     def _make(self, interpreter: Interpreter, listen: Callable[[list[e.Event]], None]) -> Made:
         header = e.Header(session="feedfeedfeed", created="2026-11-18T11:06:40Z", host="box", wall_seconds=NOW)

@@ -120,6 +120,7 @@ class JaxprofApp(ScreenNavigation):
         self.live = Live(self, interpreter, make, make_program)
         self.session_screens = []
         self.devices = DeviceTable()
+        self.folder = Path.cwd()
         self.library_folder: Path | None = None
         """Where sessions are kept; None for the user's own folder."""
         self.monitor = DeviceMonitor(self, devices or MachineSource, self.live.interpreter)

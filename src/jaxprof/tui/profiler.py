@@ -93,6 +93,8 @@ class Profiler(Guarded, App[None]):
     """What this app writes."""
     session_screens: list[ModeScreen]
     """The screens that exist so far; they hear of changes of the session."""
+    folder: Path
+    """Where the user's programs are looked for: where jaxprof was started."""
     devices: DeviceTable
     """What the machine has, with live readings; filled by threads after the first frame."""
     monitor: DeviceMonitor

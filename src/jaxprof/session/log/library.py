@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, not_found, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
@@ -18,6 +19,9 @@ from jaxprof.files import open_regular, taking_place, with_home
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.outline import events_of, read_header
 from jaxprof.session.log.state import forget_derived, state_folder
+
+if TYPE_CHECKING:
+    from jaxprof.events import ProgramStarted
 
 _SUMMARY = ("run_closed", "run_planned", "session_closed", "process_identified")
 
@@ -227,6 +231,18 @@ def read_entry(path: Path) -> Entry:
         live=not complete and is_live(path),
         problem=problem,
     )
+
+
+def program_start(path: Path) -> ProgramStarted | None:
+    """How the program that a session records was started; None without one, and for a file that cannot be read."""
+    from jaxprof.events import ProgramStarted  # with all events of programs, which few sessions have
+
+    try:
+        with open_regular(path) as file:
+            found = next(events_of(file, ("program_started",)), None)
+            return found if isinstance(found, ProgramStarted) else None
+    except (FileRefusedError, OSError, ValueError):
+        return None
 
 
 def _process(event: Event, index: int, count: int) -> tuple[int, int]:

@@ -1,6 +1,8 @@
-"""Home: the devices, the workloads, the recent sessions.
+"""Home: your own code first, then the catalogue; the devices, the recent sessions.
 
-The first frame has only the names of the workloads; threads bring descriptions, devices and sessions.
+The first frame has the ways to measure something and the names of the workloads; threads bring programs, descriptions,
+devices and sessions. The list with the focus decides what the pane beside it shows, what Enter does, and which keys
+there are.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -15,6 +18,7 @@ from textual.content import Content
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
 from jaxprof.tui.home.device_list import DeviceList
+from jaxprof.tui.home.own_code import OwnCodeDetail, OwnCodeList, OwnFound, own_programs, plan_text
 from jaxprof.tui.home.plan_options import HomeOptions, PlanLine
 from jaxprof.tui.home.workload_detail import SourcePane, WorkloadDetail, last_medians
 from jaxprof.tui.home.workload_list import WorkloadList
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
     from jaxprof.session.log import Entry
     from jaxprof.tui.kit.filter_line import FilterLine
+    from jaxprof.tui.kit.script_dialog import ScriptForm
     from jaxprof.workloads.model import WorkloadInfo
 
 
@@ -44,19 +49,21 @@ KEYS: list[BindingType] = [
     ),
     Binding("e", "edit", "Parameters", tooltip="Sizes, sweep, time budget and launches", id="home.edit"),
     Binding("p", "preset", "Preset", tooltip="Switch between quick and published sizes", id="home.preset"),
-    Binding("d", "devices", "Devices", tooltip="Choose the devices to run on", id="home.devices"),
-    Binding("v", "variants", "Variants", tooltip="Choose variants and see their source", id="home.variants"),
     Binding(
-        "plus,o",
+        "x", "program", "Profile script", tooltip="Run and record a script of your own: train.py", id="home.program"
+    ),
+    Binding(
+        "plus",
         "own",
         "Add function",
         key_display="+",
         tooltip="Add a function of your own to measure: file.py:function",
         id="home.own",
     ),
-    Binding(
-        "x", "program", "Profile script", tooltip="Run and record a script of your own: train.py", id="home.program"
-    ),
+    Binding("o", "open_file", "Open", tooltip="Open a session, a profile or HLO by its path", id="home.open"),
+    Binding("f", "follow", "Follow", tooltip="Follow a program that is being recorded now", id="home.follow"),
+    Binding("d", "devices", "Devices", tooltip="Choose the devices to run on", id="home.devices"),
+    Binding("v", "variants", "Variants", tooltip="Choose variants and see their source", id="home.variants"),
     Binding(
         "c",
         "compile_for",
@@ -95,14 +102,20 @@ KEYS: list[BindingType] = [
 
 
 RECENT = 12
+LOOKED_AT = 40
+"""Kept sessions in which programs are looked for."""
+EXAMPLE = "selu"
+_OF_A_WORKLOAD = frozenset({"edit", "preset", "variants", "compile_for", "compare", "history", "run"})
+"""Actions on the workload under the cursor, or on the marked ones."""
 
 
 class HomeScreen(SessionScreen):
-    """Devices at the top, workloads on the left, the current workload on the right, the plan of Enter at the bottom."""
+    """Devices at the top, your code and the workloads on the left, the row of either on the right, the plan of Enter at
+    the bottom."""
 
     CSS_PATH = None  # the app's stylesheet has its layout, for the first frame
     MODE: ClassVar[str] = "home"
-    AUTO_FOCUS = "#workloads"
+    AUTO_FOCUS = "#own-code"
     BINDINGS: ClassVar[list[BindingType]] = KEYS
 
     def __init__(self) -> None:
@@ -121,6 +134,9 @@ class HomeScreen(SessionScreen):
             yield DeviceList(self.profiler.devices, self.choices.devices, id="devices")
         with Horizontal(id="home-body"):
             with Vertical(id="home-left"):
+                with Vertical(id="own-box", classes="box") as box:
+                    box.border_title = "Your code"
+                    yield OwnCodeList(id="own-code")
                 with Vertical(id="workloads-box", classes="box") as box:
                     box.border_title = "Workloads"
                     yield WorkloadList(self._names, self._infos, self.choices)
@@ -131,6 +147,7 @@ class HomeScreen(SessionScreen):
             with Horizontal(id="detail-box", classes="box"):
                 yield WorkloadDetail(self.choices, source)
                 yield source
+                yield OwnCodeDetail(id="own-detail")
         yield PlanLine(id="plan")
 
     def on_mount(self) -> None:
@@ -146,7 +163,13 @@ class HomeScreen(SessionScreen):
 
         self.post_message(WorkloadsLoaded(workloads.infos()))
         self.profiler.list_sessions(self)
+        self._read_own()
         import_module("jaxprof.runner")  # early, so that the first key does not wait for it
+
+    def _read_own(self) -> None:
+        """Runs in a thread: looks for the user's programs."""
+        library = self.profiler.library()
+        self.post_message(OwnFound(own_programs(library.entries(LOOKED_AT), self.profiler.folder)))
 
     # -- what threads bring ------------------------------------------------------------------------------------
 
@@ -168,6 +191,13 @@ class HomeScreen(SessionScreen):
         self._entries = message.entries
         self.query_one("#recent", SessionList).show_entries(message.entries[:RECENT])
         self._show_detail()
+
+    def on_own_found(self, message: OwnFound) -> None:
+        if not self.whole:
+            return
+        listed = self.query_one(OwnCodeList)
+        listed.show(message.found)
+        self._show_own()
 
     def on_devices_changed(self) -> None:
         if not self.whole:
@@ -194,6 +224,7 @@ class HomeScreen(SessionScreen):
 
     def _list_sessions(self) -> None:
         in_thread(self, lambda: self.profiler.list_sessions(self), "entries")
+        in_thread(self, self._read_own, "own")
 
     # -- what is shown -----------------------------------------------------------------------------------------
 
@@ -203,7 +234,38 @@ class HomeScreen(SessionScreen):
         name = self.query_one(WorkloadList).workload
         return self._infos.get(name) if name is not None else None
 
+    @property
+    def own_in_view(self) -> bool:
+        """Whether the pane beside the lists, Enter and the keys belong to your code; else to the workloads."""
+        return self.query_one("#detail-box").has_class("-own")
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """The list with the focus decides; devices and recent sessions leave it as it is."""
+        if isinstance(event.widget, OwnCodeList | WorkloadList):
+            self._show_side(own=isinstance(event.widget, OwnCodeList))
+
+    def _show_side(self, *, own: bool) -> None:
+        if not self.whole or own == self.own_in_view:
+            return
+        self.query_one("#detail-box").set_class(own, "-own")
+        self._show_own()
+        if not own:
+            self._show_detail()
+        self._show_plan()
+        self.refresh_bindings()
+
+    def _show_own(self) -> None:
+        """Shows the row of your code under the cursor, if that list is in view."""
+        if not self.own_in_view:
+            return
+        row = self.query_one(OwnCodeList).current_row
+        self.query_one(OwnCodeDetail).show(row)
+        self.query_one("#detail-box").border_title = Content(safe(row.title) if row is not None else "")
+        self._show_plan()
+
     def _show_detail(self) -> None:
+        if self.own_in_view:
+            return
         info = self.info
         box = self.query_one("#detail-box")
         box.border_title = Content(safe(info.name) if info is not None else "")
@@ -217,6 +279,10 @@ class HomeScreen(SessionScreen):
 
     def _show_plan(self) -> None:
         """Shows in one line what Enter will do."""
+        row = self.query_one(OwnCodeList).current_row if self.own_in_view else None
+        if row is not None:
+            self.query_one(PlanLine).update(plan_text(row, self.app.size.width), layout=False)
+            return
         self.query_one(PlanLine).show(self._chosen(), self.choices)
 
     def _show_marks(self) -> None:
@@ -229,6 +295,42 @@ class HomeScreen(SessionScreen):
         box.border_subtitle = " · ".join(notes)
         self.refresh_bindings()
         self._show_plan()
+
+    # -- your code ---------------------------------------------------------------------------------------------
+
+    @on(OwnCodeList.Highlighted, "#own-code")
+    def _own_in_view(self) -> None:
+        self.once_settled(self._show_own)
+
+    @on(OwnCodeList.Opened)
+    async def _own_opened(self) -> None:
+        row = self.query_one(OwnCodeList).current_row
+        if row is None:
+            return
+        if row.form is not None:
+            self._ask_for_program(row.form)
+        elif row.path is not None:
+            self.profiler.open_session(row.path, follow=True)
+        else:
+            await self.run_action(row.action)
+
+    def action_example(self) -> None:
+        """Runs the example of the catalogue."""
+        info = self._infos.get(EXAMPLE)
+        if info is not None:
+            self._start([info])
+
+    def action_open_file(self) -> None:
+        """Asks for a path, and opens it."""
+        from jaxprof.tui.kit.dialogs import ask_for_file
+
+        ask_for_file(self.profiler)
+
+    def action_follow(self) -> None:
+        """Follows the program that is being recorded now; asks which, or where its session is."""
+        from jaxprof.tui.home.follow import ask_what_to_follow
+
+        ask_what_to_follow(self.profiler, [entry for entry in self._entries if entry.live])
 
     # -- messages of the lists ---------------------------------------------------------------------------------
 
@@ -248,8 +350,11 @@ class HomeScreen(SessionScreen):
     @on(WorkloadList.Run)
     def action_run(self) -> None:
         """Starts the chosen runs."""
+        self._start(self._chosen())
+
+    def _start(self, chosen: list[WorkloadInfo]) -> None:
         try:
-            planned = self.choices.plan(self._chosen())
+            planned = self.choices.plan(chosen)
         except JaxprofError as error:
             self.profiler.tell(error)
             return
@@ -294,6 +399,7 @@ class HomeScreen(SessionScreen):
 
     async def action_filter(self) -> None:
         """Opens the filter line, which is made at first use so that the first frame does not wait for it."""
+        self._show_side(own=False)
         from jaxprof.tui.kit.filter_line import FilterLine
 
         if not self.query(FilterLine):
@@ -309,12 +415,16 @@ class HomeScreen(SessionScreen):
         self.query_one(WorkloadList).focus()
 
     def action_back(self) -> None:
-        """Clears the filter, and goes back to the list of workloads."""
+        """Clears the filter of the workloads and goes back to their list; from there, to your code."""
         if self._only:
             from jaxprof.tui.kit.filter_line import FilterLine
 
             self.query_one(FilterLine).clear()
-        self.query_one(WorkloadList).focus()
+            self.query_one(WorkloadList).focus()
+        elif self.own_in_view or self.focused is self.query_one(WorkloadList):
+            self.query_one(OwnCodeList).focus()
+        else:
+            self.query_one(WorkloadList).focus()
 
     def action_preset(self) -> None:
         """Switches to the next preset, for all workloads."""
@@ -329,11 +439,16 @@ class HomeScreen(SessionScreen):
     def action_variants(self) -> None:
         """Goes to the variants of the current workload."""
         self.settle()
+        self._show_side(own=False)
         self.query_one(WorkloadDetail).focus()
 
     def action_recent(self) -> None:
-        """Goes to the recent sessions."""
-        self.query_one("#recent", SessionList).focus()
+        """Goes to the recent sessions; where there is no room for them, to the screen of all sessions."""
+        recent = self.query_one("#recent", SessionList)
+        if recent.focusable:
+            recent.focus()
+        else:
+            self.profiler.switch_mode("sessions")
 
     def action_edit(self) -> None:
         """Asks for the parameters of the current workload."""
@@ -354,7 +469,10 @@ class HomeScreen(SessionScreen):
             ask_devices(self.profiler, self.info, self.choices)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """`c` compares two marked workloads; with any other number of marks it compiles the one under the cursor."""
+        """`c` compares two marked workloads; with any other number of marks it compiles the one under the cursor. What
+        is about a workload waits until their list has the focus."""
+        if action in _OF_A_WORKLOAD and self.whole and self.own_in_view:
+            return False
         if action in ("compare", "compile_for"):
             return (len(self.choices.marked) == 2) == (action == "compare")
         return super().check_action(action, parameters)
@@ -378,9 +496,12 @@ class HomeScreen(SessionScreen):
 
     def action_program(self) -> None:
         """Asks for a user's program, and runs it."""
+        self._ask_for_program()
+
+    def _ask_for_program(self, form: ScriptForm | None = None) -> None:
         from jaxprof.tui.kit.script_dialog import ask_for_program
 
-        ask_for_program(self.profiler)
+        ask_for_program(self.profiler, form)
 
     def action_own(self) -> None:
         """Asks for a user's own workload."""
@@ -392,6 +513,7 @@ class HomeScreen(SessionScreen):
         self.on_workloads_loaded(WorkloadsLoaded(infos))
         if infos:
             self.query_one(WorkloadList).move_to_key(infos[0].name)
+            self.query_one(WorkloadList).focus()
 
     def on_failed(self, message: Failed) -> None:
         self.profiler.tell(message.error)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.suggester import Suggester
 
+    from jaxprof.tui.profiler import Profiler
+
 
 Answer = TypeVar("Answer")
 
@@ -84,6 +86,16 @@ class AskText(Dialog[str | None]):
     def action_leave(self) -> None:
         """Closes without an answer."""
         self.dismiss(None)
+
+
+def ask_for_file(app: Profiler) -> None:
+    """Asks for a path, and opens it in the mode that fits it."""
+
+    def answered(text: str | None) -> None:
+        if text:
+            app.open_session((Path.cwd() / with_home(text)).resolve())
+
+    app.push_screen(AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens"), answered)
 
 
 class SaveAs(Dialog[Path | None]):

@@ -14,7 +14,6 @@ from textual.widgets import Static
 
 from jaxprof import units
 from jaxprof.errors import JaxprofError
-from jaxprof.files import with_home
 from jaxprof.text import safe
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.format import moment
@@ -132,15 +131,9 @@ class SessionsScreen(SessionScreen):
 
     def action_open_file(self) -> None:
         """Asks for a path, and opens it."""
-        from jaxprof.tui.kit.dialogs import AskText
+        from jaxprof.tui.kit.dialogs import ask_for_file
 
-        def answered(text: str | None) -> None:
-            if text:
-                self.profiler.open_session((Path.cwd() / with_home(text)).resolve())
-
-        self.app.push_screen(
-            AskText("Open", "A session, a profile or its folder, or HLO.", "", "Enter opens"), answered
-        )
+        ask_for_file(self.profiler)
 
     def action_rename(self) -> None:
         """Asks for another name."""

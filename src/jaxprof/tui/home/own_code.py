@@ -1,0 +1,244 @@
+"""Your code: what Home opens on. The programs of before and of this folder, and the ways to measure anything else.
+
+The ways are there in the first frame; a thread brings the programs. Nothing is imported to find them, and none starts
+without its dialog: what a session file names, and what happens to lie in a folder, is shown before it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Static
+
+from jaxprof.text import safe, shorten
+from jaxprof.tui.kit.format import ago
+from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.row_list import RowList
+from jaxprof.tui.kit.table_columns import TableColumn
+from jaxprof.tui.kit.table_view import TableView
+
+if TYPE_CHECKING:
+    from jaxprof.session.log import Entry
+    from jaxprof.tui.kit.script_dialog import ScriptForm
+
+MOST_BEFORE = 3
+"""Programs that were profiled before; the Sessions screen has all of them."""
+MOST_HERE = 5
+"""Programs of this folder; typing completes the others."""
+MOST_LIVE = 2
+_SOURCE_SHOWN = 4_000
+"""Characters of a program, for the pane beside the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRow:
+    """A line: one of your programs, or a way to measure something else."""
+
+    title: str
+    note: str
+    explains: str
+    """What Enter does, for the pane beside the list."""
+    action: str
+    """Of the screen."""
+    key: str = ""
+    form: ScriptForm | None = None
+    """The program that it proposes."""
+    path: Path | None = None
+    """The session that it opens."""
+    source: str = ""
+    """How the program begins."""
+
+
+WAYS = (
+    OwnRow(
+        "Profile a script…", "",
+        "Runs a program of yours unchanged, as python does, and says where its time goes: the slowest lines, what was "
+        "compiled, why it was compiled again, copies, memory, and what to change.",
+        "program", "x",
+    ),
+    OwnRow(
+        "Measure a function…", "",
+        "Times a function of yours phase by phase (trace, lower, compile, first run, steady run) on each device, and "
+        "its NumPy twin if it has one: is it faster, and from how many calls on?",
+        "own", "+",
+    ),
+    OwnRow(
+        "Open a session…", "",
+        "A session of jaxprof, also from another machine; a profile that JAX, TensorBoard or a trainer wrote; or HLO: "
+        "text, a proto, the folder of a dump.",
+        "open_file", "o",
+    ),
+    OwnRow(
+        "Follow a program…", "",
+        "A program that records itself (with jaxprof.record(): ...) is followed while it runs, also on another host "
+        "over a shared folder.",
+        "follow", "f",
+    ),
+    OwnRow(
+        "Try an example", "selu",
+        "Measures selu, of the catalogue below: NumPy, JAX op by op, and jit, each in fresh processes. It shows the "
+        "speed-up, the break-even and the HLO, and leaves a file to send.",
+        "example",
+    ),
+)  # fmt: skip
+
+
+def rows(live: Sequence[Entry], before: Sequence[tuple[Entry, ScriptForm]], here: Sequence[Path]) -> list[OwnRow]:
+    """The programs that are running, those that were profiled before, those in this folder, then the ways."""
+    listed = [*_running(live), *_before(before)]
+    known = {(row.form.directory, row.form.program) for row in listed if row.form is not None}
+    new = [path for path in here if (str(path.parent), path.name) not in known]
+    return [*listed, *_here(new[:MOST_HERE]), *WAYS]
+
+
+def _running(live: Iterable[Entry]) -> Iterator[OwnRow]:
+    for entry in live:
+        name = ", ".join(entry.workloads) or entry.name
+        explains = f"{name} is being recorded now, into {entry.path}. Enter follows it."
+        yield OwnRow(name, "● running", explains, "open_row", path=entry.path)
+
+
+def _before(programs: Iterable[tuple[Entry, ScriptForm]]) -> Iterator[OwnRow]:
+    for entry, form in programs:
+        title = f"{form.program} {form.arguments}".strip()
+        explains = f"Profiles {title} again, in {form.directory}. Enter shows the command, Enter again starts it."
+        yield OwnRow(title, ago(entry.modified_seconds), explains, "program", form=form)
+
+
+def _here(paths: Iterable[Path]) -> Iterator[OwnRow]:
+    from jaxprof.tui.kit.script_dialog import ScriptForm  # which the first frame does not wait for
+
+    for path in paths:
+        explains = (
+            f"{path.name} imports jax. Enter asks for its arguments, Enter again runs it unchanged and says where its "
+            "time goes: the slowest lines, what was compiled and why again, copies, memory, and what to change."
+        )
+        form = ScriptForm(program=path.name, directory=str(path.parent))
+        yield OwnRow(path.name, "imports jax", explains, "program", form=form, source=_beginning(path))
+
+
+def _beginning(path: Path) -> str:
+    try:
+        with path.open(encoding="utf-8", errors="replace") as file:
+            return file.read(_SOURCE_SHOWN)
+    except OSError:
+        return ""
+
+
+def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
+    """The rows for these sessions, the newest first, and this folder. Reads files: for threads only."""
+    from jaxprof.session.log.library import program_start
+    from jaxprof.tui.kit.script_dialog import form_of_argv
+    from jaxprof.workloads.scripts import scripts_with_jax
+
+    live: list[Entry] = []
+    before: dict[ScriptForm, Entry] = {}
+    for entry in entries:
+        if not any(plan.spec.how == "program" for plan in entry.planned):
+            continue
+        if entry.live and len(live) < MOST_LIVE:
+            live.append(entry)
+        started = program_start(entry.path) if len(before) < MOST_BEFORE else None
+        if started is None or started.how not in ("script", "module") or not started.argv:
+            continue
+        form = form_of_argv(tuple(started.argv), started.directory, started.options)
+        if _is_there(form):
+            before.setdefault(form, entry)
+    return rows(live, [(entry, form) for form, entry in before.items()], scripts_with_jax(folder))
+
+
+def _is_there(form: ScriptForm) -> bool:
+    """Whether a program can still be started where it was: its file is there; a module is looked for by Python."""
+    directory = Path(form.directory)
+    return directory.is_dir() and (form.program.startswith("-m ") or (directory / form.program).is_file())
+
+
+class OwnFound(Message):
+    """A thread has looked for programs."""
+
+    def __init__(self, found: list[OwnRow]) -> None:
+        super().__init__()
+        self.found = found
+
+
+class OwnCodeList(TableView[OwnRow]):
+    """One row per program and per way. Past its end the cursor goes on in the list below."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "choose", "Choose", tooltip="Do what the line says", id="own_code.choose"),
+    ]
+
+    class Opened(RowList.Highlighted):
+        """The user chose a row."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(
+            (
+                TableColumn("", lambda row: row.key, 1, style="bold $footer-key-foreground"),
+                TableColumn("title", lambda row: safe(row.title), 12, weight=1),
+                TableColumn("note", lambda row: row.note, 4, most=12, fits=True, right=True, style="$text-muted"),
+            ),
+            titles=False,
+            id=id,
+        )  # fmt: skip
+        self._moved = False
+        self.show(WAYS)
+
+    def show(self, found: Sequence[OwnRow]) -> None:
+        """Shows these rows. Until the user moves, the cursor is on the first one."""
+        self.show_rows({(row.action, row.title, row.form): row for row in found})
+        if not self._moved:
+            self.move_to(0)
+
+    def action_move(self, step: int) -> None:
+        """Moves the cursor; from the last row down into the next list."""
+        self._moved = True
+        if step > 0 and self.cursor == self.count - 1:
+            self.screen.focus_next()
+        else:
+            super().action_move(step)
+
+    def action_choose(self) -> None:
+        """Does what the row under the cursor says."""
+        if self.keys:
+            self.post_message(self.Opened(self, self.cursor))
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        self.action_choose()
+
+
+class OwnCodeDetail(Guarded, Static):
+    """What the row under the cursor does, whole."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id, markup=False)
+
+    def show(self, row: OwnRow | None) -> None:
+        """Shows that row."""
+        if row is None:
+            return
+        parts: list[Content | str | tuple[str, str]] = [(safe(row.explains), "$text-muted")]
+        if row.source:
+            from jaxprof.tui.kit.python_source import highlighted  # which the first frame does not wait for
+
+            parts += ["\n\n", highlighted(row.source)]
+        self.update(Content.assemble(*parts))
+
+
+def plan_text(row: OwnRow, width: int) -> Content:
+    """What Enter does, in one line."""
+    if row.form is not None:
+        what, rest = f"profile {row.title}", " · asks for its arguments, then runs it unchanged"
+    elif row.path is not None:
+        what, rest = f"follow {row.title}", ""
+    else:
+        what, rest = row.title, f" · also {row.key} on Home" if row.key else ""
+    return Content.assemble(
+        (" ⏎ ", "bold $footer-key-foreground"), (shorten(safe(what), max(8, width - 4)), "bold"), (rest, "$text-muted")
+    ).truncate(max(1, width), ellipsis=True)
