@@ -65,7 +65,13 @@ def shelf(state_home: Path) -> Path:
 
 
 @pytest.fixture
-def catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
+def catalogue(small_catalogue: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three workloads, and Home opens on them: tests of what is done with workloads begin there."""
+    monkeypatch.setattr("jaxprof.tui.home.screen.HomeScreen.AUTO_FOCUS", "#workloads")
+
+
+@pytest.fixture
+def small_catalogue(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three workloads, whatever the real catalogue has."""
     monkeypatch.setattr("jaxprof.tui.home.screen.names", lambda: [info.name for info in CARDS])
     monkeypatch.setattr("jaxprof.workloads.infos", lambda: list(CARDS))

@@ -51,7 +51,7 @@ async def test_keys_that_mean_nothing_do_nothing() -> None:
 
 async def test_help_lists_every_key_of_the_screen_below() -> None:
     stage = Stage()
-    async with stage.app.run_test(size=(120, 50), notifications=True) as pilot:
+    async with stage.app.run_test(size=(120, 60), notifications=True) as pilot:
         below = stage.app.screen
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))

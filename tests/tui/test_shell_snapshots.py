@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
+from jaxprof.tui.home.own_code import WAYS, OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.kit.session_list import SessionList, SessionTable
 from jaxprof.tui.sessions.screen import SessionsScreen
@@ -78,6 +80,24 @@ def then(place: Callable[[Pilot[Any]], Awaitable[None]], *keys: str) -> Callable
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_home(snap_compare: Any, stage: Stage, size: tuple[int, int]) -> None:
     assert snap_compare(stage.app, terminal_size=size, run_before=then(home, "space"))
+
+
+@pytest.mark.parametrize("size", [*SIZES, (200, 60)], ids=str)
+def test_home_as_it_opens(
+    snap_compare: Any, stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    """On the user's own programs."""
+    monkeypatch.setattr(HomeScreen, "AUTO_FOCUS", "#own-code")
+    for name in ("train.py", "model.py"):
+        (tmp_path / name).write_text(f'"""What {name} is for."""\n\nimport jax\n\njax.devices()\n')
+        os.utime(tmp_path / name, (len(name), len(name)))
+    stage.app.folder = tmp_path
+
+    async def opened(pilot: Pilot[Any]) -> None:
+        await until(pilot, lambda: len(pilot.app.screen.query_one(OwnCodeList).keys) > len(WAYS))
+        await home(pilot)
+
+    assert snap_compare(stage.app, terminal_size=size, run_before=opened)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)

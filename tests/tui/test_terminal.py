@@ -35,10 +35,10 @@ DIALOGS = {
     b"1": {
         b"?": "╭─ Keys",
         PALETTE: "Search for commands",
-        b"e": "╭─ Parameters of ",
-        b"x": "╭─ Profile a script",
+        b"x": "╭─ Profile a script ─",
+        b"o": "╭─ Open ──",
+        b"f": "╭─ Follow a running program",
         b"+": "╭─ Add a function",
-        b"c": "╭─ Compile matmul for ",
     },
     b"2": {b"?": "╭─ Keys"},
     b"3": {b"?": "╭─ Keys"},
@@ -48,6 +48,8 @@ DIALOGS = {
     b"7": {b"?": "╭─ Keys"},
 }
 """What comes up over each screen, and goes with Esc."""
+OF_A_WORKLOAD = {b"e": "╭─ Parameters of ", b"c": "╭─ Compile matmul for "}
+"""On Home, once the list of workloads has the focus."""
 
 TRAINS = """
 import sys
@@ -112,6 +114,10 @@ def test_every_screen_and_every_dialog_comes_up(python: str, tmp_path: Path) -> 
             terminal.sees("? Help")
             for question, title in DIALOGS[key].items():
                 brings(terminal, question, title)
+        terminal.type(b"\t")
+        terminal.sees("e Parameters")
+        for question, title in OF_A_WORKLOAD.items():
+            brings(terminal, question, title)
         quits(terminal)
 
 

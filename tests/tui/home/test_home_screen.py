@@ -12,7 +12,6 @@ from jaxprof.errors import WorkerError
 from jaxprof.runner import expected_seconds
 from jaxprof.text import columns
 from jaxprof.tui.home.device_list import DeviceList
-from jaxprof.tui.home.own_code import WAYS, OwnCodeList
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workload_detail import WorkloadDetail
 from jaxprof.tui.home.workload_dialogs import OwnWorkload, ParametersDialog, split_specs, whole_target
@@ -31,9 +30,8 @@ def home(stage: Stage) -> HomeScreen:
 
 
 async def ready(stage: Stage, pilot: object) -> HomeScreen:
-    """Home once its threads have brought everything, with the focus on the workloads."""
+    """Home once its threads have brought everything."""
     await until(pilot, lambda: home(stage).info is not None and stage.app.devices.asked, "workloads and devices")  # type: ignore[arg-type]
-    home(stage).query_one(WorkloadList).focus()
     await pilot.pause()  # type: ignore[attr-defined]
     return home(stage)
 
@@ -47,9 +45,7 @@ async def test_the_rows_are_there_and_have_the_focus_in_the_first_frame() -> Non
     async with stage.app.run_test(size=SIZE, notifications=True):
         listed = stage.app.screen.query_one(WorkloadList)
         assert listed.keys == ["matmul", "selu", "hessian"]
-        own = stage.app.screen.query_one(OwnCodeList)
-        assert own.current_row == WAYS[0]
-        assert stage.app.focused is own, "your code comes first"
+        assert stage.app.focused is listed
 
 
 async def test_enter_runs_the_workload_under_the_cursor_with_its_baseline_first() -> None:

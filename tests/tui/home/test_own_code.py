@@ -16,7 +16,7 @@ from jaxprof.tui.kit.dialogs import AskText
 from jaxprof.tui.kit.script_dialog import ScriptDialog, ScriptForm
 from tui.fakes import NOW, Stage, keep_session, screen_text, until
 
-pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
+pytestmark = pytest.mark.usefixtures("small_catalogue", "shelf")
 
 
 def keep_program(shelf: Path, name: str, argv: list[str], directory: Path, how: str = "script") -> Path:
@@ -63,6 +63,14 @@ def test_a_folder_with_many_programs_lists_a_few(tmp_path: Path) -> None:
     for number in range(MOST_HERE + 3):
         (tmp_path / f"p{number}.py").write_text("import jax\n")
     assert len(own_programs([], tmp_path)) == MOST_HERE + len(WAYS)
+
+
+async def test_the_ways_have_the_focus_in_the_first_frame() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)):
+        own = stage.app.screen.query_one(OwnCodeList)
+        assert own.current_row == WAYS[0]
+        assert stage.app.focused is own, "your code comes first"
 
 
 async def test_enter_on_a_program_asks_and_enter_again_runs_it(work: Path) -> None:
