@@ -58,10 +58,13 @@ NAMES: Final = Limit("names", 1_000_000, "names")
 """Of a profile: the names of events and statistics, in all its planes."""
 EVENTS: Final = Limit("events", 10_000_000, "events")
 """Of a profile, on all its lines. A column of them takes 8 bytes for each."""
+INSTRUCTIONS: Final = Limit("instructions", 2_000_000, "instructions")
+"""Of an HLO text or proto. Each takes some two hundred bytes, and more once it is looked at."""
 OUTPUT: Final = Limit("output", 32 << 20, "bytes")
 """What a child prints, as far as its session keeps it."""
-LINE: Final = Limit("line", 256 << 20, "bytes")
-"""A line of a session, or of a child's events."""
+LINE: Final = Limit("line", 32 << 20, "bytes")
+"""A line of a session, or of a child's events. Three bytes of JSON can become seventy in memory, and long texts are cut
+into lines of some kilobytes."""
 DEPTH: Final = Limit("depth", 200, "levels")
 """Values within each other in a line. A tree of the compiler's passes has up to 130."""
 QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")
@@ -69,7 +72,9 @@ QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")
 QUERY_TIME: Final = Limit("query_time", 60, "seconds")
 """How long a query may take."""
 
-LIMITS: Final = (FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, OUTPUT, LINE, DEPTH, QUERY_MEMORY, QUERY_TIME)
+LIMITS: Final = (
+    FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, INSTRUCTIONS, OUTPUT, LINE, DEPTH, QUERY_MEMORY, QUERY_TIME,
+)  # fmt: skip
 
 _UNITS: Final = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}
 _ITEM = re.compile(r"(\w+)=(\d+(?:\.\d+)?) ?([kmgt]?)(?:i?b)?", re.IGNORECASE)

@@ -6,6 +6,7 @@ million events (five in newer versions). The file is read event by event, so tha
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from array import array
@@ -16,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from jaxprof.errors import FileRefusedError
+from jaxprof.limits import FILE, LINES
 from jaxprof.trace.lanes import DERIVED, DEVICE, HOST, MARKS, cpu_lanes, marks_in
 from jaxprof.trace.launch import match_kernels
 from jaxprof.trace.model import (
@@ -41,12 +43,19 @@ _EVENTS_AT_ONCE: Final = 1 << 14
 _OWN_ZERO_PS: Final = 86_400 * 10**12
 """JAX counts from the begin of the recording: that zero is kept. A later clock is the machine's."""
 _PS_IN_US: Final = 1_000_000
-_EVENTS: Final = re.compile(r'"traceEvents"\s*:\s*\[')
+_LIST: Final = re.compile(rb"\s*\[")
+_EVENTS: Final = re.compile(rb'"traceEvents"\s*:\s*\[')
+_PIECE: Final = 1 << 20
+"""Bytes that are decoded at a time."""
+_LONGEST: Final = 1 << 20
+"""Characters of an event. JAX writes some hundred; a few bytes of JSON can become a hundred in memory."""
+_DECODE: Final = json.JSONDecoder().raw_decode
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _WHOLE: Final = re.compile(r"-?\d{1,19}\Z")
 _IDENTITY: Final = re.compile(r"-?\d{1,20}\Z")
 HLO_KEY: Final = "jaxprofHlo"
-"""As `report.perfetto` writes it."""
+_HLO_FIELDS: Final = ("module", "program", "text")
+"""As `exports.perfetto` writes them."""
 _TRACK: Final = re.compile(r" \(\d+\)$")
 """Suffix of a line that was exported as several, because its events overlap."""
 
@@ -95,6 +104,9 @@ class _Reader:
         """Numbers of the ops, by their arguments as they stand in the file."""
         self.events = 0
         self.refused = 0
+        self.beyond = 0
+        """Events on more threads, and samples of more counters, than the limit `lines` allows."""
+        self._samples = 0
 
     def take(self, event: Any) -> None:
         """Takes one event. Anything that is not an event of the format is counted, and left out."""
@@ -134,6 +146,9 @@ class _Reader:
         place = (int(event["pid"]), int(event["tid"]))
         thread = self.threads.get(place)
         if thread is None:
+            if len(self.threads) >= LINES.most:
+                self.beyond += 1
+                return
             thread = self.threads[place] = _Thread()
         # Nothing can fail from here on: the columns keep one length.
         for column, value in zip(thread.numbers, values, strict=True):
@@ -146,8 +161,12 @@ class _Reader:
     def _count(self, event: dict[str, Any]) -> None:
         time, process, name = _picoseconds(event["ts"]), int(event["pid"]), str(event["name"])
         for unit, value in event["args"].items():
-            number = float(value)
-            self.counters.setdefault((process, name, str(unit)), []).append((time, number))
+            number, key = float(value), (process, name, str(unit))
+            self._samples += 1
+            if self._samples > EVENTS_READ or (key not in self.counters and len(self.counters) >= LINES.most):
+                self.beyond += 1
+                continue
+            self.counters.setdefault(key, []).append((time, number))
 
     def _op(self, name: str, arguments: dict[str, Any]) -> int:
         if "hlo_op" in arguments:
@@ -185,67 +204,144 @@ def _text(numbers: dict[str, int], value: Any) -> int:
     return numbers.setdefault(str(value), len(numbers)) if value is not None else ABSENT
 
 
-def parse_chrome(raw: bytes | bytearray, name: str, advance: Callable[[float], None] = lambda share: None) -> Trace:
+class _Window:
+    """The JSON text, decoded a piece at a time: the whole would take a second and a third copy of the file."""
+
+    def __init__(self, raw: memoryview, begin: int) -> None:
+        self._raw, self._next = raw, begin
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
+        self.text = ""
+        """What is decoded of it and not read yet, from `at` on."""
+        self.at = 0
+
+    def share(self) -> float:
+        """How much of the file is decoded."""
+        return self._next / max(1, len(self._raw))
+
+    def more(self, longest: int) -> bool:
+        """Decodes another piece. False at the end, and where `longest` characters are decoded and not read."""
+        if self._next >= len(self._raw) or len(self.text) - self.at >= longest:
+            return False
+        size = max(_PIECE, len(self.text) - self.at)  # doubled, so that a long text takes linear time
+        piece = self._raw[self._next : self._next + size]
+        self._next += len(piece)
+        self.text = self.text[self.at :] + self._decode(piece, final=self._next >= len(self._raw))
+        self.at = 0
+        return True
+
+    def skip(self) -> str:
+        """Goes past white space and commas; the next character, empty at the end."""
+        while True:
+            self.at = _BETWEEN.match(self.text, self.at).end()  # type: ignore[union-attr]
+            if self.at < len(self.text):
+                return self.text[self.at]
+            if not self.more(_LONGEST):
+                return ""
+
+    def value(self, longest: int) -> Any:
+        """The next value. Raises ValueError if it is damaged, or longer than `longest`, and RecursionError."""
+        while True:
+            try:
+                value, end = _DECODE(self.text, self.at)
+            except ValueError:
+                if not self.more(longest):
+                    raise
+                continue
+            if end == len(self.text) and self.more(longest):  # a number may go on
+                continue
+            self.at = end
+            return value
+
+
+def parse_chrome(
+    raw: bytes | bytearray | memoryview, name: str, advance: Callable[[float], None] = lambda share: None
+) -> Trace:
     """The trace in the JSON text `raw`; `advance` is called now and then with the share that is read, and may raise.
 
     Raises FileRefusedError where there are no trace events in it.
     """
-    text = raw.decode("utf-8", "replace")
-    begin = 1 if text.lstrip().startswith("[") else None
+    begin = _LIST.match(raw) or _EVENTS.search(raw)
     if begin is None:
-        events_key = _EVENTS.search(text)
-        if events_key is None:
-            raise FileRefusedError(
-                f"{name} is JSON, but not a Chrome trace: it has no traceEvents",
-                "It should be the .trace.json.gz that jax.profiler writes under plugins/profile/<run>/.",
-            )
-        begin = events_key.end()
-    else:
-        begin = text.index("[") + 1
-    reader, problem = _Reader(), ""
-    decode = json.JSONDecoder().raw_decode
-    at, read = begin, 0
-    while True:
-        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
-        if text[at : at + 1] == "]":
-            break
-        if read >= EVENTS_READ:
-            problem = f"more than {EVENTS_READ} events: the rest is left out"
-            break
-        try:
-            event, at = decode(text, at)
-        except (ValueError, RecursionError):
-            problem = f"the file is damaged or truncated after {read} events"
-            break
-        read += 1
-        reader.take(event)
-        if read % _EVENTS_AT_ONCE == 0:
-            advance(at / len(text))
-    if not reader.events:
-        why = problem or "it has no event with a duration"
-        raise FileRefusedError(f"{name} holds no usable trace: {why}", "Record it again.")
+        raise FileRefusedError(
+            f"{name} is JSON, but not a Chrome trace: it has no traceEvents",
+            "It should be the .trace.json.gz that jax.profiler writes under plugins/profile/<run>/.",
+        )
+    with memoryview(raw) as view:
+        window = _Window(view, begin.end())
+        reader, problem = _events(window, advance)
+        if not reader.events:
+            why = problem or "it has no event with a duration"
+            raise FileRefusedError(f"{name} holds no usable trace: {why}", "Record it again.")
+        programs = [] if problem else _modules(window)
     trace = _trace(reader)
-    if not problem:
-        trace.programs = _modules(text, at)
+    trace.programs = programs
     trace.problems += [text for text in (problem,) if text]
     if reader.refused:
         trace.problems.append(f"{reader.refused} events are not Chrome trace events, and are left out")
+    if reader.beyond:
+        trace.problems.append(f"{LINES.words}: {reader.beyond} events are left out. {LINES.hint}")
     return trace
 
 
-def _modules(text: str, at: int) -> list[ProgramText]:
-    """The HLO that jaxprof writes after the events, which end at `at`; empty in a trace that it did not export."""
-    if f'"{HLO_KEY}"' not in text[at : at + 200]:
-        return []
+def _events(window: _Window, advance: Callable[[float], None]) -> tuple[_Reader, str]:
+    """The events of the list, and what is wrong with it."""
+    reader, read = _Reader(), 0
+    while (character := window.skip()) != "]":
+        if read >= EVENTS_READ:
+            return reader, f"more than {EVENTS_READ} events: the rest is left out"
+        try:
+            if not character:
+                raise ValueError("cut off")
+            event = window.value(_LONGEST)
+        except (ValueError, RecursionError):
+            return reader, f"the file is damaged or truncated after {read} events, or one has more than 1 MiB"
+        read += 1
+        reader.take(event)
+        if read % _EVENTS_AT_ONCE == 0:
+            advance(window.share())
+    window.at += 1
+    return reader, ""
+
+
+def _modules(window: _Window) -> list[ProgramText]:
+    """The HLO that jaxprof writes after the events; empty in a trace that it did not export. Each value is read as what
+    it is there, a text: any other could unpack to much more than the file."""
+    found: list[ProgramText] = []
     try:
-        modules = json.loads('{"traceEvents":[' + text[at:])[HLO_KEY]
-        return [
-            ProgramText(name=str(module["module"]), program=_program(module["program"]), text=str(module["text"]))
-            for module in modules
-            if module["text"]
-        ]
-    except (ValueError, RecursionError, LookupError, TypeError):
+        if window.skip() != '"' or window.value(_LONGEST) != HLO_KEY:
+            return []
+        _expect(window, ":[")
+        while window.skip() == "{":
+            window.at += 1
+            fields: dict[str, str | None] = dict.fromkeys(_HLO_FIELDS)
+            while window.skip() == '"':
+                key = _text_value(window)
+                _expect(window, ":")
+                value = _text_value(window)
+                if key in fields:
+                    fields[key] = value
+            _expect(window, "}")
+            name, program, text = fields.values()
+            if text:
+                found.append(ProgramText(name=name or "", program=_program(program), text=text))
+    except (ValueError, RecursionError):
         return []
+    return found
+
+
+def _expect(window: _Window, characters: str) -> None:
+    for character in characters:
+        if window.skip() != character:
+            raise ValueError(f"{character} expected")
+        window.at += 1
+
+
+def _text_value(window: _Window) -> str | None:
+    """The next text or null. Raises ValueError for anything else."""
+    if window.skip() not in ('"', "n"):
+        raise ValueError("a text expected")
+    value: str | None = window.value(FILE.most)
+    return value
 
 
 def _program(value: Any) -> int | None:

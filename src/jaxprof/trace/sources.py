@@ -92,7 +92,7 @@ def read_file(path: Path, advance: Callable[[float], None] = lambda share: None)
         length = len(raw)
         raw += bytes(PADDING)
     if raw[:64].lstrip().startswith((b"{", b"[")):
-        trace = parse_chrome(raw[:length], str(path), partial(_within, advance, _READ, 1 - _READ))
+        trace = parse_chrome(memoryview(raw)[:length], str(path), partial(_within, advance, _READ, 1 - _READ))
     else:
         trace = lanes_of(parse_xspace(raw, str(path), length), partial(_within, advance, _READ, 1 - _READ))
     trace.sizes[str(path)] = size

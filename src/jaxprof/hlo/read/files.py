@@ -86,6 +86,8 @@ def _text_of(data: bytes) -> str:
     if controls := _control_characters(data):
         try:
             return proto.text(data)
+        except proto.BeyondLimitError:
+            raise
         except HloError as error:
             if controls > 16:
                 hint = "Give HLO text, an HloProto or an HloModuleProto."

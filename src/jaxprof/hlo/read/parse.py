@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from jaxprof.errors import HloError
 from jaxprof.hlo.frames import Tables
 from jaxprof.hlo.model import Computation, Module
 from jaxprof.hlo.read.in_place import find_in_place
@@ -17,6 +18,7 @@ from jaxprof.hlo.read.record import Budget
 from jaxprof.hlo.read.sniff import is_other_text, not_hlo
 from jaxprof.hlo.read.syntax import attributes, balanced_end, skip_blank
 from jaxprof.hlo.source import Problem, Source
+from jaxprof.limits import INSTRUCTIONS
 
 _NAME: Final = r"(?:%[^\s=%,(){}\"/]++|[A-Za-z_][\w.\-$]*+)"
 _LANDMARK_LINE: Final = (
@@ -39,9 +41,11 @@ _MODULE_NAME = re.compile(r"HloModule[ \t]*([^\s,]*)")
 def modules(text: str) -> list[Module]:
     """The modules in `text`, in order: one for each `HloModule` line, one for computations without such a line.
 
-    Cost: one pass over the text. Raises HloError where there is neither a module nor a computation; anything else
-    that cannot be read is in `jaxprof.hlo.problems`.
+    Cost: one pass over the text. Raises HloError where there is neither a module nor a computation, and beyond the
+    limit `instructions`; anything else that cannot be read is in `jaxprof.hlo.problems`.
     """
+    if text.count(" = ") > INSTRUCTIONS.most:
+        raise HloError(f"the text has {INSTRUCTIONS.words}", INSTRUCTIONS.hint)
     index = _Index(Source(text))
     indexed = index.modules()
     if not indexed or (index.headerless and _is_doubtful(indexed)):

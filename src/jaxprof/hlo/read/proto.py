@@ -14,6 +14,7 @@ from jaxprof.hlo.read.proto_attributes import attributes, frontend
 from jaxprof.hlo.read.proto_values import braced, quoted
 from jaxprof.hlo.read.syntax import balanced_end
 from jaxprof.hlo.read.wire import Message
+from jaxprof.limits import INSTRUCTIONS, UNPACKED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Set
@@ -34,10 +35,15 @@ _PRED: Final = 1
 _LOCAL: Final = (1 << 32) - 1
 
 
+class BeyondLimitError(HloError):
+    """A proto that is one, and larger than the limits allow."""
+
+
 def text(data: bytes) -> str:
     """The HLO text of the module in `data`: literals of more than 16 elements are elided.
 
-    Raises HloError where it is neither of the two messages, or damaged.
+    Raises HloError where it is neither of the two messages, damaged, or beyond the limits `instructions` and, as text,
+    `unpacked`.
     """
     proto = _module(data)
     return "".join(_Writer(proto).write())
@@ -47,6 +53,8 @@ def _module(data: bytes) -> Message:
     outer = Message(data)
     for proto in (_inner(outer), outer):
         if proto is not None and 3 in proto and 1 in proto:
+            if proto.count(3) > INSTRUCTIONS.most:
+                raise BeyondLimitError(f"the protobuf has {INSTRUCTIONS.words}", INSTRUCTIONS.hint)
             computations = proto.messages(3)
             if computations and all(2 in computation and 1 in computation for computation in computations[:3]):
                 return proto
@@ -66,6 +74,8 @@ class _Writer:
     def __init__(self, proto: Message) -> None:
         self._proto = proto
         self._computations = proto.messages(3)
+        self._left = UNPACKED.most
+        """Characters that may still be written. A message can name one operand a million times."""
         self._names = {computation.number(5): computation.text(1) for computation in self._computations}
         self._payloads = proto.all_octets(22)
         self._sequences: Mapping[int, list[int]] = {
@@ -76,8 +86,24 @@ class _Writer:
         yield ", ".join([f"HloModule {self._proto.text(1)}", *self._header()]) + "\n\n"
         yield from _tables(self._proto.message(17))
         entry = self._proto.number(6)
+        most = INSTRUCTIONS.most
         for computation in self._computations:
-            yield from self._computation(computation, is_entry=computation.number(5) == entry)
+            most -= 1 + computation.count(2)
+            if most < 0:
+                raise BeyondLimitError(f"the protobuf has {INSTRUCTIONS.words}", INSTRUCTIONS.hint)
+            for written in self._computation(computation, is_entry=computation.number(5) == entry):
+                self._left -= len(written)
+                self._check(0)
+                yield written
+
+    def _check(self, length: int) -> None:
+        """Raises HloError where a text of this length is beyond what may still be written."""
+        if length > self._left:
+            raise BeyondLimitError(f"the protobuf has {UNPACKED.words} as text", UNPACKED.hint)
+
+    def _listed(self, names: list[str]) -> str:
+        self._check(sum(map(len, names)))
+        return ", ".join(f"%{name}" for name in names)
 
     def _header(self) -> Iterator[str]:
         proto = self._proto
@@ -136,7 +162,7 @@ class _Writer:
         elif opcode == "constant":
             inside = values.literal(instruction.message(8))
         else:
-            inside = ", ".join("%" + _name(number, names) for number in instruction.numbers(36))
+            inside = self._listed([_name(number, names) for number in instruction.numbers(36)])
         selector = instruction.numbers(36)[:1] if opcode == "conditional" else []
         by_predicate = bool(selector) and selector[0] & _LOCAL in predicates
         parts = [
@@ -145,9 +171,8 @@ class _Writer:
             *self._called(opcode, instruction.numbers(38), by_predicate=by_predicate),
         ]
         if predecessors := instruction.numbers(37):
-            parts.append(
-                f"control-predecessors={{{', '.join('%' + _name(predecessor, names) for predecessor in predecessors)}}}"
-            )
+            listed = self._listed([_name(predecessor, names) for predecessor in predecessors])
+            parts.append(f"control-predecessors={{{listed}}}")
         if metadata := self._metadata(instruction):
             parts.append(f"metadata={{{metadata}}}")
         if config := instruction.octets(43) or self._payload(instruction.message(99)):
@@ -156,7 +181,9 @@ class _Writer:
         return ", ".join(parts)
 
     def _called(self, opcode: str, numbers: list[int], *, by_predicate: bool) -> Iterator[str]:
-        called = ["%" + self._names.get(number, f"computation.{number}") for number in numbers]
+        named = [self._names.get(number, f"computation.{number}") for number in numbers]
+        self._check(sum(map(len, named)))
+        called = ["%" + name for name in named]
         if opcode == "conditional" and by_predicate and len(called) == 2:
             yield f"true_computation={called[0]}"
             yield f"false_computation={called[1]}"

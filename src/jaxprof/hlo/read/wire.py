@@ -64,6 +64,10 @@ class Message:
     def __contains__(self, number: int) -> bool:
         return number in self._fields
 
+    def count(self, number: int) -> int:
+        """How many values the field was given."""
+        return len(self._fields.get(number, ()))
+
     def number(self, number: int) -> int:
         """The last value of an integer, enumeration or bool field."""
         value = self._fields.get(number, [0])[-1]

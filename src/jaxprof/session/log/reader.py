@@ -66,8 +66,7 @@ class Follower(Generic[S]):
         """As `poll`, one at a time: each event is folded before it is yielded."""
         while block := self._file.read(BLOCK_BYTES):
             for line in self._lines.feed(block):
-                event = self._event(line)
-                if event is not None:
+                if line and (event := self._event(line)) is not None:  # fifty million empty lines are a file, too
                     self.session.apply(event)
                     yield event
             for _ in range(self._lines.take_left_out()):

@@ -1,0 +1,170 @@
+"""What a hostile file makes of a reader's memory: it stays in proportion to the limits, whatever the file unpacks to.
+
+The limits are lowered, so that a bomb of some megabytes is as far beyond them as one of some hundred is beyond the
+defaults. Each is read in a process of its own, whose peak counts from where a sound file of the same kind has left it.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+import mutated
+from mutated import originals
+
+sys.path.append(str(Path(__file__).parent / "trace"))
+from xplane_wire import nested, number
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the peak of another system is in another unit")
+
+MIB: Final = 1 << 20
+LIMIT: Final = 16 * MIB
+"""Of what is unpacked; a line has an eighth of it, as by default."""
+LIMITS: Final = "unpacked=16MiB,line=2MiB,planes=1000,lines=1000,names=20000,events=100000,instructions=20000"
+FACTOR: Final = 4
+"""How many times the limit a reader may hold: the bytes, the text that they are, and what is made of it."""
+READ: Final = """
+import resource, sys
+from pathlib import Path
+import mutated
+from jaxprof.errors import JaxprofError
+from jaxprof.session import Session
+from jaxprof.session.log import load
+
+def session(path):
+    session = load(path, Session)
+    for run in session.runs.values():
+        for name in run.texts:
+            session.text(run.id, name)
+    print(*session.notices)
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+kind, sound, bomb = sys.argv[1:]
+read = session if kind == "session" else mutated.READERS[kind]
+read(Path(sound))
+before = peak()
+try:
+    read(Path(bomb))
+except JaxprofError as error:
+    print(error.what, error.hint)
+print((peak() - before) << 10)
+"""
+
+
+def session(*lines: bytes) -> bytes:
+    head, plan, *_ = originals("session")[0].splitlines(keepends=True)
+    return head + plan + b"".join(lines)
+
+
+def line(kind: str, **fields: object) -> bytes:
+    return json.dumps({"type": kind, "run": "r1", **fields}, separators=(",", ":")).encode() + b"\n"
+
+
+def text(raw: bytes) -> bytes:
+    digest = hashlib.sha256(raw).hexdigest()
+    data = base64.b64encode(zlib.compress(raw)).decode()
+    chunk = line("text_chunk", digest=digest, index=0, count=1, data=data)
+    return session(chunk, line("text_recorded", name="hlo", digest=digest, bytes=len(raw)))
+
+
+def module(computation: bytes) -> bytes:
+    return nested(1, b"m") + nested(2, b"e") + nested(3, nested(1, b"e") + computation)
+
+
+def instruction(name: bytes, content: bytes = b"") -> bytes:
+    return nested(2, nested(1, name) + nested(2, b"add") + number(35, 1) + content)
+
+
+def plane(content: bytes) -> bytes:
+    return nested(1, nested(2, b"/device:GPU:0") + content)
+
+
+INSTRUCTION: Final = b"  a = f32[] add(p, p)\n"
+VALUES: Final = b'{"type":"device_reading","device":"cpu:0","processes":[%s{}]}\n'
+TOO_MANY: Final = "JAXPROF_LIMITS=instructions="
+BOMBS: Final[dict[str, tuple[str, str, Callable[[], bytes]]]] = {
+    "a line": ("session", "JAXPROF_LIMITS=line=", lambda: session(line("log_line", text="x" * 8 * LIMIT))),
+    "a text": ("session", "JAXPROF_LIMITS=unpacked=", lambda: text(bytes(16 * LIMIT))),
+    "levels": ("session", "damaged", lambda: session(b'{"type":"log_line","text":' + b"[" * MIB + b"\n")),
+    "tiny events": ("session", "", lambda: session(line("heartbeat") * 500_000)),
+    "empty lines": ("session", "", lambda: session(b"\n" * LIMIT)),
+    "empty values": ("session", "", lambda: session(VALUES % (b"{}," * 600_000))),
+    "no events": ("session", "unknown type", lambda: session(b"{}\n" * 500_000)),
+    "gzip of HLO": ("hlo", "JAXPROF_LIMITS=unpacked=", lambda: gzip.compress(bytes(16 * LIMIT), 1)),
+    "instructions": ("hlo", TOO_MANY, lambda: b"HloModule m\n\nENTRY e {\n" + INSTRUCTION * 500_000 + b"}\n"),
+    "instructions of a proto": ("hlo", TOO_MANY, lambda: module(nested(2, b"") * 500_000)),
+    "computations of a proto": (
+        "hlo", TOO_MANY, lambda: nested(1, b"m") + nested(2, b"e") + nested(3, b"") * 500_000,
+    ),
+    "one name for many operands": (
+        "hlo", "JAXPROF_LIMITS=unpacked=",
+        lambda: module(number(5, 1) + instruction(b"n" * 100_000, nested(36, b"\1" * 100_000))),
+    ),
+    "planes": ("profile", "JAXPROF_LIMITS=planes=", lambda: nested(1, b"") * 500_000),
+    "lines": ("profile", "JAXPROF_LIMITS=lines=", lambda: plane(nested(3, b"") * 500_000)),
+    "names": ("profile", "JAXPROF_LIMITS=names=", lambda: plane(nested(4, b"") * 500_000)),
+    "events": ("profile", "JAXPROF_LIMITS=events=", lambda: plane(nested(3, nested(4, b"") * 500_000))),
+    "gzip of a profile": ("profile", "JAXPROF_LIMITS=unpacked=", lambda: gzip.compress(bytes(16 * LIMIT), 1)),
+    "one Chrome event": (
+        "profile", "more than 1 MiB", lambda: b'{"traceEvents":[{"args":[' + b"[]," * 2_000_000 + b"[]]}]}",
+    ),
+    "after the Chrome events": (
+        "profile", "no event with a duration",
+        lambda: b'{"traceEvents":[],"jaxprofHlo":[{"module":[' + b"[]," * 500_000 + b"[]]}]}",
+    ),
+    "Chrome threads": (
+        "profile", "",
+        lambda: b'{"traceEvents":[%s{}]}' % b"".join(
+            b'{"ph":"X","pid":%d,"tid":1,"ts":1,"dur":1,"name":"a"},' % each for each in range(40_000)
+        ),
+    ),
+    "Chrome counters": (
+        "profile", "",
+        lambda: b'{"traceEvents":[{"ph":"X","pid":1,"tid":1,"ts":1,"dur":1,"name":"a"},%s{}]}' % b"".join(
+            b'{"ph":"C","pid":%d,"ts":1,"name":"a","args":{"a":1}},' % each for each in range(100_000)
+        ),
+    ),
+}  # fmt: skip
+"""What reads it, what is said of it, and the file."""
+
+
+def read(kind: str, bomb: bytes, folder: Path, limits: str = LIMITS) -> tuple[str, int]:
+    """What the reader said, and the bytes by which the process grew beyond what a sound file takes."""
+    (folder / "sound").write_bytes(originals(kind)[-1])
+    (folder / "bomb").write_bytes(bomb)
+    ran = subprocess.run(
+        [sys.executable, "-c", READ, kind, "sound", "bomb"],
+        env=os.environ | {"JAXPROF_LIMITS": limits, "PYTHONPATH": str(Path(mutated.__file__).parent)},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    assert ran.returncode == 0, ran.stderr
+    said, _, grown = ran.stdout.rstrip("\n").rpartition("\n")
+    return said, int(grown)
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_takes_a_few_times_the_limit(name: str, tmp_path: Path) -> None:
+    kind, words, bomb = BOMBS[name]
+    said, grown = read(kind, bomb(), tmp_path)
+    assert words in said
+    assert grown < FACTOR * LIMIT, f"{grown / MIB:.0f} MiB: {said}"
+
+
+def test_without_the_limit_it_takes_more(tmp_path: Path) -> None:
+    _, _, bomb = BOMBS["gzip of HLO"]
+    assert read("hlo", bomb(), tmp_path, limits="unpacked=1GiB")[1] > FACTOR * LIMIT
