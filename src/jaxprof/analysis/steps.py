@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import mean, median, quantiles
+from typing import Final
 
-from jaxprof.events import StepParts, StepsDevice, StepsMeasured, StepTimes
+from jaxprof.events import IdleCause, StepParts, StepsDevice, StepsMeasured, StepTimes
+from jaxprof.text import safe
+from jaxprof.units import percent
 
 FOUND_BY: Mapping[str, str] = {
     "annotation": "their annotations",
@@ -14,6 +17,17 @@ FOUND_BY: Mapping[str, str] = {
     "whole": "nothing: the whole recording is one",
 }
 """What marks the steps, by `StepsMeasured.found_by`."""
+
+_CAUSES: Final = {
+    "compile": "it traced or compiled",
+    "copy": "it copied",
+    "launch": "it was calling programs",
+    "wait": "it waited for the device",
+    "host": "it did other work",
+}
+"""What the host did, by `IdleCause.cause`."""
+_CAUSE_WORTH: Final = 0.05
+"""Share of the idle time below which a cause is not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +78,18 @@ def device_steps(event: StepsMeasured | None) -> tuple[DeviceSteps, ...]:
             lengths.get(device, []))
         for device in dict.fromkeys([*by_device, *counts])
     )  # fmt: skip
+
+
+def causes_text(causes: Sequence[IdleCause]) -> str:
+    """`it copied 61 %, it did other work 39 % (mostly load_batch)`; empty where no cause is known."""
+    whole = sum(cause.seconds for cause in causes)
+    named = [
+        f"{_CAUSES.get(cause.cause, cause.cause)} {percent(cause.seconds / whole)}"
+        + (f" (mostly {safe(cause.name)})" if cause.name else "")
+        for cause in causes
+        if whole > 0 and cause.seconds >= _CAUSE_WORTH * whole
+    ]
+    return ", ".join(named)
 
 
 def mean_step(steps: Sequence[StepTimes]) -> StepTimes:

@@ -92,6 +92,18 @@ class StepTimes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IdleCause:
+    """What the host did while a device had nothing to do."""
+
+    cause: str
+    """`compile`, `copy`, `launch` (a program was called, and had not reached the device), `wait` (for the device), or
+    `host`: its own work."""
+    seconds: float
+    name: str = ""
+    """Of the host's own work: the annotation or Python function that most of it was in; empty if nothing tells."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepsDevice:
     """One device over the whole profile."""
 
@@ -103,6 +115,8 @@ class StepsDevice:
     span_seconds: float | None = None
     busy_seconds: float | None = None
     idle_seconds: float | None = None
+    idle_causes: tuple[IdleCause, ...] = ()
+    """Of the idle time within steps, the longest first; empty where they are unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

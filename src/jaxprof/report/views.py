@@ -8,7 +8,7 @@ from typing import Any, Final
 from jaxprof.analysis.compile_passes import stage_times
 from jaxprof.analysis.measured import MeasuredKernel, MeasuredKernels, measured, whole_profile
 from jaxprof.analysis.memory import MemoryBuffer, buffers_of
-from jaxprof.analysis.steps import device_steps
+from jaxprof.analysis.steps import causes_text, device_steps
 from jaxprof.events import CompilePasses, StepTimes, TrustCheck
 from jaxprof.report.captures import (
     BUFFERS,
@@ -207,6 +207,9 @@ def _steps(session: Session, run: Run) -> Iterator[str]:
     yield ""
     yield from text_lines(Table(columns, run.steps.steps).first(_STEPS_SHOWN))
     yield _parts_line(run.steps.steps)
+    for device in run.steps.devices[:_DEVICES_SHOWN]:
+        if device.idle_causes:
+            yield safe(f"  while {device.device} was idle in them, the host: {causes_text(device.idle_causes)}")
 
 
 def _device_lines(run: Run) -> Iterator[str]:

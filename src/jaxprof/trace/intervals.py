@@ -191,6 +191,26 @@ class Coverage:
     def __or__(self, other: Coverage) -> Coverage:
         return Coverage.of(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
 
+    def __and__(self, other: Coverage) -> Coverage:
+        """What both cover: it begins where one of them begins within the other, and ends likewise."""
+        starts = np.concatenate([self.starts[other._covers(self.starts)], other.starts[self._covers(other.starts)]])
+        ends = np.concatenate([self.ends[other._covers(self.ends - 1)], other.ends[self._covers(other.ends - 1)]])
+        return Coverage(np.unique(starts), np.unique(ends))
+
+    def __sub__(self, other: Coverage) -> Coverage:
+        """What this covers and the other does not."""
+        if not len(self.starts):
+            return self
+        begin, end = np.array([self.starts[0]]), np.array([self.ends[-1]])
+        return self & Coverage.of(np.concatenate([begin, other.ends]), np.concatenate([other.starts, end]))
+
+    def _covers(self, moments: Ints) -> NDArray[np.bool_]:
+        if not len(self.starts):
+            return np.zeros(len(moments), np.bool_)
+        index = np.searchsorted(self.starts, moments, side="right") - 1
+        there: NDArray[np.bool_] = (index >= 0) & (moments < self.ends[np.maximum(index, 0)])
+        return there
+
     @property
     def total(self) -> int:
         """How much is covered."""

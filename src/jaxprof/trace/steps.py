@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from jaxprof.events import StepParts, StepsDevice, StepTimes
 from jaxprof.trace.executions import executions_on
+from jaxprof.trace.idle import idle_causes
 from jaxprof.trace.intervals import Coverage, holds_others
 from jaxprof.trace.launch import copies_of
 from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
@@ -96,6 +97,11 @@ def steps_of(trace: Trace) -> Steps:
                 span_seconds=(span[1] - span[0]) * PS,
                 busy_seconds=busy_ps * PS,
                 idle_seconds=(span[1] - span[0] - busy_ps) * PS,
+                idle_causes=tuple(
+                    idle_causes(trace, device, windows.starts, windows.ends, busy | activity.executing)
+                    if how != "whole"
+                    else ()
+                ),
             )
         )
         op_starts = np.sort(np.concatenate([lane.starts for lane in trace.op_lanes() if lane.device == device]))

@@ -79,6 +79,25 @@ def test_the_device_waits_on_purpose_unless_the_whole_program_was_captured() -> 
     assert [finding.code for finding in found(steps, whole_program=True)] == ["device-idle"]
 
 
+def test_idle_time_has_the_causes_that_the_host_shows_and_advice_for_the_longest() -> None:
+    steps = [step(idle=5e-4)] * 4
+
+    def said(*causes: e.IdleCause) -> RankedFinding:
+        devices = [e.StepsDevice(device="gpu:0", idle_causes=causes)]
+        (finding,) = found(steps, whole_program=True, devices=devices)
+        return finding
+
+    data = said(e.IdleCause(cause="host", seconds=1.6e-3, name="load_batch"), e.IdleCause(cause="copy", seconds=4e-4))
+    assert data.message.endswith("meanwhile the host: it did other work 80 % (mostly load_batch), it copied 20 %")
+    assert "next batch in a thread" in data.fix
+    compiling = said(e.IdleCause(cause="compile", seconds=1.95e-3), e.IdleCause(cause="wait", seconds=5e-5))
+    assert compiling.message.endswith("meanwhile the host: it traced or compiled 98 %")
+    assert "what compiled again" in compiling.fix
+    unknown = said()
+    assert "meanwhile" not in unknown.message
+    assert "jaxprof script" in unknown.fix
+
+
 def test_a_device_whose_profile_is_one_step_says_nothing() -> None:
     steps = [step("gpu:0", launch_gaps=9e-4), step("gpu:1", launch_gaps=2e-4)]
     devices = [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.analysis.explain.catalogue import find_entry
 from jaxprof.analysis.explain.commands import command
 from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope
+from jaxprof.analysis.steps import causes_text
 from jaxprof.units import counted, percent, seconds
 
 if TYPE_CHECKING:
@@ -31,10 +32,23 @@ class _Part:
     of: Callable[[StepParts], float]
     whole_program: bool = False
     """Whether only a capture of a whole program shows it: calls that are measured one by one wait on purpose."""
+    by_cause: bool = False
+    """Whether what the host did meanwhile is its cause."""
 
 
+_IDLE_FIXES: Final = {
+    "compile": "Compile before the steps: the same shapes, dtypes and function objects from the first step on "
+    "(jaxprof script FILE.py names what compiled again, and why).",
+    "copy": "Place what stays the same on the device once, copy the next batch while the device works (jax.device_put "
+    "ahead of the step), and fetch results less often.",
+    "launch": "Give each call more to do: several steps in lax.scan, fewer and larger arrays as arguments.",
+    "wait": "Do not block in every step: keep results as arrays, and fetch them every N steps or after the loop.",
+    "host": "Do it while the device works: prepare the next batch in a thread, worker processes or a queue, and log, "
+    "plot or save less often.",
+}
+"""What to do about the longest cause."""
 _PARTS: Final = (
-    _Part("device-idle", "the device waited", lambda parts: parts.idle, whole_program=True),
+    _Part("device-idle", "the device waited", lambda parts: parts.idle, whole_program=True, by_cause=True),
     _Part("launch-gaps", "gaps between kernels", lambda parts: parts.launch_gaps),
     _Part("exposed-collectives", "waiting for collectives", lambda parts: parts.collectives_exposed),
     _Part("copies-in-steps", "only copying to or from the host", lambda parts: parts.transfers),
@@ -68,11 +82,13 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         each = took / count
         others = sum(share >= _WORTH for share in known.values()) - 1
         beside = f" and {counted(others, 'more device')}" if others else ""
+        causes = next((each.idle_causes for each in steps.devices if each.device == device and part.by_cause), ())
+        meanwhile = f"; meanwhile the host: {causes_text(causes)}" if causes else ""
         yield RankedFinding(
             code=part.code,
             message=f"{part.words}: {seconds(each)} of each step on {device}{beside}, {percent(known[device])} of "
-            f"{counted(count, 'step')}",
-            fix=find_entry(part.code).fix,
+            f"{counted(count, 'step')}{meanwhile}",
+            fix=_IDLE_FIXES.get(causes[0].cause, "") if causes else find_entry(part.code).fix,
             cost=FindingCost(
                 scope=scope, seconds=each if scope == "call" else took, share=known[device], saves_seconds=None
             ),

@@ -1,0 +1,104 @@
+"""What the host did while a GPU waited: each cause in a profile made by hand, and what is not claimed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_traces import host, op, read
+from xplane_wire import Event, Line, Plane
+
+from jaxprof.trace.intervals import Coverage
+from jaxprof.trace.steps import steps_of
+
+STEPS = 4
+
+
+def device() -> Plane:
+    """Four steps of 100 µs, of which the device works for the first 60."""
+    ops = [op("fusion", 100 * step, 60, correlation_id=step + 1) for step in range(STEPS)]
+    marks = [host(str(step), 100 * step, 100) for step in range(STEPS)]
+    return Plane("/device:GPU:0", [Line("Stream #7(Kernel)", ops), Line("Steps", marks, id=2)])
+
+
+def thread(*events: tuple[str, float, float]) -> Line:
+    """A host thread with these events in each step."""
+    return Line(
+        "python",
+        [host(name, 100 * step + start, length) for step in range(STEPS) for name, start, length in events],
+    )
+
+
+def causes(*lines: Line, more: list[Event] | None = None) -> dict[str, tuple[float, str]]:
+    """Microseconds of each cause in a step, with the name."""
+    planes = [device(), Plane("/host:CPU", [*lines, Line("other", more or [])])]
+    (found,) = [each for each in steps_of(read(*planes)).devices if each.device == "gpu:0"]
+    return {cause.cause: (round(cause.seconds / STEPS * 1e6, 3), cause.name) for cause in found.idle_causes}
+
+
+@pytest.mark.parametrize(
+    ("name", "cause"),
+    [
+        ("backend_compile_and_load", "compile"),
+        ("DevicePut", "copy"),
+        ("np.asarray(jax.Array)", "copy"),
+        ("PjitFunction(step)", "launch"),
+        ("BlockHostUntilReady", "wait"),
+    ],
+)
+def test_each_cause_by_the_names_of_the_hosts_events(name: str, cause: str) -> None:
+    assert causes(thread((name, 60, 40))) == {cause: (40, "")}
+    assert causes(thread((name, 0, 60))) == {"host": (40, "")}  # while the device worked
+
+
+def test_a_moment_has_one_cause_and_all_of_them_add_up() -> None:
+    found = causes(thread(("PjitFunction(step)", 60, 30), ("backend_compile", 65, 10), ("DevicePut", 72, 10)))
+    assert found == {"compile": (10, ""), "copy": (7, ""), "launch": (13, ""), "host": (10, "")}
+
+
+def test_work_of_the_host_is_named_by_what_holds_most_of_it() -> None:
+    found = causes(thread(("main", 0, 100), ("load_batch", 61, 38), ("$numpy.py:3 stack", 70, 5)))
+    assert found == {"host": (40, "load_batch")}
+    assert causes(thread(("one", 60, 15), ("two", 75, 15))) == {"host": (40, "")}  # neither is most of it
+
+
+def test_a_step_annotation_names_nothing() -> None:
+    marks = [host("train", 100 * step, 100, step_num=step) for step in range(STEPS)]
+    assert causes(thread(("load", 60, 40)), more=marks)["host"] == (40, "load")
+    assert causes(thread(), more=marks)["host"] == (40, "")
+
+
+def test_without_a_host_or_without_idle_time_there_is_no_cause() -> None:
+    (alone,) = steps_of(read(device())).devices
+    assert alone.idle_causes == ()
+    busy = Plane("/device:GPU:0", [Line("Stream #7", [op("f", 0, 400)]), Line("Steps", [host("1", 0, 400)], id=2)])
+    (found,) = steps_of(read(busy, Plane("/host:CPU", [thread(("DevicePut", 60, 40))]))).devices
+    assert found.idle_causes == ()
+
+
+def test_a_tpu_has_a_clock_of_its_own() -> None:
+    plane = Plane(
+        "/device:TPU:0",
+        [Line("XLA Ops", [op("f", 100 * n, 60) for n in range(4)]), Line("Steps", [host("1", 0, 400)], id=2)],
+    )
+    (found,) = steps_of(read(plane, Plane("/host:CPU", [thread(("DevicePut", 60, 40))]))).devices
+    assert found.idle_causes == ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_intersection_and_difference_of_coverages(seed: int) -> None:
+    random = np.random.default_rng(seed)
+
+    def some() -> tuple[Coverage, set[int]]:
+        starts = random.integers(0, 60, random.integers(0, 8))
+        ends = starts + random.integers(0, 12, len(starts))
+        covered = Coverage.of(starts, ends)
+        return covered, {at for start, end in zip(starts, ends, strict=True) for at in range(start, end)}
+
+    def moments(covered: Coverage) -> set[int]:
+        assert (covered.starts < covered.ends).all()
+        assert (covered.starts[1:] > covered.ends[:-1]).all()
+        return {at for start, end in zip(covered.starts, covered.ends, strict=True) for at in range(start, end)}
+
+    (one, its), (other, others) = some(), some()
+    assert moments(one & other) == its & others
+    assert moments(one - other) == its - others
