@@ -31,7 +31,8 @@ def test_without_a_session_it_says_how_to_make_one(call: Caller, state_home: Pat
 
 def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call: Caller, kept: Path, tmp_path: Path) -> None:
     answer = json.loads(call("explain", "--format", "json").out)
-    assert answer["next"] == list(dict.fromkeys(finding["verify"] for finding in answer["data"]["findings"]))
+    assert answer["next"]
+    assert all(line.startswith("jaxprof ") and "--format json" in line for line in answer["next"])
     path = tmp_path / "quiet.jaxprof"
     writer = LogWriter(program_events.HEADER, path)
     for event in program_events.program():
@@ -39,8 +40,10 @@ def test_what_to_ask_next_verifies_a_fix_or_fills_what_is_unknown(call: Caller, 
     writer.close()
     answer = json.loads(call("explain", path, "--format", "json").out)
     assert answer["data"]["findings"] == []
-    assert answer["next"] == [unknown["command"] for unknown in answer["data"]["unknown"] if unknown["command"]]
-    assert answer["next"]
+    commands = [unknown["command"] for unknown in answer["data"]["unknown"] if unknown["command"]]
+    assert commands[0] == "jaxprof script --plain train.py --epochs 3"
+    assert answer["next"][0] == "jaxprof script --format json train.py --epochs 3"
+    assert len(answer["next"]) == len(commands)
 
 
 def test_a_program(call: Caller, tmp_path: Path) -> None:

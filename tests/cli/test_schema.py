@@ -114,7 +114,7 @@ def files(tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 _SESSIONS = ("runs", "captured", "program", "sides", "modes", "remade", "torn")
-_ONCE = {"error", "explanation", "finding", "catalogue", "sessions-rename", "baseline-delete"}
+_ONCE = {"error", "export", "explanation", "finding", "catalogue", "sessions-rename", "baseline-delete"}
 """What has no `--full`, or cannot be done twice."""
 _COMMANDS: dict[str, Sequence[str]] = {
     "session": [f"show {name}.jaxprof" for name in _SESSIONS],
@@ -157,7 +157,9 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "sessions-delete": ["sessions prune --keep 0 --dry-run"],
     "baseline-save": ["baseline save main before.jaxprof --force"],
     "baseline-delete": ["baseline delete main --yes"],
-    "error": ["show nothing"],
+    "export": ["export runs.jaxprof --format html -o page.html --json",
+               "export runs.jaxprof --format pytest-benchmark -o b.json --json"],
+    "error": ["show nothing", "export nothing -o x --json"],
 }  # fmt: skip
 
 
@@ -220,7 +222,7 @@ def test_every_key_of_a_schema_occurs_in_an_answer(call: Caller, files: Path, ki
     call("gate", "after.jaxprof", "--base", "main", "--fail-on", "flops", "--accept", "it may")
     answers = []
     for line in _COMMANDS.get(kind, ()):
-        words = [*shlex.split(line), "--format", "json"]
+        words = [*shlex.split(line), *(() if kind == "export" else ("--format", "json"))]
         bounded = call(*words)
         whole = bounded if kind in _ONCE else call(*words, "--full")
         answers += [json.loads(bounded.out), json.loads(whole.out)]

@@ -21,6 +21,17 @@ def command_line(*words: object) -> str:
     return shlex.join(["jaxprof", *map(str, words), "--format", "json"])
 
 
+def in_json(line: str) -> str:
+    """A command line as people are told it, such as `jaxprof run ... && jaxprof compare ...`, with answers in JSON."""
+    return " && ".join(map(_in_json, line.split(" && ")))
+
+
+def _in_json(line: str) -> str:
+    program, command, *words = shlex.split(line)
+    plain = command == "script" and words[:1] == ["--plain"]  # which prints words
+    return shlex.join([program, command, "--format", "json", *words[plain:]])
+
+
 def same_command(*more: str, without: Collection[str] = ()) -> str:
     """The present command line, with an answer in JSON, with `more` words, and without the parameters named. Views and
     bounds are not repeated."""

@@ -191,4 +191,5 @@ def wants_json(words: Sequence[str]) -> bool:
     own = list(takewhile(lambda word: word != "--", words))
     if own and (own[0] == "script" or own[0].endswith(".py")):  # what follows its target belongs to the program
         own = own[: next((at for at, word in enumerate(own) if word.endswith(".py") or word in ("-m", "-")), len(own))]
-    return "--format=json" in own or ("--format", "json") in pairwise(own)
+    answered = own[:1] == ["export"] and "--json" in own  # whose --format is the file's
+    return answered or "--format=json" in own or ("--format", "json") in pairwise(own)

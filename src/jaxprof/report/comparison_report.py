@@ -200,10 +200,17 @@ def pair_json(pair: RunComparison) -> dict[str, Any]:
             "steps_per_second": {"before": before, "after": after},
             "wall_seconds": {"before": program.before.wall_seconds, "after": program.after.wall_seconds},
             "compiles": {"before": program.before.compile_count, "after": program.after.compile_count},
+            "compile_seconds": {"before": program.before.compile_seconds, "after": program.after.compile_seconds},
             "functions": list(records(Table(FUNCTIONS_COMPARED, program.functions))),
             "timeline": list(records(Table(STATES_COMPARED, program.states))),
             "findings": [
-                {"status": row.status, "code": row.finding.code, "message": row.finding.message}
+                {
+                    "status": row.status,
+                    "code": row.finding.code,
+                    "before_seconds": row.before.seconds if row.before is not None else None,
+                    "after_seconds": row.after.seconds if row.after is not None else None,
+                    "message": row.finding.message,
+                }
                 for row in program.findings
             ],
         }

@@ -41,6 +41,10 @@ def _is_doubtful(check: dict[str, Any]) -> bool:
     return check.get("verdict") != "good"
 
 
+def _differs(row: dict[str, Any]) -> bool:
+    return row.get("differs") is not False
+
+
 _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[str, Any]], bool]]]] = {
     "session": {
         "environment.settings": 0,
@@ -68,6 +72,8 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
         "runs.compiles": 0,
         "runs.findings": 0,
         "program.functions": 10,
+        "program.functions.stages": 0,
+        "program.functions.reasons": 3,
         "program.lines": 10,
         "program.loops": 5,
         "program.arrays.counts": 0,
@@ -79,6 +85,7 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
     "session-compiles": {"compiles.signature": 10},
     "comparison": {
         "comparisons.runs": 20,
+        "comparisons.environment": _differs,
         "comparisons.before.comparisons": 0,
         "comparisons.after.comparisons": 0,
         **{f"comparisons.runs.{key}": most for key, most in _COMPARED.items()},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jaxprof.cli.answers import command_line
+from jaxprof.cli.answers import command_line, in_json
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.given import refuse, refuse_without
 from jaxprof.cli.options import positive_seconds
@@ -158,7 +158,7 @@ def _next(explained: Explanation) -> list[str]:
     verifying = (finding.verify for finding in explained.findings)
     named = dict.fromkeys(filter(None, (try_command(explained), *verifying)))
     named = named or dict.fromkeys(unknown.command for unknown in explained.abstentions if unknown.command)
-    return list(named) or [command_line("explain", "--code", "all")]
+    return [in_json(line) for line in named] or [command_line("explain", "--code", "all")]
 
 
 def _print_entry(code: str, form: str) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_run, complete_session
-from jaxprof.cli.output import note, print_pieces
+from jaxprof.cli.given import is_given
+from jaxprof.cli.output import note, notes, print_json, print_pieces
 from jaxprof.cli.profiles import profile_at, profile_options
 
 if TYPE_CHECKING:
@@ -42,9 +43,17 @@ NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark
     "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout. With .gz, compressed."
 )
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
+@click.option("--json", "answered", is_flag=True, help="With --out: print as JSON what was written.")
 @profile_options
 def command(
-    file: str, form: str, run_id: str | None, out: Path | None, force: bool, profile_run: str, hosts: tuple[str, ...]
+    file: str,
+    form: str,
+    run_id: str | None,
+    out: Path | None,
+    force: bool,
+    answered: bool,
+    profile_run: str,
+    hosts: tuple[str, ...],
 ) -> None:
     """Write the session FILE in a form that other tools read.
 
@@ -66,7 +75,7 @@ def command(
     from jaxprof.session.log import Library, load
     from jaxprof.session.log.library import is_live
 
-    refuse_without("out", ("force",))
+    refuse_without("out", ("force", "answered"))
     chosen = FORMATS[form]
     if form == "html" and run_id is not None:
         raise UsageError("--run does not apply to --format html", "The page has all runs.")
@@ -106,13 +115,24 @@ def _export(
     from jaxprof.exports.source import ExportSource
 
     runs = chosen_runs(form, session, name, run_id)
-    for line in left_out_notes(form, session, runs, run_id):
-        note(line)
+    left_out = list(left_out_notes(form, session, runs, run_id))
+    notes(left_out)
     source = ExportSource(session, runs, path, name, live)
     if form.folder and out is not None:
-        _put_files(form.module.files(source), out, force)
-        return
-    _put(form.module.pieces(source), out, force, f" ({form.opens})" if form.opens else "")
+        written = _put_files(form.module.files(source), out, force)
+    else:
+        _put(form.module.pieces(source), out, force, f" ({form.opens})" if form.opens else "")
+        written = [out] if out is not None else []
+    if is_given("answered"):
+        data = {
+            "session": name,
+            "format": form.name,
+            "runs": [run.id for run in runs],
+            "files": [{"path": str(file.absolute()), "size_bytes": file.stat().st_size} for file in written],
+            "opens": form.opens or None,
+            "notes": left_out,
+        }
+        print_json("export", data)
 
 
 def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool, hint: str) -> None:
@@ -130,7 +150,7 @@ def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool,
     note(f"written: {out}{hint}")
 
 
-def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> None:
+def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> list[Path]:
     from jaxprof.errors import StorageError, system_words
 
     written = []
@@ -145,6 +165,7 @@ def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) ->
     except OSError as error:
         raise StorageError(f"{folder} cannot be written: {system_words(error)}", "Name another place.") from error
     note(f"written: {', '.join(written)} in {folder}" if written else "note: the session has no rows in any table")
+    return [folder / name for name in written]
 
 
 def _write(pieces: Iterable[str] | Iterable[bytes], out: Path, force: bool) -> None:
