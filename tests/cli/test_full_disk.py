@@ -138,6 +138,8 @@ WRITING = {
     "baseline save --replace": ["baseline", "save", "old", "s.jaxprof", "--force"],
     "export": ["export", "s.jaxprof", "-o", "{place}/x.json", "--format", "html"],
     "export --force": ["export", "s.jaxprof", "-o", "{place}/old.json", "--force", "--format", "html"],
+    "export of a folder": ["export", "s.jaxprof", "-o", "{place}/tables", "--format", "parquet"],
+    "export of a folder --force": ["export", "s.jaxprof", "-o", "{place}", "--force", "--format", "parquet"],
     "import": ["import", "host.xplane.pb", "-o", "{place}/x.jaxprof"],
 }
 

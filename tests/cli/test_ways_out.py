@@ -23,6 +23,7 @@ from jaxprof.cli.given import _collect
 from jaxprof.cli.main import COMMANDS, cli
 from jaxprof.session.log.library import read_entry
 from jaxprof.text import safe_text
+from mutated import originals
 from report import sessions
 
 HOSTILE = "a\x1b]0;x\x07\r\x9b31m\x7f\u202eb\u2028c\u200b\nforged"
@@ -149,6 +150,30 @@ def test_json_escapes_what_a_terminal_obeys_and_reads_back_as_it_was(call: Calle
         assert escape in said.out
 
 
+@pytest.mark.parametrize(
+    ("encoding", "variables"),
+    [("latin-1", {"PYTHONIOENCODING": "latin-1"}), ("utf-8", {"PYTHONIOENCODING": "ascii"}),
+     ("utf-8", {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"})],
+)  # fmt: skip
+def test_a_terminal_that_cannot_show_a_name_gets_it_whole(
+    encoding: str, variables: dict[str, str], tmp_path: Path
+) -> None:
+    name = "\xe9 \u6f22 \U0001f600"
+    session = with_timeline(session_file(tmp_path, name), name)
+
+    def said(*words: str, encoding: str = encoding) -> str:
+        command = [sys.executable, "-m", "jaxprof", *words]
+        given = environment() | variables | {"JAXPROF_HOME": str(tmp_path)}
+        ran = subprocess.run(command, capture_output=True, env=given)
+        assert ran.returncode == ExitCode.OK, ran.stderr
+        return ran.stdout.decode(encoding)
+
+    assert name in json.dumps(json.loads(said("show", str(session), "--format", "json")), ensure_ascii=False)
+    timeline = json.loads(said("export", str(session), encoding="utf-8"))
+    assert name in json.dumps(timeline, ensure_ascii=False)
+    assert "<html" in said("export", str(session), "--format", "html", encoding="utf-8")
+
+
 def test_so_does_an_exported_timeline(call: Caller, hostile: Path) -> None:
     said = call("export", with_timeline(hostile, HOSTILE))
     assert said.code == ExitCode.OK, said.err
@@ -203,8 +228,15 @@ def test_the_description_of_a_run_stays_on_its_line(hostile: Path) -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_full_or_closed_stdout_is_one_line_and_a_code(name: str, state_home: Path, tmp_path: Path) -> None:
     session = session_file(tmp_path, "name")
+    (tmp_path / "m.hlo").write_text("HloModule m\n\nENTRY %e {\n  ROOT %p = f32[] parameter(0)\n}\n")
+    (tmp_path / "host.xplane.pb").write_bytes(originals("profile")[0])
     words = {
         "show": [session],
+        "explain": [session],
+        "hlo": [tmp_path / "m.hlo"],
+        "history": ["--format", "json"],
+        "baseline": ["list"],
+        "import": [tmp_path / "host.xplane.pb", "-o", tmp_path / "imported.jaxprof", "--force", "--format", "json"],
         "compare": [f"{session}:r1", f"{session}:r2"],
         "gate": [session, "--base", session, "--fail-on", "kernels"],
         "export": [with_timeline(session, "name")],

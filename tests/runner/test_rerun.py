@@ -12,6 +12,7 @@ import pytest
 from folding import fold
 from jaxprof import events as e
 from jaxprof.errors import UsageError
+from jaxprof.private import REDACTED
 from jaxprof.runner import find_interpreter, rerun
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
@@ -124,6 +125,18 @@ def test_a_function_that_was_recorded_in_a_program_is_found_with_the_programs_ar
     (later,) = plan_again(kept(again), "r1")  # the session of that run has no program, and says so itself
     assert later.spec.argv == again.spec.argv
     assert run_request("r1", later, "cpu:0", None).spec.argv == again.spec.argv  # type: ignore[union-attr]
+
+
+def test_a_secret_that_was_not_kept_is_passed_to_nobody(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    plan = {"variant": "jit", "how": "jit", "device": "cpu:0"}
+    argv = ("train.py", "--token", REDACTED)
+    own = e.RunSpec(workload="train.py:step", target=f"{tmp_path}/train.py:step", argv=argv, **plan)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="which the session does not have"):
+        plan_again(fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=own)]), "r1")
+    built_in = e.RunSpec(workload="selu", target="selu", argv=argv, **plan)  # type: ignore[arg-type]
+    (again,) = plan_again(fold(e.Header(session="4f2a"), [e.RunPlanned(run="r1", spec=built_in)]), "r1")
+    assert again.spec.target == "selu"
 
 
 def test_what_a_notebook_was_started_with_is_nothing_to_its_functions(tmp_path: Path) -> None:

@@ -286,3 +286,10 @@ def test_the_child_cuts_a_long_text_and_the_client_has_only_to_keep_the_pieces(t
     kept = (tmp_path / "x.jaxprof").read_bytes()
     assert kept.count(b'"text_recorded"') == 2
     assert kept.count(b'"text_chunk"') == len(received) // 2 - 1
+
+
+def test_notices_of_a_million_kinds_are_few() -> None:
+    session = fold(e.Header(), [e.LogLine(run=f"r{number}", stream="stdout", text="x") for number in range(1000)])
+    assert session.notices[0] == "run r0 has no plan in this file"
+    assert session.notices[-1] == "something else could not be used (900 times)"
+    assert len(session.notices) == 101

@@ -6,6 +6,7 @@ that cannot be written is dropped: it must not cost the data. `Progress` alone d
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import io
 import os
@@ -26,6 +27,19 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 _WRITTEN_AT_ONCE = 1 << 16
+_JSON_ESCAPES = "jaxprof.json_escapes"
+
+
+def _json_escapes(error: UnicodeError) -> tuple[str, int]:
+    """What a stream cannot encode, as JSON escapes it (`\\u00e9`): an answer in JSON stays one on every terminal."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    escapes = (f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    return "".join(escapes), error.end
+
+
+codecs.register_error(_JSON_ESCAPES, _json_escapes)
 
 
 class ReaderGone(Exception):
@@ -77,7 +91,7 @@ def own_the_streams() -> None:
         sys.stdout = _text(_Stdout(closed_at_start=False), sys.stdout)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name that the terminal cannot encode must not end the command
-            stream.reconfigure(errors="backslashreplace")
+            stream.reconfigure(errors=_JSON_ESCAPES)
 
 
 def _is_plain_descriptor_1(stream: Any) -> bool:
@@ -232,6 +246,13 @@ def print_pieces(pieces: Iterable[str]) -> None:
             click.echo(safe_text("".join(waiting)), nl=False)
             waiting, size = [], 0
     click.echo(safe_text("".join(waiting)), nl=False)
+
+
+def print_file(pieces: Iterable[str]) -> None:
+    """Write the pieces of a file to stdout, in UTF-8 whatever the terminal's encoding: the file says so itself."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    print_pieces(pieces)
 
 
 def print_bytes(data: bytes) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 from jaxprof.errors import UsageError, WorkerError, unknown_name
 from jaxprof.events import ComparisonPlanned, SideSpec
+from jaxprof.private import REDACTED
 from jaxprof.runner.interpreter import find_interpreter
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.sides import SideTree, compared_as, how_long, output_file, same_inputs, tree_note, variables
@@ -126,7 +127,7 @@ def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> Planned
         target=_target(run),
         baseline="",
         budget_seconds=plan.timing_seconds,
-        argv=plan.argv or _program_argv(session),
+        argv=_argv(session, run),
         check=plan.check and (run.check is not None or run.status != "ok"),
         keep_trace=False,
     )
@@ -255,6 +256,18 @@ def _target(run: Run) -> str:
             "It was recorded on another machine, or the file was moved: jaxprof run FILE:NAME runs it from elsewhere.",
         )
     return plan.target
+
+
+def _argv(session: Session, run: Run) -> tuple[str, ...]:
+    """`sys.argv` for the run. Raises UsageError where the session left out a part of it: `[redacted]` is an argument of
+    nobody's."""
+    argv = run.plan.argv or _program_argv(session)
+    if any(REDACTED in word for word in argv) and run.plan.target not in names():
+        raise UsageError(
+            f"{run.plan.workload} was started with what looks like a secret, which the session does not have",
+            "Start its program again with its arguments: jaxprof script FILE ARGS.",
+        )
+    return argv
 
 
 def _program_argv(session: Session) -> tuple[str, ...]:

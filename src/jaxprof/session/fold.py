@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Final
 
 from jaxprof import events as e
 from jaxprof.private import REDACTED
 from jaxprof.session.program import PROGRAM_EVENTS, RecordedProgram
 from jaxprof.session.run import Phase, Run, RunLaunch, Series, Turn
 from jaxprof.session.texts import Texts
+
+_MOST_NOTICES: Final = 100
+"""Different ones. A file can name a million runs, or types of events, that nobody knows."""
 
 
 class Session:
@@ -52,7 +55,8 @@ class Session:
 
     def notice(self, text: str) -> None:
         """Record that a part of the file could not be read or used."""
-        self._problems[text] += 1
+        known = text in self._problems or len(self._problems) < _MOST_NOTICES
+        self._problems[text if known else "something else could not be used"] += 1
 
     def text(self, run: str, name: str) -> str | None:
         """The text of a run with that name (`hlo`, `jaxpr`...), decoded now; None if there is none.

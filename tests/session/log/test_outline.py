@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
+from jaxprof.files import open_regular
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, read_outline
 from jaxprof.session.log import outline as of_outline
+from jaxprof.session.log.outline import events_of, read_header
 from report import sessions
 
 
@@ -73,3 +76,28 @@ def test_an_outline_of_a_newer_version_says_that_it_may_lack_something(path: Pat
     newer = tmp_path / "newer.jaxprof"
     newer.write_bytes(path.read_bytes().replace(b'"schema_minor":', b'"schema_minor":9', 1))
     assert any("newer schema" in notice for notice in read_outline(newer).notices)
+
+
+def test_a_line_may_stand_across_the_blocks_that_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = read_outline(path)
+    for block in (1, 7, 100):
+        monkeypatch.setattr(of_outline, "_BLOCK_BYTES", block)
+        short = read_outline(path)
+        assert [run.plan for run in short.runs.values()] == [run.plan for run in whole.runs.values()]
+        assert short.complete == whole.complete
+    monkeypatch.setenv("JAXPROF_LIMITS", "line=4000")  # the long line of the log is left out, and what follows is not
+    with path.open("ab") as file:
+        file.write(b'\n{"type":"run_planned","run":"r9","workload":"w","variant":"v","how":"jit","device":"cpu:0"}\n')
+    assert list(read_outline(path).runs) == [*whole.runs, "r9"]
+
+
+def test_a_file_that_is_truncated_while_it_is_read_ends_there(path: Path) -> None:
+    """A mapped file would end the process with SIGBUS."""
+    with path.open("ab") as file:
+        file.write(path.read_bytes().partition(b"\n")[2] * 200)
+    with open_regular(path) as file:
+        read_header(file, path.name)
+        events = events_of(file, of_outline.OUTLINE)
+        assert next(events) is not None
+        os.truncate(path, 0)
+        assert list(events)

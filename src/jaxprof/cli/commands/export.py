@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import gzip
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,7 +13,7 @@ import click
 
 from jaxprof.cli.complete import complete_run, complete_session
 from jaxprof.cli.given import is_given
-from jaxprof.cli.output import note, notes, print_json, print_pieces
+from jaxprof.cli.output import note, notes, print_file, print_json
 from jaxprof.cli.profiles import profile_at, profile_options
 
 if TYPE_CHECKING:
@@ -139,7 +141,7 @@ def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool,
     from jaxprof.errors import StorageError, system_words
 
     if out is None:
-        print_pieces(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
+        print_file(piece if isinstance(piece, str) else piece.decode() for piece in pieces)
         return
     try:
         _write(pieces, out, force)
@@ -151,18 +153,26 @@ def _put(pieces: Iterable[str] | Iterable[bytes], out: Path | None, force: bool,
 
 
 def _put_files(files: Iterable[tuple[str, bytes]], folder: Path, force: bool) -> list[Path]:
+    """All of them, or none: each is written beside its place, and takes it when the last is written."""
     from jaxprof.errors import StorageError, system_words
+    from jaxprof.files import taking_place
 
     written = []
+    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files:
-            with (folder / name).open("wb" if force else "xb") as file:
-                file.write(content)
-            written.append(name)
-    except FileExistsError as error:
-        raise StorageError(f"{error.filename or folder} already exists", "--force replaces it.") from error
+        with contextlib.ExitStack() as places:
+            for name, content in files:
+                if not force and (folder / name).exists():
+                    raise FileExistsError(errno.EEXIST, "", str(folder / name))
+                places.enter_context(taking_place(folder / name)).write_bytes(content)
+                written.append(name)
     except OSError as error:
+        if made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        if isinstance(error, FileExistsError):
+            raise StorageError(f"{error.filename or folder} already exists", "--force replaces it.") from error
         raise StorageError(f"{folder} cannot be written: {system_words(error)}", "Name another place.") from error
     note(f"written: {', '.join(written)} in {folder}" if written else "note: the session has no rows in any table")
     return [folder / name for name in written]

@@ -6,12 +6,11 @@ not been recorded: an outline is not for screens of one session.
 
 from __future__ import annotations
 
-import mmap
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.events import Event, Header
@@ -37,6 +36,9 @@ OUTLINE = (
     "session_closed",
 )
 """What `read_outline` reads: plans, launches, environments, phases, samples, exact facts, checks, summaries."""
+
+
+_BLOCK_BYTES: Final = 4 << 20
 
 
 def read_outline(path: Path, types: tuple[str, ...] = OUTLINE) -> Session:
@@ -66,13 +68,21 @@ def read_header(file: BinaryIO, name: str) -> Header:
 
 
 def events_of(file: BinaryIO, types: tuple[str, ...]) -> Iterator[Event]:
-    """The events of these types, in their order; a line that is torn or damaged is left out. Raises OSError."""
-    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    """The events of these types in the rest of the file, in their order; a line that is torn, damaged or too long is
+    left out. Raises OSError."""
+    # Read, and not mapped: a mapped file that another process truncates ends this one with SIGBUS.
+    rest = b"\n"
+    while block := file.read(_BLOCK_BYTES):
+        data = rest + block
+        end = data.rfind(b"\n")
         for match in _lines(types).finditer(data):
             try:
                 yield decode_line(match.group(1))
             except ValueError:
                 continue
+        rest = data[max(end, 0) :]
+        if len(rest) > LINE.most:
+            rest = b""  # without a line break before it, what follows of the line is no line
 
 
 @cache
