@@ -194,7 +194,7 @@ def _repairs(kind: type) -> dict[str, Repair]:
 
 def _repair_of(hint: Any) -> Repair | None:
     origin, arguments = get_origin(hint), get_args(hint)
-    if origin in (list, tuple) and arguments:
+    if origin in (list, tuple):
         kind, numbered = _row_type(arguments[0]), get_origin(arguments[0]) in (Union, UnionType)
         return None if kind is None else lambda value, left_out: _rows(value, kind, left_out, numbered=numbered)
     hint = _row_type(hint)
