@@ -9,8 +9,9 @@ import pytest
 
 import program_events as made
 from jaxprof import events as e
-from jaxprof.analysis.programs.spots import line_times
-from jaxprof.analysis.programs.verdict import Verdict, interval
+from jaxprof.analysis.programs.spots import LoopTimes, line_times
+from jaxprof.analysis.programs.verdict import DATA, DEVICE, PARTS, HotLoop, Verdict, interval
+from jaxprof.analysis.programs.verdict import verdict as bound
 
 
 def verdict(*inside: e.Event, wall: float = 10.0) -> Verdict:
@@ -232,3 +233,41 @@ def test_python_around_calls_that_were_too_few_for_the_samples_gives_no_verdict(
 def test_timed_passes_are_held_against_samples(count: int, each: float, sampled: float, accounted: bool) -> None:
     counted = [made.steps(count, each, lines={88: 1.0})] if count else []
     assert line_times(counted, (made.at(85).file, "main", 85)).accounts_for(88, sampled) is accounted
+
+
+def of_two_parts(first: float, samples: float) -> Verdict:
+    """A loop of a second: `first` of it is the device's, the rest data, as so many samples saw it."""
+    parts = {**dict.fromkeys(PARTS, 0.0), DEVICE: first, DATA: 1 - first}
+    none: frozenset[int] = frozenset()
+    times = LoopTimes(0, 0.0, {})
+    return bound(HotLoop(("f.py", "main", 1), (), times, parts, samples, 9, False, none, none, none, none))
+
+
+@pytest.mark.parametrize(("samples", "told"), [(38, False), (41, True)])
+def test_two_parts_are_told_apart_from_one_and_a_quarter_standard_errors_of_their_difference_on(
+    samples: float, told: bool
+) -> None:
+    """Of shares p and q of n samples it is the root of (p + q - (p - q)²) / n, as of a multinomial distribution."""
+    found = of_two_parts(0.6, samples)
+    assert (found.kind == "device-bound") == told
+    if not told:
+        assert found.reason == "device (60%) and data (40%) cannot be told apart"
+        assert found.needs_seconds == 2.0, "rounded up"
+
+
+def test_a_loop_of_one_part_alone_needs_twelve_samples() -> None:
+    assert of_two_parts(1.0, 12).kind == "device-bound"
+    short = of_two_parts(1.0, 11)
+    assert (short.kind, short.reason) == (None, "too short: 11 samples of it")
+    assert of_two_parts(1.0, 1).reason == "too short: 1 sample of it"
+
+
+@pytest.mark.parametrize(("dispatched", "kind"), [(0.45, "host-bound"), (0.55, "dispatch-bound")])
+def test_python_beside_single_operations_belongs_to_them_where_they_take_more(dispatched: float, kind: str) -> None:
+    lines = [
+        made.line(88, dispatched, "host_busy", "jnp.sin()", kind="dispatch"),
+        made.line(88, 1 - dispatched, "host_busy", "plt.draw()", kind="host"),
+    ]
+    found = verdict(*made.steady(50, {"host_busy": 1.0}, lines))
+    assert found.kind == kind
+    assert found.share == pytest.approx(1.0 if kind == "dispatch-bound" else 0.55)
