@@ -16,7 +16,7 @@ import pytest
 from folding import fold
 from jaxprof import events as e
 from jaxprof.devices.inventory.placement import WorkerEnvironment
-from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process
+from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process, scheduler
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
 from runner import engines
@@ -247,3 +247,68 @@ def test_an_interpreter_that_is_not_there_fails_the_run_only(tmp_path: Path, mon
     stage.scheduler.run()
     assert stage.told.runs["r1"].status == "failed"
     assert "/nowhere/python" in stage.told.runs["r1"].error
+
+
+JAX_HERE = replace(HERE, jax="0.10.2")
+
+
+def after_preparing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, prepared: PlannedRun, *planned: PlannedRun
+) -> tuple[list[engine_process.EngineProcess], Session]:
+    """All children that were started, in order, and the session of runs that came after one was prepared."""
+    made: list[engine_process.EngineProcess] = []
+
+    class Noted(engine_process.EngineProcess):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            made.append(self)
+
+    stage = Stage(folder, monkeypatch, engines.GOOD)
+    monkeypatch.setattr(scheduler, "EngineProcess", Noted)
+    stage.scheduler.interpreter = JAX_HERE
+    stage.scheduler.prepare(prepared)
+    stage.scheduler.add(list(planned))
+    stage.scheduler.run()
+    stage.scheduler.close()
+    return made, load(stage.path, Session)
+
+
+def test_a_child_that_waits_takes_the_next_run_and_no_other_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, session = after_preparing(tmp_path, monkeypatch, plan(), plan(), plan("other"))
+    assert [session.runs[run].pid for run in ("r1", "r2")] == [process.pid for process in made]
+    assert len(made) == 2
+    assert not any(process.alive for process in made)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        plan(how="numpy", variant="numpy"),
+        replace(plan(), interpreter=replace(JAX_HERE, chosen="another one")),
+        replace(plan(), environment={"XLA_FLAGS": "--x"}),
+    ],
+    ids=["without jax", "another interpreter", "another environment"],
+)
+def test_a_child_that_waits_for_another_kind_of_run_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: PlannedRun
+) -> None:
+    (waiting, used), session = after_preparing(tmp_path, monkeypatch, plan(), other)
+    assert session.runs["r1"].pid == used.pid != waiting.pid
+    assert session.runs["r1"].status == "ok"
+    assert not waiting.alive
+
+
+def test_nothing_waits_for_a_run_that_it_could_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number, useless in enumerate((plan(how="numpy"), replace(plan(), interpreter=HERE))):
+        (tmp_path / str(number)).mkdir()
+        made, _ = after_preparing(tmp_path / str(number), monkeypatch, useless)
+        assert made == []
+
+
+def test_a_child_that_nothing_came_for_is_ended_with_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (waiting,), _ = after_preparing(tmp_path, monkeypatch, plan())
+    assert not waiting.alive

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -49,6 +50,8 @@ for line in control:
         say("run_finished", status="ok")
         break
     taken += 1
+    if variant == "brief":
+        time.sleep(0.02)
     if variant == "fragile" and taken == 3:
         os._exit(7)
     say("samples_taken", series="run", seconds=[1e-3] * 2, block=turn["block"])
@@ -62,6 +65,8 @@ class Stage:
     """A scheduler whose engines follow the script above."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.batches: list[list[e.Event]] = []
+        """What the scheduler passed on, in pieces."""
         engine = folder / "engine.py"
         engine.write_text(ENGINE)
         alive = folder / "alive"
@@ -70,7 +75,7 @@ class Stage:
         monkeypatch.setattr(engine_process, "ENGINE", engine)
         self.path = folder / "s.jaxprof"
         self.scheduler = Scheduler(
-            LogWriter(new_header(), self.path), Interpreter(sys.executable, None, ""), lambda _: None
+            LogWriter(new_header(), self.path), Interpreter(sys.executable, None, ""), self.batches.append
         )
 
     def run(self, *variants: str, **spec: Any) -> Session:
@@ -120,6 +125,16 @@ def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(stage: Sta
         assert [each.number for each in run.launches] == [1, 2, 3]
         assert len(run.samples("run")) == 2 * sum(len(each.turns) for each in run.launches)
         assert all("compile" in each.phases for each in run.launches)
+
+
+def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A turn takes a hundredth of a second: nobody waits within one for a listener's turn to come."""
+    monkeypatch.setattr(turns, "BLOCK_SECONDS", 1.0)
+    stage.run("brief", budget_seconds=30.0)
+    with_samples = [batch for batch in stage.batches if any(isinstance(event, e.SamplesTaken) for event in batch)]
+    assert len(with_samples) >= 4
 
 
 def test_what_is_left_counts_the_launches_to_come(stage: Stage) -> None:
@@ -290,3 +305,19 @@ def changed(stage: Stage, before: str, after: str) -> Path:
     path = stage.path.with_name("changed.py")
     path.write_text(ENGINE.replace(before, after))
     return path
+
+
+def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come() -> None:
+    told: list[e.ProgressMade] = []
+    sides: Any = [SimpleNamespace(run=run, finished=None, cold_seconds=2.0) for run in ("r1", "r2", "r3")]
+    sides[2].finished = e.RunFinished(status="failed")
+    recorder = SimpleNamespace(emit=told.append, flush_when_due=lambda: None)
+    group: Any = SimpleNamespace(_rule=None, _launches=4, _recorder=recorder)
+    turns.Group._progress(group, 2, sides, 0.25, 3.0)
+    assert [(event.run, event.fraction, event.note) for event in told] == [
+        (run, pytest.approx(1.25 / 4), "launch 2 of 4, in turns with 2 more") for run in ("r1", "r2")
+    ]
+    assert told[0].remaining_seconds == pytest.approx(9 + 2 * (6 + 12)), "each starts three processes once more"
+    group._launches, group._rule = 1, object()
+    turns.Group._progress(group, 1, sides[:1], 0.5, 3.0)
+    assert (told[-1].remaining_seconds, told[-1].fraction, told[-1].note) == (3.0, 0.5, "")

@@ -204,6 +204,7 @@ def test_a_side_that_is_not_slower_is_no_finding(times: float) -> None:
 def test_a_comparison_without_a_verdict_says_so_first() -> None:
     first = explanation(compared(1.5, together=False), "s").abstentions[0]
     assert (first.code, first.command.split()[:4]) == ("inconclusive", ["jaxprof", "run", "--from", "s"])
+    assert first.reason == "whether B is faster than A: a side has no samples"
 
 
 def test_the_mended_program_has_no_finding() -> None:
