@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,16 +38,18 @@ OTHER_NUMBERS = HELPS.replace("0.125", "0.5 if filled else 0.25")
 FAILS_WITH_IT = HELPS.replace("if folder is not None:", "if folder is not None:\n    raise SystemExit('no cache here')")
 
 
-def recorded(folder: Path, source: str, **changes: Any) -> Path:
-    """A session of a program that would gain from a cache, whose file is `source`."""
+UNCACHED = (
+    program_events.compiled(cache="off", compile_seconds=0.4, trace_seconds=0.0, lower_seconds=0.0),
+    program_events.compiled("init", cache="off", compile_seconds=4.0, trace_seconds=0.0, lower_seconds=0.0),
+)
+
+
+def recorded(folder: Path, source: str, *inside: e.Event, **changes: Any) -> Path:
+    """A session of a program that would gain from a cache, or has other findings `inside`; its file is `source`."""
     file = folder / "train.py"
     file.write_text(source)
     os.utime(file, (1, 1))
-    events: Iterable[e.Event] = program_events.program(
-        program_events.compiled(cache="off", compile_seconds=0.4, trace_seconds=0.0, lower_seconds=0.0),
-        program_events.compiled("init", cache="off", compile_seconds=4.0, trace_seconds=0.0, lower_seconds=0.0),
-        wall=changes.pop("wall", 0.5),
-    )
+    events = program_events.program(*(inside or UNCACHED), wall=changes.pop("wall", 0.5))
     started = {"directory": str(folder), "argv": ["train.py"], **changes.pop("started", {})}
     python = changes.pop("python", sys.executable)
     header = replace(program_events.HEADER, **{"host": socket.gethostname(), **changes})
@@ -130,7 +131,7 @@ def test_what_is_not_tried_and_why(call: Caller, tmp_path: Path, changes: dict[s
     ("words", "why"),
     [
         (("--try", "--code", "host_sync"), "has no finding host_sync"),
-        (("--try", "--code", "varying_shapes"), "varying_shapes is a change of the program"),
+        (("--try", "--code", "recompile_in_loop"), "the fix of recompile_in_loop is a change of the program"),
         (("--try", "--code", "nonsense"), "unknown finding"),
         (("--budget", "5"), "has no effect without --try"),
     ],
@@ -138,7 +139,8 @@ def test_what_is_not_tried_and_why(call: Caller, tmp_path: Path, changes: dict[s
 def test_what_it_refuses(call: Caller, tmp_path: Path, words: tuple[str, ...], why: str) -> None:
     path = tmp_path / "program.jaxprof"
     writer = LogWriter(program_events.HEADER, path)
-    for event in program_events.program(*program_events.shaped(33, compile_seconds=0.1), wall=10.0):
+    again = [program_events.compiled("step", "new_function", compile_seconds=0.1) for _ in range(30)]
+    for event in program_events.program(*again, wall=10.0):
         writer.append(event)
     writer.close()
     said = call("explain", path, *words)
@@ -160,6 +162,93 @@ def test_an_explanation_names_the_command_only_where_something_can_be_tried(call
     assert "--try" not in call("explain", session).out  # the cache is a remark, and told with --try alone
     assert "--try --code cache_off" in " ".join(call("explain", "--code", "cache_off").out.split())
     assert "--try" not in call("explain", "--code", "host_sync").out
+
+
+FAKE_JAX = """
+import time, types
+
+tree = types.SimpleNamespace(leaves=lambda x: [x], structure=lambda x: "*")
+inside = []
+
+def jit(function):
+    def compiled(*arguments):
+        inside.append(True)
+        try:
+            return function(*arguments)
+        finally:
+            inside.pop()
+    return compiled
+
+def operation():
+    if not inside:
+        time.sleep(0.02)
+"""
+LOOP = """import jax
+import numpy as np
+{}
+def main():
+    for _ in range(20):
+        state = np.ones(2)
+        {}
+    print("done")
+
+
+main()
+"""
+ADVANCE = """
+
+def advance(state):
+    jax.operation()
+    return state * (2 if jax.inside else 2.0{})
+
+"""
+
+
+def op_by_op(folder: Path, source: str, line: int, function: str) -> Path:
+    """A session of a program with operations outside any jit, at that line of that function."""
+    (folder / "jax.py").write_text(FAKE_JAX)
+    place = program_events.at(line, function)
+    rows = [
+        program_events.compiled(
+            name, called_from=place, op_by_op=True, operations=1, library=True, defined_at=e.NOWHERE
+        )
+        for name in ("add", "mul", "sin")
+    ]
+    busy = program_events.line(line, 0.5, "host_busy", "jnp.sin()", function, kind="dispatch", under=89)
+    step = program_events.line(88, 0.5, "device_busy", "step")
+    return recorded(
+        folder,
+        source,
+        *rows,
+        *program_events.steady(1, {"device_busy": 0.5, "host_busy": 0.5}, [busy, step]),
+        wall=1.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "says", "gains"),
+    [("", "the results of the first 20 calls are equal", True), (" + 1", "no gain: the results of the first", False)],
+)
+def test_jit_around_a_function_of_the_loop(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str, says: str, gains: bool
+) -> None:
+    monkeypatch.setattr(program_events, "FOLDER", str(tmp_path))
+    source = LOOP.format(ADVANCE.format(other), "advance(state)")
+    session = op_by_op(tmp_path, source, source.splitlines().index("    jax.operation()") + 1, "advance")
+    said = call("explain", session, "--try", "--code", "op_by_op_loop", "--budget", "8", "--format", "json")
+    (finding,) = said.data["findings"]
+    assert says in finding["measured"]["sentence"]
+    assert finding["measured"]["gains"] is gains
+    assert (tmp_path / "train.py").read_text() == source
+
+
+def test_operations_in_the_loop_itself_are_not_put_under_jit(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program_events, "FOLDER", str(tmp_path))
+    source = LOOP.format("", "jax.operation()")
+    said = call("explain", op_by_op(tmp_path, source, 89, "main"), "--try", "--code", "op_by_op_loop")
+    assert "not tried: the operations stand in the loop itself" in " ".join(said.out.split())
 
 
 STEP = """

@@ -75,7 +75,7 @@ def compare_results(
         relative, apart = _errors(right, got, leaf.dtype)
         if leaf.dtype in _MANTISSA_BITS and apart is not None:
             ulps = max(ulps or 0, apart)
-        agree = agree and relative <= _accepted(leaf.dtype)
+        agree = agree and relative <= accepted_error(leaf.dtype)
         if relative > worst:
             worst, where = relative, leaf.path
     largest = finite(worst)
@@ -94,7 +94,8 @@ def difference(baseline: list[KeptLeaf], other: list[KeptLeaf]) -> str:
     return ""
 
 
-def _accepted(dtype: str) -> float:
+def accepted_error(dtype: str) -> float:
+    """By how much two ways to compute an array of that dtype may differ, relative to its largest magnitude."""
     return _ACCEPTED.get(dtype, 0.25 if dtype.startswith("float") else 0.0)
 
 

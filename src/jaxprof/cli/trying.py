@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -20,9 +21,13 @@ from jaxprof.units import seconds
 if TYPE_CHECKING:
     from jaxprof.analysis.ab import AbResult
     from jaxprof.analysis.explain.model import Explanation, RankedFinding
-    from jaxprof.runner.program_launches import ProgramLaunches
+    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.events import SourceLocation
+    from jaxprof.runner.program_launches import LaunchCommand, ProgramLaunches
     from jaxprof.session import Run, Session
 
+_NOT_FINITE: Final = 1e299
+"""What the recorder writes for an error that is not finite is more than that."""
 _CACHE_FOLDER: Final = "JAX_COMPILATION_CACHE_DIR"
 
 
@@ -55,25 +60,79 @@ def _tried(explained: Explanation, finding: RankedFinding, options: TryOptions) 
 
 def _program_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
     from jaxprof.analysis.programs.derive import program_result
-    from jaxprof.runner.program_again import command_again, environment_again
-    from jaxprof.runner.program_launches import launch_sides
+    from jaxprof.runner.program_again import command_again, with_functions
+    from jaxprof.runner.program_launches import launch, launch_sides
     from jaxprof.runner.reaper import TemporaryFolder
 
     session = explained.session
     assert session is not None
     program = program_result(session, session.runs[finding.run].id)
     with TemporaryFolder("try") as folder:
-        command = command_again(session, program, folder)
-        _afford(command.expected_seconds, options.budget_seconds)
-        before = environment_again(program.run)
-        if fix.cache:
-            before.pop(_CACHE_FOLDER, None)
-        own = {_CACHE_FOLDER: str(folder / "cache")} if fix.cache else {}
-        done = launch_sides(command, before, {**before, **fix.environment, **own}, options.budget_seconds, options.note)
-    return _of_launches(done, fix)
+        unchanged = command_again(session, program, folder)
+        _afford(unchanged.expected_seconds, options.budget_seconds)
+        report = folder / "report"
+        if fix.function:
+            functions = _functions(session, program, finding, fix)
+            checking = with_functions(unchanged, fix.function, functions, str(report))
+            changed, unchanged = with_functions(unchanged, fix.function, functions), with_functions(unchanged, "")
+        else:
+            changed = checking = _with_environment(unchanged, fix)
+            unchanged = _without_cache(unchanged) if fix.cache else unchanged
+        options.note("once without the clock")
+        first = launch(checking)
+        checked = _checked_calls(report) if fix.function and not first.problem else None
+        done = launch_sides(unchanged, changed, first, options.budget_seconds, options.note)
+    return _of_launches(done, fix, checked)
 
 
-def _of_launches(done: ProgramLaunches, fix: MechanicalFix) -> FixTrial:
+def _with_environment(command: LaunchCommand, fix: MechanicalFix) -> LaunchCommand:
+    own = {_CACHE_FOLDER: str(command.folder / "cache")} if fix.cache else {}
+    return replace(command, environment={**command.environment, **fix.environment, **own})
+
+
+def _without_cache(command: LaunchCommand) -> LaunchCommand:
+    kept = {name: value for name, value in command.environment.items() if name != _CACHE_FOLDER}
+    return replace(command, environment=kept)
+
+
+def _functions(
+    session: Session, program: ProgramResult, finding: RankedFinding, fix: MechanicalFix
+) -> list[SourceLocation]:
+    from jaxprof.runner.program_again import functions_to_jit, functions_to_pad
+
+    if fix.function == "pad":
+        return functions_to_pad(session, program, finding.function)
+    found = next(each for each in program.findings if (each.code, each.where) == (finding.code, finding.where))
+    return functions_to_jit(session, program, found)
+
+
+def _checked_calls(report: Path) -> NumbersCompared:
+    """What the calls that were made both ways returned. Raises UsageError where the change did not reach the
+    function."""
+    import json
+
+    from jaxprof.analysis.agreement import accepted_error
+
+    hint = "Make the change in the program, and compare."
+    try:
+        seen = json.loads(report.read_text(encoding="utf-8"))
+        apart = {str(dtype): float(relative) for dtype, relative in seen["apart"].items()}
+        found, calls, note = int(seen["found"]), int(seen["calls"]), str(seen["note"])
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        raise UsageError("the program ended without a word about the changed function", hint) from None
+    if not found or not calls:
+        raise UsageError("the function is compiled or called in a way that cannot be changed from outside", hint)
+    worst = max(apart.values(), default=0.0)
+    return NumbersCompared(
+        of="results",
+        agree=not note and all(relative <= accepted_error(dtype) for dtype, relative in apart.items()),
+        compared=calls,
+        relative=None if note or worst > _NOT_FINITE else worst,
+        note=note,
+    )
+
+
+def _of_launches(done: ProgramLaunches, fix: MechanicalFix, checked: NumbersCompared | None) -> FixTrial:
     from jaxprof.analysis.printed_numbers import compare_printed
 
     side, problem = done.problem
@@ -83,12 +142,13 @@ def _of_launches(done: ProgramLaunches, fix: MechanicalFix) -> FixTrial:
         return FixTrial(fix=fix.title, reason=f"the program fails as it is: {problem}")
     unchanged = [launch.output for launch in (*done.by_side["A"], *done.by_side["A'"])]
     changed = [done.filling.output, *(launch.output for launch in done.by_side["B"])]
+    printed = compare_printed(unchanged, changed)
     return FixTrial(
         fix=fix.title,
         times=done.compared(),
         of="launch",
         seconds=((*done.seconds("A"), *done.seconds("A'")), done.seconds("B")),
-        numbers=compare_printed(unchanged, changed),
+        numbers=printed if checked is None or printed.agree is False else checked,
         other_numbers=fix.other_numbers,
     )
 

@@ -65,7 +65,10 @@ def _numbers(trial: FixTrial) -> str:
 
 
 def _agreement(numbers: NumbersCompared) -> str:
-    what = "results" if numbers.compared is None else f"printed numbers ({integer(numbers.compared)})"
+    what = "results"
+    if numbers.compared is not None:
+        count = integer(numbers.compared)
+        what = f"printed numbers ({count})" if numbers.of == "printed" else f"results of the first {count} calls"
     if numbers.agree is None:
         return f"the results were not compared: {numbers.note}"
     if numbers.agree and numbers.relative == 0:
@@ -73,7 +76,7 @@ def _agreement(numbers: NumbersCompared) -> str:
     if numbers.agree:
         return f"the {what} agree to {numbers.relative:.1e}"
     if numbers.relative is None:
-        return f"the results differ: {numbers.note or 'one of them is not finite'}"
+        return f"the {what} differ: {numbers.note or 'one of them is not finite'}"
     at = f" ({numbers.note})" if numbers.note else ""
     return f"the {what} differ by {numbers.relative:.1e}{at}"
 

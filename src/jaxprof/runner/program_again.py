@@ -5,9 +5,11 @@ A session can come from anywhere, so nothing of it is started that is not the pr
 
 from __future__ import annotations
 
+import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +18,11 @@ from jaxprof.private import FLAGS, HIDDEN, REDACTED, SETTINGS, kept_value
 from jaxprof.runner.program_launches import LaunchCommand
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.derive import ProgramResult
+    from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult
+    from jaxprof.events import SourceLocation
     from jaxprof.session import Run, Session
 
+_FIXED_PROGRAM = Path(__file__).resolve().parent.parent / "recorder" / "fixed_program.py"
 RECORD_AGAIN = "Record it again here, then jaxprof explain --try."
 
 
@@ -45,6 +49,7 @@ def command_again(session: Session, program: ProgramResult, folder: Path) -> Lau
         raise UsageError(f"its interpreter {program.run.python or 'is unknown and'} is not here", RECORD_AGAIN)
     return LaunchCommand(
         argv=(program.run.python, *program.argv),
+        environment=environment_again(program.run),
         directory=program.directory,
         expected_seconds=program.wall_seconds,
         folder=folder,
@@ -60,6 +65,52 @@ def unchanged(file: Path, session: Session) -> None:
         raise UsageError(f"{file} is not here", RECORD_AGAIN) from None
     if changed:
         raise UsageError(f"{file.name} was changed after the session was recorded", RECORD_AGAIN)
+
+
+def with_functions(
+    command: LaunchCommand, how: str, functions: Sequence[SourceLocation] = (), report: str = ""
+) -> LaunchCommand:
+    """The same, started by what changes these functions in memory; `how` empty: by the same, with nothing changed."""
+    plan = {"how": how, "functions": [[at.file, _name(at), at.line] for at in functions], "report": report}
+    python, *words = command.argv
+    return replace(command, argv=(python, str(_FIXED_PROGRAM), json.dumps(plan), *words))
+
+
+def functions_to_jit(session: Session, program: ProgramResult, finding: ProgramFinding) -> list[SourceLocation]:
+    """The functions that hold the operations of a finding, without the one that the loop stands in. Raises UsageError
+    where there is none, or where they are not what was recorded."""
+    key = program.hot.key
+    in_loop = key[:2] if key is not None else None
+    places = [at for at in (finding.where, *finding.others) if at is not None and (at.file, at.function) != in_loop]
+    places = [at for at in places if _name(at).isidentifier()]
+    if not places:
+        raise UsageError(
+            "the operations stand in the loop itself, not in a function of their own",
+            "Put them into one, and record the program again.",
+        )
+    return _checked(session, program, places)
+
+
+def functions_to_pad(session: Session, program: ProgramResult, function: str) -> list[SourceLocation]:
+    """Where the compiled function of a finding is defined. Raises UsageError where that is not known."""
+    defined = [each.defined_at for each in program.functions if each.function == function]
+    places = [replace(at, function=function) for at in defined if at is not None and at.line is not None]
+    if not places or not function.isidentifier():
+        raise UsageError(f"where {function} is defined is not known", "Pad its arrays where it is called.")
+    return _checked(session, program, places)
+
+
+def _checked(session: Session, program: ProgramResult, places: Sequence[SourceLocation]) -> list[SourceLocation]:
+    if program.how != "script":
+        raise UsageError("the program is started as a module (-m), whose source cannot be changed in memory", "")
+    for at in places:
+        unchanged(Path(at.file), session)
+    return list(places)
+
+
+def _name(at: SourceLocation) -> str:
+    """The function's own name: `step` of `Model.step`."""
+    return (at.function or "").rpartition(".")[2]
 
 
 def environment_again(run: Run) -> dict[str, str]:

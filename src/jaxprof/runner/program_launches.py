@@ -49,6 +49,8 @@ class LaunchCommand:
 
     argv: Sequence[str]
     """With its interpreter in front."""
+    environment: Mapping[str, str]
+    """All of it."""
     directory: str
     expected_seconds: float
     folder: Path
@@ -93,14 +95,14 @@ class ProgramLaunches:
         if self.filling.problem:
             return "B", self.filling.problem
         for side, launches in self.by_side.items():
-            for launch in launches:
-                if launch.problem:
-                    return side, launch.problem
+            for each in launches:
+                if each.problem:
+                    return side, each.problem
         return "", ""
 
     def seconds(self, side: SideName) -> tuple[float, ...]:
         """How long each launch of a side took."""
-        return tuple(launch.seconds for launch in self.by_side[side])
+        return tuple(each.seconds for each in self.by_side[side])
 
     def compared(self) -> TimeComparison:
         """B beside A, judged by A' beside A; launches follow each other, so there have to be several."""
@@ -113,35 +115,32 @@ class ProgramLaunches:
 
 
 def launch_sides(
-    command: LaunchCommand,
-    unchanged: Mapping[str, str],
-    changed: Mapping[str, str],
+    unchanged: LaunchCommand,
+    changed: LaunchCommand,
+    filling: ProgramLaunch,
     budget_seconds: float,
     told: Callable[[str], None],
 ) -> ProgramLaunches:
     """Launches both sides in turn until the ratio is known to ± 2 %, the time is up, or there were ten rounds.
 
-    `unchanged`, `changed`: their whole environments. `told` is given a line before each round. Ends at the first launch
-    that fails. Raises WorkerError if the program cannot be started, UsageError on Windows.
+    `filling`: a launch of the changed side before. `told` is given a line before each round. Ends at the first launch
+    that fails. Raises WorkerError if the program cannot be started.
     """
-    refuse_to_run("trying a fix")
-    began = time.monotonic()
-    told("once without the clock")
     by_side: dict[SideName, list[ProgramLaunch]] = {"A": [], "A'": [], "B": []}
-    done = ProgramLaunches(_launch(command, changed), by_side)
-    rounds_began = time.monotonic()
+    done = ProgramLaunches(filling, by_side)
+    began = time.monotonic()
     for number, order in zip(range(1, MOST_LAUNCHES + 1), itertools.cycle(_ORDERS), strict=False):
         if done.problem[0]:
             break
         told(f"launch {number} of at most {MOST_LAUNCHES}")
         for side in order:
-            launch = _launch(command, changed if side == "B" else unchanged)
-            by_side[side].append(launch)
-            if launch.problem:
+            last = launch(changed if side == "B" else unchanged)
+            by_side[side].append(last)
+            if last.problem:
                 break
-        now = time.monotonic()
         allowed = budget_seconds if number >= LEAST_LAUNCHES else LONGER * budget_seconds
-        if now - began + (now - rounds_began) / number > allowed or narrow_enough(done.compared(), HALF_WIDTH):
+        over = (time.monotonic() - began) * (1 + 1 / number) > allowed
+        if over or narrow_enough(done.compared(), HALF_WIDTH):
             break
     return done
 
@@ -151,7 +150,9 @@ def least_seconds(expected_seconds: float) -> float:
     return (1 + LEAST_LAUNCHES * len(_ORDERS[0])) * expected_seconds
 
 
-def _launch(command: LaunchCommand, environment: Mapping[str, str]) -> ProgramLaunch:
+def launch(command: LaunchCommand) -> ProgramLaunch:
+    """Starts the program and waits for its end. Raises WorkerError if it cannot be started, UsageError on Windows."""
+    refuse_to_run("trying a fix")
     output, errors = command.folder / "stdout", command.folder / "stderr"
     with output.open("wb") as out, errors.open("wb") as err:
         began = time.monotonic()
@@ -159,7 +160,7 @@ def _launch(command: LaunchCommand, environment: Mapping[str, str]) -> ProgramLa
             process = subprocess.Popen(
                 list(command.argv),
                 cwd=command.directory or None,
-                env=dict(environment),
+                env=dict(command.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,

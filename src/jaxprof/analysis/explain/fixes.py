@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import RankedFinding, Subject
@@ -24,6 +24,8 @@ class MechanicalFix:
     """Variables of its processes."""
     cache: bool = False
     """Whether it has a compilation cache of its own, which a launch before the timed ones has filled."""
+    function: Literal["", "jit", "pad"] = ""
+    """What is done to the functions that the finding is about: `jax.jit` around them, arrays padded to buckets."""
     donates: bool = False
     """Whether its call donates the arguments that the finding names."""
     other_numbers: str = ""
@@ -43,6 +45,10 @@ _PRECISION: Final = MechanicalFix(
 
 OF_PROGRAMS: Final[Mapping[str, MechanicalFix]] = {
     "cache_off": _CACHE,
+    "op_by_op_loop": MechanicalFix(title="jax.jit around the functions that hold the operations", function="jit"),
+    "varying_shapes": MechanicalFix(
+        title="its arrays padded with zeros to the next power of two, and its results cut", function="pad"
+    ),
     "precise-product": _PRECISION,
 }
 """By the code of a finding about a recorded program: what its process can be given."""

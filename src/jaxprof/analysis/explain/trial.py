@@ -18,7 +18,7 @@ class NumbersCompared:
     of: Literal["results", "printed"]
     """What was compared: the arrays that a function returns, or the numbers that a program prints."""
     compared: int | None = None
-    """How many numbers; None where they were not counted."""
+    """How many numbers were printed, or how many calls were made both ways; None where that was not counted."""
     agree: bool | None = None
     """Whether they differ by no more than two ways to compute the same; None: nothing could be compared."""
     relative: float | None = None

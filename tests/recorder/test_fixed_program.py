@@ -1,0 +1,153 @@
+"""A program whose functions are changed in memory: which ones, and whether they still compute the same."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from jaxprof.recorder import fixed_program
+from jaxprof.recorder.fixed_program import Fix
+
+FILE = "/somewhere/train.py"
+IMPORTS = "from functools import partial\nimport jax\nimport jax.numpy as jnp\n"
+
+
+def run(source: str, how: str, *functions: tuple[str, int], checks: bool = False) -> tuple[dict[str, Any], Fix]:
+    """The names that the program defines once it has run, with these functions of it changed."""
+    plan = {"how": how, "functions": [[FILE, *each] for each in functions]}
+    fix = Fix(plan)
+    fix.checks = checks
+    names: dict[str, Any] = {"__jaxprof_fixed__": fix}
+    exec(fix.code((IMPORTS + source).encode(), FILE), names)
+    return names, fix
+
+
+class TestJit:
+    SOURCE = """
+def step(x):
+    traced.append(isinstance(x, jax.core.Tracer))
+    return x * 2
+
+def other(x):
+    traced.append(isinstance(x, jax.core.Tracer))
+    return x
+
+traced = []
+step(jnp.ones(2))
+other(jnp.ones(2))
+"""
+
+    @pytest.mark.parametrize(
+        ("place", "traced"),
+        [(("step", 6), [True, False]), (("other", 10), [False, True]), (("step", 10), [False, False])],
+    )
+    def test_only_the_function_at_the_line_is_under_jit(self, place: tuple[str, int], traced: list[bool]) -> None:
+        names, fix = run(self.SOURCE, "jit", place)
+        assert names["traced"] == traced
+        assert fix.found == sum(traced)
+
+    def test_without_a_change_it_is_the_program_itself(self) -> None:
+        assert run(self.SOURCE, "")[0]["traced"] == [False, False]
+
+    def test_what_python_decides_by_a_value_cannot_be_under_jit(self) -> None:
+        with pytest.raises(jax.errors.TracerBoolConversionError):
+            run("def step(x):\n    return x if x.sum() > 0 else -x\n\nstep(jnp.ones(2))\n", "jit", ("step", 5))
+
+
+ROWS = """
+{decorated}
+def step(x):
+    compiled.append(x.shape)
+    return {{"y": jnp.cumsum(x, 1), "n": {number}}}
+{after}
+compiled, results = [], []
+for n in range(3, 30):
+    results.append(step(jnp.ones((n, 4)) * n))
+"""
+
+
+class TestPad:
+    @pytest.mark.parametrize(
+        ("decorated", "after"),
+        [
+            ("@jax.jit", ""),
+            ("@partial(jax.jit, donate_argnums=())", ""),
+            ("", "step = jax.jit(step)"),
+            ("", "from jax import jit\nstep = jit(step, donate_argnums=())"),
+        ],
+    )
+    def test_a_compiled_function_gets_few_shapes_and_returns_what_it_did(self, decorated: str, after: str) -> None:
+        names, fix = run(ROWS.format(decorated=decorated, after=after, number="x.shape[1]"), "pad", ("step", 6))
+        assert fix.found == 1
+        assert {shape[0] for shape in names["compiled"]} >= {3, 8, 16, 32}
+        assert len(set(names["compiled"])) <= 6  # and two that say which axes of the results follow
+        for n, result in zip(range(3, 30), names["results"], strict=True):
+            np.testing.assert_allclose(result["y"], np.cumsum(np.full((n, 4), n), 1), rtol=1e-6)
+
+    def test_without_it_there_is_a_program_for_each_shape(self) -> None:
+        names, _ = run(ROWS.format(decorated="@jax.jit", after="", number="0"), "")
+        assert len(names["compiled"]) == 27
+
+    def test_what_is_not_compiled_is_not_padded(self) -> None:
+        _, fix = run(ROWS.format(decorated="", after="", number="0"), "pad", ("step", 6))
+        assert fix.found == 0
+
+    @pytest.mark.parametrize(("number", "differs"), [("x.sum()", False), ("x.mean()", True), ("x.shape[0]", True)])
+    def test_the_check_finds_what_padding_changes(self, number: str, differs: bool) -> None:
+        _, fix = run(ROWS.format(decorated="@jax.jit", after="", number=number), "pad", ("step", 6), checks=True)
+        assert fix.calls == 20
+        assert (max(fix.apart.values()) > 1e-4) is differs
+        assert fix.note == ""
+
+
+def test_the_check_gives_the_program_its_own_result_and_sees_another_structure() -> None:
+    source = """
+def step(x):
+    return (x, x) if isinstance(x, jax.core.Tracer) else x + 1
+result = step(jnp.ones(2))
+"""
+    names, fix = run(source, "jit", ("step", 6), checks=True)
+    assert names["result"].tolist() == [2, 2]
+    assert "structure" in fix.note
+
+
+def test_results_that_are_not_alike_for_two_sizes_are_not_padded() -> None:
+    source = """
+@jax.jit
+def step(x):
+    return x[:2].reshape(1, 2) if x.shape[0] % 2 else x[:2]
+results = [step(jnp.ones(n)).shape for n in (3, 5, 6)]
+"""
+    names, _ = run(source, "pad", ("step", 6))
+    assert names["results"] == [(1, 2), (1, 2), (2,)]
+
+
+def test_a_program_is_itself_and_a_module_of_it_is_changed(tmp_path: Path) -> None:
+    (tmp_path / "jax.py").write_text(
+        "import types\n"
+        "tree = types.SimpleNamespace(leaves=lambda x: [x], structure=lambda x: '*')\n"
+        "def jit(function):\n    return lambda x: 'jitted'\n"
+    )
+    (tmp_path / "model.py").write_text("def step(x):\n    return x\n")
+    (tmp_path / "train.py").write_text(
+        "import sys, model\n"
+        "print(__name__, __file__, sys.argv, sys.modules['__main__'].model is model, model.step('plain'))\n"
+    )
+    plan = {"how": "jit", "functions": [[str(tmp_path / "model.py"), "step", 2]]}
+
+    def started(*words: str) -> str:
+        done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    plain = started("train.py", "--epochs", "3")
+    assert plain.split()[-1] == "plain"
+    file = fixed_program.__file__
+    assert started(file, json.dumps({"how": ""}), "train.py", "--epochs", "3") == plain
+    assert started(file, json.dumps(plan), "train.py", "--epochs", "3") == plain.replace("plain", "jitted")
