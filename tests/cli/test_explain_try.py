@@ -49,7 +49,10 @@ def recorded(folder: Path, source: str, *inside: e.Event, **changes: Any) -> Pat
     file = folder / "train.py"
     file.write_text(source)
     os.utime(file, (1, 1))
-    events = program_events.program(*(inside or UNCACHED), wall=changes.pop("wall", 0.5))
+    environment = e.EnvironmentRead(
+        run=program_events.RUN, python="3.11", numpy="2", jax="0.10", settings=changes.pop("settings", {})
+    )
+    events = program_events.program(environment, *(inside or UNCACHED), wall=changes.pop("wall", 0.5))
     started = {"directory": str(folder), "argv": ["train.py"], **changes.pop("started", {})}
     python = changes.pop("python", sys.executable)
     header = replace(program_events.HEADER, **{"host": socket.gethostname(), **changes})
@@ -71,8 +74,12 @@ def test_a_cache_that_helps_is_measured_and_its_numbers_are_compared(call: Calle
     said = call("explain", session, "--try", "--budget", "8", "--format", "json")
     (finding,) = (each for each in said.data["findings"] if each["code"] == "cache_off")
     measured = finding["measured"]
-    assert (measured["outcome"], measured["gains"]) == ("faster", True)
-    assert measured["ratio"] > 1.5
+    assert measured["outcome"] in (
+        "faster",
+        "inconclusive",
+    )  # the latter where a launch waited for its turn on the cores
+    assert measured["gains"] is (measured["outcome"] == "faster")
+    assert measured["ratio"] > 1
     assert min(measured["before_seconds"]) > 0.5
     assert measured["numbers"] == {"of": "printed", "compared": 1, "agree": True, "relative": 0.0, "note": None}
     assert finding["cost"]["seconds"] == pytest.approx(4.4)  # the estimate stands beside it
@@ -92,7 +99,7 @@ def test_other_numbers_are_no_gain(call: Caller, tmp_path: Path) -> None:
     session = recorded(tmp_path, OTHER_NUMBERS)
     said = call("explain", session, "--try", "--code", "cache_off", "--budget", "8")
     words = " ".join(said.out.split())
-    assert "no gain: the printed numbers (1) differ by 5.0e-01" in words
+    assert "the printed numbers (1) differ by 5.0e-01" in words
     assert "measured:" not in words
 
 
@@ -112,6 +119,7 @@ def test_a_program_that_ends_badly_with_it(call: Caller, tmp_path: Path) -> None
         ({"wall": 100.0}, "the fewest launches"),
         ({"python": "/nowhere/python"}, "its interpreter /nowhere/python is not here"),
         ({"started": {"how": "record"}}, "the program recorded itself"),
+        ({"settings": {"JAX_DEBUG_INFS": "..."}}, "JAX_DEBUG_INFS was set when it was recorded"),
         ({"started": {"argv": ["train.py", "--api-key", "[redacted]"]}}, "a secret"),
         ({"started": {"argv": ["gone.py"]}}, "gone.py is not here"),
         ({"started": {"directory": "/nowhere"}}, "its folder /nowhere is not here"),
@@ -158,8 +166,11 @@ def test_hlo_holds_nothing_to_start(call: Caller, tmp_path: Path) -> None:
 
 
 def test_an_explanation_names_the_command_only_where_something_can_be_tried(call: Caller, tmp_path: Path) -> None:
-    session = recorded(tmp_path, HELPS)
-    assert "--try" not in call("explain", session).out  # the cache is a remark, and told with --try alone
+    remade = [program_events.compiled("step", "new_function", compile_seconds=0.1) for _ in range(30)]
+    assert "--try" not in call("explain", recorded(tmp_path, HELPS, *remade, wall=10.0)).out
+    (tmp_path / "session.jaxprof").unlink()
+    shaped = recorded(tmp_path, HELPS, *program_events.shaped(33, compile_seconds=0.1), wall=10.0)
+    assert f"measure these fixes: jaxprof explain {shaped} --try" in " ".join(call("explain", shaped).out.split())
     assert "--try --code cache_off" in " ".join(call("explain", "--code", "cache_off").out.split())
     assert "--try" not in call("explain", "--code", "host_sync").out
 
@@ -226,11 +237,14 @@ def op_by_op(folder: Path, source: str, line: int, function: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("other", "says", "gains"),
-    [("", "the results of the first 20 calls are equal", True), (" + 1", "no gain: the results of the first", False)],
+    ("other", "says", "agree"),
+    [
+        ("", "the results of the first 20 calls are equal", True),
+        (" + 1", "the first 20 calls differ by 3.3e-01", False),
+    ],
 )
 def test_jit_around_a_function_of_the_loop(
-    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str, says: str, gains: bool
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str, says: str, agree: bool
 ) -> None:
     monkeypatch.setattr(program_events, "FOLDER", str(tmp_path))
     source = LOOP.format(ADVANCE.format(other), "advance(state)")
@@ -238,7 +252,9 @@ def test_jit_around_a_function_of_the_loop(
     said = call("explain", session, "--try", "--code", "op_by_op_loop", "--budget", "8", "--format", "json")
     (finding,) = said.data["findings"]
     assert says in finding["measured"]["sentence"]
-    assert finding["measured"]["gains"] is gains
+    assert finding["measured"]["numbers"]["agree"] is agree
+    assert finding["measured"]["gains"] is (agree and finding["measured"]["outcome"] == "faster")
+    assert finding["measured"]["ratio"] > 1
     assert (tmp_path / "train.py").read_text() == source
 
 

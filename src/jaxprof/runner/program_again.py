@@ -115,9 +115,15 @@ def _name(at: SourceLocation) -> str:
 
 def environment_again(run: Run) -> dict[str, str]:
     """Our environment with the settings that the program had. What a session does not keep (paths, what is no setting)
-    stays as it is now."""
+    stays as it is now. Raises UsageError for such a variable that is not set now."""
     recorded: Mapping[str, object] = run.environment.settings if run.environment is not None else {}
     variables = dict(os.environ)
+    for name, value in recorded.items():
+        if name.isupper() and HIDDEN in str(value) and name not in variables:
+            raise UsageError(
+                f"{name} was set when it was recorded, to a value that is not kept, and is not set here",
+                f"export {name}=... as it was.",
+            )
     for name in (*SETTINGS, *FLAGS) if recorded else ():
         value = recorded.get(name)
         if value is None:

@@ -45,6 +45,19 @@ _PRECISION: Final = MechanicalFix(
 
 OF_PROGRAMS: Final[Mapping[str, MechanicalFix]] = {
     "cache_off": _CACHE,
+    "debug_settings": MechanicalFix(
+        title="the settings for finding faults off",
+        environment=dict.fromkeys(
+            (
+                "JAX_DEBUG_NANS",
+                "JAX_DEBUG_INFS",
+                "JAX_DISABLE_JIT",
+                "JAX_DISABLE_MOST_OPTIMIZATIONS",
+                "JAX_CHECK_TRACER_LEAKS",
+            ),
+            "0",
+        ),
+    ),
     "op_by_op_loop": MechanicalFix(title="jax.jit around the functions that hold the operations", function="jit"),
     "varying_shapes": MechanicalFix(
         title="its arrays padded with zeros to the next power of two, and its results cut", function="pad"
