@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from jaxprof import events as e
@@ -135,6 +136,23 @@ def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
     stage.run("brief", budget_seconds=30.0)
     with_samples = [batch for batch in stage.batches if any(isinstance(event, e.SamplesTaken) for event in batch)]
     assert len(with_samples) >= 4
+
+
+def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alive: list[bool] = []
+    launch_of = turns.Group._together
+
+    def noted(group: turns.Group, launch: int, sides: Any) -> None:
+        before = [event.pid for batch in stage.batches for event in batch if isinstance(event, e.WorkerStarted)]
+        alive.extend(psutil.pid_exists(pid) for pid in before)
+        launch_of(group, launch, sides)
+        stage.scheduler._session_recorder.flush()
+
+    monkeypatch.setattr(turns.Group, "_together", noted)
+    stage.run("a", "b", launches=3)
+    assert alive == [False] * (2 + 4)
 
 
 def test_what_is_left_counts_the_launches_to_come(stage: Stage) -> None:
