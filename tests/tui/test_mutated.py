@@ -38,10 +38,10 @@ KEYS = {
     "results": ["down", "enter", "escape", "tab", "down", "s"],
     "hlo": ["down", "enter", "escape", "tab", "right_square_bracket", "s"],
     "profile": [
-        *("t", "down", "right", "plus", "enter", "escape", "o", "down", "enter"),
-        *("p", "down", "m", "down", "u"),
+        *("t", "down", "right", "plus", "enter", "escape", "T", "down", "enter"),
+        *("b", "down", "m", "down", "V"),
     ],
-    "program": [*("l", "down", "enter", "escape", "f", "down"), *("n", "down", "t", "down", "o")],
+    "program": [*("b", "down", "enter", "escape", "f", "down"), *("L", "down", "T", "down", "l")],
 }
 """What is pressed on each screen."""
 

@@ -54,7 +54,7 @@ async def test_a_long_compile_is_seen_to_go_on_and_can_be_cancelled(tmp_path: Pa
         await until(pilot, lambda: seconds() >= seen + 0.5, "the clock advances", tries=1000)
         assert app.session.last_seq == told, "the clock ran without an event from the worker"
         assert isinstance(app.screen, RunScreen)
-        await pilot.press("c")
+        await pilot.press("C")
         await until(pilot, lambda: app.session.runs["r1"].over, "the run is over", tries=1000)
         assert app.session.runs["r1"].status == "cancelled"
         await until(pilot, lambda: not app.screen.ticking and "cancelled" in screen_text(app), "it is told", tries=1000)

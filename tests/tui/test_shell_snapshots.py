@@ -118,7 +118,7 @@ def test_over_home(snap_compare: Any, stage: Stage, name: str, keys: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "keys"), [("delete", "x"), ("prune", "P"), ("rename", "n")], ids=lambda value: str(value)
+    ("name", "keys"), [("delete", "D"), ("prune", "P"), ("rename", "e")], ids=lambda value: str(value)
 )
 def test_over_sessions(snap_compare: Any, stage: Stage, name: str, keys: str) -> None:
     assert snap_compare(stage.app, terminal_size=(80, 24), run_before=then(sessions, keys))

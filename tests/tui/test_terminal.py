@@ -37,7 +37,7 @@ DIALOGS = {
         PALETTE: "Search for commands",
         b"x": "╭─ Profile a script ─",
         b"o": "╭─ Open ──",
-        b"f": "╭─ Follow a running program",
+        b"W": "╭─ Follow a running program",
         b"+": "╭─ Add a function",
     },
     b"2": {b"?": "╭─ Keys"},
@@ -48,7 +48,7 @@ DIALOGS = {
     b"7": {b"?": "╭─ Keys"},
 }
 """What comes up over each screen, and goes with Esc."""
-OF_A_WORKLOAD = {b"e": "╭─ Parameters of ", b"c": "╭─ Compile matmul for "}
+OF_A_WORKLOAD = {b"e": "╭─ Parameters of ", b"B": "╭─ Compile matmul for "}
 """On Home, once the list of workloads has the focus."""
 
 TRAINS = """
@@ -128,14 +128,14 @@ def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_pat
         terminal.sees("speed-up")
         terminal.type(b"4")
         terminal.sees("loop_fusion")
-        brings(terminal, b"u", "╭─ Can this capture be trusted?")
-        brings(terminal, b"r", "╭─ Which program?")
+        brings(terminal, b"V", "╭─ Can this capture be trusted?")
+        brings(terminal, b"R", "╭─ Which program?")
         for tab in ("[Findings", "[Barriers", "[Roofline", "[HLO]"):
-            terminal.type(b"t")
+            terminal.type(b"]")
             terminal.sees(tab)
         terminal.type(b"6")
         terminal.sees("[Timeline]")
-        terminal.type(b"p")
+        terminal.type(b"b")
         terminal.sees("╭─ Phases and passes")
         terminal.type(b"m")
         terminal.sees("╭─ Largest buffers")
@@ -157,10 +157,10 @@ def test_a_recorded_program_is_opened_and_each_of_its_views_comes_up(python: str
         terminal.sees("▾ train_step")
         terminal.type(b"j")
         brings(terminal, ENTER, "╭─ Compilation of ")
-        for key, title in ((b"f", "╭─ Findings"), (b"n", "╭─ Lines"), (b"t", "╭─ Time"), (b"o", "╭─ Output")):
+        for key, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "╭─ Output")):
             terminal.type(key)
             terminal.sees(title)
-        terminal.type(b"l")
+        terminal.type(b"b")
         terminal.sees("╭─ Ledger")
         brings(terminal, b"r", "╭─ Profile a script")
         quits(terminal)
@@ -172,6 +172,6 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_pa
     with app(python, tmp_path, "script", "train.py") as terminal:
         terminal.sees("exit code 3")
         terminal.sees("train_step")
-        terminal.type(b"o")
+        terminal.type(b"l")
         terminal.sees("trained")
         quits(terminal, code=3)

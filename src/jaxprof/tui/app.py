@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe, safe_lines
@@ -22,6 +22,7 @@ from jaxprof.tui.device_monitor import (
     MachineSource,
     ReadingsTaken,
 )
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.screen_bars import ModeBar, ReadingLine
 from jaxprof.tui.live import Live, Maker, ProgramMaker, make_program_scheduler, make_scheduler
 from jaxprof.tui.messages import (
@@ -69,35 +70,7 @@ class JaxprofApp(ScreenNavigation):
     DEFAULT_MODE = "home"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(
-            Binding(
-                mode.key, f"go('{mode.name}')", mode.title, show=False, tooltip=mode.tooltip, id=f"app.mode.{mode.name}"
-            )
-            for mode in PLACES
-        ),
-        Binding("question_mark,f1", "help", "Help", key_display="?", tooltip="All keys of this screen", id="app.help"),
-        Binding("q", "quit", "Quit", tooltip="Quit jaxprof; asks first while a run is in progress", id="app.quit"),
-        Binding("ctrl+q", "quit", "Quit", show=False, priority=True, tooltip="Quit jaxprof", id="app.quit_always"),
-        Binding(
-            "ctrl+c",
-            "interrupt",
-            "Cancel the run",
-            show=False,
-            tooltip="Cancel the current run; press twice to quit",
-            id="app.interrupt",
-        ),
-        Binding("escape", "back", "Back", show=False, tooltip="Go back to Home", id="app.back"),
-        Binding(
-            "escape",
-            "stop_reading",
-            "Stop reading",
-            show=False,
-            priority=True,
-            tooltip="Stop reading the profile; the session in view stays",
-            id="app.stop_reading",
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("app")
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import hang
 
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 class HelpScreen(Dialog[None]):
     """All keys of the screen below, in groups."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,question_mark,q,f1", "dismiss", "Close", tooltip="Back to the screen", id="help.close"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("help")
 
     def __init__(self, below: Screen[Any]) -> None:
         super().__init__()
@@ -55,12 +54,12 @@ class HelpScreen(Dialog[None]):
         for place, actions in self._groups().items():
             lines += [Content("")] if lines else []
             lines.append(Content.styled(place, "bold $primary"))
-            for bindings in actions.values():
-                shown = " ".join(dict.fromkeys(self.app.get_key_display(binding) for binding in bindings))
+            for same in actions.values():
+                shown = " ".join(dict.fromkeys(self.app.get_key_display(binding) for binding in same))
                 head = Content.assemble(
-                    (f"  {shown:<12} ", "bold $footer-key-foreground"), f"{bindings[0].description:<16} "
+                    (f"  {shown:<12} ", "bold $footer-key-foreground"), f"{same[0].description:<16} "
                 )
-                lines += hang(head, bindings[0].tooltip, width, "$text-muted")
+                lines += hang(head, same[0].tooltip, width, "$text-muted")
         return Content("\n").join(lines)
 
     def _groups(self) -> dict[str, dict[str, list[Binding]]]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import App
 from textual.screen import Screen
 
+from jaxprof.tui.keys import action_of, key_of
 from jaxprof.tui.kit.guard import Guarded
 
 if TYPE_CHECKING:
@@ -40,11 +41,18 @@ class Mode:
     """One mode of the app."""
 
     name: str
-    key: str
-    title: str
-    tooltip: str
     screen: str
     """Class of the screen, in `jaxprof.tui.<name>.screen`."""
+
+    @property
+    def title(self) -> str:
+        """What the mode bar calls it."""
+        return action_of(f"app.mode.{self.name}").label
+
+    @property
+    def key(self) -> str:
+        """The key that goes there."""
+        return key_of(f"app.mode.{self.name}")
 
     def make(self) -> Screen[None]:
         """A new screen of this mode."""
@@ -53,13 +61,13 @@ class Mode:
 
 
 PLACES = (
-    Mode("home", "1", "Home", "Devices, workloads and recent sessions", "HomeScreen"),
-    Mode("run", "2", "Run", "The current runs, phase by phase", "RunScreen"),
-    Mode("results", "3", "Results", "The variants side by side", "ResultsScreen"),
-    Mode("hlo", "4", "HLO", "What XLA made of a run: kernels, and the text of each stage", "HloScreen"),
-    Mode("sessions", "5", "Sessions", "The saved sessions", "SessionsScreen"),
-    Mode("profile", "6", "Profile", "The profile of a run: timeline, compile passes, memory", "ProfileScreen"),
-    Mode("program", "7", "Program", "Your own program: its time, what it compiled and why, findings", "ProgramScreen"),
+    Mode("home", "HomeScreen"),
+    Mode("run", "RunScreen"),
+    Mode("results", "ResultsScreen"),
+    Mode("hlo", "HloScreen"),
+    Mode("sessions", "SessionsScreen"),
+    Mode("profile", "ProfileScreen"),
+    Mode("program", "ProgramScreen"),
 )
 
 

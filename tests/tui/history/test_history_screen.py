@@ -94,13 +94,13 @@ async def test_another_phase_and_all_workloads(planted: Path) -> None:
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
         screen = await opened(stage, pilot)
         for words in ("trace", "lower", "compile"):
-            await pilot.press("p")
+            await pilot.press("right_square_bracket")
             await until(pilot, lambda words=words: screen.histories_of == words, words)  # type: ignore[misc]
         await until(pilot, lambda: "compile · " in screen_text(stage.app))
-        await pilot.press("P", "P", "P", "P")
+        await pilot.press(*["left_square_bracket"] * 4)
         await until(pilot, lambda: screen.histories_of == "peak")
         await until(pilot, lambda: "No session holds a point of this" in screen_text(stage.app))
-        await pilot.press("P", "P")
+        await pilot.press("left_square_bracket", "left_square_bracket")
         await until(pilot, lambda: "the same in 22 points" in screen_text(stage.app))
 
 
@@ -111,7 +111,7 @@ async def test_a_workload_of_home_that_was_never_measured(shelf: Path) -> None:
         await until(pilot, lambda: getattr(stage.app.screen, "info", None) is not None)
         await pilot.press("H")
         await until(pilot, lambda: "No kept session measured" in screen_text(stage.app))
-        await pilot.press("a")
+        await pilot.press("A")
         await until(pilot, lambda: "a change is looked for" in screen_text(stage.app))
         assert stage.app.screen.query_one(Measurements).count == 1
         assert "hessian jit" in screen_text(stage.app)

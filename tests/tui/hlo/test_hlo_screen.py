@@ -140,16 +140,16 @@ async def test_a_line_leads_to_the_other_stages_and_back() -> None:
         await shown(stage, pilot, program_session())
         await pilot.press("enter")
         await pilot.pause()
-        assert "m  jaxpr 2  ·  StableHLO 3" in screen_text(stage.app)
+        assert "M  jaxpr 2  ·  StableHLO 3" in screen_text(stage.app)
         start = view(stage).cursor
-        await pilot.press("m")
+        await pilot.press("M")
         await until(pilot, lambda: isinstance(stage.app.screen, Choose))
         await pilot.press("down", "enter")
         await until(pilot, lambda: isinstance(stage.app.screen, HloScreen))
         await pilot.pause()
         assert "stablehlo.dot_general" in current_line(stage)
         assert "[StableHLO]" in screen_text(stage.app)
-        await pilot.press("left_square_bracket")
+        await pilot.press("backspace")
         await pilot.pause()
         assert view(stage).cursor == start
         assert "[HLO]" in screen_text(stage.app)
@@ -235,7 +235,7 @@ async def test_a_measured_run_shows_its_times() -> None:
         assert " - " in row_of(stage, "tanh_fusion"), "what was not measured is unknown"
         assert "share of measured time" in screen_text(stage.app)
         assert "No capture" in screen_text(stage.app), "and how far they can be trusted"
-        await pilot.press("u")
+        await pilot.press("V")
         await until(pilot, lambda: "Can this capture be trusted?" in screen_text(stage.app))
 
 
@@ -244,7 +244,7 @@ async def test_an_empty_session_says_what_to_do() -> None:
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await shown(stage, pilot, Tape().session())
         assert "No compiled program in this session." in screen_text(stage.app)
-        await pilot.press("x", "m", "e", "d", "t", "escape")
+        await pilot.press("i", "M", "E", "d", "right_square_bracket", "escape")
         assert stage.app.is_running
 
 
@@ -271,7 +271,7 @@ async def test_hostile_names_are_shown_and_not_obeyed() -> None:
         assert "\x1b" not in shown_text
         assert "\u202e" not in shown_text
         assert "[b]jit[/x]" in shown_text
-        await pilot.press("g", "g", "g", "enter", "r")
+        await pilot.press("g", "g", "g", "enter", "R")
         assert stage.app.is_running
 
 
@@ -324,7 +324,7 @@ async def test_the_table_is_written_as_csv(tmp_path: Path, monkeypatch: pytest.M
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await shown(stage, pilot, program_session())
-        await pilot.press("e")
+        await pilot.press("E")
         await until(pilot, lambda: isinstance(stage.app.screen, Choose))
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(stage.app.screen, Choose | HloScreen))
@@ -339,7 +339,7 @@ async def test_a_text_in_view_begins_at_the_entry_once_it_is_read() -> None:
         stage.app.set_session(program_session(hlo=large_hlo(50, 20) + HLO.partition("\n")[2]), None)
         stage.app.action_go("hlo")
         await until(pilot, lambda: isinstance(stage.app.screen, HloScreen))
-        await pilot.press("x")
+        await pilot.press("i")
         await until(pilot, lambda: "ENTRY %main.9" in screen_text(stage.app))
 
 
@@ -354,7 +354,7 @@ async def test_a_failed_analysis_is_reported_and_the_text_is_shown(monkeypatch: 
         stage.app.set_session(program_session(), None)
         stage.app.action_go("hlo")
         await until(pilot, lambda: "RecursionError" in screen_text(stage.app))
-        await pilot.press("x")
+        await pilot.press("i")
         await until(pilot, lambda: "%dot.1 = " in screen_text(stage.app))
 
 
@@ -366,11 +366,11 @@ async def test_a_large_program_is_read_in_a_thread_and_the_screen_answers_meanwh
         await until(pilot, lambda: isinstance(stage.app.screen, HloScreen) and stage.app.screen.whole)
         screen = stage.app.screen
         assert isinstance(screen, HloScreen)
-        await pilot.press("t")
+        await pilot.press("right_square_bracket")
         await until(pilot, lambda: "[Findings" in screen_text(stage.app))
         stage.app.set_session(program_session(), None)
         await until(pilot, lambda: screen._opened is not None and screen._opened.over)
-        await pilot.press("T")
+        await pilot.press("left_square_bracket")
         await until(pilot, lambda: len(table(stage).keys) == 4, "the program before was given up")
 
 

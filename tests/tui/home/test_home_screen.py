@@ -72,9 +72,9 @@ async def test_marks_presets_and_left_out_variants_are_in_the_plan() -> None:
         assert "matmul · 3 runs" in plan_line(screen)
         await pilot.press("space", "space")
         assert "2 workloads · 6 runs × 3 launches · quick" in plan_line(screen)
-        await pilot.press("a")
+        await pilot.press("A")
         assert "3 workloads · 9 runs" in plan_line(screen)
-        await pilot.press("a", "p")
+        await pilot.press("A", "p")
         assert not screen.choices.marked
         assert "published" in plan_line(screen)
         await pilot.press("v", "down", "space")
@@ -331,7 +331,7 @@ async def test_a_workload_is_compiled_for_devices_that_are_not_here() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await ready(stage, pilot)
-        await pilot.press("down", "c")
+        await pilot.press("down", "B")
         field = stage.app.screen.query_one(Input)
         field.value = "h100:8, tpu-v5e"
         await pilot.press("enter")
@@ -349,7 +349,7 @@ async def test_a_device_to_compile_for_that_nobody_knows_is_told_and_nothing_is_
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await ready(stage, pilot)
-        await pilot.press("c")
+        await pilot.press("B")
         stage.app.screen.query_one(Input).value = "h10"
         await pilot.press("enter")
         await until(pilot, lambda: "h100" in screen_text(stage.app), "the near names")
@@ -365,7 +365,7 @@ async def test_a_mesh_and_how_inputs_are_split_over_it_are_given_as_on_the_comma
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await ready(stage, pilot)
-        await pilot.press("down", "c")
+        await pilot.press("down", "B")
         _fill(stage, devices="h100:8", mesh="data=4, model=2", shard="x=data ; 1=-,model")
         await pilot.press("enter")
         await until(pilot, lambda: stage.scheduler and len(stage.scheduler.planned) == 1, "a compile")
@@ -398,7 +398,7 @@ async def test_what_cannot_be_compiled_for_is_said_beneath_its_field(
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await ready(stage, pilot)
-        await pilot.press("down", "c")
+        await pilot.press("down", "B")
         dialog = stage.app.screen
         _fill(stage, **values)
         await pilot.press("enter")

@@ -112,10 +112,10 @@ async def test_the_cursor_goes_on_into_the_workloads_and_escape_comes_back() -> 
         await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info is not None)
         own, workloads = stage.app.screen.query_one(OwnCodeList), stage.app.screen.query_one(WorkloadList)
         assert stage.app.focused is own
-        assert "e Parameters" not in screen_text(stage.app), "no workload is in view"
+        assert "⏎ Run" not in screen_text(stage.app), "no workload is in view"
         await pilot.press(*["down"] * len(WAYS))
         assert stage.app.focused is workloads
-        await until(pilot, lambda: "e Parameters" in screen_text(stage.app))
+        await until(pilot, lambda: "⏎ Run" in screen_text(stage.app))
         await pilot.press("escape")
         assert stage.app.focused is own
 
@@ -140,7 +140,7 @@ async def test_a_program_that_is_recorded_now_is_followed(shelf: Path) -> None:
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: "serve.py" in listed(stage))
         assert "running" in screen_text(stage.app)
-        await pilot.press("f")
+        await pilot.press("W")
         await until(pilot, lambda: stage.app.session_path == shelf / "now.jaxprof")
         assert stage.app.session_grows
     writer.close()
@@ -150,6 +150,6 @@ async def test_without_a_running_program_it_is_said_how_to_follow_one() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.whole)
-        await pilot.press("f")
+        await pilot.press("W")
         await until(pilot, lambda: isinstance(stage.app.screen, AskText))
         assert "jaxprof.record(" in screen_text(stage.app)

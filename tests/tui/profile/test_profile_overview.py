@@ -111,7 +111,7 @@ async def test_opening_a_profile_shows_its_overview_whose_lines_lead_on(tmp_path
         await pilot.press("m")
         await until(pilot, lambda: "an estimate from the schedule" in screen_text(stage.app), "the program's memory")
         assert stage.app.screen.query_one(MemoryPane).display
-        await pilot.press("o")
+        await pilot.press("T")
         while lines.target is None:
             await pilot.press("down")
         await pilot.press("enter")
@@ -127,7 +127,7 @@ async def test_a_measured_run_has_no_overview() -> None:
         stage.app.set_session(profiles.captured().session(), None)
         stage.app.show_profile("r2", "overview")
         await until(pilot, lambda: isinstance(stage.app.screen, ProfileScreen) and stage.app.screen.whole)
-        await pilot.press("o")
+        await pilot.press("T")
         await pilot.pause()
         assert "Overview" not in screen_text(stage.app).splitlines()[1]
         assert not stage.app.screen.query_one(OverviewList).display

@@ -77,7 +77,7 @@ async def test_zoom_keeps_the_cursor_and_arrows_pan() -> None:
         assert view.browse.window.start == before + round(view.browse.window.span * 0.1)
         await pilot.press("0")
         assert view.browse.window.span == pytest.approx(20e6, rel=0.01)
-        await pilot.press("home", "full_stop", "z")
+        await pilot.press("home", "full_stop", "F")
         assert view.browse.window.span < 1_200_000
         for _ in range(40):
             await pilot.press("plus")
@@ -191,7 +191,7 @@ async def test_the_list_of_trust_has_every_row_with_what_to_do() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE) as pilot:
         await shown(stage, pilot, profiles.captured())
-        await pilot.press("u")
+        await pilot.press("V")
         assert isinstance(stage.app.screen, TrustDialog)
         await pilot.pause()
         text = screen_text(stage.app)
@@ -220,9 +220,9 @@ async def test_stages_add_up_and_the_tree_opens_closes_and_sorts() -> None:
         assert len(tree.keys) == 1
         await pilot.press("right")
         assert len(tree.keys) == everything
-        await pilot.press("z")
+        await pilot.press("Z")
         assert len(tree.keys) == 2
-        await pilot.press("z")
+        await pilot.press("Z")
         await pilot.press("s")
         assert tree.current_row is not None
         assert tree.current_row.name == "JitCompiler::Compile", "the longest self time is first"
@@ -281,7 +281,7 @@ async def test_hostile_names_are_shown_and_not_obeyed(view: str, size: tuple[int
     async with stage.app.run_test(size=size) as pilot:
         await shown(stage, pilot, profiles.captured(profiles.HOSTILE), view)
         if view == "timeline":
-            await pilot.press("full_stop", "full_stop", "z")
+            await pilot.press("full_stop", "full_stop", "F")
         await pilot.pause()
         await until(pilot, lambda: "[b]jit[/x]␛[31m␊" in screen_text(stage.app), "the name as symbols")
         text = screen_text(stage.app)
@@ -297,7 +297,7 @@ async def test_results_leads_to_the_views_that_a_run_has_and_escape_leads_back()
         stage.app.show_results("r2")
         await until(pilot, lambda: stage.app.current_mode == "results" and stage.app.focused is not None)
         await pilot.pause()
-        for key, view in (("t", "Timeline"), ("p", "Compile"), ("m", "Memory")):
+        for key, view in (("t", "Timeline"), ("b", "Compile"), ("m", "Memory")):
             await pilot.press(key)
             await until(pilot, lambda view=view: f"[{view}]" in screen_text(stage.app), view)  # type: ignore[misc]
             await pilot.press("escape")

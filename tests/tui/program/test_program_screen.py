@@ -104,7 +104,7 @@ async def test_the_time_adds_up_to_the_wall_time() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 34)) as pilot:
         await shown(stage, pilot, recorded.finished())
-        await pilot.press("t", "end")
+        await pilot.press("T", "end")
         await until(pilot, lambda: "total " in screen_text(stage.app))
         line = next(line for line in screen_text(stage.app).splitlines() if "total " in line)
         assert "28.6 s" in line
@@ -118,7 +118,7 @@ async def test_findings_and_lines_lead_to_the_source(tmp_path: Path, monkeypatch
     stage = Stage()
     async with stage.app.run_test(size=(100, 34)) as pilot:
         screen = await shown(stage, pilot, recorded.finished())
-        await pilot.press("n")
+        await pilot.press("L")
         await until(pilot, lambda: "line_90 = 90" in screen_text(stage.app))
         assert stage.app.focused is screen.query_one(HotLineList)
         await pilot.press("enter")
@@ -133,7 +133,7 @@ async def test_a_source_that_is_not_here_is_said() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(100, 34)) as pilot:
         await shown(stage, pilot, recorded.finished())
-        await pilot.press("n", "enter")
+        await pilot.press("L", "enter")
         await until(pilot, lambda: "train.py:90 cannot be read here" in screen_text(stage.app))
 
 
@@ -148,7 +148,7 @@ async def test_nothing_is_obeyed_that_comes_from_outside() -> None:
         await pilot.press("enter", "down", "down", "enter")
         await until(pilot, lambda: isinstance(stage.app.screen, CompilationDialog))
         assert "static argument [b]jit[/x]␛[31m␊" in screen_text(stage.app)
-        await pilot.press("escape", "n", "enter")
+        await pilot.press("escape", "L", "enter")
         await until(pilot, lambda: "cannot be read here" in screen_text(stage.app))
         assert "\x1b" not in screen_text(stage.app)
 
@@ -159,7 +159,7 @@ async def test_a_session_without_a_program_says_how_to_get_one() -> None:
         await pilot.press("7")
         await until(pilot, lambda: "No program was recorded in this session" in screen_text(stage.app))
         assert "jaxprof script train.py" in screen_text(stage.app)
-        await pilot.press("l", "f", "n", "t", "o", "w", "c", "r", "slash", "enter", "down", "s")
+        await pilot.press("b", "f", "L", "T", "l", "w", "C", "r", "slash", "enter", "down", "s")
         assert stage.app.return_code is None
 
 
@@ -231,10 +231,10 @@ async def test_a_program_is_followed_to_its_end() -> None:
         program = stage.programs[0]
         assert screen.ticking
         program.emit(e.LogLine(stream="stdout", text="epoch 1"))
-        await pilot.press("o")
+        await pilot.press("l")
         await until(pilot, lambda: "epoch 1" in screen_text(stage.app))
         program.emit(e.Compiled(function="loss", trace_seconds=0.1, compile_seconds=1.2, reason_code="first"))
-        await pilot.press("l")
+        await pilot.press("b")
         await until(pilot, lambda: "▸ loss" in screen_text(stage.app))
         program.finish(3)
         await until(pilot, lambda: "✗ exit code 3" in screen_text(stage.app))
@@ -254,10 +254,10 @@ async def test_capture_and_cancel_reach_the_program() -> None:
         await pilot.press("w")
         await pilot.pause()
         assert len(program.captured) == 1
-        await pilot.press("c")
+        await pilot.press("C")
         await until(pilot, lambda: program.cancelled == ["r1"])
         await until(pilot, lambda: "Interrupted, as by ctrl+c" in screen_text(stage.app))
-        await pilot.press("c")
+        await pilot.press("C")
         await until(pilot, lambda: program.cancelled == ["r1", "r1"])
         program.finish(130)
         await until(pilot, lambda: "exit code 130" in screen_text(stage.app))
@@ -277,7 +277,7 @@ async def test_profile_and_hlo_lead_to_the_last_window() -> None:
         assert stage.app.run_in_view == "r5"
         await pilot.press("7")
         await until(pilot, lambda: "exit code 0" in screen_text(stage.app))
-        await pilot.press("p")
+        await pilot.press("t")
         await until(pilot, lambda: stage.app.current_mode == "profile")
         assert stage.app.run_in_view == "r4"
 
@@ -295,7 +295,7 @@ async def test_run_again_starts_a_session_of_its_own() -> None:
         assert stage.programs[0].closed == "finished"
         await until(pilot, lambda: "running" in screen_text(stage.app))
         stage.programs[0].emit(e.LogLine(stream="stdout", text="late word of the first"))
-        await pilot.press("o")
+        await pilot.press("l")
         await pilot.pause()
         assert "late word" not in screen_text(stage.app)
         assert [line.text for line in before.runs["r1"].log] == ["late word of the first"]

@@ -32,7 +32,7 @@ def showing(stage: Stage, tape: Tape, *keys: str) -> RunBefore:
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize(
-    ("view", "keys"), [("ledger", ("right", "down")), ("findings", ("f",)), ("lines", ("n",)), ("time", ("t",))]
+    ("view", "keys"), [("ledger", ("right", "down")), ("findings", ("f",)), ("lines", ("L",)), ("time", ("T",))]
 )
 def test_views(snap_compare: Any, size: tuple[int, int], view: str, keys: tuple[str, ...]) -> None:
     stage = Stage()
@@ -46,7 +46,7 @@ def test_all_of_it_on_a_large_terminal(snap_compare: Any) -> None:
 
 def test_the_time_alone(snap_compare: Any) -> None:
     stage = Stage()
-    assert snap_compare(stage.app, terminal_size=(120, 40), run_before=showing(stage, recorded.finished(), "t", "z"))
+    assert snap_compare(stage.app, terminal_size=(120, 40), run_before=showing(stage, recorded.finished(), "T", "F"))
 
 
 def test_a_long_compile(snap_compare: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,7 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first(size
     stage = Stage()
     async with stage.app.run_test(size=size, notifications=True) as pilot:
         listed = await results(stage, pilot, sessions.finished())
-        await pilot.press("G", "space", "g", "space")
+        await pilot.press("G", "space", "home", "space")
         assert listed.marked == ["r3", "r1"]
         assert "2 marked" in screen_text(stage.app)
         assert screen_text(stage.app).count("▣") == 2
@@ -65,7 +65,7 @@ async def test_two_marked_runs_are_compared_with_the_planned_baseline_first(size
         lines = screen_text(stage.app).splitlines()
         assert lines[1].strip() == "jit is faster than numpy"
         assert "6.9× (6.9-7.0)  3 launches  ·  4.36 ms → 633 µs a call" in lines[2]
-        await pilot.press("x")
+        await pilot.press("X")
         await until(pilot, lambda: "numpy is slower than jit" in screen_text(stage.app))
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))
@@ -96,7 +96,7 @@ async def test_the_same_program_has_no_difference_to_show() -> None:
     tape.close()
     async with stage.app.run_test(size=(120, 60), notifications=True) as pilot:
         await results(stage, pilot, tape)
-        await pilot.press("g", "space", "space", "c")
+        await pilot.press("home", "space", "space", "c")
         await until(pilot, lambda: "exact fact" in screen_text(stage.app))
         text = screen_text(stage.app)
         assert "jit-highest is the same as jit" in text or "inconclusive" in text
@@ -111,13 +111,13 @@ async def test_one_mark_none_and_a_third_are_told() -> None:
         listed = await results(stage, pilot, sessions.finished())
         await pilot.press("c")
         assert "no run is marked" in said(stage)
-        await pilot.press("g", "space", "c")
+        await pilot.press("home", "space", "c")
         assert "only selu numpy cpu:0 is marked" in said(stage)
         await pilot.press("space", "space")
         assert "two runs are marked already" in said(stage)
         assert listed.marked == ["r1", "r2"]
         assert isinstance(stage.app.screen, ResultsScreen)
-        await pilot.press("g", "space")
+        await pilot.press("home", "space")
         assert listed.marked == ["r2"]
         stage.app.set_session(sessions.sweep().session(), None)
         await until(pilot, lambda: not listed.marked, "marks of the session before")
@@ -152,7 +152,7 @@ async def test_a_text_that_cannot_be_read_is_told_on_the_screen(monkeypatch: pyt
     stage = Stage()
     async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
         await results(stage, pilot, sessions.finished())
-        await pilot.press("g", "space", "space", "c")
+        await pilot.press("home", "space", "space", "c")
         await until(pilot, lambda: "the text of r1 is damaged" in screen_text(stage.app))
-        await pilot.press("x", "y", "escape")
+        await pilot.press("X", "y", "escape")
         await until(pilot, lambda: isinstance(stage.app.screen, ResultsScreen))

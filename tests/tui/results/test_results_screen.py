@@ -218,7 +218,7 @@ async def test_a_failed_run_in_full_has_its_traceback() -> None:
         assert not detail.query_one("#distribution").display
         await pilot.press("n")
         await until(pilot, lambda: "XLA aborted" in screen_text(stage.app))
-        await pilot.press("p", "p")
+        await pilot.press("N", "N")
         await until(pilot, lambda: detail.run == "r1")
 
 
@@ -236,7 +236,7 @@ async def test_an_empty_session_says_what_to_do() -> None:
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("3")
         await until(pilot, lambda: "No results in this session yet" in screen_text(stage.app))
-        await pilot.press("enter", "s", "S", "y", "z", "h", "down")
+        await pilot.press("enter", "s", "S", "y", "F", "h", "down")
         assert stage.app.return_code is None
 
 

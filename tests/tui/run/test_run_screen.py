@@ -12,6 +12,7 @@ from textual.pilot import Pilot
 from jaxprof import events as e
 from jaxprof.runner import PlanOptions, plan_runs
 from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.run_list import RunList
 from jaxprof.tui.kit.screen import SessionScreen
@@ -240,9 +241,16 @@ async def test_runs_are_cancelled_and_run_again() -> None:
         assert scheduler is not None
         rows = stage.app.screen.query_one(RunList)
         await until(pilot, lambda: rows.keys)
-        await pilot.press("down", "c")
+        await pilot.press("down", "C")
         await until(pilot, lambda: scheduler.cancelled == ["r2"])
-        await pilot.press("C")
+        await pilot.press("Q")
+        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
+        await pilot.press("n")
+        await until(pilot, lambda: not isinstance(stage.app.screen, Confirm))
+        assert scheduler.cancelled == ["r2"]
+        await pilot.press("Q")
+        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
+        await pilot.press("y")
         await until(pilot, lambda: scheduler.cancelled == ["r2", "all"])
         scheduler.emit(e.RunFinished(run="r2", status="cancelled", error="cancelled before it began"))
         await until(pilot, lambda: "cancelled before it began" in screen_text(stage.app))
@@ -294,7 +302,7 @@ async def test_an_empty_session_says_what_to_do() -> None:
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await pilot.press("2")
         await until(pilot, lambda: "Nothing has been run in this session" in screen_text(stage.app))
-        await pilot.press("enter", "c", "C", "r", "l", "h", "down")
+        await pilot.press("enter", "C", "Q", "r", "l", "h", "down")
         assert stage.app.return_code is None
 
 

@@ -68,12 +68,12 @@ async def test_rename_keeps_the_cursor_and_refuses_a_wrong_name(kept: list[Path]
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         table = await listed(stage, pilot)
-        await pilot.press("down", "n")
+        await pilot.press("down", "e")
         await pilot.pause()
         stage.app.screen.query_one(Input).value = "a/b"
         await pilot.press("enter")
         await until(pilot, lambda: "cannot be a session's name" in screen_text(stage.app))
-        await pilot.press("n")
+        await pilot.press("e")
         await pilot.pause()
         stage.app.screen.query_one(Input).value = "renamed"
         await pilot.press("enter")
@@ -86,7 +86,7 @@ async def test_save_as_copies_and_does_not_replace(kept: list[Path], tmp_path: P
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await listed(stage, pilot)
         for words in ("Copied to", "already exists"):
-            await pilot.press("w")
+            await pilot.press("E")
             await pilot.pause()
             stage.app.screen.query_one(Input).value = str(tmp_path / "copy.jaxprof")
             await pilot.press("enter")
@@ -98,16 +98,16 @@ async def test_delete_asks_first_and_escape_is_no(kept: list[Path]) -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         table = await listed(stage, pilot)
-        await pilot.press("x")
+        await pilot.press("D")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         await pilot.press("escape")
         await until(pilot, lambda: not isinstance(stage.app.screen, Confirm))
         assert kept[0].exists()
-        await pilot.press("x")
+        await pilot.press("D")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         await pilot.press("enter")
         assert kept[0].exists(), "no has the focus"
-        await pilot.press("x")
+        await pilot.press("D")
         await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
         await pilot.press("y")
         await until(pilot, lambda: table.keys == kept[1:])
@@ -120,7 +120,7 @@ async def test_a_session_that_is_being_written_is_live_and_is_not_deleted(shelf:
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await listed(stage, pilot, 1)
         assert "● live" in screen_text(stage.app)
-        await pilot.press("x")
+        await pilot.press("D")
         await pilot.press("y")
         await until(pilot, lambda: "is being written now" in screen_text(stage.app))
         assert (shelf / "theirs.jaxprof").exists()
@@ -203,7 +203,7 @@ async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf: Path) 
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         await listed(stage, pilot, 1)
         await until(pilot, lambda: "[b]evil[/x] ␛[31m" in screen_text(stage.app))
-        await pilot.press("x")
+        await pilot.press("D")
         await pilot.pause()
         text = screen_text(stage.app)
         assert "\x1b" not in text

@@ -6,13 +6,14 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from jaxprof.analysis.history import HistoryPoint, LibraryHistory, MeasurementHistory
 from jaxprof.report.comparison import figure
 from jaxprof.report.history import change_text, changed_text, series_name, shares
 from jaxprof.tui.history.plot import change_style
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import cell, spark
 from jaxprof.tui.kit.format import moment, parameters_text
 from jaxprof.tui.kit.row_list import RowList
@@ -30,9 +31,7 @@ class Measurements(TableView[MeasurementHistory]):
     """One row for each measurement: what it is, its trend, the latest figure, the last change."""
 
     EMPTY: ClassVar[str] = "No points."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "enter", "Points", show=False, tooltip="Go to the points", id="history.enter"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("measurements")
 
     class Entered(RowList.Highlighted):
         """The user wants to go to the points of a measurement."""
@@ -101,9 +100,7 @@ class Between:
 class Points(TableView[HistoryPoint | Between]):
     """The points of one measurement, the newest last, with the changes between them."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "Open", tooltip="Open the session of this point", id="history.open"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("points")
 
     class Opened(RowList.Highlighted):
         """The user asked to open the session of a point."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
@@ -18,6 +18,7 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.text import safe, safe_text
 from jaxprof.tui.history.lists import Measurements, Points
 from jaxprof.tui.history.plot import change_style, history_plot
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.guard import on
@@ -39,17 +40,7 @@ class HistoryScreen(SessionScreen):
     """Measurements on the left, with what was found in the one under the cursor; on the right its chart and points."""
 
     AUTO_FOCUS = "#measurements"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Back", tooltip="Go back to where this was opened", id="history.close"),
-        Binding("tab", "app.focus_next", "Points", tooltip="Go to the points, or to the list", id="history.next"),
-        Binding("p", "measure(1)", "Phase", tooltip="The next phase, or exact fact", id="history.measure"),
-        Binding(
-            "P", "measure(-1)", "Previous phase", show=False, tooltip="The phase before", id="history.measure_before"
-        ),
-        Binding("a", "all", "All", tooltip="All workloads, or the chosen one again", id="history.all"),
-        Binding("y", "copy", "Copy", tooltip="Copy this history as text", id="history.copy"),
-        Binding("ctrl+l", "read", "Reload", show=False, tooltip="Read the sessions again", id="history.read"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("history")
 
     class Read(Message):
         """The thread has read the histories, or could not."""
@@ -125,7 +116,8 @@ class HistoryScreen(SessionScreen):
         self.query_one(Measurements).show(message.found, of_all=not self._workload)
         self._show_notes()
         if message.error is not None:
-            unknown = f"No kept session measured {safe(self._workload)}. Run it, or press a for all workloads."
+            key = key_of("history.all")
+            unknown = f"No kept session measured {safe(self._workload)}. Run it, or press {key} for all workloads."
             self._say(unknown if isinstance(message.error, UsageError) else safe_text(str(message.error)))
         elif message.found is None or not message.found.series:
             self._say("No session holds a point of this.")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof.text import columns, safe, shorten, shorten_middle
 from jaxprof.tui.hlo.kernel_detail import figure_fact, kind_of, reason_words, source_facts
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.fact_list import Fact, FactTarget, heading, paragraph
 from jaxprof.tui.kit.row_list import RowList
@@ -32,9 +33,7 @@ class KernelNoteList(TableView[Row]):
 
     NOTHING: ClassVar[tuple[str, str, str]] = ("", "", "")
     """The text of an empty list: for a whole module, for part of one, and for one before XLA's passes."""
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "enter", "Kernel", tooltip="Go to the kernel of this row", id="remarks.enter"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("kernel_notes")
 
     class Entered(Message):
         """Requests the kernel of a row, by computation (empty if unknown) and name."""

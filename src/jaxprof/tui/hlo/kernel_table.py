@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 
@@ -14,6 +14,7 @@ from jaxprof.analysis.ranking import BASES, Ranked, Ranking
 from jaxprof.report.kernels import COLUMNS, total_text
 from jaxprof.text import shorten_middle
 from jaxprof.tui.hlo.kernel_rows import DEEPEST, KernelRows, OriginsFailed, OriginsRead
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.messages import Failed
@@ -37,16 +38,7 @@ class KernelTable(RowList):
     """One row per kernel, and one per group if they are grouped."""
 
     EMPTY = "No kernels here."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "enter", "Text", tooltip="Go to the kernel's text; on a group, open or close it",
-                id="kernels.enter"),
-        Binding("s", "sort", "Sort", tooltip="Sort by the next column", id="kernels.sort"),
-        Binding("S", "turn", "Turn", show=False, tooltip="Reverse the order", id="kernels.turn"),
-        Binding("g", "group", "Group", tooltip="Group by kind, source line, named scope, direction, or not at all",
-                id="kernels.group"),
-        Binding("space,z", "open_group", "Open", show=False, tooltip="Open or close the group", id="kernels.open"),
-        Binding("Z", "open_groups", "Open all", show=False, tooltip="Open or close all groups", id="kernels.open_all"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("kernels")
 
     class Entered(Message):
         """Requests the text of a kernel."""

@@ -14,6 +14,7 @@ from textual.content import Content
 
 from jaxprof.analysis.roofline_points import roofline_ceilings, roofline_points
 from jaxprof.text import columns, shorten
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.canvas import Canvas, Scale
 from jaxprof.units import scaled
 
@@ -30,7 +31,7 @@ def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, 
     if device is None:
         return _note(
             "The ceilings of this device are unknown.",
-            "d chooses a known device to compare the kernels with.",
+            f"{key_of('hlo.device')} chooses a known device to compare the kernels with.",
             width,
             height,
         )

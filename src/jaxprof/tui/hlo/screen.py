@@ -19,9 +19,10 @@ from jaxprof.hlo.open.paths import modules_at
 from jaxprof.tui.hlo.kernel_side import KernelSide
 from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
 from jaxprof.tui.hlo.questions import ask_and_write, ask_device, ask_file, ask_match, ask_module, ask_user, exports
-from jaxprof.tui.hlo.sides import KEYS, NoModule, NoticeLines, Sides
+from jaxprof.tui.hlo.sides import NoModule, NoticeLines, Sides
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.hlo.text.code_view import CodeView
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
@@ -67,7 +68,7 @@ class HloScreen(SessionScreen):
 
     MODE: ClassVar[str] = "hlo"
     AUTO_FOCUS = "#kernels"
-    BINDINGS: ClassVar[list[BindingType]] = KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings("hlo")
 
     def __init__(self) -> None:
         super().__init__()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from textual.binding import Binding, BindingType
 from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
@@ -18,6 +17,7 @@ from jaxprof.hlo.open.stages import STAGES
 from jaxprof.text import safe
 from jaxprof.tui.hlo.kernel_side import LISTS, KernelSide
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 
@@ -31,38 +31,6 @@ if TYPE_CHECKING:
 LIST_TITLES = {"kernels": "Kernels", "findings": "Findings", "barriers": "Barriers", "roofline": "Roofline"}
 TAB_TITLES = {name: LIST_TITLES.get(name) or TITLES[name] for name in (*LISTS, *(stage.name for stage in STAGES))}
 """Every possible tab, from left to right."""
-
-KEYS: list[BindingType] = [
-    Binding("slash", "filter", "Filter", key_display="/",
-            tooltip="Show only rows with these words; kind: scope: file: name: search one field", id="hlo.filter"),
-    Binding("t", "next_tab(1)", "Next tab", tooltip="Go to the next tab", id="hlo.next_tab"),
-    Binding("T", "next_tab(-1)", "Previous tab", show=False, tooltip="Go to the previous tab", id="hlo.last_tab"),
-    Binding("x", "other_side", "Text/lists", tooltip="Switch between the lists and the text", id="hlo.other_side"),
-    Binding("m", "match", "Other stages", tooltip="Go to the lines of other stages that came from the same place",
-            id="hlo.match"),
-    Binding("r", "choose_program", "Run", tooltip="Choose the run or module to show", id="hlo.program"),
-    Binding("d", "choose_device", "Device", show=False,
-            tooltip="Choose the device whose ceilings the kernels are compared with", id="hlo.device"),
-    Binding("p", "profile", "Timeline", show=False, tooltip="Show this kernel in the timeline of the run",
-            id="hlo.profile"),
-    Binding("u", "trust", "Trust", show=False, tooltip="List every check of the measured times",
-            id="hlo.trust"),
-    Binding("e", "export", "Export", show=False,
-            tooltip="Write the table as CSV, or a kernel as a graph (DOT, SVG)", id="hlo.export"),
-    Binding("o", "open_file", "Open file", show=False,
-            tooltip="Open HLO text, an HLO proto, or a folder of XLA's dumps", id="hlo.open"),
-    Binding("tab", "app.focus_next", "Next pane", show=False, tooltip="Go to the next pane", id="hlo.next"),
-    Binding("shift+tab", "app.focus_previous", "Previous pane", show=False,
-            tooltip="Go to the previous pane", id="hlo.last"),
-    Binding("escape", "back", "Back", show=False,
-            tooltip="Clear the search or filter, else go from the text to the lists, else go back", id="hlo.back"),
-    *(
-        Binding(f"f{number}", f"tab('{name}')", f"Show {title}", show=False, tooltip=f"Go to the {title} tab",
-                id=f"hlo.tab.{name}")
-        for number, (name, title) in enumerate(TAB_TITLES.items(), start=2)
-    ),
-]  # fmt: skip
-"""Each key with its name for the user's keymap and its line in the help."""
 
 
 def available(opened: OpenedModule | None) -> list[str]:
@@ -108,7 +76,7 @@ class NoModule(Guarded, Static):
                     "Compiled variants (jit) appear here as soon as XLA has compiled them.\n",
                     "$text-muted",
                 ),
-                ("o", "bold $footer-key-foreground"),
+                (key_of("hlo.open"), "bold $footer-key-foreground"),
                 (" opens HLO text, an HLO proto, or a folder of XLA's dumps.", "$text-muted"),
             )
         )

@@ -14,6 +14,7 @@ from jaxprof.tui.hlo.kernel_detail import source_facts
 from jaxprof.tui.hlo.text.code_view import CodeView
 from jaxprof.tui.hlo.text.document import Document
 from jaxprof.tui.hlo.text.text_pane import TextPane
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.fact_list import Fact, FactList
 from jaxprof.tui.kit.guard import Guarded, on
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 TITLES = {stage.name: stage.title for stage in STAGES}
 SMALL_TEXTS = 4 << 20
 """Characters of all stages together up to which matching lines are found at each step of the cursor."""
-_KEY = ("m ", "bold $footer-key-foreground")
+_KEY_STYLE = "bold $footer-key-foreground"
 _SHOWN_LINES = 4
 """How many matching lines of a stage are listed below the text."""
 
@@ -245,7 +246,14 @@ def _origin_facts(
     if spot.place is not None:
         facts += source_facts(spot.place, width, recorded_seconds, around=around)
     if matches is None:
-        facts.append(Fact(Content.assemble(_KEY, (" finds the matching lines of other stages", "$text-muted"))))
+        facts.append(
+            Fact(
+                Content.assemble(
+                    (f"{key_of('hlo.match')} ", _KEY_STYLE),
+                    (" finds the matching lines of other stages", "$text-muted"),
+                )
+            )
+        )
     elif matches:
         facts.append(Fact(_elsewhere(matches)))
     if spot.op_name:
@@ -259,7 +267,7 @@ def _origin_facts(
 
 def _elsewhere(matches: list[Match]) -> Content:
     """`m  jaxpr 12, 14 · StableHLO 8`: the matching lines of the other stages."""
-    parts: list[Content | tuple[str, str]] = [_KEY]
+    parts: list[Content | tuple[str, str]] = [(f"{key_of('hlo.match')} ", _KEY_STYLE)]
     for name, title in TITLES.items():
         lines = [line for stage, line in matches if stage == name]
         if not lines:

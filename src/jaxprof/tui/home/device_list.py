@@ -9,12 +9,13 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof import units
 from jaxprof.tui.device_monitor import DeviceFacts, DeviceRow, DeviceTable
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell, heat, mark, spark
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Cell, Drawing, TableColumn
@@ -37,9 +38,7 @@ class DeviceHint:
 class DeviceList(TableView[DeviceRow | DeviceHint]):
     """One row per device, and a hint below each device that JAX does not use."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space,enter", "mark", "Run on", tooltip="Mark or unmark this device to run on", id="devices.mark"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("devices")
 
     class Toggled(Message):
         """The user marked or unmarked a device."""

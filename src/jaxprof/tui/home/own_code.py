@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import Static
 
 from jaxprof.text import safe, shorten
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.row_list import RowList
@@ -46,7 +47,8 @@ class OwnRow:
     """What Enter does, for the pane beside the list."""
     action: str
     """Of the screen."""
-    key: str = ""
+    binding: str = ""
+    """The id of the key that does the same; empty if none does."""
     form: ScriptForm | None = None
     """The program that it proposes."""
     path: Path | None = None
@@ -54,31 +56,36 @@ class OwnRow:
     source: str = ""
     """How the program begins."""
 
+    @property
+    def key(self) -> str:
+        """The key that does the same; empty if none does."""
+        return key_of(self.binding) if self.binding else ""
+
 
 WAYS = (
     OwnRow(
         "Profile a script…", "",
         "Runs a program of yours unchanged, as python does, and says where its time goes: the slowest lines, what was "
         "compiled, why it was compiled again, copies, memory, and what to change.",
-        "program", "x",
+        "program", "home.program",
     ),
     OwnRow(
         "Measure a function…", "",
         "Times a function of yours phase by phase (trace, lower, compile, first run, steady run) on each device, and "
         "its NumPy twin if it has one: is it faster, and from how many calls on?",
-        "own", "+",
+        "own", "home.own",
     ),
     OwnRow(
         "Open a session…", "",
         "A session of jaxprof, also from another machine; a profile that JAX, TensorBoard or a trainer wrote; or HLO: "
         "text, a proto, the folder of a dump.",
-        "open_file", "o",
+        "open_file", "home.open_file",
     ),
     OwnRow(
         "Follow a program…", "",
         "A program that records itself (with jaxprof.record(): ...) is followed while it runs, also on another host "
         "over a shared folder.",
-        "follow", "f",
+        "follow", "home.follow",
     ),
     OwnRow(
         "Try an example", "selu",
@@ -170,9 +177,7 @@ class OwnFound(Message):
 class OwnCodeList(TableView[OwnRow]):
     """One row per program and per way. Past its end the cursor goes on in the list below."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "choose", "Choose", tooltip="Do what the line says", id="own_code.choose"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("own_code")
 
     class Opened(RowList.Highlighted):
         """The user chose a row."""

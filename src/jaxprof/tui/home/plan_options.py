@@ -15,6 +15,7 @@ from textual.widgets import Static
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.text import columns, safe
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.units import counted, seconds
 
@@ -134,7 +135,8 @@ class HomeOptions:
         """
         if len(self.devices) > 1:
             raise UsageError(
-                f"{len(self.devices)} devices are chosen: a comparison has one", "d goes to them; Space unmarks one."
+                f"{len(self.devices)} devices are chosen: a comparison has one",
+                f"{key_of('home.devices')} goes to them; Space unmarks one.",
             )
         for info in infos:
             chosen = self.of(info.name)

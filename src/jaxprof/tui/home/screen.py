@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 
@@ -22,6 +22,7 @@ from jaxprof.tui.home.own_code import OwnCodeDetail, OwnCodeList, OwnFound, own_
 from jaxprof.tui.home.plan_options import HomeOptions, PlanLine
 from jaxprof.tui.home.workload_detail import SourcePane, WorkloadDetail, last_medians
 from jaxprof.tui.home.workload_list import WorkloadList
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.session_list import SessionList
@@ -36,69 +37,6 @@ if TYPE_CHECKING:
     from jaxprof.tui.kit.filter_line import FilterLine
     from jaxprof.tui.kit.script_dialog import ScriptForm
     from jaxprof.workloads.model import WorkloadInfo
-
-
-KEYS: list[BindingType] = [
-    Binding(
-        "slash",
-        "filter",
-        "Filter",
-        key_display="/",
-        tooltip="Show only workloads that contain these words",
-        id="home.filter",
-    ),
-    Binding("e", "edit", "Parameters", tooltip="Sizes, sweep, time budget and launches", id="home.edit"),
-    Binding("p", "preset", "Preset", tooltip="Switch between quick and published sizes", id="home.preset"),
-    Binding(
-        "x", "program", "Profile script", tooltip="Run and record a script of your own: train.py", id="home.program"
-    ),
-    Binding(
-        "plus",
-        "own",
-        "Add function",
-        key_display="+",
-        tooltip="Add a function of your own to measure: file.py:function",
-        id="home.own",
-    ),
-    Binding("o", "open_file", "Open", tooltip="Open a session, a profile or HLO by its path", id="home.open"),
-    Binding("f", "follow", "Follow", tooltip="Follow a program that is being recorded now", id="home.follow"),
-    Binding("d", "devices", "Devices", tooltip="Choose the devices to run on", id="home.devices"),
-    Binding("v", "variants", "Variants", tooltip="Choose variants and see their source", id="home.variants"),
-    Binding(
-        "c",
-        "compile_for",
-        "Compile for",
-        tooltip="Estimate this workload's kernels on a device that is not here; with two marked: Compare",
-        id="home.compile_for",
-    ),
-    Binding(
-        "c",
-        "compare",
-        "Compare",
-        tooltip="Measure the two marked workloads in turns, the one marked first as A, and compare them",
-        id="home.compare",
-    ),
-    Binding(
-        "H",
-        "history",
-        "History",
-        show=False,
-        tooltip="How this workload went over the kept sessions",
-        id="home.history",
-    ),
-    Binding("r", "run", "Run", show=False, tooltip="Run the marked workloads, or this one", id="home.run"),
-    Binding("s", "recent", "Recent sessions", show=False, tooltip="Go to the recent sessions", id="home.recent"),
-    Binding("escape", "back", "Back", show=False, tooltip="Clear the filter, or go back to the list", id="home.back"),
-    Binding("tab", "app.focus_next", "Next pane", show=False, tooltip="Go to the next pane", id="home.next"),
-    Binding(
-        "shift+tab",
-        "app.focus_previous",
-        "Previous pane",
-        show=False,
-        tooltip="Go to the previous pane",
-        id="home.last",
-    ),
-]
 
 
 RECENT = 12
@@ -116,7 +54,7 @@ class HomeScreen(SessionScreen):
     CSS_PATH = None  # the app's stylesheet has its layout, for the first frame
     MODE: ClassVar[str] = "home"
     AUTO_FOCUS = "#own-code"
-    BINDINGS: ClassVar[list[BindingType]] = KEYS
+    BINDINGS: ClassVar[list[BindingType]] = bindings("home")
 
     def __init__(self) -> None:
         super().__init__()
@@ -291,7 +229,7 @@ class HomeScreen(SessionScreen):
         marked = len(self.choices.marked)
         notes = [f"{marked} marked"] if marked else []
         notes += [f"{listed.hidden} hidden"] if listed.hidden else []
-        notes += ["c compares"] if marked == 2 else []
+        notes += [f"{key_of('home.compare')} compares"] if marked == 2 else []
         box.border_subtitle = " · ".join(notes)
         self.refresh_bindings()
         self._show_plan()
@@ -442,14 +380,6 @@ class HomeScreen(SessionScreen):
         self._show_side(own=False)
         self.query_one(WorkloadDetail).focus()
 
-    def action_recent(self) -> None:
-        """Goes to the recent sessions; where there is no room for them, to the screen of all sessions."""
-        recent = self.query_one("#recent", SessionList)
-        if recent.focusable:
-            recent.focus()
-        else:
-            self.profiler.switch_mode("sessions")
-
     def action_edit(self) -> None:
         """Asks for the parameters of the current workload."""
         if self.info is not None:
@@ -469,12 +399,11 @@ class HomeScreen(SessionScreen):
             ask_devices(self.profiler, self.info, self.choices)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """`c` compares two marked workloads; with any other number of marks it compiles the one under the cursor. What
-        is about a workload waits until their list has the focus."""
+        """Hides what is about a workload until their list has the focus, and Compare unless two are marked."""
         if action in _OF_A_WORKLOAD and self.whole and self.own_in_view:
             return False
-        if action in ("compare", "compile_for"):
-            return (len(self.choices.marked) == 2) == (action == "compare")
+        if action == "compare":
+            return len(self.choices.marked) == 2
         return super().check_action(action, parameters)
 
     def action_compare(self) -> None:

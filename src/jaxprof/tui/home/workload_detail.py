@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof import units
 from jaxprof.text import safe
 from jaxprof.tui.home.workload_list import WorkloadList
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import cell, hang, mark
 from jaxprof.tui.kit.python_source import highlighted
 from jaxprof.tui.kit.row_list import RowList
@@ -76,10 +77,7 @@ class SourcePane(DetailLines):
 class WorkloadDetail(DetailLines):
     """The pane beside the list of workloads; its variants can be chosen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "run", "Run", tooltip="Run the marked workloads, or this one", id="variants.run"),
-        Binding("space", "mark", "Include", tooltip="Include this variant, or leave it out", id="variants.mark"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("variants")
 
     class Toggled(Message):
         """The user included a variant, or left it out."""

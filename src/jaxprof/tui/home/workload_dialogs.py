@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -19,6 +19,7 @@ from textual.widgets import Button, Input, Static
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.dialogs import Dialog, FormDialog
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.workloads.model import WorkloadInfo
@@ -51,12 +52,7 @@ _MOST_LAUNCHES = 100
 class ParametersDialog(FormDialog[ChosenParameters]):
     """One line per parameter, then the sweep, then the time budget of each run and its launches."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Cancel", tooltip="Close without changes", id="parameters.leave"),
-        Binding("ctrl+r", "reset", "Reset", tooltip="Restore the preset's values", id="parameters.reset"),
-        Binding("down", "app.focus_next", "Next", show=False, id="parameters.next"),
-        Binding("up", "app.focus_previous", "Previous", show=False, id="parameters.before"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("parameters")
 
     def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
         super().__init__()
@@ -166,11 +162,7 @@ def describe_in_child(interpreter: Interpreter, targets: Sequence[str], argument
 class OwnWorkload(Dialog[Added | None]):
     """Returns the workloads found, and the argument specs that they need."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Cancel", tooltip="Close without adding", id="own.leave"),
-        Binding("down", "app.focus_next", "Next", show=False, id="own.next"),
-        Binding("up", "app.focus_previous", "Previous", show=False, id="own.before"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("form")
 
     class Described(Message):
         """The child process has answered."""
@@ -209,10 +201,6 @@ class OwnWorkload(Dialog[Added | None]):
             self._ask()
         else:
             self.dismiss(None)
-
-    def action_leave(self) -> None:
-        """Adds nothing."""
-        self.dismiss(None)
 
     def _ask(self) -> None:
         if self._waiting:
@@ -287,11 +275,7 @@ class CompileForDialog(FormDialog["list[PlannedRun]"]):
     """The devices, the mesh, and how inputs are split over it: read as on the command line (`--for`, `--mesh`,
     `--shard`)."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Cancel", tooltip="Close without compiling", id="compile_for.leave"),
-        Binding("down", "app.focus_next", "Next", show=False, id="compile_for.next"),
-        Binding("up", "app.focus_previous", "Previous", show=False, id="compile_for.before"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("form")
 
     def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
         super().__init__()

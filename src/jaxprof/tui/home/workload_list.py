@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import mark
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
@@ -22,11 +23,7 @@ class WorkloadList(TableView[str]):
     """One row per workload."""
 
     EMPTY = "No workload matches the filter. Esc clears it."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "run", "Run", tooltip="Run the marked workloads, or this one", id="workloads.run"),
-        Binding("space", "mark", "Mark", tooltip="Mark or unmark this workload", id="workloads.mark"),
-        Binding("a", "mark_all", "All", tooltip="Mark all workloads in the list, or none", id="workloads.all"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("workloads")
 
     class Run(Message):
         """The user asked to run the chosen workloads."""

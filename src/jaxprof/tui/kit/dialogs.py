@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -19,6 +19,7 @@ from textual.widgets import Button, Input, Label, Static
 from jaxprof.errors import JaxprofError
 from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
@@ -39,6 +40,11 @@ class Dialog(Guarded, ModalScreen[Answer]):
     """The base of every dialog. Its stylesheet is read when the first one opens."""
 
     CSS_PATH = STYLES
+    BINDINGS: ClassVar[list[BindingType]] = bindings("dialog")
+
+    def action_leave(self) -> None:
+        """Closes without an answer."""
+        self.dismiss(None)
 
     def field(
         self,
@@ -65,10 +71,6 @@ class Dialog(Guarded, ModalScreen[Answer]):
 class AskText(Dialog[str | None]):
     """Asks for a line of text. Returns it, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Cancel", tooltip="Close without changes", id="ask.leave"),
-    ]
-
     def __init__(self, title: str, text: str, value: str, enter: str) -> None:
         super().__init__()
         self._title, self._text, self._value, self._enter = title, text, value, enter
@@ -83,10 +85,6 @@ class AskText(Dialog[str | None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value.strip() or None)
 
-    def action_leave(self) -> None:
-        """Closes without an answer."""
-        self.dismiss(None)
-
 
 def ask_for_file(app: Profiler) -> None:
     """Asks for a path, and opens it in the mode that fits it."""
@@ -100,10 +98,6 @@ def ask_for_file(app: Profiler) -> None:
 
 class SaveAs(Dialog[Path | None]):
     """Asks for the path of a file to write. Returns it, or None."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Not now", tooltip="Close without saving", id="save_as.leave"),
-    ]
 
     def __init__(self, title: str, text: str, advice: str, place: Path) -> None:
         super().__init__()
@@ -123,19 +117,11 @@ class SaveAs(Dialog[Path | None]):
         if text:
             self.dismiss(with_home(text))
 
-    def action_leave(self) -> None:
-        """Closes without an answer."""
-        self.dismiss(None)
-
 
 class Confirm(Dialog[bool]):
     """Returns True for yes. Escape is no, and no has the focus, so that a stray key destroys nothing."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,n", "answer(False)", "No", tooltip="Close without doing it", id="confirm.no"),
-        Binding("y", "answer(True)", "Yes", tooltip="Do it", id="confirm.yes"),
-        Binding("left,right", "app.focus_next", "Other", show=False, id="confirm.other"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("confirm")
 
     def __init__(self, title: str, question: str, yes: str, no: str = "No") -> None:
         super().__init__()
@@ -191,12 +177,7 @@ class Options(TableView[Option]):
 class Choose(Dialog[int | None]):
     """Asks for one of several lines; typing narrows the list. Returns the number of the chosen line, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Cancel", tooltip="Close without choosing", id="choose.leave"),
-        Binding("enter", "choose", "Choose", tooltip="Choose this line", id="choose.take", priority=True),
-        Binding("up", "move(-1)", "Up", show=False, id="choose.up", priority=True),
-        Binding("down", "move(1)", "Down", show=False, id="choose.down", priority=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("choose")
 
     def __init__(self, title: str, options: Sequence[Option], current: int = 0) -> None:
         super().__init__()
@@ -231,10 +212,6 @@ class Choose(Dialog[int | None]):
         number = self.query_one(Options).current
         if isinstance(number, int):
             self.dismiss(number)
-
-    def action_leave(self) -> None:
-        """Closes without a choice."""
-        self.dismiss(None)
 
     def on_row_list_chosen(self, message: RowList.Chosen) -> None:
         self.action_choose()
@@ -296,10 +273,6 @@ class FormDialog(Dialog[Filled | None]):
             self._take()
         else:
             self.dismiss(None)
-
-    def action_leave(self) -> None:
-        """Closes without an answer."""
-        self.dismiss(None)
 
     def _take(self) -> None:
         """Returns the answer if every field is valid; else focuses the first invalid one."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof.text import columns, shorten
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.threads import in_thread
@@ -25,18 +26,6 @@ if TYPE_CHECKING:
 READING = "Reading what the session has..."
 _ROOMY: Final = 100
 """Columns from which on the first line also has the sentence of the finding, and how many more there are."""
-
-
-def explain_key(place: str) -> Binding:
-    """The key of a screen that opens the dialog; the screen is a `SessionScreen`, which has the action."""
-    return Binding(
-        "a",
-        "explain",
-        "What to do",
-        show=False,
-        tooltip="What to change, the most expensive first",
-        id=f"{place}.explain",
-    )
 
 
 class Derived(Message, bubble=False):
@@ -78,7 +67,8 @@ def headline(explanation: Explanation, width: int) -> list[Content]:
     from jaxprof.report.explain import cost_text, place_text
 
     roomy = width >= _ROOMY
-    key = "a: what to do" if roomy else "a: fix"
+    explain = key_of("results.explain")
+    key = f"{explain}: what to do" if roomy else f"{explain}: fix"
     room = max(1, width - columns(key) - 2)
     if explanation.findings:
         first, others = explanation.findings[0], len(explanation.findings) + explanation.left_out - 1
@@ -107,10 +97,7 @@ def headline(explanation: Explanation, width: int) -> list[Content]:
 class ExplanationDialog(Dialog[None]):
     """The findings that cost most, with their fix and the command that verifies it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,a", "dismiss", "Close", tooltip="Go back", id="explanation.close"),
-        Binding("y", "copy", "Copy", tooltip="Copy the first command that verifies a fix", id="explanation.copy"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("explanation")
 
     def __init__(self, session: Session, name: str) -> None:
         super().__init__()
@@ -120,7 +107,7 @@ class ExplanationDialog(Dialog[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog help") as box:
             box.border_title = "What to do"
-            box.border_subtitle = "y copies the command, Esc closes"
+            box.border_subtitle = f"{key_of('explanation.copy')} copies the command, Esc closes"
             yield Lines(id="explanation-text")
 
     def on_mount(self) -> None:

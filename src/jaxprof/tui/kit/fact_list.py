@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof.text import safe
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.row_list import RowList
 
 
@@ -53,9 +54,7 @@ def heading(text: str, note: str = "") -> Fact:
 class FactList(RowList):
     """Facts with a cursor; Enter follows the fact under it."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "follow", "Text", tooltip="Go to the HLO text that this line is about", id="facts.follow"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("facts")
 
     class Followed(Message):
         """The user followed a fact to its target."""

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import Input
 
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import Guarded
 
 
 class FilterLine(Guarded, Input):
     """One line above a list."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "clear_filter", "Clear", tooltip="Show everything again", id="filter.clear"),
-        Binding("enter,down", "keep", "Keep", tooltip="Keep the filter and go back to the list", id="filter.keep"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("filter")
 
     class Edited(Message):
         """The text of the filter has changed."""

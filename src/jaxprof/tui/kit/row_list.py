@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -20,6 +20,7 @@ from textual.style import Style
 from textual.visual import Visual
 from textual.widget import Widget
 
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import Guarded
 
 
@@ -29,14 +30,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
     ALLOW_SELECT = False
     auto_links = False  # rows have no links, and finding a link's style costs as much as drawing a row
     COMPONENT_CLASSES: ClassVar[set[str]] = {"row-list--cursor", "row-list--hover", "row-list--header"}
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False, tooltip="Go to the row above", id="rows.up"),
-        Binding("down,j", "move(1)", "Down", show=False, tooltip="Go to the row below", id="rows.down"),
-        Binding("pageup", "page(-1)", "Page up", show=False, tooltip="Go a page up", id="rows.page_up"),
-        Binding("pagedown", "page(1)", "Page down", show=False, tooltip="Go a page down", id="rows.page_down"),
-        Binding("home,g", "edge(-1)", "First", show=False, tooltip="Go to the first row", id="rows.first"),
-        Binding("end,G", "edge(1)", "Last", show=False, tooltip="Go to the last row", id="rows.last"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("rows")
     EMPTY: ClassVar[str] = ""
     """The text of an empty list."""
 

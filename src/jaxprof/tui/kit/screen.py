@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, TooSmall
 from jaxprof.tui.messages import LiveChanged, SessionChanged
 from jaxprof.tui.profiler import ModeScreen, Profiler
@@ -77,7 +78,8 @@ class SessionScreen(ModeScreen):
 
         profiler = self.profiler
         if profiler.session_grows:
-            profiler.tell(UsageError("the session is still being written", "Press a once it has ended."))
+            hint = f"Press {key_of('results.explain')} once it has ended."
+            profiler.tell(UsageError("the session is still being written", hint))
             return
         self.app.push_screen(ExplanationDialog(profiler.session, self._called))
 

@@ -15,6 +15,8 @@ from textual.style import Style
 from textual.widget import Widget
 
 from jaxprof.text import columns, safe, shorten
+from jaxprof.tui.key_table import HIDDEN, LAST_RANK
+from jaxprof.tui.keys import action_of
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.profiler import PLACES
 from jaxprof.units import counted, percent
@@ -187,15 +189,38 @@ class StageTabs(Guarded, Widget):
         return text.stylize(Style.from_meta({"@click": f"screen.tab({tab.name!r})"}))
 
 
-Key = tuple[str, str, str, bool]
-"""The key, its display, its description, and whether it is enabled now."""
+_LAST = ("app.palette", "app.help", "app.quit")
+"""The bindings at the right end of every key bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarKey:
+    """A key of the key bar."""
+
+    key: str
+    shown: str
+    label: str
+    enabled: bool
+    rank: int
+    """Of several that do not fit together, the one with the higher rank stays; what does nothing now goes first."""
+
+    @property
+    def text(self) -> Content:
+        """As it stands in the bar; a click presses it."""
+        content = Content.assemble(
+            (self.shown, "bold $footer-key-foreground" if self.enabled else "$quiet"),
+            " ",
+            (self.label, "$foreground" if self.enabled else "$quiet"),
+            "  ",
+        )
+        return content.stylize(Style.from_meta({"@click": f"app.press({self.key!r})"}))
 
 
 class KeyBar(Guarded, Widget):
     """The last line: the keys that work now; a click on one presses it.
 
     One widget that draws one line: Textual's footer has a widget per key and makes all of them again at each change of
-    focus, which is slow over SSH. Keys that do not fit are left out; `?` shows them all.
+    focus, which is slow over SSH. Of the keys that do not fit, those that the key table has first stay; `?` shows all.
     """
 
     ALLOW_SELECT = False
@@ -203,7 +228,7 @@ class KeyBar(Guarded, Widget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._keys: list[Key] = []
+        self._keys: list[BarKey] = []
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_changed)
@@ -214,41 +239,30 @@ class KeyBar(Guarded, Widget):
     def _bindings_changed(self, screen: Screen[object]) -> None:
         if screen is not self.screen:
             return
-        keys: dict[str, Key] = {}
+        keys: dict[str, BarKey] = {}
+        last: dict[str, BarKey] = {}
         for active in screen.active_bindings.values():
             binding = active.binding
-            if binding.show and binding.description and binding.action not in keys:
+            if binding.show and binding.description and binding.id and binding.action not in keys | last:
                 shown = self.app.get_key_display(binding)
-                keys[binding.action] = (binding.key, shown, binding.description, active.enabled)
-        shown_keys = list(keys.values())
+                at_the_end = binding.id in _LAST
+                rank = LAST_RANK if at_the_end else action_of(binding.id).bar if active.enabled else HIDDEN
+                (last if at_the_end else keys)[binding.action] = BarKey(
+                    binding.key, shown, binding.description, active.enabled, rank
+                )
+        shown_keys = [*keys.values(), *last.values()]
         if shown_keys != self._keys:
             self._keys = shown_keys
             self.refresh()
 
     def render(self) -> Content:
         room = self.size.width - 1
-        line = Content(" ")
-        last = [key for key in self._keys if key[1] in ("?", "q")]
-        for key in [key for key in self._keys if key not in last] + last:
-            item = _item(key)
-            reserved = 0 if key in last else sum(_item(other).cell_length for other in last)
-            if line.cell_length + item.cell_length + reserved > room:
-                if key in last:
-                    break
-                continue
-            line = line.append(item)
-        return line
-
-
-def _item(key: Key) -> Content:
-    name, shown, description, enabled = key
-    text = Content.assemble(
-        (shown, "bold $footer-key-foreground" if enabled else "$quiet"),
-        " ",
-        (description, "$foreground" if enabled else "$quiet"),
-        "  ",
-    )
-    return text.stylize(Style.from_meta({"@click": f"app.press({name!r})"}))
+        fitting: set[int] = set()
+        for at, key in sorted(enumerate(self._keys), key=lambda pair: (-pair[1].rank, pair[0])):
+            if key.text.cell_length <= room:
+                room -= key.text.cell_length
+                fitting.add(at)
+        return Content(" ").append(Content("").join(key.text for at, key in enumerate(self._keys) if at in fitting))
 
 
 class TooSmall(Guarded, Widget):

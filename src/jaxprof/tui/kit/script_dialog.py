@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
@@ -21,6 +21,7 @@ from textual.widgets import Input, Static
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
 from jaxprof.text import safe
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.dialogs import FormDialog
 
 if TYPE_CHECKING:
@@ -214,12 +215,7 @@ _READERS: Mapping[str, Callable[[str], object]] = {
 class ScriptDialog(FormDialog[ScriptForm]):
     """Asks for a program: a file or a module, its arguments, its directory, and what to record besides the ledger."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Cancel", tooltip="Close without starting", id="script.leave"),
-        # Priority over the box, which would scroll if it does not fit.
-        Binding("down", "app.focus_next", "Next", show=False, priority=True, id="script.next"),
-        Binding("up", "app.focus_previous", "Previous", show=False, priority=True, id="script.before"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("script")
 
     def __init__(self, form: ScriptForm | None = None, *, question: str = "") -> None:
         super().__init__()

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from jaxprof import units
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.format import ago, moment
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn, either
@@ -24,9 +25,7 @@ class SessionList(TableView["Entry"]):
     """One row per session, newest first: when, what, and how many runs failed."""
 
     EMPTY = "No sessions yet."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "Open", tooltip="Open this session", id="sessions.open"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("session_list")
 
     class Opened(RowList.Highlighted):
         """The user asked to open a session."""

@@ -11,11 +11,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from typing import ClassVar, Generic
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.geometry import Region
 from textual.message import Message
 
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import (
     Placed,
@@ -245,11 +246,7 @@ class TreeView(TableView[Row]):
     order apply to the outermost rows.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("right", "spread(1)", "Open row", show=False, tooltip="Open this row", id="tree.open"),
-        Binding("left", "spread(-1)", "Close row", show=False, tooltip="Close this row, or go to its parent",
-                id="tree.close"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("tree")
 
     def __init__(self, columns: Sequence[TableColumn[Row]], *, order: str = "", id: str | None = None) -> None:
         super().__init__(columns, order=order, id=id)

@@ -6,13 +6,14 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.style import Style
 from textual.widget import Widget
 
 from jaxprof.text import safe
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.guard import Guarded
@@ -110,15 +111,14 @@ def _line(run: Run) -> Content:
     else:
         more = f" (and {same - 1} more)" if same > 1 else ""
         words = [(safe(worst.message), "$foreground"), (more, "$text-muted")]
-    return Content.assemble((f" {mark} ", style), ("u ", "bold $footer-key-foreground"), *words).stylize(click)
+    key = (f"{key_of('hlo.trust')} ", "bold $footer-key-foreground")
+    return Content.assemble((f" {mark} ", style), key, *words).stylize(click)
 
 
 class TrustDialog(Dialog[None]):
     """The list of checks; asks nothing."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,u,q", "dismiss", "Close", tooltip="Close the list of checks", id="trust.close"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("trust")
 
     def __init__(self, run: Run, median_seconds: float | None) -> None:
         super().__init__()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from textual.binding import Binding
-
 from jaxprof.analysis.profile import IMPORTED, is_whole, programs_of, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
 
@@ -65,27 +63,3 @@ def first_with_capture(session: Session, wanted: str) -> str:
     captured = [run.id for run in runs.values() if "timeline" in views_of(session, run)]
     compiled = [run.id for run in runs.values() if run.plan.how == "jit" and run.id in captured]
     return next(iter([*compiled, *captured, wanted, *runs]), "")
-
-
-_VIEWS = (
-    ("h", "hlo", "HLO", "What XLA made of this run", True),
-    ("t", "timeline", "Timeline", "When the kernels of this run ran", True),
-    ("p", "compile", "Compile", "Where this compile's time went", False),
-    ("m", "memory", "Memory", "What makes up this run's peak memory", False),
-)
-"""Key, view, title, line in the help, and whether the key bar shows it."""
-
-
-def view_keys(screen: str) -> list[Binding]:
-    """The bindings, with ids of `screen` (`run.timeline`), which has the actions `hlo` and `profile(view)`."""
-    return [
-        Binding(
-            key,
-            "hlo" if view == "hlo" else f"profile('{view}')",
-            title,
-            show=show,
-            tooltip=tooltip,
-            id=f"{screen}.{view}",
-        )
-        for key, view, title, tooltip, show in _VIEWS
-    ]

@@ -10,12 +10,13 @@ from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, Vertical
 from textual.content import Content
 
 from jaxprof.analysis.compile_passes import seconds_of_threads, stage_times
 from jaxprof.text import columns, safe
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.picture import Lines
@@ -94,11 +95,7 @@ def stage_lines(tree: PassTimes, width: int, most: int) -> list[Content]:
 class PassTree(TreeView[PassNode]):
     """The phases and passes; a node with children can be opened."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,space", "open", "Open", tooltip="Open or close this phase", id="passes.open"),
-        Binding("z", "open_all", "Open all", tooltip="Open or close all", id="passes.open_all"),
-        Binding("s", "sort", "Sort", tooltip="Switch between the tree and a list by self time", id="passes.sort"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("passes")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(

@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container, Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof.text import safe
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import bar, hang
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot
@@ -167,9 +168,7 @@ class BufferList(TableView["MemoryBuffer"]):
     """The largest buffers and where they come from."""
 
     EMPTY = "The buffers are unknown."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,h", "hlo", "HLO", tooltip="Go to the instruction that makes this buffer", id="buffers.hlo"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("buffers")
 
     class HloRequested(Message):
         """Requests the HLO of an instruction by name."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from jaxprof.analysis.steps import FOUND_BY
 from jaxprof.text import safe
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.drawing import bar, hang
 from jaxprof.tui.kit.fact_list import Fact, FactList, FactTarget, heading
 from jaxprof.tui.kit.table_columns import Row, TableColumn, header_line, placed, row_line
@@ -33,9 +34,7 @@ class OverviewList(FactList):
     """The lines of the overview, with a cursor."""
 
     EMPTY = "Reading the profile…"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter,h", "follow", "HLO", tooltip="Go to the HLO of this kernel or program", id="overview.hlo"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("overview")
 
 
 def overview_facts(profile: ProfileOverview, width: int) -> Sequence[Fact]:
@@ -75,7 +74,9 @@ def _doubts(profile: ProfileOverview, width: int) -> Iterator[Fact]:
             lines += hang(Content("  "), row.advice, width, "$text-muted")
         yield from map(Fact, lines)
     if len(doubted) > DOUBTS:
-        yield Fact(Content.styled(f"  and {len(doubted) - DOUBTS} more: u lists them", "$text-muted"))
+        yield Fact(
+            Content.styled(f"  and {len(doubted) - DOUBTS} more: {key_of('profile.trust')} lists them", "$text-muted")
+        )
 
 
 def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[Fact]:

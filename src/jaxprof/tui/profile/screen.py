@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Container
 from textual.message import Message
 
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.text import safe, shorten
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
@@ -43,20 +44,7 @@ class ProfileScreen(SessionScreen):
 
     MODE: ClassVar[str] = "profile"
     AUTO_FOCUS = "#lanes"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "tab('overview')", "Overview", tooltip="Show kernels, idle time, steps and doubts",
-                id="profile.overview"),
-        Binding("t", "tab('timeline')", "Timeline", tooltip="Show when things ran, lane by lane",
-                id="profile.timeline"),
-        Binding("p", "tab('compile')", "Compile", tooltip="Show where the compile spent its time: phases and passes",
-                id="profile.compile"),
-        Binding("m", "tab('memory')", "Memory", tooltip="Show what makes up the peak memory", id="profile.memory"),
-        Binding("u", "trust", "Trust", show=False, tooltip="List every check of this capture",
-                id="profile.trust"),
-        Binding("r", "choose_run", "Run", tooltip="Choose the run to show", id="profile.run"),
-        Binding("escape", "back", "Back", tooltip="Clear the search, or go back",
-                id="profile.back"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("profile")
 
     class OverviewRead(Message, bubble=False):
         """A thread has read the overview of a profile; `session` is the id() of the session that it comes from."""
@@ -188,6 +176,11 @@ class ProfileScreen(SessionScreen):
             self.query_one(MemoryPane).show(session, with_hlo(session, run) if run is not None else None)
         self.query_one(FOCUS[name]).focus()
         self._show_tabs()
+
+    def action_next_tab(self, step: int) -> None:
+        """Shows the next view that there is, or the one before."""
+        shown = [name for name in VIEWS if self.check_action("tab", (name,))]
+        self.action_tab(shown[(shown.index(self._view) + step) % len(shown)])
 
     # -- keys -------------------------------------------------------------------------------------------------
 

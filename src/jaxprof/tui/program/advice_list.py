@@ -9,10 +9,11 @@ import textwrap
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 
 from jaxprof.text import safe
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.row_list import RowList
@@ -29,9 +30,7 @@ class AdviceList(RowList):
     """Several lines per finding; the cursor stops only on the first."""
 
     EMPTY = "No findings."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "enter", "Source", tooltip="Show the source line of this finding", id="advice.enter"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("advice")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -16,6 +16,7 @@ from textual.message import Message
 from jaxprof.analysis.programs.functions import FunctionCompiles, row_seconds
 from jaxprof.events import Compiled, SignatureLeaf, SourceLocation
 from jaxprof.text import columns, safe
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import bar, cell, hang
 from jaxprof.tui.kit.format import place_in_full, place_text
@@ -69,13 +70,7 @@ class LedgerList(TreeView[LedgerRow]):
 
     EMPTY = "No compilations yet."
     UNSORTED = "first compiled"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "enter", "Open", tooltip="Open or close this function; show all of a compilation",
-                id="ledger.enter"),
-        Binding("e", "open_all", "Open all", show=False, tooltip="Open or close all functions", id="ledger.open_all"),
-        Binding("s", "sort_by_next", "Sort", tooltip="Sort by the next column", id="ledger.sort"),
-        Binding("S", "turn", "Reverse", show=False, tooltip="Reverse the order", id="ledger.turn"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("ledger")
 
     class Entered(Message):
         """Requests all of a compilation."""
@@ -236,11 +231,7 @@ _CACHE = {"hit": "hit", "miss": "miss: it was compiled", "off": "off"}
 class CompilationDialog(Dialog[None]):
     """The facts; Enter leads to the line that it was called from."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "dismiss", "Close", tooltip="Back to the ledger", id="compilation.close"),
-        Binding("enter", "source", "Source", tooltip="The line that it was called from", id="compilation.source"),
-        Binding("y", "copy", "Copy", tooltip="Copy all of it as text", id="compilation.copy"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("compilation")
 
     def __init__(self, row: Compiled) -> None:
         super().__init__()
@@ -249,7 +240,7 @@ class CompilationDialog(Dialog[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog wide-dialog") as box:
             box.border_title = Content(f"Compilation of {safe(self._row.function)}")
-            box.border_subtitle = "Enter shows the line, y copies, Esc closes"
+            box.border_subtitle = f"Enter shows the line, {key_of('compilation.copy')} copies, Esc closes"
             yield Lines(id="compilation-facts")
 
     def on_mount(self) -> None:

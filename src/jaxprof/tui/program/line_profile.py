@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
 from jaxprof.text import safe
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.phase_bars import plain_bar
@@ -77,9 +78,7 @@ class HotLineList(TableView["HotLine"]):
     """One row per line, the longest first."""
 
     EMPTY = "No lines sampled yet."
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "enter", "Source", tooltip="Show this line and the lines around it", id="hot_lines.enter"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("hot_lines")
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
@@ -157,10 +156,7 @@ AROUND = 200
 class SourceLines(Dialog[None]):
     """The excerpt, with the line in the middle."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter", "dismiss", "Close", tooltip="Go back", id="source.close"),
-        Binding("y", "copy", "Copy", tooltip="Copy the place, file:line", id="source.copy"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("source")
 
     def __init__(self, place: SourceLocation) -> None:
         super().__init__()
@@ -170,7 +166,7 @@ class SourceLines(Dialog[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog help source-lines") as box:
             box.border_title = Content(place_in_full(self._place))
-            box.border_subtitle = "y copies the place, Esc closes"
+            box.border_subtitle = f"{key_of('source.copy')} copies the place, Esc closes"
             yield Lines(id="source-text")
 
     def on_mount(self) -> None:

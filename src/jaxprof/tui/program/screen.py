@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
 
 from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result, programs
-from jaxprof.tui.kit.explanation import ExplanationHead, explain_key
+from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
@@ -35,13 +36,12 @@ TICK_SECONDS = 0.1
 CAPTURE_SECONDS = 2.0
 """Length of a capture that a key starts."""
 CANCELLING = (
-    "Interrupted, as by ctrl+c. Press c again to terminate it.",
-    "Asked to terminate. Press c again to kill it.",
+    "Interrupted, as by ctrl+c. Press {key} again to terminate it.",
+    "Asked to terminate. Press {key} again to kill it.",
     "Killing it.",
 )
 MAIN = ("ledger", "findings", "lines")
 """Views that share the main place of a large terminal, where time and output have places of their own."""
-KEYS = {"ledger": "l", "findings": "f", "lines": "n", "time": "t", "output": "o"}
 EMPTY = """No program was recorded in this session.
 
 x on Home                       runs a program from here
@@ -54,32 +54,7 @@ class ProgramScreen(SessionScreen):
 
     MODE: ClassVar[str] = "program"
     AUTO_FOCUS = "#ledger"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("l", "tab('ledger')", "Ledger", show=False, tooltip="Show what was compiled, for how long, and why",
-                id="program.ledger"),
-        Binding("f", "tab('findings')", "Findings", show=False, tooltip="Show what is worth changing, and where",
-                id="program.findings"),
-        Binding("n", "tab('lines')", "Lines", show=False, tooltip="Show the lines that took the time",
-                id="program.lines"),
-        Binding("t", "tab('time')", "Time", show=False, tooltip="Show where the time went, in a table and over time",
-                id="program.time"),
-        Binding("o", "tab('output')", "Output", show=False, tooltip="Show what the program printed",
-                id="program.output"),
-        Binding("slash", "filter", "Filter", key_display="/", tooltip="Show only functions, findings and lines with"
-                " these words", id="program.filter"),
-        Binding("w", "capture", "Capture", tooltip="Switch on the profiler in the program for a moment",
-                id="program.capture"),
-        Binding("c", "cancel", "Cancel", tooltip="Interrupt the program; press again to terminate, then to kill it",
-                id="program.cancel"),
-        Binding("r", "again", "Run again", tooltip="Run this program again", id="program.again"),
-        Binding("p", "profile", "Profile", tooltip="Show the timeline of the last capture window",
-                id="program.profile"),
-        Binding("h", "hlo", "HLO", tooltip="Show the kernels and HLO of the last capture window", id="program.hlo"),
-        explain_key("program"),
-        Binding("z", "zoom", "Zoom", show=False, tooltip="Show one view alone on a large terminal, or several again",
-                id="program.zoom"),
-        Binding("escape", "unfilter", "Back", show=False, tooltip="Clear the filter", id="program.unfilter"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("program")
 
     def __init__(self) -> None:
         super().__init__()
@@ -159,7 +134,10 @@ class ProgramScreen(SessionScreen):
             "ledger": integer(result.compile_count) if result.compile_count else "",
             "findings": str(len(result.findings)) if result.findings else "",
         }
-        tabs = [Tab(name, f"{KEYS[name]} {title}", title, notes.get(name, "")) for name, title in VIEWS.items()]
+        tabs = [
+            Tab(name, f"{key_of(f'program.{name}')} {title}", title, notes.get(name, ""))
+            for name, title in VIEWS.items()
+        ]
         self.query_one(StageTabs).show(tabs, self._shown)
 
     @property
@@ -203,6 +181,11 @@ class ProgramScreen(SessionScreen):
         self.query_one(f"#{name}").focus()
         if self.run is not None:
             self._show_tabs(program_result(self.profiler.session, self._run))
+
+    def action_next_tab(self, step: int) -> None:
+        """Shows the next view, or the one before."""
+        names = list(VIEWS)
+        self.action_tab(names[(names.index(self._view) + step) % len(names)])
 
     def action_zoom(self) -> None:
         """Shows one view alone, or as many as fit."""
@@ -253,7 +236,7 @@ class ProgramScreen(SessionScreen):
             return True if (whole if action == "profile" else hlo) else None
         if action == "again":
             return True if run is not None and (run.over or not self._ours) else None
-        if action in ("filter", "tab"):
+        if action in ("filter", "tab", "next_tab"):
             return True if run is not None else None
         if action == "unfilter":
             return bool(self._only)
@@ -272,10 +255,9 @@ class ProgramScreen(SessionScreen):
             self.notify("A capture is already in progress.", markup=False)
             return
         self.profiler.live.capture(CAPTURE_SECONDS)
-        self.notify(
-            f"The profiler is on for {CAPTURE_SECONDS:g} s; p and h show the window once it has been read.",
-            title="Capturing", markup=False,
-        )  # fmt: skip
+        keys = f"{key_of('program.profile')} and {key_of('program.hlo')}"
+        said = f"The profiler is on for {CAPTURE_SECONDS:g} s; {keys} show the window once it has been read."
+        self.notify(said, title="Capturing", markup=False)
 
     def action_profile(self) -> None:
         """Shows the timeline of the last window."""
@@ -293,7 +275,8 @@ class ProgramScreen(SessionScreen):
         count = self._cancelled[1] + 1 if self._cancelled[0] == run.id else 1
         self._cancelled = (run.id, count)
         self.profiler.live.cancel(run.id)
-        self.notify(CANCELLING[min(count, len(CANCELLING)) - 1], title="Ending the program", markup=False)
+        said = CANCELLING[min(count, len(CANCELLING)) - 1].format(key=key_of("program.cancel"))
+        self.notify(said, title="Ending the program", markup=False)
 
     def action_again(self) -> None:
         """Runs the program again. Asks first if it comes from an opened session, because a file names it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
@@ -18,6 +18,7 @@ from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.text import columns, safe, shorten
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import VERDICT_STYLES, parameters_text, speedup_style, speedup_text
 from jaxprof.tui.kit.picture import Lines
@@ -98,13 +99,7 @@ class CompareScreen(SessionScreen):
 
     MODE: ClassVar[str] = "results"
     AUTO_FOCUS = "#compare-scroll"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Back", tooltip="Go back to Results", id="compare.close"),
-        Binding("x", "exchange", "Exchange", tooltip="Make the other run the baseline", id="compare.exchange"),
-        Binding("y", "copy", "Copy", tooltip="Copy the whole comparison as text", id="compare.copy"),
-        Binding("j", "scroll(1)", "Down", show=False, tooltip="A line down", id="compare.down"),
-        Binding("k", "scroll(-1)", "Up", show=False, tooltip="A line up", id="compare.up"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("compare")
 
     class Compared(Message):
         """The thread has compared two runs, or could not."""

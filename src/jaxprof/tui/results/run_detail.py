@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 
@@ -17,6 +17,7 @@ from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import side_title
 from jaxprof.analysis.run_result import break_even_curve
 from jaxprof.text import safe, shorten
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import parameters_text
 from jaxprof.tui.kit.line_plot import STYLES, Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
@@ -47,15 +48,7 @@ class RunDetailScreen(SessionScreen):
     """All details of one run."""
 
     AUTO_FOCUS = "#detail-scroll"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "close", "Back", tooltip="Go back to where this was opened", id="run_detail.close"),
-        Binding("h", "hlo", "HLO", tooltip="What XLA made of this run", id="run_detail.hlo"),
-        Binding("y", "copy", "Copy", tooltip="Copy the figures as text", id="run_detail.copy"),
-        Binding("n", "step(1)", "Next run", tooltip="The next run of the session", id="run_detail.next"),
-        Binding("p", "step(-1)", "Previous", tooltip="The previous run of the session", id="run_detail.previous"),
-        Binding("j", "scroll(1)", "Down", show=False, tooltip="A line down", id="run_detail.down"),
-        Binding("k", "scroll(-1)", "Up", show=False, tooltip="A line up", id="run_detail.up"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("run_detail")
 
     def __init__(self, run: str) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 
@@ -15,11 +15,12 @@ from jaxprof.analysis.programs.derive import is_program
 from jaxprof.errors import UsageError
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import safe
-from jaxprof.tui.kit.explanation import ExplanationHead, explain_key
+from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.format import half_width, interval, parameters_text, speedup_text
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
-from jaxprof.tui.kit.views import view_keys, views_of
+from jaxprof.tui.kit.views import views_of
 from jaxprof.tui.results.result_list import ResultList
 from jaxprof.tui.results.result_panel import ResultPanel, crossover_lines, sweep_table
 from jaxprof.units import counted, seconds
@@ -35,36 +36,7 @@ class ResultsScreen(SessionScreen):
 
     MODE: ClassVar[str] = "results"
     AUTO_FOCUS = "#results"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(
-            "enter", "open", "Details", tooltip="All phases, samples, break-even and environment", id="results.open"
-        ),
-        Binding("space", "mark", "Mark", tooltip="Mark or unmark this run: two are compared", id="results.mark"),
-        Binding(
-            "c",
-            "compare",
-            "Compare",
-            tooltip="Compare the two marked runs; without marks, the sides of this comparison",
-            id="results.compare",
-        ),
-        *view_keys("results"),
-        Binding(
-            "H",
-            "history",
-            "History",
-            show=False,
-            tooltip="How this workload went over the kept sessions",
-            id="results.history",
-        ),
-        explain_key("results"),
-        Binding("s", "sort", "Sort", tooltip="Sort by the next column", id="results.sort"),
-        Binding("S", "reverse", "Reverse", show=False, tooltip="Reverse the order", id="results.reverse"),
-        Binding("y", "copy", "Copy", tooltip="Copy this row as text", id="results.copy"),
-        Binding(
-            "z", "zoom", "Zoom", tooltip="Give the lower part the whole screen, or show both again", id="results.zoom"
-        ),
-        Binding("escape", "unzoom", "Back", show=False, tooltip="Go back to the list", id="results.unzoom"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("results")
 
     def __init__(self) -> None:
         super().__init__()

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
@@ -20,13 +20,15 @@ from jaxprof.analysis.programs.derive import is_program, program_result
 from jaxprof.analysis.run_result import Convergence
 from jaxprof.errors import JaxprofError
 from jaxprof.text import shorten
+from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.program_summary import summary_lines
 from jaxprof.tui.kit.run_list import RunList
 from jaxprof.tui.kit.sample_plots import WAITING, distribution, trend
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
-from jaxprof.tui.kit.views import view_keys, views_of
+from jaxprof.tui.kit.views import views_of
 from jaxprof.tui.run.current_run import (
     PhaseStrip,
     convergence_text,
@@ -53,14 +55,7 @@ class RunScreen(SessionScreen):
 
     MODE: ClassVar[str] = "run"
     AUTO_FOCUS = "#runs"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "open", "Details", tooltip="All details of this run", id="run.open"),
-        Binding("c", "cancel", "Cancel", tooltip="Cancel this run; the others go on", id="run.cancel"),
-        Binding("C", "cancel_all", "Cancel all", tooltip="Cancel this run and all queued runs", id="run.cancel_all"),
-        Binding("r", "again", "Run again", tooltip="Run this again, together with its baseline", id="run.again"),
-        Binding("l", "log", "Output", tooltip="What the measured process wrote to its stdout and stderr", id="run.log"),
-        *view_keys("run"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("run")
 
     def __init__(self) -> None:
         super().__init__()
@@ -262,8 +257,14 @@ class RunScreen(SessionScreen):
             self.profiler.live.cancel(run.id)
 
     def action_cancel_all(self) -> None:
-        """Cancels the current run and all queued runs."""
-        self.profiler.live.cancel_all()
+        """Cancels the current run and all queued runs, after a question."""
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.profiler.live.cancel_all()
+
+        question = "The current run and all queued runs are cancelled. What they have measured so far is kept."
+        self.app.push_screen(Confirm("Cancel all runs?", question, "Cancel all"), answered)
 
     def action_again(self) -> None:
         """Queues this run and its baseline again."""

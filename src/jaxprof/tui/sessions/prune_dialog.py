@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Button, Input, Label, Static
 
 from jaxprof import units
 from jaxprof.errors import UsageError
 from jaxprof.session.log.library import total_bytes
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.dialogs import Dialog
 
 if TYPE_CHECKING:
@@ -30,11 +31,7 @@ _FIELDS = (
 class Prune(Dialog[list[Path] | None]):
     """Returns the files to delete, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "leave", "Cancel", tooltip="Close without deleting", id="prune.leave"),
-        Binding("down", "app.focus_next", "Next", show=False, id="prune.next"),
-        Binding("up", "app.focus_previous", "Previous", show=False, id="prune.before"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("form")
 
     def __init__(self, library: Library) -> None:
         super().__init__()
@@ -65,10 +62,6 @@ class Prune(Dialog[list[Path] | None]):
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(self._doomed if event.button.id == "delete" else None)
-
-    def action_leave(self) -> None:
-        """Deletes nothing."""
-        self.dismiss(None)
 
     def _count(self) -> None:
         """Shows how many sessions would be deleted."""

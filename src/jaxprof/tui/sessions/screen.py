@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
@@ -15,6 +15,7 @@ from textual.widgets import Static
 from jaxprof import units
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.guard import on
@@ -37,33 +38,7 @@ class SessionsScreen(SessionScreen):
 
     MODE: ClassVar[str] = "sessions"
     AUTO_FOCUS = "#sessions"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("o", "open_file", "Open file", tooltip="Open a session by its path", id="sessions.open_file"),
-        Binding("n", "rename", "Rename", tooltip="Give this session another name", id="sessions.rename"),
-        Binding("w", "save_as", "Save as", tooltip="Copy this session to another place", id="sessions.save_as"),
-        Binding("x,delete", "delete", "Delete", tooltip="Delete this session; asks first", id="sessions.delete"),
-        Binding("P", "prune", "Prune", tooltip="Delete old sessions; shows which, asks first", id="sessions.prune"),
-        Binding(
-            "slash",
-            "filter",
-            "Filter",
-            key_display="/",
-            tooltip="Show only sessions that contain these words",
-            id="sessions.filter",
-        ),
-        Binding(
-            "H",
-            "history",
-            "History",
-            tooltip="How the workload of this session went over all of them",
-            id="sessions.history",
-        ),
-        Binding("y", "copy_path", "Copy path", show=False, tooltip="Copy the path of this session", id="sessions.copy"),
-        Binding("ctrl+l", "read", "Reload", show=False, tooltip="Read the folder again", id="sessions.read"),
-        Binding(
-            "escape", "back", "Back", show=False, tooltip="Clear the filter, or go back to Home", id="sessions.back"
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("sessions")
 
     def __init__(self) -> None:
         super().__init__()

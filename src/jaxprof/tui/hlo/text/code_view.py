@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 
 from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.text.document import Document, Folds
 from jaxprof.tui.hlo.text.navigation import Name
 from jaxprof.tui.hlo.text.text_view import PIECE, TextView
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.threads import in_thread
 
@@ -28,23 +29,7 @@ Place = tuple[Document, int]
 class CodeView(TextView):
     """A text view in which the cursor can also choose a name of its line. Without names it is a plain text view."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "name(-1)", "Previous name", show=False,
-                tooltip="Choose the previous name", id="text.left"),
-        Binding("right", "name(1)", "Next name", show=False, tooltip="Choose the next name", id="text.right"),
-        Binding("enter", "follow", "Definition",
-                tooltip="Go to the definition of the chosen name, or of what the line calls or takes",
-                id="text.follow"),
-        Binding("u", "users", "Users",
-                tooltip="Go to the users of the chosen name, or of the line's value", id="text.users"),
-        Binding("left_square_bracket,alt+left", "history(-1)", "Back", key_display="[",
-                tooltip="Go back to the previous place", id="text.back"),
-        Binding("right_square_bracket,alt+right", "history(1)", "Forward", key_display="]", show=False,
-                tooltip="Go forward again", id="text.forward"),
-        Binding("z", "fold", "Fold", tooltip="Fold or open the computation at the cursor", id="text.fold"),
-        Binding("Z", "fold_all", "Fold all", show=False, tooltip="Fold or open all computations", id="text.fold_all"),
-        Binding("y", "copy", "Copy", show=False, tooltip="Copy the instruction at the cursor", id="text.copy"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("code")
 
     class ManyUsers(Message):
         """Requests a choice among the several users of a name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
@@ -15,6 +15,7 @@ from textual.worker import get_current_worker
 from jaxprof.errors import UsageError
 from jaxprof.text import safe
 from jaxprof.tui.hlo.text.code_view import CodeView
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.search import Hits, compiled, matches, pieces
 from jaxprof.tui.kit.threads import in_thread
@@ -32,16 +33,7 @@ REPORT_SECONDS = 0.05
 class SearchInput(Guarded, Input):
     """The input for the expression."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "drop", "Clear", tooltip="Stop the search and show no matches", id="search.clear"),
-        Binding(
-            "enter,down",
-            "keep",
-            "Keep",
-            tooltip="Return to the text; n and N step through the matches",
-            id="search.keep",
-        ),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings("search")
 
     class Left(Message):
         """The user left the input, keeping the matches or not."""
@@ -62,12 +54,7 @@ class SearchInput(Guarded, Input):
 class TextPane(Guarded, Vertical):
     """A text and its search."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("slash", "search", "Search", key_display="/", tooltip="Search with a regular expression",
-                id="text.search"),
-        Binding("n", "next(1)", "Next", show=False, tooltip="Go to the next match", id="text.next"),
-        Binding("N", "next(-1)", "Previous match", show=False, tooltip="Go to the previous match", id="text.previous"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("text_pane")
 
     class Found(Message):
         """A piece of the text was searched."""

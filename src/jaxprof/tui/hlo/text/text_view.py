@@ -12,7 +12,7 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.cache import LRUCache
 from textual.geometry import Region, Size
 from textual.message import Message
@@ -23,6 +23,7 @@ from jaxprof.hlo.read.lexer import SpanKind, lex
 from jaxprof.text import columns, safe
 from jaxprof.tui.hlo.text.document import Document, Folds, column
 from jaxprof.tui.hlo.text.navigation import Name
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.search import Hits
 
@@ -47,18 +48,7 @@ class TextView(Guarded, ScrollView, can_focus=True):
         "text-view--fold",
         *(f"text-view--{kind}" for kind in SpanKind),
     }
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", "Up", show=False, tooltip="Go to the line above", id="text.up"),
-        Binding("down,j", "move(1)", "Down", show=False, tooltip="Go to the line below", id="text.down"),
-        Binding("pageup", "page(-1)", "Page up", show=False, tooltip="Go a page up", id="text.page_up"),
-        Binding("pagedown,space", "page(1)", "Page down", show=False, tooltip="Go a page down", id="text.page_down"),
-        Binding("home", "edge(-1)", "First", show=False, tooltip="Go to the first line", id="text.first"),
-        Binding("end,G", "edge(1)", "Last", show=False, tooltip="Go to the last line", id="text.last"),
-        Binding("left,shift+left,less_than_sign", "sideways(-1)", "Scroll left", show=False,
-                tooltip="Scroll to the start of long lines", id="text.scroll_left"),
-        Binding("right,shift+right,greater_than_sign", "sideways(1)", "Scroll right", show=False,
-                tooltip="Scroll to the end of long lines", id="text.scroll_right"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("text")
 
     class Moved(Message):
         """The cursor is on another line, or another document is shown."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
@@ -12,6 +12,7 @@ from textual.worker import get_current_worker
 
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe, shorten
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.picture import Lines
@@ -34,16 +35,7 @@ if TYPE_CHECKING:
 class TimelinePane(Guarded, Vertical):
     """The timeline of one run."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        # With priority, so that the search line has the focus before the next key is handled: drawing the lanes can
-        # take so long that the letters of a fast typist queue behind the slash, and would go to the lanes.
-        Binding("slash", "search", "Search", key_display="/", tooltip="Search the names with a regular expression",
-                id="timeline.search", priority=True),
-        Binding("n", "next(1)", "Next", show=False, tooltip="Go to the next match", id="timeline.next"),
-        Binding("N", "next(-1)", "Previous match", show=False,
-                tooltip="Go to the previous match", id="timeline.previous"),
-        Binding("h", "hlo", "HLO", tooltip="Go to the HLO of the kernel under the cursor", id="timeline.hlo"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("timeline_pane")
 
     class HloRequested(Message):
         """Requests the HLO of a kernel: its name, its module, and the id of its program if known."""
@@ -145,7 +137,7 @@ class TimelinePane(Guarded, Vertical):
 
         lanes, window = browse.lanes, browse.window
         whole = lanes.end - lanes.begin
-        hidden = f" · {browse.hidden} lanes hidden (X)" if browse.hidden else ""
+        hidden = f" · {browse.hidden} lanes hidden ({key_of('timeline.show_all')})" if browse.hidden else ""
         left_out = f" · {integer(lanes.left_out)} shortest left out" if lanes.left_out else ""
         shown = f"{seconds(window.span * NS)} of {seconds(whole * NS)}" if window.span < whole else seconds(whole * NS)
         box.border_subtitle = Content(

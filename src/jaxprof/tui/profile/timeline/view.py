@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual import events
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 from jaxprof.text import shorten
+from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.profile.timeline.browse import ZOOM, Browse, TimelineRow
 from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler, title
@@ -40,42 +41,7 @@ class TimelineView(Guarded, Widget, can_focus=True):
         "timeline--ruler", "timeline--title", "timeline--title-cursor", "timeline--gap", "timeline--hit",
         "timeline--cursor", "timeline--rule", "timeline--range", "timeline--link",
     }  # fmt: skip
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("plus,equals_sign", "zoom(1)", "Zoom in", key_display="+",
-                tooltip="Show half the time around the cursor", id="timeline.zoom_in"),
-        Binding("minus", "zoom(-1)", "Out", key_display="-", tooltip="Show twice the time around the cursor",
-                id="timeline.zoom_out"),
-        Binding("0", "whole", "Whole", tooltip="Show the whole recording", id="timeline.whole"),
-        Binding("z", "fit", "Fit", show=False, tooltip="Zoom to what is under the cursor", id="timeline.fit"),
-        Binding("left", "pan(-1)", "Earlier", show=False, tooltip="Pan to the left; at the start, move the cursor",
-                id="timeline.left"),
-        Binding("right", "pan(1)", "Later", show=False, tooltip="Pan to the right; at the end, move the cursor",
-                id="timeline.right"),
-        Binding("shift+left,less_than_sign", "step(-1)", "Previous column", key_display="<", show=False,
-                tooltip="Move the cursor a column to the left", id="timeline.step_left"),
-        Binding("shift+right,greater_than_sign", "step(1)", "Next column", key_display=">", show=False,
-                tooltip="Move the cursor a column to the right", id="timeline.step_right"),
-        Binding("full_stop", "event(1)", "Next event", key_display=".", show=False,
-                tooltip="Go to the next event of this lane", id="timeline.next_event"),
-        Binding("comma", "event(-1)", "Previous event", key_display=",", show=False,
-                tooltip="Go to the previous event of this lane", id="timeline.last_event"),
-        Binding("home", "edge(-1)", "Start", show=False, tooltip="Go to the start of the recording",
-                id="timeline.home"),
-        Binding("end", "edge(1)", "End", show=False, tooltip="Go to the end of the recording", id="timeline.end"),
-        Binding("up,k", "move(-1)", "Lane above", show=False, tooltip="Go to the lane above", id="timeline.up"),
-        Binding("down,j", "move(1)", "Lane below", show=False, tooltip="Go to the lane below", id="timeline.down"),
-        Binding("v", "mark", "Range", show=False,
-                tooltip="Start a range and show its totals; press again, or Esc, to clear it", id="timeline.range"),
-        Binding("l", "follow", "Launch", show=False, tooltip="Go from a kernel to its launch on the host, and back",
-                id="timeline.launch"),
-        Binding("x", "hide", "Hide", show=False, tooltip="Hide this lane", id="timeline.hide"),
-        Binding("X", "show_all", "Show all", show=False, tooltip="Show the hidden lanes again",
-                id="timeline.show_all"),
-        Binding("P", "pin", "Pin", show=False, tooltip="Pin this lane above the others, or unpin it",
-                id="timeline.pin"),
-        Binding("enter,space", "open", "Open", tooltip="Open or close the lane: a line for each thread and level",
-                id="timeline.open"),
-    ]  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("timeline")
 
     class Moved(Message):
         """The cursor, the window or the lanes have changed."""

@@ -1,0 +1,161 @@
+"""One key map: a key means one thing on every screen, and nothing but the table declares keys."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import os
+import pkgutil
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.binding import Binding
+
+import jaxprof.tui
+from jaxprof.tui.hlo.sides import TAB_TITLES
+from jaxprof.tui.key_table import GROUPS, HIDDEN, MEANINGS, QUESTION, Key
+from jaxprof.tui.keys import ACTIONS, as_markdown, bindings, key_of, keys_of, remap, shown
+from tui.fakes import Stage, screen_text, until
+
+SOURCE = Path(jaxprof.tui.__file__).parent
+DOCUMENT = Path(__file__).parents[2] / "docs" / "keys.md"
+GENERATED = "<!-- made from src/jaxprof/tui/key_table.py by UPDATE_KEYS=1 pytest tests/tui/test_keys.py -->\n"
+DESTRUCTIVE = {"cancel", "cancel_all", "delete", "prune"}
+TEXTUALS = {"app.focus_next", "app.focus_previous", "dismiss", "command_palette"}
+
+
+def letters(key: Key) -> frozenset[str]:
+    """All but `q`, which closes a text over the screen beside the letter that opened it."""
+    return frozenset(name for name in keys_of(key) if len(name) == 1 and name.isalpha() and name != "q")
+
+
+def classes() -> list[type[Any]]:
+    """The classes of the app that have bindings of their own."""
+    found = []
+    for module in pkgutil.walk_packages([str(SOURCE)], "jaxprof.tui."):
+        defined = [one for one in vars(importlib.import_module(module.name)).values() if inspect.isclass(one)]
+        found += [one for one in defined if one.__module__ == module.name and "BINDINGS" in vars(one)]
+    return found
+
+
+def group_of(owner: type[Any]) -> str:
+    (group,) = {binding.id.split(".")[0] for binding in vars(owner)["BINDINGS"]}
+    return str(group)
+
+
+def test_no_key_has_two_meanings() -> None:
+    meanings = defaultdict(list)
+    for name, meaning in MEANINGS.items():
+        for key in meaning.keys.split(","):
+            meanings[key].append(name)
+    assert {key: names for key, names in meanings.items() if len(names) > 1} == {}
+
+
+def test_the_letters_of_a_question_are_used_where_there_are_no_others() -> None:
+    for name, group in GROUPS.items():
+        asked = [key for key in group.keys if set(key.means.split()) & set(QUESTION)]
+        others = [key.name for key in group.keys if key not in asked and letters(key)]
+        assert not asked or not others, name
+
+
+def test_what_is_called_the_same_has_the_same_letter() -> None:
+    called = defaultdict(set)
+    for key in ACTIONS.values():
+        if letters(key):
+            called[key.label].add(letters(key))
+    called.pop("Close")  # with the letter that opened it
+    assert {label: found for label, found in called.items() if len(found) > 1} == {}
+
+
+def test_every_meaning_is_used() -> None:
+    used = {means for key in ACTIONS.values() for means in key.means.split()}
+    assert used == set(MEANINGS) | set(QUESTION)
+
+
+def test_what_destroys_is_a_capital_or_no_letter() -> None:
+    for name in DESTRUCTIVE:
+        assert all(key.isupper() or len(key) > 1 for key in MEANINGS[name].keys.split(",")), name
+
+
+def test_every_action_is_explained() -> None:
+    for name, key in ACTIONS.items():
+        assert key.label, name
+        assert key.help, name
+    names = [f"{group}.{key.name}" for group, listed in GROUPS.items() for key in listed.keys]
+    assert len(names) == len(set(names))
+
+
+def test_only_the_table_declares_keys() -> None:
+    for path in SOURCE.rglob("*.py"):
+        if path.name == "keys.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                assert getattr(node.func, "id", "") != "Binding", f"{path}:{node.lineno}"
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                assert node.name not in ("on_key", "_on_key"), f"{path}:{node.lineno}"
+
+
+def test_each_group_is_of_one_class_which_has_its_actions() -> None:
+    used = defaultdict(list)
+    for owner in classes():
+        group = group_of(owner)
+        assert vars(owner)["BINDINGS"] == bindings(group), owner
+        used[group].append(owner)
+        for key in GROUPS[group].keys:
+            method = f"action_{key.action.split('(')[0]}"
+            assert key.action in TEXTUALS or hasattr(owner, method), (owner, method)
+    assert set(used) == set(GROUPS)
+    assert {group for group, owners in used.items() if len(owners) > 1} == {"form"}
+
+
+def test_tabs_have_function_keys_in_their_order() -> None:
+    assert [f"f{place}" for place in range(2, 2 + len(TAB_TITLES))] == [
+        keys_of(ACTIONS[f"hlo.tab.{name}"])[0] for name in TAB_TITLES
+    ]
+
+
+def test_the_document_lists_the_keys() -> None:
+    head, mark, _ = DOCUMENT.read_text().partition(GENERATED)
+    assert mark
+    if os.environ.get("UPDATE_KEYS"):
+        DOCUMENT.write_text(head + mark + as_markdown())
+    assert DOCUMENT.read_text() == head + mark + as_markdown()
+
+
+@pytest.mark.parametrize(
+    ("key", "people"),
+    [("slash", "/"), ("ctrl+p", "^p"), ("escape", "Esc"), ("f2", "F2"), ("f", "f"), ("shift+tab", "shift+Tab")],
+)
+def test_keys_are_written_as_people_write_them(key: str, people: str) -> None:
+    assert shown(key) == people
+
+
+def test_a_text_names_the_key_that_the_user_has() -> None:
+    assert key_of("results.compare") == "c"
+    try:
+        remap({"results.compare": "ctrl+k,F4"})
+        assert key_of("results.compare") == "^k"
+    finally:
+        remap({})
+    assert key_of("results.compare") == "c"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+async def test_the_key_bar_has_what_is_about_the_users_own_code(width: int) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(width, 24), notifications=True) as pilot:
+        labels = ("⏎ Choose", "+ Add function", "x Profile script", "^p Search", "? Help", "q Quit")
+        await until(pilot, lambda: all(label in screen_text(stage.app).splitlines()[-1] for label in labels))
+
+
+async def test_every_binding_of_ours_is_of_the_table() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24), notifications=True):
+        active = stage.app.screen.active_bindings.values()
+        ours = [one.binding for one in active if type(one.node).__module__.startswith("jaxprof.")]
+        assert {binding.id for binding in ours if isinstance(binding, Binding) and binding.id} <= set(ACTIONS)
+        assert any(ACTIONS[binding.id].bar == HIDDEN for binding in ours if binding.id)
