@@ -1,11 +1,10 @@
-# about: a large array is kept in bfloat16 and cast to float32 before and after each library routine
-# how: run @:rank --arg bf16[1024,8192] --budget 1
-# expect: dtype-convert
+# about: weights are stored in bfloat16, and each call casts all of them to float32 for one product with a vector
+# how: run @:logits --arg bf16[6000,4096] --arg f32[4096] --budget 1
+# expect: dtype-convert | upcast-product
 # allow: layout-copy
 import jax.numpy as jnp
 
 
-def rank(x):
-    ordered = jnp.sort(x.astype(jnp.float32), axis=1).astype(jnp.bfloat16)
-    again = jnp.sort(ordered.T.astype(jnp.float32), axis=1)
-    return again.astype(jnp.bfloat16)
+def logits(table, state):
+    wide = table.astype(jnp.float32)
+    return wide @ jnp.tanh(state)

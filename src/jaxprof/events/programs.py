@@ -215,9 +215,10 @@ class SampledLine:
     call: str = ""
     """What is called there: `float()`, `.item()`, `train_step`."""
     kind: str = ""
-    """What is done there, finer than the state: `host`, `call` (the Python around the call of a compiled function),
-    `read` (`np.asarray`), `dispatch` (an operation outside any jit), `compiled`, `fed` (one that is given NumPy
-    arrays), `sync`, `transfer`, `data`, or a stage; empty in an older file."""
+    """What is done there, finer than the state: `host`, `call` (the Python code around the call of a compiled
+    function), `read` (`np.asarray`), `dispatch` (an operation outside any jit), `compiled`, `fed` (one that is given
+    NumPy arrays), `callback` (Python that a compiled function calls), `sync`, `transfer`, `data`, or a stage; empty in
+    an older file."""
     bytes: int | None = None
     """Of the largest array that was read there."""
     sites: list[int] = field(default_factory=list)

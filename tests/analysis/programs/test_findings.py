@@ -109,6 +109,10 @@ PAIRS: dict[str, tuple[list[e.Event], list[e.Event]]] = {
         [made.compiled(operations=60_000, compile_seconds=4.0)],
         [made.compiled(operations=400, compile_seconds=4.0)],
     ),
+    "callback_in_loop": (
+        loop(made.line(88, 0.4, "host_busy", "step", kind="callback")),
+        loop(made.line(88, 0.04, "host_busy", "step", kind="callback")),
+    ),
     "repeated_fetch": (loop(FETCH), loop({**FETCH, "bytes": 4000})),
     "host_sync": (loop(SYNC), loop({**SYNC, "kind": "compiled", "call": "step"})),
     "op_by_op_loop": ([*eager(), *loop(BUSY)], [*eager(), *loop({**BUSY, "kind": "host", "call": "plt.draw()"})]),

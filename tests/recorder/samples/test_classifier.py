@@ -11,13 +11,14 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from jaxprof.recorder.places import JAX, USER
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.loops import loops_at
 from jaxprof.recorder.samples.stack import Stack, read_stack
-from jaxprof.recorder.samples.states import COMPILED, DATA, DISPATCH, HOST, IMPORT, SYNC, TRANSFER, Seen
+from jaxprof.recorder.samples.states import CALLBACK, COMPILED, DATA, DISPATCH, HOST, IMPORT, SYNC, TRANSFER, Seen
 
 
 def _stack() -> Stack:
@@ -363,6 +364,47 @@ def _jitted() -> Stack:
     stack = _stacks.pop()
     at = next(index for index, code in enumerate(stack.codes) if code.co_name == "_jitted")
     return Stack(stack.codes[at:], stack.offsets[at:], stack.kinds[at:], stack.globals[at:])
+
+
+def test_python_that_a_compiled_function_calls_is_a_callback_at_the_line_of_that_call() -> None:
+    def note(value: Any) -> None:
+        np.asarray(value)
+        stacks.append(read_stack(sys._getframe(0)))
+
+    stacks: list[Stack] = []
+    stepped = jax.jit(lambda x: jax.debug.callback(note, x.sum()) or x + 1)
+    x = jnp.zeros(3)
+    for _ in range(2):
+        x = stepped(x)
+    jax.effects_barrier()
+    # JAX may run it in a thread of its own: there is no line of the program below it then
+    stack = stacks[-1]
+    seen = Classifier().classify(stack)
+    assert seen.kind == CALLBACK
+    assert seen.state(True) == "host_busy"
+    here = sys._getframe(0).f_code
+    if here in stack.codes:
+        assert seen.line is not None
+        assert (seen.line.function, seen.line.call) == (here.co_name, "stepped")
+        assert [site.call for site in seen.sites] == ["stepped"]
+    plain = _users(_stack())
+    assert Classifier().classify(plain).kind == HOST
+
+
+def batched_device_put(aval: Any, xs: list[Any]) -> Stack:
+    """Called as JAX's own, whose first argument is the type of the arrays."""
+    return read_stack(sys._getframe(0))
+
+
+@pytest.mark.parametrize(
+    ("values", "size"),
+    [([3], 0), ([np.zeros(5, np.float32), np.float32(1)], 24), ([object()], None), ([np.zeros(5), object()], None)],
+)
+def test_the_size_of_what_is_put_is_that_of_the_arrays_and_not_of_their_type(
+    monkeypatch: pytest.MonkeyPatch, values: list[Any], size: int | None
+) -> None:
+    monkeypatch.setattr("jaxprof.recorder.samples.stack.frame_kind", lambda frame: JAX)
+    assert batched_device_put("f32[5]", values).put_bytes == size
 
 
 class _Operand:

@@ -81,6 +81,14 @@ ENTRIES: Final = (
         "Replace the Python loop with jax.lax.scan, fori_loop or jax.vmap, so that its body is compiled once.",
     ),
     _entry(
+        "callback_in_loop",
+        "a compiled function calls Python in each pass",
+        "jax.debug.print, jax.debug.callback, io_callback and pure_callback leave the compiled function: their "
+        "arguments are copied to the host, Python runs, and what depends on it waits.",
+        "Call back every N passes (jax.lax.cond around it), return the values and use them after the loop, or compute "
+        "with jax.numpy what the callback computes.",
+    ),
+    _entry(
         "repeated_fetch",
         "large arrays are copied to the host in each pass",
         "np.asarray, jax.device_get or saving inside the loop waits for the device and copies the arrays each time.",

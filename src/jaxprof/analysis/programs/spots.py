@@ -9,7 +9,7 @@ from typing import Final
 
 from jaxprof.events import STAGES, LoopSite, ProgramSampled, SourceLocation, StepsCounted
 
-WORKS: Final = frozenset({"compiled", "fed", "dispatch", "transfer", "sync", *STAGES})
+WORKS: Final = frozenset({"compiled", "fed", "callback", "dispatch", "transfer", "sync", *STAGES})
 """Kinds of work that JAX does."""
 _KINDS: Final = {"device_busy": "compiled", "host_busy": "host", "waiting": "host"}
 """Kind by state, for a session that was recorded before lines had a kind."""

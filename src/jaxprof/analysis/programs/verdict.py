@@ -39,6 +39,7 @@ _PARTS: Final = {
     "call": DISPATCH,
     "transfer": COPY,
     "fed": COPY,
+    "callback": HOST,
     "data": DATA,
     "host": HOST,
 }
@@ -164,7 +165,7 @@ def _queued_told_apart(spots: tuple[Spot, ...]) -> tuple[Spot, ...]:
     A blocked operation outside any jit (`xs[i]`) beside compiled functions waits behind them: its own work would not
     take milliseconds. Where the loop has nothing but single operations, they wait for each other.
     """
-    if not any(spot.kind in ("compiled", "fed", "call") for spot in spots):
+    if not any(spot.kind in ("compiled", "fed", "callback", "call") for spot in spots):
         return spots
     return tuple(
         replace(spot, kind="compiled") if spot.kind == "dispatch" and spot.state == "device_busy" else spot

@@ -18,6 +18,7 @@ from jaxprof.recorder.samples.loops import Loop, loops_at
 from jaxprof.recorder.samples.stack import Stack
 from jaxprof.recorder.samples.states import (
     CALL,
+    CALLBACK,
     COMPILED,
     DATA,
     DISPATCH,
@@ -50,6 +51,8 @@ _LOADER_FILE = re.compile(
 )
 _IMPORT_FILES: Final = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
 
+_CALLBACKS: Final = frozenset({"pure_callback_impl", "io_callback_impl", "debug_callback_impl"})
+"""JAX's frames in which a compiled function has come back to Python."""
 _SYNC_CALLS: Final = {
     # the outermost of JAX's frames → what the user wrote there; "" if the line itself shows it better
     "__float__": "float()",
@@ -143,6 +146,9 @@ class Classifier:
     def _understand(self, stack: Stack) -> Seen:
         if not stack.codes:
             return Seen(HOST)
+        called = _that_called_back(stack)
+        if called is not None:
+            return Seen(CALLBACK, _user_line(called, called.jax_functions), sites_of(called, CALLBACK))
         names = stack.jax_functions
         at = stack.caller
         spot = spot_of(stack.codes[at], stack.offsets[at]) if at >= 0 else CallSpot(0, "", "")
@@ -290,6 +296,17 @@ class _WorkPlaces:
             return False
         offsets.add(offset)
         return True
+
+
+def _that_called_back(stack: Stack) -> Stack | None:
+    """The stack at the call of the compiled function in whose callback the thread is; None if it is in none. On a CPU
+    the thread that calls a compiled function may run its callbacks."""
+    frames = list(zip(stack.codes, stack.kinds, strict=True))
+    inside = [at for at, (code, kind) in enumerate(frames) if kind == JAX and code.co_name in _CALLBACKS]
+    if not inside:
+        return None
+    end = inside[-1] + 1
+    return Stack(stack.codes[end:], stack.offsets[end:], stack.kinds[end:], stack.globals[end:])
 
 
 def _is_stepping(code: CodeType, spot: CallSpot) -> bool:

@@ -130,9 +130,17 @@ def _tree_bytes(frame: FrameType) -> int | None:
 
 def _put_bytes(frame: FrameType) -> int | None:
     value = frame.f_locals.get(next(iter(frame.f_code.co_varnames[:1]), ""))
+    copies: Any = frame.f_locals.get("xs")  # of `batched_device_put`, whose first argument is their type
+    if type(copies) in (list, tuple) and len(copies) <= _LEAVES_ADDED:
+        sizes = [_bytes_put(each) for each in copies]
+        return sum(size for size in sizes if size is not None) if None not in sizes else None
+    return _bytes_put(value)
+
+
+def _bytes_put(value: Any) -> int | None:
     if isinstance(value, bool | int | float | complex):
         return 0
-    return _size(value) or None if type(value).__module__.partition(".")[0] in ("numpy", "jaxlib") else None
+    return _size(value) or None if type(value).__module__.partition(".")[0] in ("numpy", "jax", "jaxlib") else None
 
 
 def _size(array: Any) -> int:

@@ -22,13 +22,14 @@ _SITES_OF_A_STACK: Final = 6
 WORTH_COPYING_BYTES: Final = 65_536
 """Copying a ready array smaller than this takes no time: the thread is only just waking up."""
 
-HOST, CALL, READ, DISPATCH, COMPILED, FED, SYNC, TRANSFER, DATA, IMPORT = (
+HOST, CALL, READ, DISPATCH, COMPILED, FED, CALLBACK, SYNC, TRANSFER, DATA, IMPORT = (
     "host",
     "call",
     "read",
     "dispatch",
     "compiled",
     "fed",
+    "callback",
     "sync",
     "transfer",
     "data",
@@ -46,12 +47,14 @@ STATES: Final = {
     COMPILED: ("device_busy", "device_busy"),
     # a compiled function with NumPy arguments: the calling thread copies them itself
     FED: ("transfer", "device_busy"),
+    # a compiled function calls Python: the device waits until the host has answered
+    CALLBACK: ("host_busy", "host_busy"),
     SYNC: ("device_busy", "device_busy"),
     TRANSFER: ("transfer", "transfer"),
     DATA: ("data", "data"),
     IMPORT: ("import", "import"),
 }
-WORK: Final = frozenset({COMPILED, FED, DISPATCH, TRANSFER})
+WORK: Final = frozenset({COMPILED, FED, CALLBACK, DISPATCH, TRANSFER})
 """What a loop does with JAX; waiting for a value is not included."""
 
 

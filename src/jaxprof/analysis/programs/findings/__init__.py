@@ -31,6 +31,7 @@ _LOOKS: Final[dict[str, Callable[[ProgramResult, Claims], Iterator[ProgramFindin
     "arguments_vary": recompiles.arguments_vary,
     "cache_thrashing": cost.cache_thrashing,
     "large_program": cost.large_program,
+    "callback_in_loop": loops.callback_in_loop,
     "repeated_fetch": loops.repeated_fetch,
     "host_sync": loops.host_sync,
     "numpy_argument": copied.numpy_argument,

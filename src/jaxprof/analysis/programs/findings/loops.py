@@ -72,6 +72,27 @@ _MORE_WORKERS: Final = (
 )
 
 
+def callback_in_loop(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
+    """Compiled functions of the loop that call Python on the host, and wait for it."""
+    spots = [spot for spot in claims.free_spots(result.hot.spots) if spot.kind == "callback" and spot.sites]
+    took = _seconds(spots)
+    saves = (1 - KEPT_SHARE) * took
+    if not spots or not _of_loop(result, spots) or not claims.worth(saves, _samples(spots)):
+        return
+    claims.take(spots)
+    yield finding(
+        "callback_in_loop",
+        f"compiled functions of the loop call Python on the host, and wait for it: {_calls(result, spots)}, "
+        f"{_about(result, took)}{_named(result, spots)}",
+        "Call back every N passes (jax.lax.cond around jax.debug.print or the callback), or return the values and use "
+        "them after the loop; what jax.numpy can compute need not leave the compiled function.",
+        _places(result, spots),
+        seconds=took,
+        saves=saves,
+        estimate=True,
+    )
+
+
 def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]:
     """Large arrays are copied to the host in each pass of the loop."""
     loop = result.hot
