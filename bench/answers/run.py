@@ -10,7 +10,7 @@ this driver reads, one `key: value` each:
     expect     the code of the cause, which must come first: alternatives with `|`; `-`: there is none
     allow      codes of what is true of the program besides: any other finding is a forbidden one
     devices    how many devices the CPU pretends to be
-    set        `holdout`: written after the findings were last changed, and counted apart
+    set        `holdout`: explained for the first time when the findings were done, and counted apart
 
 Each is recorded and explained in processes of their own, one program after the other. Exits 1 where a cause is missed
 or something forbidden is said more often than `LIMITS` allows.
@@ -116,9 +116,16 @@ def asked(program: Program, folder: Path, *, record: bool = True) -> Answer:
         return Answer(program.name, (), False, (), took, {}, failed or _last_lines(said))
     data = json.loads(said.stdout)["data"]
     codes = tuple(finding["code"] for finding in data["findings"])
-    forbidden = tuple(code for code in codes if code not in program.allowed and code not in program.expected)
-    first = not forbidden if program.clean else codes[:1] != () and codes[0] in program.expected
+    first, forbidden = judged(program, codes)
     return Answer(program.name, codes, first, forbidden, took, data)
+
+
+def judged(program: Program, codes: tuple[str, ...]) -> tuple[bool, tuple[str, ...]]:
+    """Whether the cause came first (of a clean program: whether none was named), and the codes that are forbidden."""
+    forbidden = tuple(code for code in codes if code not in program.allowed and code not in program.expected)
+    if program.clean:
+        return not forbidden, forbidden
+    return bool(codes) and codes[0] in program.expected, forbidden
 
 
 def recorded(program: Program, session: Path) -> str:
