@@ -209,26 +209,27 @@ def test_the_first_call_is_over_when_its_result_is_there(
 def test_a_captured_call_ends_when_its_result_is_there(
     device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    captured: list[int] = []
+    captured: list[tuple[int, int]] = []
 
     def capture_run(_: Reporter, call: Callable[[], Any], *__: Any, **___: Any) -> None:
         call()
-        captured.append(device.under_way())
+        captured.append((len(device.made), device.under_way()))
 
     monkeypatch.setattr(capture, "capture_run", capture_run)
     reporter, *_ = listening(device)
     jax_run._capture(reporter, Calls(device.call, (REAL,)), None, 1.0, "")
-    assert captured == [0]
+    assert captured == [(1, 0)], "one call was made, and is over"
 
 
 def test_a_call_captured_for_attribution_is_timed_and_awaited(
     device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    captured: list[tuple[float, int]] = []
+    captured: list[tuple[float, int, int]] = []
 
     def capture_run(_: Reporter, call: Callable[[], Any], call_seconds: float, **__: Any) -> None:
+        before = len(device.made)
         call()
-        captured.append((call_seconds, device.under_way()))
+        captured.append((call_seconds, len(device.made) - before, device.under_way()))
 
     class Jitted:
         __call__ = staticmethod(device.call)
@@ -239,7 +240,7 @@ def test_a_call_captured_for_attribution_is_timed_and_awaited(
     variant = Variant(name="jit", how="jit", function=device.call, inputs="host")
     reporter, *_ = listening(device)
     jax_run.attribute_jax(reporter, variant, RunRequest(run="r1", spec=SPEC), (), jax.devices("cpu")[0])
-    assert captured == [(pytest.approx(WHOLE_CALL), 0)]
+    assert captured == [(pytest.approx(WHOLE_CALL), 1, 0)]
 
 
 def test_a_copy_to_the_device_ends_when_it_is_there(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> None:
