@@ -126,6 +126,21 @@ def test_what_is_no_file_of_decisions_is_refused(session: Path, text: str) -> No
         baselines.decisions("main")
 
 
+def test_what_the_file_system_refuses_of_a_baseline_is_told(session: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    baselines = Baselines()
+    path = baselines.save("main", session, replace=False)
+    path.with_name("main.decisions.json").mkdir()
+    with pytest.raises(FileRefusedError, match=r"main\.decisions\.json cannot be read"):
+        baselines.decisions("main")
+    with pytest.raises(StorageError, match=r"main\.jaxprof cannot be deleted"):
+        baselines.delete("main")
+    path.with_name("main.decisions.json").rmdir()
+    (baselines.folder / ".lock").mkdir()
+    with pytest.raises(StorageError, match="baselines cannot be written"):
+        baselines.decide("main", [DECISION])
+    assert (baselines.names(), baselines.decisions("main")) == (["main"], ())
+
+
 def test_deleting_takes_the_decisions_along(session: Path) -> None:
     baselines = Baselines()
     baselines.save("main", session, replace=False)

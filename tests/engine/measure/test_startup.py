@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from types import SimpleNamespace
+from typing import Any
 
+import jax
+import numpy as np
 import pytest
 
 from jaxprof.engine.measure import startup
@@ -86,3 +89,27 @@ def test_an_import_that_fails_in_another_way_is_told_with_its_words(
     with pytest.raises(JaxprofError, match=f"numpy cannot be imported: {error}") as caught:
         startup._import("numpy")
     assert caught.value.hint.endswith("-m pip install --upgrade numpy")
+
+
+def test_the_first_program_has_run_and_its_result_is_here_when_the_warm_up_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise the run's own first transfer would wait for it."""
+    steps: list[str] = []
+
+    class Result:
+        def __array__(self, *_: Any, **__: Any) -> Any:
+            steps.append("fetched")
+            return np.zeros(16, np.float32)
+
+    class Warm:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *_: (steps.append(name), self)[1]
+
+        def __call__(self, argument: Any) -> Result:
+            steps.append("called" if isinstance(argument, jax.Array) else "called with something else")
+            return Result()
+
+    monkeypatch.setattr(jax, "jit", lambda _: Warm())
+    startup._first_compile_and_transfer(jax.devices("cpu")[0])
+    assert steps == ["trace", "lower", "compile", "called", "fetched"]

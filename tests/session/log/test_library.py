@@ -59,6 +59,15 @@ def test_the_newest_are_listed_first_and_no_more_than_were_asked_for(library: Li
     assert [entry.name for entry in library.entries()] == ["b", "c", "a"]
 
 
+def test_what_vanishes_while_it_is_listed_is_left_out(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept, gone = make(library, "kept"), make(library, "gone")
+    (library.folder / "nowhere.jaxprof").symlink_to(library.folder / "there is none")
+    assert set(library.paths()) == {kept, gone}
+    monkeypatch.setattr(Library, "paths", lambda self: [gone, kept])
+    gone.unlink()
+    assert [entry.name for entry in library.entries()] == ["kept"]
+
+
 def test_a_session_that_is_being_written_is_listed_as_live_until_it_is_complete(library: Library) -> None:
     path = library.folder / "now.jaxprof"
     writer = LogWriter(new_header(), path)

@@ -5,11 +5,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -20,6 +23,7 @@ from jaxprof.session import Session
 from jaxprof.session.log import Library, LogWriter, load, new_header
 from jaxprof.session.log.codec import encode_header
 from jaxprof.session.log.library import is_live
+from jaxprof.version import __version__
 from report import sessions
 
 EVENTS = sessions.events()
@@ -49,6 +53,10 @@ def overwrite(path: Path) -> None:
         file.write(b"x")
 
 
+def rename_and_cut(path: Path) -> None:
+    os.truncate(path.rename(path.with_name("y.jaxprof")), 30)
+
+
 def append(path: Path) -> None:
     with path.open("ab") as file:
         file.write(b"{}\n")
@@ -62,10 +70,22 @@ def append(path: Path) -> None:
         (lambda path: os.truncate(path, 0), "was cut"),
         (lambda path: os.truncate(path, path.stat().st_size - 5), "was cut"),
         (lambda path: path.rename(path.with_suffix(".1")), "was deleted"),
+        (lambda path: path.rename(path.parent.parent / "away.jaxprof"), "was deleted"),
+        (rename_and_cut, "was deleted"),
         (overwrite, "was overwritten"),
         (append, "was overwritten"),
     ],
-    ids=["deleted", "folder deleted", "emptied", "cut", "rotated", "overwritten", "appended to"],
+    ids=[
+        "deleted",
+        "folder deleted",
+        "emptied",
+        "cut",
+        "rotated",
+        "moved away",
+        "renamed and cut",
+        "overwritten",
+        "appended to",
+    ],
 )
 @pytest.mark.parametrize("late", [False, True], ids=["while written", "after the last line"])
 def test_a_harmed_file_is_written_again_at_its_place(
@@ -101,6 +121,34 @@ def test_a_file_that_another_one_replaced_is_written_beside_it(tmp_path: Path) -
     assert "replaced by another file" in writer.changed
     assert is_whole(writer.path)
     assert path.read_text() == "somebody's own"
+
+
+def test_a_file_that_was_renamed_and_replaced_is_written_beside_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    path.rename(tmp_path / "better.jaxprof")
+    path.write_text("somebody's own")
+    finish(writer)
+    assert (writer.path, writer.is_displaced) == (tmp_path / "x-2.jaxprof", True)
+    assert is_whole(writer.path)
+    assert path.read_text() == "somebody's own"
+
+
+def test_a_damaged_file_that_cannot_be_taken_away_is_written_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: Path, missing_ok: bool = False) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    path = tmp_path / "x.jaxprof"
+    writer = half_written(path)
+    os.truncate(path, 5)
+    with monkeypatch.context() as held:
+        held.setattr(Path, "unlink", refuse)
+        finish(writer)
+    assert writer.path == tmp_path / "x-2.jaxprof"
+    assert writer.changed.startswith(f"{path} was cut")
+    assert is_whole(writer.path)
 
 
 def test_a_file_whose_place_cannot_be_read_is_written_beside_it(tmp_path: Path) -> None:
@@ -425,6 +473,32 @@ def test_a_log_without_a_file_can_be_given_one_later(tmp_path: Path) -> None:
     finish(writer)
     assert writer.path == tmp_path / "x.jaxprof"
     assert is_whole(tmp_path / "x.jaxprof")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="this system does not say which files are open")
+def test_the_copy_is_where_the_session_is_which_has_room_for_it(tmp_path: Path) -> None:
+    writer = half_written(tmp_path / "one" / "two" / "x.jaxprof")
+    opened = [os.readlink(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd") if number != "0"
+              and os.path.lexists(f"/proc/self/fd/{number}")]  # fmt: skip
+    without_a_name = [name for name in opened if name.startswith(f"{tmp_path}/one/two/") and "(deleted)" in name]
+    assert len(without_a_name) == 1
+    writer.close()
+
+
+def test_a_header_says_what_made_the_session_where_and_when(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["jaxprof", "run", "selu"])
+    before = time.time(), time.monotonic()
+    header = new_header()
+    assert (header.jaxprof, header.host, header.environment) == (__version__, socket.gethostname(), {})
+    assert header.command == ["jaxprof", "run", "selu"]
+    assert before[0] <= header.wall_seconds <= time.time()
+    assert before[1] <= header.monotonic_seconds <= time.monotonic()
+    created = datetime.strptime(header.created, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    assert abs(created.timestamp() - header.wall_seconds) < 2
+    other = new_header({"cpu": "x"}, ["python", "train.py", "--api-key", "sk-abcdefghijklmnopqrstuvwxyz"])
+    assert other.environment == {"cpu": "x"}
+    assert other.command[:3] == ["python", "train.py", "--api-key"]
+    assert "sk-abc" not in str(other.command)
 
 
 def test_what_was_appended_is_numbered_from_one_in_its_order(tmp_path: Path) -> None:
