@@ -73,6 +73,12 @@ for n in range(3, 30):
 """
 
 
+def test_random_keys_are_compared_by_their_data() -> None:
+    source = "def step(key):\n    return jax.random.split(key)[0]\n\nstep(jax.random.key(1))\n"
+    _, fix = run(source, "jit", ("step", 5), checks=True)
+    assert (fix.calls, fix.note, set(fix.apart.values())) == (1, "", {0.0})
+
+
 class TestPad:
     @pytest.mark.parametrize(
         ("decorated", "after"),
@@ -116,6 +122,22 @@ result = step(jnp.ones(2))
     names, fix = run(source, "jit", ("step", 6), checks=True)
     assert names["result"].tolist() == [2, 2]
     assert "structure" in fix.note
+
+
+def test_the_check_leaves_donated_and_written_arguments_alone() -> None:
+    source = """
+class Model:
+    @partial(jax.jit, static_argnums=0, donate_argnums=1)
+    def step(self, x):
+        return x + 1
+
+results = [Model().step(jnp.ones((n, 2))).shape for n in (3, 5, 6)]
+lowered = Model.step.lower(Model(), jnp.ones((3, 2)))
+"""
+    names, fix = run(source, "pad", ("step", 7), checks=True)
+    assert names["results"] == [(3, 2), (5, 2), (6, 2)]
+    assert (fix.calls, fix.apart, fix.note) == (3, {"float32": 0.0}, "")
+    assert run(source, "pad", ("step", 7))[0]["results"] == names["results"]
 
 
 def test_results_that_are_not_alike_for_two_sizes_are_not_padded() -> None:

@@ -5,6 +5,7 @@ Nothing of the user's is changed: a side gets other settings, and that is all.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,6 +71,7 @@ def _program_trial(explained: Explanation, finding: RankedFinding, fix: Mechanic
     with TemporaryFolder("try") as folder:
         unchanged = command_again(session, program, folder)
         _afford(unchanged.expected_seconds, options.budget_seconds)
+        options.note(f"it starts {shlex.join(unchanged.argv)} in {unchanged.directory}")
         report = folder / "report"
         if fix.function:
             functions = _functions(session, program, finding, fix)

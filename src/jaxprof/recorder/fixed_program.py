@@ -58,17 +58,9 @@ class Fix:
         if not self.checks:
             return changed
 
-        @functools.wraps(function)
-        def both(*args: Any, **kwargs: Any) -> Any:
-            right = function(*args, **kwargs)
-            if self.calls < _CHECKED_CALLS:
-                self.calls += 1
-                self._compare(right, changed(*args, **kwargs))
-            return right
+        return _Both(function, changed, self)
 
-        return both
-
-    def _compare(self, right: Any, got: Any) -> None:
+    def compare(self, right: Any, got: Any) -> None:
         import jax
         import numpy as np
 
@@ -77,7 +69,7 @@ class Fix:
             self.note = self.note or "the result has another structure"
             return
         for one, other in zip(ours, theirs, strict=True):
-            before, after = np.asarray(one), np.asarray(other)
+            before, after = (np.asarray(jax.random.key_data(each) if _is_key(each) else each) for each in (one, other))
             if before.shape != after.shape or before.dtype != after.dtype:
                 self.note = self.note or f"{before.dtype}{list(before.shape)} and {after.dtype}{list(after.shape)}"
                 continue
@@ -88,6 +80,57 @@ class Fix:
         report = {"found": self.found, "calls": self.calls, "apart": self.apart, "note": self.note}
         with open(self._report, "w", encoding="utf-8") as file:
             json.dump(report, file)
+
+
+class _InPlaceOf:
+    """Stands where a function stood: is called, bound as a method, and asked for its attributes like it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        functools.update_wrapper(self, function)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+    def __get__(self, instance: object, owner: object = None) -> Any:
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+
+class _Both(_InPlaceOf):
+    """The unchanged function; its first calls are made with the changed one, too, and compared."""
+
+    def __init__(self, function: Callable[..., Any], changed: Callable[..., Any], fix: Fix) -> None:
+        super().__init__(function)
+        self._changed, self._fix = changed, fix
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._fix.calls >= _CHECKED_CALLS:
+            return self._function(*args, **kwargs)
+        self._fix.calls += 1
+        again = _copied((args, kwargs))  # before the call, which may donate them or write into them
+        right = self._function(*args, **kwargs)
+        self._fix.compare(right, self._changed(*again[0], **again[1]))
+        return right
+
+
+def _is_key(leaf: Any) -> bool:
+    """Whether it is an array of typed random keys, which NumPy cannot hold."""
+    return str(getattr(leaf, "dtype", "")).startswith("key<")
+
+
+def _copied(tree: Any) -> Any:
+    import jax
+    import numpy as np
+
+    def copy(leaf: Any) -> Any:
+        if isinstance(leaf, np.ndarray):
+            return leaf.copy()
+        return jax.numpy.copy(leaf) if isinstance(leaf, jax.Array) and not _is_key(leaf) else leaf
+
+    return jax.tree.map(copy, tree)
 
 
 class _Changer(ast.NodeTransformer):
@@ -129,19 +172,15 @@ def _jitted(function: Callable[..., Any]) -> Callable[..., Any]:
     return compiled
 
 
-class _Padded:
+class _Padded(_InPlaceOf):
     """A compiled function whose arrays are padded with zeros to the next power of two, along the axes whose sizes were
     seen to change, and whose results are cut to what they would have been."""
 
     def __init__(self, function: Any) -> None:
-        self._function = function
+        super().__init__(function)
         self._first: list[tuple[int, ...]] | None = None
         self._axes: set[tuple[int, int]] = set()
         self._cut: dict[frozenset[tuple[int, int]], list[tuple[int, int]] | None] = {}
-        functools.update_wrapper(self, function)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         import jax
