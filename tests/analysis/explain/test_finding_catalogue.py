@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +46,23 @@ def test_an_entry_is_whole(entry: CatalogueEntry) -> None:
     page, _, anchor = entry.page.partition("#")
     headings = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(), re.MULTILINE)
     assert not anchor or anchor in {re.sub(r"[^\w\- ]", "", each).lower().replace(" ", "-") for each in headings}
+
+
+def test_each_flag_that_an_entry_names_exists_in_this_jaxlib() -> None:
+    """XLA ends a process that sets one that it does not know."""
+    text = " ".join(f"{entry.means} {entry.fix}" for entry in entries().values())
+    flags = sorted(set(re.findall(r"--xla_\w+=[\w,]*", text)))
+    assert len(flags) >= 4
+    code = "import jax, jax.numpy as jnp; print(jax.jit(jnp.sin)(jnp.ones(3)))"
+
+    def run(flags: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
+        return subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+        )
+
+    assert run(" ".join(flags)).returncode == 0
+    assert run("--xla_no_such_flag=1").returncode != 0
 
 
 @pytest.mark.parametrize("written", ["host_sync", "host-sync", " HOST-SYNC "])

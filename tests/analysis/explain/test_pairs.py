@@ -89,9 +89,11 @@ def machine(**settings: Any) -> e.EnvironmentRead:
     return e.EnvironmentRead(run="r1", python="3", numpy="2", settings=settings)
 
 
-def compile_with(stage: str, took: float) -> Callable[[], Session]:
-    part = e.PassTimes(name="part", stage=stage, seconds=took, self_seconds=took)
-    tree = e.PassTimes(name="compile", stage="compile", seconds=5.0, self_seconds=5.0 - took, children=(part,))
+def compile_with(stage: str, took: float, name: str = "part") -> Callable[[], Session]:
+    part = e.PassTimes(name=name, stage=stage, seconds=took, self_seconds=took)
+    tree = e.PassTimes(
+        name="compile", stage="compile", seconds=5.0, self_seconds=max(0.0, 5.0 - took), children=(part,)
+    )
     return lambda: run_of(MENDED, e.CompilePasses(run="r2", tree=tree))
 
 
@@ -173,6 +175,10 @@ PAIRS: dict[str, Pair | Elsewhere] = {
     "dispatch-bound-call": Pair(said(lambda: on_gpu(630e-6, 400e-6, 1e-4)), said(lambda: on_gpu(630e-6, 2e-5, 1e-4))),
     "copies-outweigh-work": Pair(said(lambda: on_gpu(630e-6, 2e-5, 9e-4)), said(lambda: on_gpu(630e-6, 2e-5, 1e-4))),
     "slow-autotuning": Pair(said(compile_with("autotuning", 3.0)), said(compile_with("autotuning", 0.5))),
+    "slow-llvm": Pair(said(compile_with("LLVM", 9.0)), said(compile_with("LLVM", 3.0))),
+    "slow-constant-folding": Pair(
+        said(compile_with("HLO passes", 3.0, "constant_folding")), said(compile_with("HLO passes", 3.0, "algsimp"))
+    ),
     "slow-ptx": Pair(said(compile_with("PTX", 3.0)), said(compile_with("PTX", 0.5))),
     "slower": Pair(said(lambda: compared(1.5)), said(lambda: compared(1.0))),
     "inconclusive": Pair(said(lambda: compared(1.5, together=False)), said(lambda: compared(1.5))),

@@ -79,7 +79,8 @@ _MEANS: Final = {
     ),
     "host-transfer": (
         "kernels that exchange data with the host",
-        "A callback, infeed or transfer inside the program stops the device until the host has answered.",
+        "A callback or infeed inside the program stops the device until the host has answered; arrays in the host's "
+        "memory are copied in each run.",
     ),
     "small-loop-body": (
         "a loop whose iterations are smaller than their overhead",

@@ -91,6 +91,16 @@ ENTRIES: Final = (
          "compile.",
          "Keep its results: the persistent compilation cache does. XLA_FLAGS=--xla_gpu_autotune_level=0 switches it "
          "off, and slower kernels may be chosen.", "traces.md#compiles"),
+    _run("slow-llvm", "LLVM takes most of a compile",
+         "LLVM makes machine code of each kernel: large fusions and many kernels take it long, above all on a CPU.",
+         "For a program that compiles longer than it runs XLA_FLAGS=--xla_backend_optimization_level=0 lets LLVM do "
+         "less: the compile is shorter, and the program may run slower. The persistent compilation cache keeps the "
+         "result; a scan in place of a Python loop makes fewer kernels.", "traces.md#compiles"),
+    _run("slow-constant-folding", "XLA computes constants while compiling",
+         "What follows from constants alone is computed by the compiler, slowly: large closed-over arrays, or large "
+         "iotas and tables.",
+         "Pass the arrays as arguments. XLA_FLAGS=--xla_disable_hlo_passes=constant_folding switches the pass off: "
+         "then each call computes them.", "traces.md#compiles"),
     _run("slow-ptx", "assembling the kernels takes long",
          "ptxas turns each kernel's PTX into machine code; large kernels, and many of them, take long.",
          "The persistent compilation cache keeps the result; unrolled loops and huge fusions make PTX large.",

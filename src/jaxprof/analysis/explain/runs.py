@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.compile_passes import stage_times
+from jaxprof.analysis.compile_passes import passes_in, stage_times
 from jaxprof.analysis.explain.catalogue import find_entry
 from jaxprof.analysis.explain.commands import command, run_verified
 from jaxprof.analysis.explain.model import Abstention, FindingCost, RankedFinding, Scope
@@ -29,10 +29,15 @@ _DOUBTS: Final = (
 """Warnings about the measurement: figures that cannot be had from it."""
 _DISPATCH_SHARE: Final = 0.5
 """Share of a call on an accelerator from which its dispatch is what it takes."""
-_SLOW_STAGES: Final = {"autotuning": "slow-autotuning", "PTX": "slow-ptx"}
-_STAGE_SHARE: Final = 0.3
-"""Share of a compile from which one of XLA's stages is a finding, if it takes `_STAGE_SECONDS`."""
-_STAGE_SECONDS: Final = 1.0
+_SLOW_STAGES: Final = {
+    "autotuning": ("slow-autotuning", 0.3, 1.0),
+    "PTX": ("slow-ptx", 0.3, 1.0),
+    "LLVM": ("slow-llvm", 0.5, 5.0),  # it is most of every compile for a CPU: only where someone waits for it
+}
+"""XLA's stages that can be shortened: code, and the share of a compile and the seconds from which they are findings."""
+_FOLDING: Final = "constant_folding"
+_FOLDING_SHARE: Final = 0.3
+_FOLDING_SECONDS: Final = 1.0
 _MORE_LAUNCHES: Final = 10
 _KERNELS_NAMED: Final = 3
 
@@ -82,13 +87,20 @@ def call_findings(session: Session, run: Run, name: str) -> Iterator[RankedFindi
     if run.compile_passes is not None:
         tree = run.compile_passes.tree
         for stage in stage_times(tree):
-            code = _SLOW_STAGES.get(stage.stage)
-            if code and tree.seconds > 0 and stage.seconds >= max(_STAGE_SHARE * tree.seconds, _STAGE_SECONDS):
-                whole = max(tree.seconds, stage.seconds)
+            code, share, least = _SLOW_STAGES.get(stage.stage, ("", 0.0, 0.0))
+            if code and tree.seconds > 0 and stage.seconds >= max(share * tree.seconds, least):
+                threads = ", on all threads together," if stage.seconds > tree.seconds else ""
                 yield _of_call(
-                    code, run, verify, stage.seconds, whole,
-                    f"{stage.stage} took {seconds(stage.seconds)} of a compile of {seconds(tree.seconds)}", "compile",
+                    code, run, verify, min(stage.seconds, tree.seconds), tree.seconds,
+                    f"{stage.stage} took {seconds(stage.seconds)}{threads} of a compile of {seconds(tree.seconds)}",
+                    "compile",
                 )  # fmt: skip
+        folding = sum(node.self_seconds for node in passes_in(tree) if node.name.replace("-", "_") == _FOLDING)
+        if tree.seconds > 0 and folding >= max(_FOLDING_SHARE * tree.seconds, _FOLDING_SECONDS):
+            yield _of_call(
+                "slow-constant-folding", run, verify, min(folding, tree.seconds), tree.seconds,
+                f"the pass {_FOLDING} took {seconds(folding)} of a compile of {seconds(tree.seconds)}", "compile",
+            )  # fmt: skip
 
 
 def _of_call(

@@ -62,7 +62,8 @@ ADVICE: Final[dict[str, str]] = {
     "precise-product": "Use the default precision where the result allows it: jax_default_matmul_precision, or "
     "precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
     "host-transfer": "Keep the loop on the device: call back less often, or after the step; io_callback and "
-    "pure_callback stop the device until the host has answered.",
+    "pure_callback stop the device until the host has answered. Arrays that lie in the host's memory (pinned_host) are "
+    "copied in each run: keep those on the device that fit there.",
     "resharding": "Let the operations on both sides split the array along the same dimension: give parameters, "
     "inputs and jax.lax.with_sharding_constraint the same axes, or split a dimension that the operation does not work "
     "over. Where it is needed, do it where the array is smallest, or narrowest.",
