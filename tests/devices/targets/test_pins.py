@@ -1,0 +1,89 @@
+"""`.ci/pins` writes down what pip finds, and nothing that it finds otherwise than before. No network: pip looks into a
+folder."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import importlib.util
+import sys
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from jaxprof.devices.targets import wheels
+
+SCRIPT = Path(__file__).parents[3] / ".ci" / "pins"
+pytestmark = [
+    pytest.mark.skipif(not SCRIPT.exists(), reason="the checks are not part of a source distribution"),
+    pytest.mark.skipif(importlib.util.find_spec("pip") is None, reason="this environment has no pip"),
+]
+
+
+@pytest.fixture(scope="module")
+def pins() -> ModuleType:
+    loader = importlib.machinery.SourceFileLoader("pins", str(SCRIPT))
+    spec = importlib.util.spec_from_loader("pins", loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    loader.exec_module(module)
+    sys.dont_write_bytecode = before
+    return module
+
+
+def wheel(folder: Path, version: str, tag: str, content: str = "") -> str:
+    """Makes a wheel; returns its SHA-256."""
+    path = folder / f"libtpu-{version}-{tag}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("libtpu.py", content)
+        archive.writestr(
+            f"libtpu-{version}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: libtpu\nVersion: {version}\n"
+        )
+        archive.writestr(f"libtpu-{version}.dist-info/WHEEL", f"Wheel-Version: 1.0\nTag: {tag}\n")
+        archive.writestr(f"libtpu-{version}.dist-info/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_what_the_package_has_is_as_the_script_writes_it(pins: ModuleType) -> None:
+    text = pins.PINS.read_text()
+    assert pins.written(pins.read(text)) == text
+    assert set(pins.read(text)) == set(pins.PACKAGES)
+
+
+def test_a_new_version_is_added_for_each_platform(
+    pins: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(pins, "pythons", lambda: ["3.11", "3.13"])
+    file = tmp_path / "pins.txt"
+    old = f"libtpu==0.9 --hash=sha256:{'1' * 64}\n"
+    file.write_text(old)
+    one = wheel(tmp_path, "0.10", "cp311-cp311-manylinux2014_x86_64")
+    other = wheel(tmp_path, "0.10", "cp313-cp313-manylinux_2_28_x86_64", "other")
+    offline = ["--no-index", "--find-links", str(tmp_path)]
+    assert pins.main(["--pins", str(file), "libtpu"], offline) == 0
+    hashes = " ".join(f"--hash=sha256:{digest}" for digest in sorted([one, other]))
+    assert file.read_text() == f"{old}libtpu==0.10 {hashes}\n", "after 0.9, which is older"
+    monkeypatch.setattr(wheels, "_PINS", file)
+    assert wheels.pinned(["libtpu==0.10"]) == [f"libtpu==0.10 {hashes}"], "pip gets it as it stands there"
+
+    before = file.read_text()
+    assert pins.main(["--pins", str(file), "libtpu"], offline) == 0
+    assert (file.read_text(), capsys.readouterr().out.splitlines()[-1]) == (before, "nothing is new")
+
+    replaced = wheel(tmp_path, "0.10", "cp313-cp313-manylinux_2_28_x86_64", "replaced")
+    assert pins.main(["--pins", str(file), "libtpu"], offline) == 1
+    assert file.read_text() == before
+    assert f"listed without the wheel that pip found, sha256:{replaced}" in capsys.readouterr().err
+    assert pins.main(["--pins", str(file), "--accept", "libtpu"], offline) == 0
+    assert replaced in file.read_text()
+
+
+def test_what_pip_does_not_find_is_an_error(pins: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pins, "pythons", lambda: ["3.11"])
+    file = tmp_path / "pins.txt"
+    file.write_text("")
+    assert pins.main(["--pins", str(file), "libtpu"], ["--no-index", "--find-links", str(tmp_path)]) == 1
+    assert file.read_text() == ""
