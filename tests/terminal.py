@@ -125,6 +125,10 @@ class Terminal:
         """What was written, without escape sequences: from Python 3.13 on, tracebacks have colours."""
         return SEQUENCE.sub("", self.shown)
 
+    def echoes(self) -> bool:
+        """Whether the terminal shows what is typed, as a shell wants it and an app does not."""
+        return bool(termios.tcgetattr(self._main)[3] & termios.ECHO)
+
     def type(self, keys: bytes) -> None:
         os.write(self._main, keys)
 

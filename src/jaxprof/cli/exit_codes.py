@@ -18,7 +18,8 @@ class ExitCode(IntEnum):
     OK = 0
     """Success. `show` also succeeds on a session that was interrupted or has failed runs."""
     FAILED = 1
-    """A run failed, crashed or was cancelled by its limits; or the session could not be written as requested."""
+    """A run failed, crashed or was cancelled by its limits; or the session could not be written as requested; or a
+    defect ended the app."""
     USAGE = 2
     """Wrong usage, a refused file, or no terminal."""
     LIMIT_PASSED = 3

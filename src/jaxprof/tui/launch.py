@@ -6,6 +6,7 @@ streams first, and its signal handlers close the log, end the worker and restore
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -103,6 +104,12 @@ def _refused() -> bool:
 
 
 def _run(app: JaxprofApp) -> None:
+    """Runs the app, and closes the session and the children. What Textual's own code raised, of which no handler of
+    ours hears, is one line then, and its traceback in `errors.log`."""
+    from rich.console import Console
+
+    crash = io.StringIO()
+    app.error_console = Console(file=crash, width=120, color_system=None)  # where Textual prints why it ended
     with _signals(app):
         try:
             app.run()
@@ -110,6 +117,17 @@ def _run(app: JaxprofApp) -> None:
             app.live.close()
             if app.live.file_change:
                 sys.stderr.write(f"jaxprof: {safe(app.live.file_change)}\n")
+            if crash.getvalue():
+                sys.stderr.write(_crash_lines(crash.getvalue()))
+
+
+def _crash_lines(text: str) -> str:
+    """What to say of a traceback that Textual printed."""
+    from jaxprof.tui.kit.guard import log_defect
+
+    shown = text.partition("\nNOTE: ")[0]  # of how many errors Textual shows the first
+    error = next((line for line in reversed(shown.splitlines()) if line.strip()), "")
+    return f"jaxprof: the app ended: {safe(error.strip())}\n  {safe(log_defect(text))}\n"
 
 
 def terminal_problem() -> str:

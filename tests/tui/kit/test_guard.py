@@ -220,7 +220,7 @@ async def test_the_app_shows_it_and_every_screen_still_opens(monkeypatch: pytest
     stage = Stage()
     async with stage.app.run_test(size=(100, 32), notifications=True) as pilot:
         await until(pilot, lambda: "selu" in screen_text(stage.app))
-        await pilot.press("o")
+        await pilot.press("plus")
         await until(pilot, lambda: "ZeroDivisionError" in screen_text(stage.app))
         for key in "234567":
             await pilot.press(key)

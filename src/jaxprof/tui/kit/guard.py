@@ -3,7 +3,7 @@
 Textual ends the app with whatever a handler raises, and offers no public place to decide otherwise. So every class of
 ours that it calls derives from `Guarded`, which wraps the methods that Textual finds by their names and the functions
 that it is asked to call later, and every handler that it finds by a decorator uses `on` from here. What Textual's own
-widgets raise still ends the app.
+widgets raise still ends the app: `launch` makes that an end in order.
 """
 
 from __future__ import annotations
@@ -154,18 +154,22 @@ def report(node: MessagePump, error: Exception, where: str) -> None:
 
 def defect(error: Exception, what: str) -> JaxprofError:
     """The error to show for one that nobody expected, whose traceback is written to `errors.log`."""
+    hint = log_defect("".join(traceback.format_exception(error)))
+    return JaxprofError(f"{what}: {type(error).__name__}: {error}", hint)
+
+
+def log_defect(text: str) -> str:
+    """Writes a traceback to `errors.log`; returns what to do about it, and where it is."""
     from jaxprof.session.log.state import state_folder
 
     path = state_folder() / "errors.log"
     try:
-        _append(path, "".join(traceback.format_exception(error)))
+        _append(path, text)
     except OSError as problem:
         where = f"The traceback could not be written to {path}: {system_words(problem)}."
     else:
         where = f"The traceback is in {path}."
-    return JaxprofError(
-        f"{what}: {type(error).__name__}: {error}", f"This is a defect of jaxprof: please report it. {where}"
-    )
+    return f"This is a defect of jaxprof: please report it. {where}"
 
 
 def _append(path: Path, text: str) -> None:

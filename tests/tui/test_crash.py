@@ -1,0 +1,75 @@
+"""What Textual itself raises ends the app, because no public method of it hears of that: then in order. The terminal is
+restored, the session is closed and kept, the program is gone, and one line says where the traceback is."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.session import Session
+from jaxprof.session.log import Library, load
+from terminal import Terminal
+
+PALETTE = b"\x10"
+CRASHES = """
+import sys
+from textual.command import CommandPalette
+
+def compose(self):
+    secret = "not on the screen"
+    raise ZeroDivisionError("of Textual\\x1b[31m")
+
+CommandPalette.compose = compose
+from jaxprof.cli.main import main
+sys.argv[0] = "jaxprof"
+main()
+"""
+RUNS = "import time\nprint('it runs', flush=True)\nwhile True:\n    time.sleep(0.1)\n"
+
+
+def marked(mark: str) -> list[str]:
+    """The processes with this in their environment."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark.encode() in (folder / "environ").read_bytes():
+                found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")
+def test_an_error_of_textual_ends_the_app_in_order(state_home: Path, tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(CRASHES)
+    (tmp_path / "train.py").write_text(RUNS)
+    mark = f"JAXPROF_MARK={secrets.token_hex(8)}"
+    environment = {**os.environ, "JAXPROF_HOME": str(state_home), "JAXPROF_MARK": mark.partition("=")[2]}
+    with Terminal([sys.executable, "app.py", "script", "train.py"], tmp_path, environment) as terminal:
+        terminal.sees("it runs")
+        assert not terminal.echoes()
+        terminal.type(PALETTE)
+        assert terminal.end() == ExitCode.FAILED
+        assert terminal.echoes()
+        said = terminal.plain.rpartition("jaxprof: the app ended: ")[2]
+        assert "\x1b[?1049l" in terminal.shown, "the screen that was there before is back"
+    log = state_home / "errors.log"
+    assert said.splitlines()[0].startswith("ZeroDivisionError: of Textual")
+    assert said.count("\n") <= 2
+    assert f"The traceback is in {log}." in said
+    assert "secret" not in terminal.plain, "what the variables held is for the log"
+    assert "in compose" in log.read_text()
+    (path,) = Library(state_home / "sessions").paths()
+    session = load(path, Session)
+    assert session.complete
+    assert session.notices == []
+    deadline = time.monotonic() + 20
+    while left := marked(mark):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
