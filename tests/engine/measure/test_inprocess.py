@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import os
+import sys
 import time
 from statistics import median
 from typing import Any
@@ -12,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxprof.engine.measure import inprocess
 from jaxprof.engine.measure.inprocess import FunctionCall, compile_call, measure_call, measure_variants, place_call
 from jaxprof.errors import UsageError
 from jaxprof.events import (
@@ -23,7 +27,9 @@ from jaxprof.events import (
     RunPlanned,
     RunSpec,
     SamplesTaken,
+    SessionClosed,
     WarningRaised,
+    WorkerStarted,
 )
 from jaxprof.workloads.decorator import workload
 
@@ -261,3 +267,89 @@ def test_a_result_is_compared_with_the_twin_or_with_what_was_declared(twin: Any)
     assert {(check.passed, check.against) for check in found} == {
         (twin is not None, "its cosine" if twin is None else "numpy twin")
     }
+
+
+def test_each_run_says_what_was_measured_where_and_how_it_ended() -> None:
+    x = np.ones((8, 8), np.float32)
+    events = profiled(lambda a: jnp.tanh(a), x, baseline=np.tanh, op_by_op=True, name="squashed")
+    specs = [event.spec for event in events if isinstance(event, RunPlanned)]
+    assert {(spec.device, spec.compilation_cache, spec.check) for spec in specs} == {("cpu:0", True, True)}
+    closed = sorted((event for event in events if isinstance(event, RunClosed)), key=lambda event: event.run)
+    assert [(each.workload, each.variant, each.device, each.status) for each in closed] == [
+        ("squashed", variant, "cpu:0", "ok") for variant in ("numpy", "jax", "jit")
+    ]
+    started = [event for event in events if isinstance(event, WorkerStarted)]
+    assert {(each.pid, each.python) for each in started} == {(os.getpid(), sys.executable)}
+    assert isinstance(events[-1], SessionClosed)
+    for run in ("r1", "r2", "r3"):
+        blocks = [event.block for event in of_run(events, run, SamplesTaken) if event.series == "run"]
+        assert blocks
+        assert None not in blocks, "in turns"
+
+
+def test_a_call_without_a_twin_takes_no_turns_and_is_compared_with_nothing() -> None:
+    events = profiled(lambda a: jnp.tanh(a), np.ones(8, np.float32))
+    assert not [event for event in events if isinstance(event, WorkerStarted)]
+    (planned,) = [event for event in events if isinstance(event, RunPlanned)]
+    assert (planned.spec.check, planned.spec.baseline) == (False, "")
+    assert {event.block for event in of_run(events, "r1", SamplesTaken)} == {None}
+
+
+def test_why_a_run_failed_is_in_its_summary() -> None:
+    def branches(x: jax.Array) -> jax.Array:
+        return x if x.sum() > 0 else -x
+
+    events = profiled(branches, np.ones(4, np.float32))
+    (finished,), (closed,) = of_run(events, "r1", RunFinished), of_run(events, "r1", RunClosed)
+    assert (closed.status, closed.error, closed.advice) == ("failed", finished.error, finished.advice)
+    assert finished.advice
+    assert closed.median_seconds is None
+
+
+@pytest.mark.parametrize("parameters", [False, True], ids=["of any call", "of chosen sizes"])
+def test_what_was_declared_counts_as_far_as_it_holds_for_any_call(parameters: bool) -> None:
+    declared: dict[str, Any] = {
+        "title": "a title",
+        "description": "what it does",
+        "tolerance": 0.5,
+        "matrix_products": False,
+        "noisy_answer": True,
+        "against": "an answer",
+    }
+    if parameters:
+
+        @workload(parameters={"n": 4}, inputs=lambda n: (np.ones(n, np.float32),), **declared,
+                  expected=lambda x: x)  # fmt: skip
+        def function(x: Any) -> Any:
+            return x
+    else:
+
+        @workload(expected=lambda x: x, **declared)
+        def function(x: Any) -> Any:
+            return x
+
+    x = np.ones(3, np.float32)
+    found = inprocess._of_these_arguments(function, (x,))
+    assert (found.title, found.description) == ("a title", "what it does")
+    assert (found.tolerance, found.matrix_products) == (0.5, False)
+    assert (callable(found.expected), found.against, found.noisy_answer) == (
+        (False, "", False) if parameters else (True, "an answer", True)
+    )
+    assert callable(found.inputs)
+    assert found.inputs()[0] is x, "these very arguments"
+
+
+def test_of_a_compiled_function_static_arguments_stay_its_own() -> None:
+    @functools.partial(jax.jit, static_argnames=("n", "m"))
+    def compiled(x: Any, *, n: int, m: int = 1) -> Any:
+        return [x * m] * n
+
+    def plain(x: Any, *, n: int, m: int = 1) -> Any:
+        return [x * m] * n
+
+    x = jnp.ones(2)
+    for function in (compiled, plain):
+        placed = place_call(function, (x,), {"n": 2, "m": 3}, static_argnames=("n", "m"))
+        found = placed.function(*placed.arguments)
+        assert [each.tolist() for each in found] == [[3.0, 3.0]] * 2
+    assert len(place_call(plain, (x,), {"n": 2, "m": 3}, static_argnames=("n", "m")).arguments) == 1, "they are bound"

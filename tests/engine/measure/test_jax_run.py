@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxprof.engine.measure import capture, jax_run
+from jaxprof.engine.measure import capture, jax_run, transfer
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls
-from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.reporter import PhaseReport, Reporter
 from jaxprof.engine.measure.run import measure_workload
 from jaxprof.engine.protocol.request import RunRequest
 from jaxprof.errors import DoesNotFitError
@@ -221,3 +221,24 @@ def test_for_attribution_a_call_is_as_long_as_one_that_compiles_nothing(monkeypa
     request = RunRequest(run="r1", spec=RunSpec(workload="w", variant="jit", how="jit", device="cpu:0"))
     jax_run.attribute_jax(recorder, variant, request, (np.ones(4, np.float32),), jax.devices()[0])
     assert found == [(pytest.approx(0.001), "attribution", [False] * 3)]
+
+
+@pytest.mark.parametrize(("function", "shared"), [(lambda x: x, True), (double, False)], ids=["itself", "a new array"])
+def test_a_call_that_passes_its_argument_through_is_told_as_moving_nothing(
+    monkeypatch: pytest.MonkeyPatch, function: Any, shared: bool
+) -> None:
+    events, _ = measured(function, monkeypatch, how="jax", check=False)
+    (run,) = [event for event in events if isinstance(event, PhaseEnded) and event.phase == "run"]
+    assert run.zero_copy == shared
+
+
+@pytest.mark.parametrize(
+    ("moved", "shared", "zero_copy", "note"),
+    [(8, 8, True, ""), (8, 0, False, ""), (8, 3, False, "3 of 8 bytes are shared, not copied"), (0, 0, False, "")],
+)
+def test_a_transfer_says_how_much_of_it_was_a_copy(moved: int, shared: int, zero_copy: bool, note: str) -> None:
+    recorder, _ = reporter()
+    phase = PhaseReport()
+    transfer._describe(recorder, "in", phase, moved, shared)
+    assert (phase.bytes, phase.zero_copy, phase.note) == (moved, zero_copy, note)
+    assert recorder.shared_transfers == ["in"] * zero_copy
