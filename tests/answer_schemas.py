@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+MEANINGS: Final = Path(__file__).with_name("schema_meanings.txt")
+"""`key: meaning`, and `parent.key: meaning` where the same word means something else there, a line each."""
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "schema"
 UPDATING: Final = bool(os.environ.get("UPDATE_SCHEMA"))
 _MAPS: Final = frozenset({
@@ -52,7 +54,8 @@ def hold(answer: dict[str, Any]) -> None:
 def problems(
     value: Any, schema: Schema, whole: Schema, path: str = "", seen: set[str] | None = None, place: str = ""
 ) -> Iterator[str]:
-    """What of `value` the schema does not allow. `seen` takes the places of all keys in the schema that occur."""
+    """What of `value` the schema does not allow. `seen` takes the places of all keys in the schema that occur; with
+    it, what is required has to be there."""
     if "$ref" in schema:
         place = schema["$ref"].removeprefix("#/")
         schema = whole["$defs"][place.rpartition("/")[2]]
@@ -63,6 +66,8 @@ def problems(
     if kind not in allowed and not (kind == "integer" and "number" in allowed):
         yield f"{path} is of type {kind}"
     if isinstance(value, dict):
+        if seen is not None:
+            yield from (f"{path} has no {key}" for key in schema.get("required", ()) if key not in value)
         known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
         for key, inner in value.items():
             if key in known:
@@ -108,6 +113,7 @@ def _learn_answer(answer: dict[str, Any]) -> None:
     if "truncated" in properties:
         properties["truncated"] = {"type": "object", "additionalProperties": {"type": "integer"}}
         properties["next"] = {"type": "array", "items": {"type": "string"}}
+    _describe(schema | {"$defs": defs})
     first = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"jaxprof: {kind}"}
     schema = first | schema | {"required": list(properties)} | ({"$defs": defs} if defs else {})
     _settle(schema, "")
@@ -133,6 +139,7 @@ def _learn(value: Any, schema: Schema, defs: dict[str, Schema], path: str) -> No
         types.discard("integer")
     schema["type"] = types.pop() if len(types) == 1 else sorted(types, key=lambda name: (name == "null", name))
     if isinstance(value, dict):
+        new = "properties" not in schema
         ends = {end for end in _MAPS if f".{path}".endswith(f".{end}")}
         if ends & _ANY:
             schema["additionalProperties"] = True
@@ -141,12 +148,53 @@ def _learn(value: Any, schema: Schema, defs: dict[str, Schema], path: str) -> No
                 _learn(inner, schema.setdefault("additionalProperties", {}), defs, f"{path}.*")
         else:
             schema["additionalProperties"] = False
+            always = set(value) if new else set(value) & set(schema.pop("required", ()))
+            if required := [key for key in dict.fromkeys((*schema.get("properties", {}), *value)) if key in always]:
+                schema["required"] = required
             for key, inner in value.items():
                 place = f"{path}.{key}" if path else str(key)
                 _learn(inner, schema.setdefault("properties", {}).setdefault(key, {}), defs, place)
     elif isinstance(value, list):
         for inner in value:
             _learn(inner, schema.setdefault("items", {}), defs, f"{path}[]")
+
+
+def meanings() -> dict[str, str]:
+    """What the keys mean, as the schemas describe them."""
+    lines = MEANINGS.read_text("utf-8").splitlines()
+    return {key: meaning for key, _, meaning in (line.partition(": ") for line in lines)}
+
+
+_ENVELOPE: Final = {
+    "schema": "major.minor of the envelope and of the keys in data",
+    "kind": "Which keys data has",
+    "data": "The answer",
+    "truncated": "What was left out of data: path of a key, and how many rows of it",
+    "next": "Commands that say more",
+    "error": "Why there is no answer",
+}
+
+
+def _describe(schema: Schema) -> None:
+    """Say of each key what it means."""
+    known = meanings()
+
+    def visit(inner: Schema, parent: str) -> None:
+        for key, of_key in inner.get("properties", {}).items():
+            meaning = known.get(f"{parent}.{key}") or known.get(key)
+            if meaning:
+                of_key["description"] = meaning
+            visit(of_key, key)
+        for part in (inner.get("items"), inner.get("additionalProperties")):
+            if isinstance(part, dict):
+                visit(part, parent)
+
+    kind = schema["properties"].get("kind", {}).get("const", "")
+    for key, of_key in schema["properties"].items():
+        visit(of_key, kind)
+        of_key["description"] = _ENVELOPE[key]
+    for name, inner in schema["$defs"].items():
+        visit(inner, name)
 
 
 def _settle(schema: Schema, key: str) -> None:

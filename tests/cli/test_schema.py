@@ -238,6 +238,27 @@ def test_every_key_of_a_schema_occurs_in_an_answer(call: Caller, files: Path, ki
     assert set(keys_of(schema_of(kind))) - seen == set()
 
 
+def _undescribed(schema: dict[str, Any], place: str = "") -> Iterable[str]:
+    for key, inner in schema.get("properties", {}).items():
+        if not inner.get("description"):
+            yield f"{place}.{key}"
+        yield from _undescribed(inner, f"{place}.{key}")
+    for part in (schema.get("items"), schema.get("additionalProperties"), *schema.get("$defs", {}).values()):
+        if isinstance(part, dict):
+            yield from _undescribed(part, place)
+
+
+def test_every_key_has_a_meaning() -> None:
+    without = [f"{kind}{place}" for kind in KINDS for place in _undescribed(schema_of(kind))]
+    assert without == [], "add them to tests/schema_meanings.txt, and run with UPDATE_SCHEMA=1"
+
+
+def test_a_required_key_that_is_missing_is_a_problem() -> None:
+    schema = schema_of("explanation")
+    answer = {"schema": "2.0", "kind": "explanation", "data": {"name": "s"}, "truncated": {}, "next": []}
+    assert ".data has no findings" in list(problems(answer, schema, schema, seen=set()))
+
+
 def test_every_kind_has_a_schema_and_is_in_the_documents() -> None:
     assert set(KINDS) == {*_COMMANDS, *_MADE}
     text = (FOLDER.parent / "json.md").read_text()

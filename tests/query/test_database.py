@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from jaxprof.errors import FileRefusedError, UsageError
+from jaxprof.limits import QUERY_MEMORY
 from jaxprof.query import database
 from jaxprof.query.database import AskedSession, ask
 from jaxprof.query.tables import TABLES
@@ -201,3 +202,13 @@ def test_advice_does_not_name_what_is_refused(path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         ask("FROM sqlite_scan('x', 'y')", [AskedSession("s", path)])
     assert "INSTALL" not in refused.value.hint
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the size of a process is read from /proc")
+def test_a_value_that_is_too_large_does_not_take_the_machine() -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with database.bounded_memory(), pytest.raises(MemoryError):
+        bytearray(3 * QUERY_MEMORY.most)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before

@@ -81,6 +81,10 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
         "findings": 10,
         "transfers": 10,
     },
+    "session-kernels": {"runs.kernels": 20},
+    "session-compile": {"runs.compile": 20},
+    "session-steps": {"runs.steps": 20},
+    "hlo-diff": {"computations": 20, "computations.lines": 20, "kernels": 20},
     "session-memory": {"runs.memory.live_bytes": 0},
     "session-compiles": {"compiles.signature": 10},
     "comparison": {

@@ -100,8 +100,10 @@ async def test_what_is_wrong_is_an_answer(kept: Path, state_home: Path) -> None:
         assert (await call(client, "show", session="--help"))["error"]["message"] == "unknown session '--help'"
         assert (await call(client, "docs", page="nothing"))["error"]["message"] == "unknown page 'nothing'"
         assert (await call(client, "query", sql="-"))["error"]["code"] == "usage", "stdin is the client's"
-        wrong = await client.call_tool("show", {"view": "everything"})
-        assert wrong.is_error
+        wrong = (await call(client, "show", view="everything", limit=0))["error"]
+        assert wrong["message"].startswith("show was called wrongly: view: Input should be 'summary', ")
+        assert "limit: " in wrong["message"]
+        assert (await call(client, "nothing"))["error"]["message"] == "Unknown tool: nothing"
 
 
 async def test_code_is_not_run_unless_that_is_allowed(tmp_path: Path, state_home: Path) -> None:
@@ -122,7 +124,7 @@ async def test_code_is_not_run_unless_that_is_allowed(tmp_path: Path, state_home
             "query": {"sql": "SELECT * FROM runs", "sessions": [str(program)]},
         }.items():
             assert (await call(client, name, **arguments))["kind"] == "error"
-        assert (await client.call_tool("run", {"target": f"{program}:step"})).is_error
+        assert (await call(client, "run", target=f"{program}:step"))["kind"] == "error"
     assert not ran.exists()
 
 

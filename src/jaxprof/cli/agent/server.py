@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from jaxprof.cli.agent.answers import ToolAnswer, answer_of_command, data_answer, error_answer
 from jaxprof.cli.agent.documents import read_page, search_pages, titles
@@ -32,9 +33,26 @@ View = Literal[
 HloView = Literal["kernels", "findings", "barriers", "summary"]
 
 
+class _Server(MCPServer):
+    """Answers also a call that it refuses as a command would."""
+
+    async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
+        """The answer of a tool."""
+        try:
+            return await super().call_tool(name, arguments, context)
+        except UnexpectedToolError:
+            raise
+        except ToolError as error:
+            cause = error.__cause__
+            wrong = cause.errors() if isinstance(cause, ValidationError) else []
+            said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in wrong)
+            what = f"{name} was called wrongly: {said}" if said else str(error)
+            return _result(error_answer("usage", what, "The tool's input schema says what it takes."))
+
+
 def make_server(*, allow_run: bool) -> MCPServer:
     """The server with its tools. `allow_run`: also those that run the user's code."""
-    server = MCPServer("jaxprof", version=__version__, instructions=ORDER, log_level="ERROR")
+    server = _Server("jaxprof", version=__version__, instructions=ORDER, log_level="ERROR")
     reading = (explain, explain_code, show, query, query_schema, compare, list_sessions, docs)
     for tool in (*reading, _hlo(allow_run=allow_run)):
         server.add_tool(tool, annotations=_READS, structured_output=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -73,8 +74,9 @@ def headline(explanation: Explanation, width: int) -> list[Content]:
     if explanation.findings:
         first, others = explanation.findings[0], len(explanation.findings) + explanation.left_out - 1
         known = first.cost.seconds is not None or first.cost.bytes
+        cost = first.cost if roomy else replace(first.cost, low=None, high=None)
         parts = [
-            cost_text(first.cost) if known else "",
+            cost_text(cost) if known else "",
             place_text(first),
             f"{others} more" if others and roomy else "",
         ]
