@@ -17,6 +17,7 @@ from jaxprof.tui.kit.dialogs import Confirm, SaveAs
 from jaxprof.tui.kit.screen import KeyBar
 from jaxprof.tui.kit.screen_bars import ModeBar
 from jaxprof.tui.messages import LiveChanged
+from jaxprof.tui.palette import ActionProvider
 from tui.fakes import HOSTILE, Stage, keep_session, screen_text, until
 
 pytestmark = pytest.mark.usefixtures("catalogue", "shelf")
@@ -39,6 +40,17 @@ async def test_the_keys_lead_to_the_five_modes_and_escape_leads_home() -> None:
         await pilot.press("5")
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.current_mode == "home")
+
+
+async def test_escape_goes_back_step_by_step_and_not_in_circles() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        for key, mode in (("2", "run"), ("3", "results"), ("5", "sessions"), ("3", "results"), ("4", "hlo")):
+            await pilot.press(key)
+            await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
+        for mode in ("results", "run", "home", "home"):
+            await pilot.press("escape")
+            await until(pilot, lambda mode=mode: stage.app.current_mode == mode)
 
 
 async def test_keys_that_mean_nothing_do_nothing() -> None:
@@ -79,7 +91,7 @@ async def test_every_binding_has_an_id_a_description_and_a_tooltip() -> None:
 async def test_the_palette_has_every_action_of_the_screen() -> None:
     stage = Stage()
     async with stage.app.run_test(size=SIZE, notifications=True):
-        titles = {command.title for command in stage.app.get_system_commands(stage.app.screen)}
+        titles = {hit.text async for hit in ActionProvider(stage.app.screen).discover()}
         assert {"Run", "Mark", "Filter", "Parameters", "Preset", "Add function", "Quit", "Help", "Sessions"} <= titles
 
 
@@ -232,7 +244,7 @@ async def test_the_line_of_keys_always_ends_with_help_and_quit() -> None:
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
         await pilot.pause()
         line = str(stage.app.screen.query_one(KeyBar).render()).rstrip()
-        assert line.endswith("? Help  q Quit")
+        assert line.endswith("? Help  ^p Search  q Quit")
         assert len(line) <= 80
         await pilot.click(KeyBar, offset=(line.index("? Help"), 0))
         await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))

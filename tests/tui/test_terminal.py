@@ -34,7 +34,7 @@ SCREENS = {
 DIALOGS = {
     b"1": {
         b"?": "╭─ Keys",
-        PALETTE: "Search for commands",
+        PALETTE: "Search actions, kernels",
         b"x": "╭─ Profile a script ─",
         b"o": "╭─ Open ──",
         b"W": "╭─ Follow a running program",

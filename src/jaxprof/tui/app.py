@@ -5,11 +5,11 @@ jax is never imported here, and numpy, psutil and the list of sessions only afte
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import App, SystemCommand
+from textual.app import App
 from textual.binding import BindingType
 
 from jaxprof.errors import JaxprofError
@@ -42,7 +42,6 @@ from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
-    from textual.screen import Screen
 
     from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.runner.program import ProgramCommand
@@ -89,6 +88,7 @@ class JaxprofApp(ScreenNavigation):
         self.run_in_view = ""
         self.view_wanted = ""
         self.kernel_wanted = ""
+        self.words_wanted = ("", "")
         self.hlo_wanted = None
         self.live = Live(self, interpreter, make, make_program)
         self.session_screens = []
@@ -281,10 +281,8 @@ class JaxprofApp(ScreenNavigation):
     def on_storage_failed(self, message: StorageFailed) -> None:
         self._in_view.ask_for_another_place(message.error)
 
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Every action that is available now, for the command palette."""
-        from jaxprof.tui.help import bound_commands
+    def action_command_palette(self) -> None:
+        """Searches everything: actions, and what the session, the kept sessions and the settings hold."""
+        from jaxprof.tui.palette import open_palette
 
-        yield from bound_commands(self, screen)
-        yield SystemCommand("Theme", "Choose a colour theme", self.action_change_theme)
-        yield SystemCommand("Screenshot", "Save this screen as an SVG file", self.deliver_screenshot)
+        open_palette(self)

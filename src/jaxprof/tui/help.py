@@ -1,14 +1,9 @@
-"""What the keys do: the help screen lists them in groups, and the command palette has each action by its name.
-
-Both are made from the bindings, so they are never out of date.
-"""
+"""What the keys do: the help screen lists them in groups. It is made from the bindings, and so never out of date."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.content import Content
@@ -19,7 +14,7 @@ from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import hang
 
 if TYPE_CHECKING:
-    from textual.app import App, ComposeResult
+    from textual.app import ComposeResult
     from textual.screen import Screen
 
 
@@ -73,17 +68,3 @@ class HelpScreen(Dialog[None]):
             place = "Everywhere" if everywhere else "On this screen" if screen else "In this pane"
             groups[place].setdefault(binding.action, []).append(binding)
         return {place: actions for place, actions in groups.items() if actions}
-
-
-def bound_commands(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
-    """The bindings that are active in `screen`, each action once."""
-    seen: set[str] = set()
-    for active in screen.active_bindings.values():
-        binding = active.binding
-        if binding.description and binding.id and active.enabled and binding.action not in seen:
-            seen.add(binding.action)
-            yield SystemCommand(binding.description, binding.tooltip, _doing(app, active.node, binding.action))
-
-
-def _doing(app: App[Any], node: Any, action: str) -> Callable[[], Any]:
-    return lambda: app.run_action(action, node)

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.tui.comparison import LiveComparison
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profiler import Profiler
+
+if TYPE_CHECKING:
+    from textual.widget import AwaitMount
 
 TWICE_SECONDS = 2.0
 """Within this time a second ctrl+c quits."""
@@ -22,26 +25,34 @@ class ScreenNavigation(Profiler):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._profile_from = self._hlo_from = "home"
-        """The modes from which Profile and HLO were opened."""
+        self._trail: list[str] = []
+        """The modes that Esc leads back through, the last one first gone to last."""
         self._interrupted_seconds = float("-inf")
         """When the user pressed ctrl+c last."""
         self.comparison = LiveComparison(self)
 
     def action_go(self, mode: str) -> None:
         """Goes to a mode."""
-        if mode == "profile" and self.current_mode not in ("profile", "hlo"):
-            self._profile_from = self.current_mode
-        elif mode == "hlo":
-            self._hlo_from = "home"
         self.switch_mode(mode)
 
+    def switch_mode(self, mode: str) -> AwaitMount:
+        """Goes to a mode, and remembers from where. A mode that lies on the way back is gone back to."""
+        if mode in self._trail:
+            del self._trail[self._trail.index(mode) :]
+        elif mode != self.current_mode:
+            self._trail.append(self.current_mode)
+        return super().switch_mode(mode)
+
     async def action_back(self) -> None:
-        """Closes the screen on top; from a mode, goes back to Home."""
+        """Closes the screen on top; from a mode, goes back to the one before, in the end to Home."""
         if len(self.screen_stack) > 1:
             self.pop_screen()
-        elif self.current_mode != "home":
-            self.switch_mode("home")
+        else:
+            self.step_back()
+
+    def step_back(self) -> None:
+        """Goes to the mode before."""
+        self.switch_mode(self._trail[-1] if self._trail else "home")
 
     def action_press(self, key: str) -> None:
         """Presses a key; a click in the key bar calls this."""
@@ -52,10 +63,15 @@ class ScreenNavigation(Profiler):
         self.run_in_view = run or self.run_in_view
         self.switch_mode("results")
 
-    def show_program(self, run: str = "") -> None:
-        """Goes to the screen of that program."""
+    def show_program(self, run: str = "", view: str = "", words: str = "") -> None:
+        """Goes to the screen of that program, and to a view of it, with only the rows that have these words."""
         self.run_in_view = run or self.run_in_view
+        self.words_wanted = (view, words)
+        in_view = self.current_mode == "program"
         self.switch_mode("program")
+        for screen in self.session_screens:
+            if in_view and screen.MODE == "program":
+                screen.come_into_view()
 
     def show_run_detail(self, run: str) -> None:
         """Shows all details of that run on a screen above Run or Results."""
@@ -73,12 +89,7 @@ class ScreenNavigation(Profiler):
     def show_hlo(self, run: str = "", kernel: str = "") -> None:
         """Goes to the HLO of that run, and to a kernel in it; Esc returns to the current mode."""
         self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel
-        self._hlo_from = self.current_mode
         self.switch_mode("hlo")
-
-    def leave_hlo(self) -> None:
-        """Returns to the mode from which HLO was opened."""
-        self.switch_mode(self._hlo_from if self._hlo_from != "hlo" else "home")
 
     def open_hlo(self, path: Path) -> None:
         """Goes to the HLO in a file, or in a folder of XLA dumps."""
@@ -93,10 +104,6 @@ class ScreenNavigation(Profiler):
         """Goes to a view of that run's profile, and to a kernel in it; Esc returns to the current mode."""
         self.run_in_view, self.view_wanted, self.kernel_wanted = run or self.run_in_view, view, kernel
         self.action_go("profile")
-
-    def leave_profile(self) -> None:
-        """Returns to the mode from which Profile was opened."""
-        self.switch_mode(self._profile_from)
 
     def show_history(self, workload: str = "") -> None:
         """Shows how a workload, or all of them, went over the kept sessions, on a screen above the current one."""

@@ -95,6 +95,8 @@ class Profiler(Guarded, App[None]):
     """The view that Profile opens next: `timeline`, `compile`, `memory`, `overview`; taken when it comes into view."""
     kernel_wanted: str
     """The kernel that HLO or Profile shows next; taken when it comes into view."""
+    words_wanted: tuple[str, str]
+    """The view that Program shows next, and the words that it filters by; taken when it comes into view."""
     hlo_wanted: Path | None
     """The HLO file, or folder of dumps, that HLO opens next; taken when it comes into view."""
     live: Live
@@ -142,8 +144,9 @@ class Profiler(Guarded, App[None]):
         """Goes to Results, with that run in view."""
         raise NotImplementedError
 
-    def show_program(self, run: str = "") -> None:
-        """Goes to the screen of that program."""
+    def show_program(self, run: str = "", view: str = "", words: str = "") -> None:
+        """Goes to the screen of that program, and to a view of it: `ledger`, `lines`..., with only the rows that have
+        these words."""
         raise NotImplementedError
 
     def show_run_detail(self, run: str) -> None:
@@ -159,16 +162,12 @@ class Profiler(Guarded, App[None]):
         Results or Sessions."""
         raise NotImplementedError
 
-    def leave_hlo(self) -> None:
-        """Returns to the mode from which HLO was opened."""
-        raise NotImplementedError
-
     def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
         """Goes to a view of that run's profile, and to a kernel in it; Esc returns to the current mode."""
         raise NotImplementedError
 
-    def leave_profile(self) -> None:
-        """Returns to the mode from which Profile was opened."""
+    def step_back(self) -> None:
+        """Goes to the mode before."""
         raise NotImplementedError
 
     def start_runs(self, planned: Sequence[PlannedRun]) -> None:

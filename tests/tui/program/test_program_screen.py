@@ -382,3 +382,19 @@ async def test_a_waits_for_the_end_of_a_program() -> None:
         await pilot.press("a")
         await pilot.pause()
         assert isinstance(stage.app.screen, ProgramScreen)
+
+
+async def test_escape_in_an_open_function_closes_it_and_leaves_the_screen_only_then() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        stage.app.set_session(recorded.finished().session(), None)
+        await pilot.press("3", "7")
+        await until(pilot, lambda: isinstance(stage.app.screen, ProgramScreen) and stage.app.focused is not None)
+        ledger = stage.app.screen.query_one(LedgerList)
+        await pilot.press("enter", "down")
+        assert ledger.open_around is not None
+        await pilot.press("escape")
+        assert ledger.opened == set()
+        assert stage.app.current_mode == "program"
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.app.current_mode == "results", "from where it was gone to")

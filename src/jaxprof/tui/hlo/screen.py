@@ -218,7 +218,7 @@ class HloScreen(SessionScreen):
     async def action_back(self) -> None:
         """Clears the search or filter, else goes from the text to the lists, else back to where HLO was opened."""
         if not self._sides.step_back():
-            self.profiler.leave_hlo()
+            self.profiler.step_back()
 
     @on(StageSide.StageRequested)
     def _stage_wanted(self, message: StageSide.StageRequested) -> None:

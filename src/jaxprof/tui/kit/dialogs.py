@@ -19,7 +19,7 @@ from textual.widgets import Button, Input, Label, Static
 from jaxprof.errors import JaxprofError
 from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
-from jaxprof.tui.keys import bindings
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
@@ -132,8 +132,8 @@ class Confirm(Dialog[bool]):
             box.border_title = self._title
             yield Static("\n".join(safe_lines(self._question)), markup=False, classes="dialog-text")
             with Horizontal(classes="dialog-buttons"):
-                yield Button(self._no, id="no", compact=True)
-                yield Button(self._yes, id="yes", variant="error", compact=True)
+                yield Button(_with_key("no", self._no), id="no", compact=True)
+                yield Button(_with_key("yes", self._yes), id="yes", compact=True)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "yes")
@@ -141,6 +141,11 @@ class Confirm(Dialog[bool]):
     def action_answer(self, yes: bool) -> None:
         """Answers by key."""
         self.dismiss(yes)
+
+
+def _with_key(answer: str, label: str) -> Content:
+    """A button's label, with the key that presses it."""
+    return Content.assemble((key_of(f"confirm.{answer}"), "bold underline"), f"  {label}")
 
 
 FILTER_FROM = 8

@@ -278,6 +278,12 @@ class TreeView(TableView[Row]):
         """`▾` before an open row, `▸` before one that can be opened."""
         return " " if not self.can_open(key) else "▾" if key in self.opened else "▸"
 
+    @property
+    def open_around(self) -> Hashable | None:
+        """The key of the open row that is under the cursor, or that holds the row there; None if that is none."""
+        key = self.current
+        return key if key in self.opened and self.can_open(key) else self._around.get(key)
+
     def action_open(self) -> None:
         """Opens or closes the row under the cursor."""
         if self.can_open(self.current):

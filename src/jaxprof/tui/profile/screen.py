@@ -226,7 +226,7 @@ class ProfileScreen(SessionScreen):
     async def action_back(self) -> None:
         """Clears the range or the search, else goes back to where this was opened."""
         if not self.query_one(TimelinePane).clear_search():
-            self.profiler.leave_profile()
+            self.profiler.step_back()
 
 
 def why_no_passes(run: Run) -> str:

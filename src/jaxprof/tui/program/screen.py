@@ -111,6 +111,10 @@ class ProgramScreen(SessionScreen):
         if self._run != before:
             self._show()
         self._set_clock(self.query_one(ProgramHead).runs)
+        (view, words), self.profiler.words_wanted = self.profiler.words_wanted, ("", "")
+        if view:
+            self.query_one(FilterLine).open(words)
+            self.action_tab(view)
 
     def _show(self) -> None:
         run = self.run
@@ -204,9 +208,12 @@ class ProgramScreen(SessionScreen):
         self.query_one(f"#{self._view}").focus()
 
     def action_unfilter(self) -> None:
-        """Clears the filter."""
-        self.query_one(FilterLine).clear()
-        self.on_filter_line_left()
+        """Clears the filter; without one, shows as many views as fit again."""
+        if self._only:
+            self.query_one(FilterLine).clear()
+            self.on_filter_line_left()
+        elif self.has_class("-zoom"):
+            self.action_zoom()
 
     @on(LedgerList.Entered)
     def _compilation(self, message: LedgerList.Entered) -> None:
@@ -239,7 +246,7 @@ class ProgramScreen(SessionScreen):
         if action in ("filter", "tab", "next_tab"):
             return True if run is not None else None
         if action == "unfilter":
-            return bool(self._only)
+            return bool(self._only) or self.has_class("-zoom")
         return super().check_action(action, parameters)
 
     @property

@@ -223,6 +223,8 @@ class RunScreen(SessionScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dims the keys that can do nothing now."""
         run = self._run() if self.whole else None
+        if action == "close_log":
+            return self.has_class("-log")
         if action in ("open", "log"):
             return None if run is None else True
         if action == "cancel":
@@ -276,6 +278,10 @@ class RunScreen(SessionScreen):
         """Shows the log in place of the samples, or larger; and back."""
         self.toggle_class("-log")
         (self.query_one(LogPane) if self.has_class("-log") else self.query_one(RunList)).focus()
+
+    def action_close_log(self) -> None:
+        """Shows the samples again."""
+        self.action_log()
 
     def action_hlo(self) -> None:
         """Goes to the HLO of this run."""

@@ -1,0 +1,209 @@
+"""What the command palette finds: every action with its key, and what the session in view, the kept sessions and the
+settings hold. A choice goes there.
+
+What takes long (the list of sessions, the findings of HLO) is read in a thread while the palette is open; that thread
+reads the session only when nothing writes it any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from textual.command import CommandPalette, DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from jaxprof.text import safe, shorten
+from jaxprof.tui.keys import ACTIONS
+from jaxprof.units import seconds
+
+if TYPE_CHECKING:
+    from jaxprof.session import Session
+    from jaxprof.tui.app import JaxprofApp
+
+MOST_OF_A_KIND = 2000
+"""Kernels, lines or functions that are searched, the most expensive first."""
+MOST_SHOWN = 12
+"""Hits of one kind."""
+PLACEHOLDER = "Search actions, kernels, lines, functions, sessions, findings, settings"
+MOST_HLO_BYTES = 4 << 20
+"""HLO that is read for the names of its kernels; more of it takes longer than a search should."""
+_KIND_WIDTH = 10
+_NAME_WIDTH = 80
+
+
+def open_palette(app: JaxprofApp) -> None:
+    """Shows the palette, unless it is there already."""
+    if not isinstance(app.screen, CommandPalette):
+        app.push_screen(CommandPalette(providers=(ActionProvider, SearchProvider), placeholder=PLACEHOLDER))
+
+
+def match(query: str, text: str) -> float:
+    """How well a text fits a query, in 0..1: 0 unless it has all the words; best where it starts with them."""
+    folded, words = text.casefold(), query.casefold().split()
+    if not words or not all(word in folded for word in words):
+        return 0.0
+    if folded.startswith(query.casefold().strip()):
+        return 1.0
+    begins = sum(folded.startswith(word) or any(f"{mark}{word}" in folded for mark in " _./:-(") for word in words)
+    return 0.5 + 0.4 * begins / len(words) - min(len(text), 200) / 2000
+
+
+def marked(query: str, text: str, style: str = "") -> Content:
+    """The text with the words of the query underlined."""
+    content, folded = Content.styled(text, style), text.casefold()
+    for word in query.casefold().split():
+        at = folded.find(word)
+        if at >= 0 and len(folded) == len(text):
+            content = content.stylize("underline", at, at + len(word))
+    return content
+
+
+class ActionProvider(Provider):
+    """The actions that work now, each with its key."""
+
+    def _actions(self) -> Iterator[tuple[str, str, str, Callable[[], Any]]]:
+        """Key, label, what it does, and how; those of the key bar first."""
+        seen: set[str] = set()
+        for active in sorted(self.screen.active_bindings.values(), key=lambda active: not active.binding.show):
+            binding = active.binding
+            if binding.id in ACTIONS and active.enabled and binding.action not in seen:
+                seen.add(binding.action)
+                doing = partial(self.app.run_action, binding.action, active.node)
+                yield self.app.get_key_display(binding), binding.description, binding.tooltip, doing
+
+    async def discover(self) -> Hits:
+        for key, label, does, doing in self._actions():
+            yield DiscoveryHit(_line(key, Content(label)), doing, label, does)
+
+    async def search(self, query: str) -> Hits:
+        for key, label, does, doing in self._actions():
+            score = max(match(query, label), 0.8 * match(query, does), float(query == key))
+            if score:
+                yield Hit(score, _line(key, marked(query, label)), doing, label, does)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Something that can be searched."""
+
+    kind: str
+    name: str
+    note: str
+    go: Callable[[], object]
+
+
+class SearchProvider(Provider):
+    """What the session in view, the kept sessions and the settings hold."""
+
+    async def startup(self) -> None:
+        app = cast("JaxprofApp", self.app)
+        self._found = [*settings(app), *of_session(app)]
+        self._found += await asyncio.to_thread(_read, app, not app.session_grows)
+
+    async def search(self, query: str) -> Hits:
+        shown: dict[str, int] = {}
+        scored = [
+            (max(match(query, found.name), 0.9 * match(query, f"{found.name} {found.note}")), found)
+            for found in self._found
+        ]
+        for score, found in sorted(scored, key=lambda pair: -pair[0]):
+            if score and shown.get(found.kind, 0) < MOST_SHOWN:
+                shown[found.kind] = shown.get(found.kind, 0) + 1
+                name = shorten(safe(found.name), _NAME_WIDTH)
+                line = _line(found.kind, marked(query, name))
+                yield Hit(0.95 * score, line, found.go, f"{found.kind} {name}", safe(found.note))
+
+
+def _line(head: str, content: Content) -> Content:
+    return Content.assemble((f"{head:<{_KIND_WIDTH}}", "$text-accent"), content)
+
+
+def settings(app: JaxprofApp) -> Iterator[Found]:
+    """The settings, each with the place where it is chosen."""
+    yield Found("setting", "Theme", f"colours: {app.theme}", app.action_change_theme)
+    for title, note, action in (
+        ("Preset", "quick or published sizes", "preset"),
+        ("Devices", "where to run", "devices"),
+        ("Budget, launches, parameters", "of the workload under the cursor", "edit"),
+    ):
+        yield Found("setting", title, note, partial(_on_home, app, action))
+
+
+def _on_home(app: JaxprofApp, action: str) -> None:
+    app.action_go("home")
+    app.call_after_refresh(app.run_action, f"screen.{action}")
+
+
+def of_session(app: JaxprofApp) -> Iterator[Found]:
+    """Kernels, functions, lines and findings of the session in view, as far as they are known without reading HLO."""
+    from jaxprof.analysis.measured import seconds_per_call
+    from jaxprof.analysis.programs.derive import program_result, programs
+
+    session = app.session
+    for run in session.runs.values():
+        slowest = sorted(seconds_per_call(run).items(), key=lambda pair: -pair[1])
+        for name, taken in slowest[:MOST_OF_A_KIND]:
+            yield Found("kernel", name, f"{seconds(taken)} a call, {run.label}", partial(app.show_hlo, run.id, name))
+    for program in programs(session):
+        result = program_result(session, program.id)
+        for function in result.functions[:MOST_OF_A_KIND]:
+            note = f"compiled {function.count}× in {seconds(function.seconds)}"
+            yield Found("function", function.function, note, _to(app, program.id, "ledger", function.function))
+        for line in _hottest(result.lines):
+            where = f"{line.place.file}:{line.place.line}"
+            yield Found("line", where, f"{seconds(line.seconds)} {line.call}", _to(app, program.id, "lines", where))
+
+
+def _hottest(lines: Iterable[Any]) -> list[Any]:
+    best: dict[Any, Any] = {}
+    for line in sorted(lines, key=lambda line: -line.seconds):
+        best.setdefault(line.place, line)
+    return list(best.values())[:MOST_OF_A_KIND]
+
+
+def _to(app: JaxprofApp, run: str, view: str, words: str) -> Callable[[], None]:
+    return partial(app.show_program, run, view, words)
+
+
+def _read(app: JaxprofApp, at_rest: bool) -> list[Found]:
+    """Runs in a thread: the kept sessions, and the findings of a session that nobody writes."""
+    found = []
+    for entry in app.library().entries(None):
+        name, folder = entry.path.name.removesuffix(".jaxprof"), str(entry.path.parent)
+        found.append(Found("session", name, folder, partial(app.open_session, entry.path)))
+    if at_rest and app.session.runs:
+        found += [*findings(app, app.session), *kernels_not_measured(app, app.session)]
+    return found
+
+
+def kernels_not_measured(app: JaxprofApp, session: Session) -> Iterator[Found]:
+    """The kernels of runs that no capture has measured, from their HLO."""
+    from jaxprof.analysis.measured import kernels_of, seconds_per_call
+
+    for run in session.runs.values():
+        text = run.texts.get("hlo")
+        if text is None or text.bytes > MOST_HLO_BYTES or seconds_per_call(run):
+            continue
+        for kernel in (kernels_of(session, run.id) or ())[:MOST_OF_A_KIND]:
+            yield Found("kernel", kernel.name, f"not measured, {run.label}", partial(app.show_hlo, run.id, kernel.name))
+
+
+def findings(app: JaxprofApp, session: Session) -> Iterator[Found]:
+    """What is worth changing in the session, with what it costs."""
+    from jaxprof.analysis.explain.derive import explanation
+    from jaxprof.report.explain import cost_text, place_text
+
+    for finding in explanation(session, "last").findings:
+        note = "  ".join(filter(None, (finding.message, place_text(finding), cost_text(finding.cost))))
+        yield Found("finding", finding.code, note, partial(_explain, app, session))
+
+
+def _explain(app: JaxprofApp, session: Session) -> None:
+    from jaxprof.tui.kit.explanation import ExplanationDialog
+
+    path = app.session_path
+    app.push_screen(ExplanationDialog(session, app.library().name_of(path) if path is not None else "last"))
