@@ -21,7 +21,7 @@ def mix(x):
 
 
 x = jax.device_put(jnp.ones((1024, 1024)), rows)
-for turn in range(80):
+for turn in range(400):
     x = mix(x)
     if turn % 4 == 3:
         x.block_until_ready()

@@ -79,6 +79,25 @@ def test_compilations_that_are_not_kept_are_what_is_left_to_save() -> None:
     assert codes(explanation(made.session(*long, *made.shaped(5)), "p")) == ["varying_shapes"]
 
 
+def test_kernels_that_cost_time_come_before_compilations_that_are_not_kept() -> None:
+    """Also where they are known from a capture window, and not from the program's own findings."""
+    long = [made.compiled(cache="off", compile_seconds=6.0), *made.steady(10, {"compile": 0.6, "device_busy": 0.4})]
+    window = [
+        replace(event, spec=replace(event.spec, how="imported")) if isinstance(event, e.RunPlanned) else event
+        for event in sessions.jit_run("r2", "")
+    ]
+    texts = [
+        replace(event, text=TRANSPOSES) if isinstance(event, e.TextRecorded) and event.name == "hlo" else event
+        for event in window
+    ]
+    taken = replace(kernels(fusion_1=3e-3, fusion_2=1e-3), kind="imported")
+    captured = [*texts[:-2], taken, *texts[-2:]]
+    ended = made.program(*long)
+    found = explanation(fold(made.HEADER, [*ended[:-1], *captured, ended[-1]]), "p")
+    assert codes(found) == ["layout-copy"]
+    assert codes(explanation(fold(made.HEADER, ended), "p")) == ["cache_off"]
+
+
 def test_seconds_of_another_finding_are_no_compilations_to_keep() -> None:
     rows = [
         made.compiled(cache="off", compile_seconds=took, operations=size) for took, size in ((5.5, 900), (2.6, 2_000))

@@ -371,6 +371,13 @@ class TestHost:
     def test_an_empty_queue_is_a_wait_for_data(self, call: str, found: bool) -> None:
         assert ("data_waits" in codes(*loop(made.line(86, 0.8, "waiting", call)))) == found
 
+    def test_reading_a_value_belongs_to_waiting_for_it(self) -> None:
+        """`np.asarray(step(x))` waits, and then it runs: both are the price of having the value on the host."""
+        waits = made.line(91, 0.5, "device_busy", "np.asarray()", kind="read")
+        runs = made.line(91, 0.15, "host_busy", "np.asarray()", kind="read")
+        assert codes(*loop(waits, runs)) == ["host_sync"]
+        assert codes(*loop(runs)) == ["host_work"]
+
     def test_a_condition_that_waits_has_its_own_advice(self) -> None:
         assert "jax.lax.while_loop" in only("host_sync", *loop({**SYNC, "call": "bool()"})).advice
         assert "jax.lax.while_loop" not in only("host_sync", *loop(SYNC)).advice

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import queue
 import sys
+import threading
 import time
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from jaxprof.recorder.samples.call_text import compiled_by, describe, is_foreign, look_up, spot_of
+from jaxprof.recorder.samples.call_text import compiled_by, describe, is_foreign, look_up, parsed, spot_of
 
 
 @pytest.mark.parametrize(
@@ -117,3 +119,38 @@ def test_calls_beside_a_compiled_one_that_are_none_of_jax_s(call: str) -> None:
 @pytest.mark.parametrize("call", ["step", "part", "model.step", "unknown", "unknown.step", "jax.jit"])
 def test_calls_that_may_be_compiled(call: str) -> None:
     assert not is_foreign(tuple(call.split(".")), compile("", "x.py", "exec"), _names())
+
+
+def test_two_threads_make_no_trees_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11 would raise SystemError in one of them, which may be the program's."""
+    inside: list[int] = []
+    most: list[int] = []
+    parse = ast.parse
+
+    def slow(*arguments: Any, **more: Any) -> Any:
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.02)
+        inside.pop()
+        return parse(*arguments, **more)
+
+    monkeypatch.setattr(ast, "parse", slow)
+    threads = [threading.Thread(target=describe, args=(f"step(x{number})",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1, 1]
+
+
+def test_a_tree_that_python_cannot_make_is_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert describe("step(x)") == ("step", ("step",))
+
+    def mismatch(*_: Any, **__: Any) -> Any:
+        raise SystemError("AST constructor recursion depth mismatch (before=33, after=52)")
+
+    monkeypatch.setattr(ast, "parse", mismatch)
+    assert describe("step(x)") == ("", ())
+    parsed.cache_clear()
+    assert parsed(__file__) is None
+    parsed.cache_clear()

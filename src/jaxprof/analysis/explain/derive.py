@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 MOST_MODULES: Final = 16
 """Programs of one session, or modules of one dump, whose HLO is read: the first ones."""
+_DOUBTFUL: Final = ("large_program",)
+"""Findings that may be about nothing that can be changed."""
 _AT_MOST_PART: Final = 0.5
 """What counts of a time of which a change saves only a part: it stands behind what surely costs as much."""
 
@@ -249,9 +251,13 @@ def _mechanical(findings: Iterable[RankedFinding], subject: Subject) -> Iterator
 
 def _claimed(findings: Sequence[RankedFinding]) -> Iterator[RankedFinding]:
     """Without the copies in a capture's steps, if the program's own kernels for them are a finding: the same seconds
-    are not told twice, and the kernels have a name."""
-    named = any(finding.code == "host-transfer" and finding.cost.seconds for finding in findings)
-    return (finding for finding in findings if not (named and finding.code == "copies-in-steps"))
+    are not told twice, and the kernels have a name. Without compilations that are not kept, which nearly every run has,
+    if anything in the program itself takes time that it need not."""
+    costly = {finding.code for finding in findings if finding.cost.seconds}
+    left_out = {"copies-in-steps"} if "host-transfer" in costly else set()
+    if costly - {"cache_off", *_DOUBTFUL}:
+        left_out.add("cache_off")
+    return (finding for finding in findings if finding.code not in left_out)
 
 
 def _merged(findings: Iterable[RankedFinding]) -> Iterator[RankedFinding]:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _FAULTS: Final = ("debug_settings",)
 """Findings after which the other figures are those of another program."""
-_DOUBTFUL: Final = ("large_program",)
-"""Findings that may be about nothing that can be changed."""
 _CACHE_SHARE: Final = 0.5
 """Share of the program's own time, spent on compilations that are in no finding, from which keeping them is one."""
 
@@ -46,10 +44,7 @@ def program_findings(session: Session, program: ProgramResult, name: str) -> Ite
 
 
 def _compilations_to_keep(program: ProgramResult, verify: str) -> Iterator[RankedFinding]:
-    """That compilations are not kept, which is true of nearly every run, where nothing in the program itself takes time
-    that it need not: then they are what there is to save."""
-    if any(finding.saves_seconds and finding.code not in _DOUBTFUL for finding in program.findings):
-        return
+    """That compilations are not kept, where they are most of what the program did."""
     for remark in program.remarks:
         seconds = _unclaimed(program, remark)
         if remark.code == "cache_off" and seconds >= _CACHE_SHARE * program.work_seconds:

@@ -12,6 +12,7 @@ import linecache
 import opcode
 import os
 import sys
+import threading
 import time
 import tokenize
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ _TREES_KEPT: Final = 16
 _LARGEST_PARSED_BYTES: Final = 400_000
 """Parsing a larger file would hold the interpreter's lock for more than about 100 ms."""
 _process_began = time.time()
+_parsing = threading.RLock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +101,10 @@ def _segment(lines: tuple[bytes, ...], first: int, last: int, began: int, ended:
 
 def describe(segment: str) -> tuple[str, tuple[str, ...]]:
     """A shortened piece of source, and the dotted name that it calls."""
-    try:
-        node: ast.expr = ast.parse(f"({segment.strip()}\n)", mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = _tree(f"({segment.strip()}\n)", "eval")
+    if not isinstance(tree, ast.Expression):
         return "", ()
+    node: ast.expr = tree.body
     if isinstance(node, ast.Await):
         node = node.value
     if isinstance(node, ast.JoinedStr | ast.FormattedValue):
@@ -148,9 +150,20 @@ def parsed(file: str) -> ast.Module | None:
     source = b"\n".join(source_lines(file))
     if not source or len(source) > _LARGEST_PARSED_BYTES:
         return None
+    tree = _tree(source, "exec")
+    return tree if isinstance(tree, ast.Module) else None
+
+
+def _tree(source: str | bytes, mode: str) -> ast.AST | None:
+    """The syntax tree of a source; None if it has none.
+
+    Python 3.11 counts the depth of a tree for all threads together, and raises SystemError where two are made at a
+    time: the sampler's and that of the thread that compiles.
+    """
     try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        with _parsing:
+            return ast.parse(source, mode=mode)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, SystemError):
         return None
 
 

@@ -136,6 +136,12 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]
         and not _is_of_compiled_function(result, spot)
         and spot.sites
     ]
+    read = {(spot.place, spot.call) for spot in spots if spot.kind == "read"}
+    spots += [
+        spot
+        for spot in claims.free_spots(loop.spots)
+        if spot not in spots and spot.kind == "read" and (spot.place, spot.call) in read
+    ]
     took = _seconds(spots)
     saves = min(took, max(0.0, loop.seconds - took))
     if not spots or not _each_pass(result, spots):
