@@ -71,6 +71,12 @@ def test_after_an_error_everything_is_as_before(session: Path) -> None:
     assert {path.name: path.read_bytes() for path in baselines.folder.iterdir()} == before
 
 
+def test_a_folder_that_is_not_there_yet_is_made(tmp_path: Path, session: Path) -> None:
+    baselines = Baselines(tmp_path / "one" / "two")
+    assert baselines.names() == []
+    assert baselines.save("main", session, replace=False) == tmp_path / "one" / "two" / "main.jaxprof"
+
+
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path, session: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StorageError, match="cannot be written"):

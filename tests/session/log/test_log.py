@@ -18,7 +18,7 @@ from jaxprof import events as e
 from jaxprof.errors import FileRefusedError, StorageError
 from jaxprof.session import Session
 from jaxprof.session.log import Follower, LogWriter, load, new_header
-from jaxprof.session.log.codec import encode_header, newer_minor
+from jaxprof.session.log.codec import decode_line, encode_header, encode_line, newer_minor
 
 PLAN = e.RunPlanned(run="r1", spec=e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0"))
 
@@ -143,6 +143,16 @@ def test_a_damaged_row_that_others_refer_to_by_number_keeps_its_place(tmp_path: 
     (window,) = session.runs["r1"].program.sampled
     assert window.sites == [None, loops[1]]
     assert session.notices == ["damaged rows of program_sampled were left out"]
+
+
+def test_a_row_that_is_none_is_no_damaged_one() -> None:
+    good = e.LoopSite(file="second.py", loop_line=1, last_line=2, line=2)
+    sampled = e.ProgramSampled(run="r1", began_seconds=0.0, samples=9, sites=[None, good, good])
+    line = encode_line(sampled).replace(b'"file":"second.py"', b'"file":[]', 1)
+    damaged: list[str] = []
+    read = decode_line(line, damaged.append)
+    assert isinstance(read, e.ProgramSampled)
+    assert (read.sites, damaged) == ([None, None, good], ["program_sampled"])
 
 
 def test_newer_minor_loads_with_a_notice_and_newer_major_is_refused(tmp_path: Path) -> None:
