@@ -107,7 +107,7 @@ class Library:
         matching = [path for path in kept if name in path.name]
         if len(matching) == 1:
             return matching[0]
-        if len(matching) > 1:
+        if matching:
             shown = ", ".join(path.name.removesuffix(EXTENSION) for path in matching[:5])
             raise UsageError(f"{name!r} is in the name of {len(matching)} sessions", f"Say more of it: {shown}.")
         return None
