@@ -98,3 +98,16 @@ def test_a_transfer_that_copied_nothing_is_no_copy(directions: list[str], calls:
     found = list(zero_copies(directions, calls=calls))
     assert [warning.message.partition(":")[0] for warning in found] == said
     assert {warning.code for warning in found} <= {"zero_copy"}
+
+
+def test_the_value_that_a_gradient_does_not_need_is_not_dead_code() -> None:
+    def loss(weights: jax.Array, x: jax.Array) -> jax.Array:
+        return (jnp.tanh(x) @ weights).sum()
+
+    def wasteful(weights: jax.Array, x: jax.Array) -> jax.Array:
+        jnp.linalg.svd(x)
+        return jax.grad(loss)(weights, x)
+
+    matrix = jnp.ones((8, 8))
+    assert dead_operations(jax.jit(jax.grad(loss)).trace(matrix, matrix).jaxpr) == []
+    assert dead_operations(jax.jit(wasteful).trace(matrix, matrix).jaxpr) == ["svd"]

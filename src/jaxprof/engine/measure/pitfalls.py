@@ -77,9 +77,15 @@ def _holds_windows(jaxpr: Any) -> bool:
 def dead_operations(jaxpr: Any) -> list[str]:
     """The costly primitives at a (closed) jaxpr's top level whose results reach no output and that have no effect.
 
-    Cheap ones are not reported: differentiation leaves many of them behind.
+    Cheap ones are not reported, nor what differentiation leaves behind: `jax.grad` computes the value, too, whose last
+    product no gradient needs.
     """
-    return [name for equation in by_use(jaxpr)[1] for name in _costly(equation)]
+    return [name for equation in by_use(jaxpr)[1] if not _differentiated(equation) for name in _costly(equation)]
+
+
+def _differentiated(equation: Any) -> bool:
+    """Whether differentiation wrote the equation, by the transformations in its name stack."""
+    return "jvp(" in str(getattr(getattr(equation, "source_info", None), "name_stack", ""))
 
 
 def _costly(equation: Any) -> list[str]:
