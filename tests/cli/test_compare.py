@@ -252,3 +252,18 @@ def test_the_only_function_of_each_session_is_the_same_function(call: Caller, tm
     old, new, both = session("a", "old.py:step"), session("b", "new.py:step"), session("c", "new.py:step", "new.py:f")
     assert "old.py:step jit cpu:0 → new.py:step jit cpu:0" in call("compare", old, new).out
     assert "only in the first session: r1 old.py:step" in call("compare", old, both).out
+
+
+def test_the_answer_about_two_programs_names_the_findings_that_only_one_has(call: Caller, tmp_path: Path) -> None:
+    slow = made.program(*made.shaped(33, compile_seconds=0.1), wall=10.0)
+    before = _write(tmp_path / "before.jaxprof", slow)
+    after = _write(tmp_path / "after.jaxprof", made.program(*made.shaped(1, compile_seconds=0.1), wall=10.0))
+
+    def answer(first: Path, second: Path) -> str:
+        (pair,) = call("compare", first, second, "--format", "json").data["comparisons"][0]["runs"]
+        return str(pair["answer"])
+
+    assert "findings: varying_shapes gone; " in answer(before, after)
+    assert "findings: varying_shapes new; " in answer(after, before)
+    assert "findings: " not in answer(before, _write(tmp_path / "again.jaxprof", slow))
+    assert "varying_shapes gone" in call("compare", before, after).out

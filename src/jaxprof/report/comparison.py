@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 100
 _LAYOUT: Final = re.compile(r"(?<=\])\{[^{}]*\}")
+_FINDINGS_NAMED: Final = 4
 _ROWS_SHOWN: Final = 20
 _STAGES_SHOWN: Final = 6
 
@@ -281,12 +282,15 @@ def title(pair: RunComparison) -> str:
 
 
 def answer(pair: RunComparison) -> str:
-    """The exact facts in one line: `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`."""
+    """The exact facts in one line: `kernels: 1 new, 2 changed, 30 the same; FLOPs +12 %`; of programs also the findings
+    that only one side has."""
     difference = pair.difference
     parts: list[str] = []
     if pair.program is not None:
         counts = _counts(row.status for row in pair.program.functions)
         parts.append(f"compiled functions: {counts}" if counts else "nothing was compiled")
+        found = [f"{row.finding.code} {row.status}" for row in pair.program.findings if row.status != "same"]
+        parts += [f"findings: {', '.join(found[:_FINDINGS_NAMED])}"] if found else []
     if difference.kernels is not None:
         parts.append(f"kernels: {kernel_counts(difference.kernels)}")
     facts = [fact for fact in difference.facts if fact.differs and fact.code not in ("kernels", "launches")]

@@ -178,6 +178,7 @@ def pair_json(pair: RunComparison) -> dict[str, Any]:
         "side": None if versus is None else versus_json(versus),
         "unlike": list(difference.unlike),
         "differs": difference.differs,
+        "answer": answer(pair),
         "phases": list(records(Table(PHASES, pair.phases))),
         "facts": list(records(Table(FIGURES, difference.facts))),
         "kernels": None if kernels is None else list(records(Table(KERNELS_COMPARED, kernels.rows))),
