@@ -79,10 +79,16 @@ def test_an_outline_of_a_newer_version_says_that_it_may_lack_something(path: Pat
 
 
 def test_a_line_may_stand_across_the_blocks_that_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = read_outline(path)
+    def every() -> list[e.Event]:
+        with open_regular(path) as file:
+            read_header(file, path.name)
+            return list(events_of(file, of_outline.OUTLINE))
+
+    whole, all_events = read_outline(path), every()
     for block in (1, 7, 100):
         monkeypatch.setattr(of_outline, "_BLOCK_BYTES", block)
         short = read_outline(path)
+        assert every() == all_events, "each once"
         assert [run.plan for run in short.runs.values()] == [run.plan for run in whole.runs.values()]
         assert short.complete == whole.complete
     monkeypatch.setenv("JAXPROF_LIMITS", "line=4000")  # the long line of the log is left out, and what follows is not
