@@ -22,7 +22,7 @@ from jaxprof.engine.measure import capture, jax_run, transfer
 from jaxprof.engine.measure.control import RunControl
 from jaxprof.engine.measure.jax_run import PIPELINE_DEPTH, Calls
 from jaxprof.engine.measure.reporter import Reporter
-from jaxprof.engine.measure.sampling import CallSampler
+from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Plan, Trial
 from jaxprof.engine.measure.transfer import Arguments, transfer_in, transfer_out
 from jaxprof.engine.measure.waiting import blocked_loop
 from jaxprof.engine.protocol.request import RunRequest
@@ -168,6 +168,33 @@ def test_the_cheapest_way_to_wait_is_looked_for_where_a_call_costs_little(
     calls, request = Calls(device.call, (REAL,), fresh), RunRequest(run="r1", spec=SPEC)
     jax_run._steady(reporter, sampler, calls, REAL, request, first_seconds, compiled=True, moves_nothing=False)
     assert asked == [may]
+
+
+@pytest.mark.parametrize("in_turns", [False, True])
+@pytest.mark.parametrize("fresh", [None, lambda: (REAL,)], ids=["", "consumes its arguments"])
+def test_short_calls_are_counted_out_unless_each_needs_arguments_of_its_own(
+    device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch, fresh: Any, in_turns: bool
+) -> None:
+    plans: list[Plan] = []
+
+    def sample(self: CallSampler, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
+        plans.append(plan)
+        return []
+
+    monkeypatch.setattr(CallSampler, "sample", sample)
+    reporter, sampler, _ = listening(device)
+    request = RunRequest(run="r1", spec=SPEC, in_turns=in_turns)
+    calls = Calls(device.call, (REAL,), fresh)
+    jax_run._steady(reporter, sampler, calls, REAL, request, 1.0, compiled=True, moves_nothing=False)
+    (plan,) = plans
+    assert plan == Plan(
+        series="run",
+        budget_seconds=4.0,
+        most_samples=MOST_SAMPLES,
+        show_progress=True,
+        calls_per_sample=None if fresh is None else 1,
+        in_turns=in_turns,
+    )
 
 
 def test_a_transfer_has_a_quarter_of_the_budget_and_a_second_at_most() -> None:

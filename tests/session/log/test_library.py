@@ -103,7 +103,9 @@ def test_an_empty_file_has_a_problem(library: Library) -> None:
     library.folder.mkdir(parents=True)
     path = library.folder / "empty.jaxprof"
     path.touch()
-    assert read_entry(path).problem
+    entry = read_entry(path)
+    assert entry.problem
+    assert (entry.process_index, entry.process_count, entry.complete) == (0, 1, False)
 
 
 def test_find(library: Library, tmp_path: Path) -> None:
