@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import pytest
 from jaxprof.engine.measure.check import check_result, in_words, precision_of_products
 from jaxprof.engine.measure.control import Cancelled, RunControl
 from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.stages import updated
 from jaxprof.events import CheckReported
 from jaxprof.workloads import built_in
 from jaxprof.workloads.model import Variant, Workload
@@ -86,6 +88,21 @@ def test_the_precision_of_products_is_asked_of_workloads_that_have_some() -> Non
     assert precision(np.float16, has_dots=True) == ("bfloat16", "float16")
     assert precision(np.float32, has_dots=False) == ("", "")
     assert precision(np.float16, has_dots=True, elementwise=True) == ("", "")
+
+
+@pytest.mark.parametrize(("configured", "variant", "precision"), [(None, "", "tf32"), ("highest", "", "float32"),
+                                                                  (None, "highest", "float32"),
+                                                                  ("highest", "bfloat16", "bfloat16")])  # fmt: skip
+def test_a_variants_precision_counts_and_without_one_that_of_jaxs_configuration(
+    configured: str | None, variant: str, precision: str
+) -> None:
+    gpu = SimpleNamespace(platform="gpu", compute_capability="9.0")
+    arguments = (np.ones(2, np.float32),)
+    with updated("jax_default_matmul_precision", configured):
+        found = precision_of_products(
+            replace(WORKLOAD, has_dots=True), replace(COMPILED, precision=variant), arguments, gpu, elementwise=False
+        )
+    assert found[1] == precision
 
 
 def test_on_a_tpu_products_consist_of_passes() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from typing import Any
 
 import jax
@@ -168,6 +169,12 @@ def test_a_custom_call_that_jax_would_not_keep_is_exported_for_this_very_version
     assert {target in text for target in ("first_of_theirs", "second_of_theirs")} == {True}
     assert (exported.name, exported.donated) == ("of_the_users", (0,))
     assert [(shape.shape, shape.dtype) for shape in shapes] == [(X.shape, X.dtype)]
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_a_program_is_exported_for_the_platform_that_it_goes_to(platform: str) -> None:
+    exported = export_for(platform, lambda x: x + 1, (X,))
+    assert pickle.loads(exported.data).platforms == (platform,)
 
 
 @pytest.mark.parametrize("why", ["no such platform", "custom calls: custom_call @theirs"])

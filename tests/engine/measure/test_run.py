@@ -98,6 +98,7 @@ def test_what_nobody_estimated_has_no_cost_and_what_has_a_source_says_it() -> No
     events = measured()
     assert of(events, CostReported) == []
     assert of(measured(estimate=Estimate(traffic_bytes=64.0)), CostReported)[0].flops is None
+    assert of(measured(estimate=Estimate(flops=12.0)), CostReported)[0].bytes_accessed is None
     assert of(events, TextRecorded) == []
     with_source = of(measured(lambda x: np.tanh(x)), TextRecorded)
     assert [text.name for text in with_source] == ["source"] * len(with_source)

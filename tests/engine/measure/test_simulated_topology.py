@@ -132,6 +132,26 @@ def test_a_program_with_a_mesh_of_its_own_goes_on_the_same_places_of_the_targets
     }
 
 
+def test_a_result_lies_as_its_jit_says(elsewhere: Compile, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(
+        "import functools, jax, numpy as np\n"
+        "from jax.sharding import Mesh, NamedSharding, PartitionSpec as P\n"
+        "MESH = Mesh(np.array(jax.devices()), ('data',))\n"
+        "SPLIT, WHOLE = NamedSharding(MESH, P('data')), NamedSharding(MESH, P())\n"
+        "@functools.partial(jax.jit, in_shardings=SPLIT, out_shardings=WHOLE)\n"
+        "def gathered(x):\n    return x * 2\n"
+        "@functools.partial(jax.jit, in_shardings=SPLIT, out_shardings=SPLIT)\n"
+        "def stays(x):\n    return x * 2\n"
+    )
+    for function, rows in (("gathered", 64), ("stays", 8)):
+        events = elsewhere(f"{file}:{function}", ("f32[64]",))
+        entry = hlo(events).entry
+        assert entry is not None
+        assert entry.root is not None
+        assert (shapes(events), entry.root.shape.leaves()[0].dimensions) == ([(8,)], (rows,))
+
+
 def test_arrays_bring_their_own_sharding_and_the_command_line_overrides_it(elsewhere: Compile) -> None:
     events = elsewhere(f"{HERE}/own_mesh.py:by_arrays")
     assert shapes(events) == [(16, 64), (64, 32)]

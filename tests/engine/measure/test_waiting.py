@@ -9,7 +9,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxprof.engine.measure.waiting import blocked_loop
+from engine.measure.simulated_device import SimulatedDevice
+from jaxprof.engine.measure.transfer import address
+from jaxprof.engine.measure.waiting import _way_to_one, blocked_loop
 
 X = jnp.ones(8)
 LARGE = jnp.asarray(jax.random.normal(jax.random.key(0), (400_000,)))
@@ -99,3 +101,17 @@ def test_three_calls_are_made_to_find_out_what_becomes_ready_together(
 
     blocked_loop(function, program(X), (X,), one_program=one_program, may_call=may_call)
     assert len(calls) == made
+
+
+def test_the_array_that_is_awaited_has_an_address_which_no_argument_has() -> None:
+    """An array over several devices has none: whether it was passed through is not known."""
+
+    def refuse() -> int:
+        raise ValueError("an array over several devices has no one pointer")
+
+    made, nowhere = X + 1, SimulatedDevice().call()
+    nowhere.unsafe_buffer_pointer = refuse
+    given = {address(X)}
+    assert _way_to_one((made, {"b": [nowhere, X]}), given) == (0,)
+    assert _way_to_one((X, {"b": [made, nowhere]}), given) == (1, "b", 0)
+    assert _way_to_one((nowhere, X, 3.0), given) == ()
