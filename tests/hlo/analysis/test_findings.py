@@ -34,6 +34,10 @@ def _recurrence(x: jax.Array, xs: jax.Array) -> Any:
     return lax.scan(lambda c, a: (jnp.tanh(c + a), c), x, xs)
 
 
+def _accumulated(xs: jax.Array, start: jax.Array) -> jax.Array:
+    return lax.scan(lambda total, x: (total + x, None), start, xs)[0]
+
+
 _PAIRS: dict[str, tuple[_Program, _Program]] = {
     "layout-copy": (
         (lambda a: jnp.einsum("bij,bjk->bik", a, a).transpose(1, 2, 0), (f32(64, 128, 128),)),
@@ -70,6 +74,10 @@ _PAIRS: dict[str, tuple[_Program, _Program]] = {
     "host-transfer": (
         (lambda a: jax.pure_callback(lambda y: y, _X, a) + 1, (_X,)),
         (lambda a: a + 1, (_X,)),
+    ),
+    "narrow-sum": (
+        (_accumulated, (bf16(300, 64, 64), bf16(64, 64))),
+        (_accumulated, (f32(300, 64, 64), f32(64, 64))),
     ),
     "small-loop-body": (  # one short recurrence, or many side by side
         (_recurrence, (f32(8), f32(1000, 8))),
@@ -150,6 +158,50 @@ def test_a_product_of_several_passes_is_told_on_an_accelerator() -> None:
     assert "highest" in finding.message
     assert "precise-product" not in _codes(precise, "cpu")
     assert "precise-product" not in _codes(written(_PRODUCT.format("f32", _AS_IT_IS)), "tpu")
+
+
+_SUM = """
+    add {{
+      a = {0}[] parameter(0)
+      b = {0}[] parameter(1)
+      {1}
+    }}
+
+    ENTRY main {{
+      x = {0}[{2},64] parameter(0)
+      zero = {0}[] constant(0)
+      ROOT y = {0}[64] reduce(x, zero), dimensions={{0}}, to_apply=add
+    }}
+"""
+_PLAIN_SUM = "ROOT s = {0}[] add(a, b)"
+_ROUNDED = """s = f32[] add(a, b)
+      r = bf16[] convert(s)
+      ROOT w = f32[] convert(r)"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "body", "numbers", "told"),
+    [
+        ("bf16", _PLAIN_SUM, 4096, True),
+        ("bf16", _PLAIN_SUM, 255, False),
+        ("f16", _PLAIN_SUM, 4096, True),
+        ("f16", _PLAIN_SUM, 2047, False),
+        ("f32", _PLAIN_SUM, 4096, False),
+        ("f32", _ROUNDED, 4096, True),
+        ("bf16", "ROOT m = {0}[] maximum(a, b)", 4096, False),
+    ],
+)
+def test_sums_that_are_rounded_at_each_addition(dtype: str, body: str, numbers: int, told: bool) -> None:
+    module = written(_SUM.format(dtype, body.format(dtype), numbers))
+    assert ("narrow-sum" in _codes(module, "gpu")) is told
+
+
+def test_a_sum_of_jnp_is_not_rounded_at_each_addition() -> None:
+    assert "narrow-sum" not in _codes(compiled(lambda x: x.sum(0), bf16(4096, 128)))
+    assert "narrow-sum" not in _codes(compiled(_accumulated, bf16(100, 64, 64), bf16(64, 64)))
+    (found,) = (one for one in findings(compiled(_accumulated, bf16(300, 64, 64), bf16(64, 64)))
+                if one.code == "narrow-sum")  # fmt: skip
+    assert "of up to 300 numbers" in found.message
 
 
 _BIG = "f32[1024,1024]"

@@ -72,6 +72,12 @@ _MEANS: Final = {
         "Matrix units compute with bfloat16 or TF32. At `high` or `highest` precision a product is made of several, or "
         "leaves the matrix units.",
     ),
+    "narrow-sum": (
+        "sums that are rounded to 16 bits at each addition",
+        "A bfloat16 has 8 significant bits: a sum of 256 numbers of one size no longer changes when the next one is "
+        "added (float16: 2048). What is added after that is lost, unless the backend keeps more "
+        "bits than the HLO says.",
+    ),
     "resharding": (
         "arrays move between shardings",
         "One operation leaves an array split in one way, and the next takes it split in another, or whole: XLA's "

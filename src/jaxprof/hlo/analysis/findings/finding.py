@@ -61,6 +61,8 @@ ADVICE: Final[dict[str, str]] = {
     "preferred_element_type=jnp.float32) accumulates in float32 all the same, at twice the rate or more.",
     "precise-product": "Use the default precision where the result allows it: jax_default_matmul_precision, or "
     "precision=None on the product. On a TPU `highest` takes six passes; on a GPU it rules out TF32.",
+    "narrow-sum": "Add up in float32, and round the result once: jnp.sum does so by itself; give a loop's state, such "
+    "as accumulated gradients, and lax.reduce float32 (x.astype(jnp.float32)).",
     "host-transfer": "Keep the loop on the device: call back less often, or after the step; io_callback and "
     "pure_callback stop the device until the host has answered. Arrays that lie in the host's memory (pinned_host) are "
     "copied in each run: keep those on the device that fit there.",

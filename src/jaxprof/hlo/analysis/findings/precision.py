@@ -1,4 +1,5 @@
-"""Findings about the precision of matrix products: more of it than their operands have, or than one pass gives."""
+"""Findings about precision: products with more of it than their operands have, or than one pass gives, and sums with
+too little."""
 
 from __future__ import annotations
 
@@ -6,17 +7,18 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.hlo.analysis.attention import is_any_product
-from jaxprof.hlo.analysis.dataflow import Value, sources
-from jaxprof.hlo.analysis.findings.finding import gather
+from jaxprof.hlo.analysis.dataflow import Value, resolved, sources
+from jaxprof.hlo.analysis.findings.finding import ADVICE, HloFinding, gather
 from jaxprof.hlo.analysis.kernel import MATRIX_KINDS
-from jaxprof.hlo.analysis.kinds import values_in
+from jaxprof.hlo.analysis.kinds import fused, values_in
+from jaxprof.units import counted, integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jaxprof.hlo.analysis.findings.finding import HloFinding, Scene
+    from jaxprof.hlo.analysis.findings.finding import Scene
     from jaxprof.hlo.analysis.kernel import Kernel
-    from jaxprof.hlo.model import Instruction
+    from jaxprof.hlo.model import Computation, Instruction
 
 LARGE_PRODUCT_FLOPS: Final = 1e7
 """A product below this is bound by its launch, and its precision does not matter."""
@@ -48,6 +50,85 @@ def precise_products(scene: Scene) -> Iterator[HloFinding]:
     yield from gather(
         "precise-product", kernels, "float32 product", "float32 products", f"at precision {words}: {{bytes}} a run"
     )
+
+
+def narrow_sums(scene: Scene) -> Iterator[HloFinding]:
+    """Sums that are rounded to 16 bits at each addition, of more numbers than such a sum can take up.
+
+    A sum of n numbers of one size is n times as large as the next of them. With p significant bits (8 of bfloat16, 11
+    of float16) it no longer changes once n reaches 2 ** p: half a unit in its last place is then as large as the
+    number (Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition, section 4.2). That is what the HLO
+    says: a backend that adds up in parts, or keeps more bits on the way, loses less.
+    """
+    found: dict[str, tuple[int, str]] = {}
+    for kernel, instruction in scene.pairs:
+        for inner in fused(instruction) if instruction.opcode == "fusion" else [instruction]:
+            number, dtype = _reduced(inner)
+            if dtype and number >= _TAKEN_UP[dtype] and number > found.get(kernel.name, (0, ""))[0]:
+                found[kernel.name] = number, dtype
+    for edges in scene.table.execution.edges.values():
+        for edge in edges:
+            if edge.caller.opcode != "while" or edge.callee != edge.caller.called[0] or edge.times is None:
+                continue
+            dtype = _carried_sum(scene.table.module.get(edge.callee))
+            if dtype and edge.times >= _TAKEN_UP[dtype]:
+                found[edge.caller.name] = edge.times, dtype
+    if not found:
+        return
+    ordered = sorted(found, key=lambda name: -found[name][0])
+    most, dtype = found[ordered[0]]
+    yield HloFinding(
+        "narrow-sum",
+        f"{counted(len(found), 'sum rounds', 'sums round')} to 16 bits at each addition, as the HLO has it, of up to "
+        f"{integer(most)} numbers: in {dtype} the next number no longer changes a sum of {integer(_TAKEN_UP[dtype])} "
+        "of its size",
+        ADVICE["narrow-sum"],
+        tuple(ordered),
+    )
+
+
+_TAKEN_UP: Final = {"bf16": 1 << 8, "f16": 1 << 11}
+"""Numbers of one size after which a sum with so many significant bits no longer changes."""
+
+
+def _reduced(reduction: Instruction) -> tuple[int, str]:
+    """How many numbers each sum of a reduction takes, and the 16-bit dtype that it is rounded to; empty if none."""
+    if reduction.opcode != "reduce" or reduction.shape.is_tuple or not reduction.operands:
+        return 0, ""
+    called, operand = reduction.called_computations(), reduction.operand(0)
+    inside = called[0].instructions if called else ()
+    adding = [each for each in inside if each.opcode == "add"]
+    working = {each.opcode for each in inside} - {"parameter"}
+    narrow = [each.shape.dtype for each in inside if each.shape.dtype in _NARROW]
+    if operand is None or len(adding) != 1 or not working <= {"add", "convert"} or not narrow:
+        return 0, ""
+    return operand.shape.elements // max(1, reduction.shape.elements), narrow[0]
+
+
+def _carried_sum(body: Computation | None) -> str:
+    """The 16-bit dtype of an element of a loop's state to which each iteration adds; empty if there is none."""
+    root = body.root if body is not None else None
+    if root is None or root.opcode != "tuple":
+        return ""
+    for number, element in enumerate(root.operand_instructions()):
+        value = _unconverted(resolved(Value(element)))
+        if element.shape.dtype not in _NARROW or value is None or value.opcode != "add":
+            continue
+        for addend in sources(value):
+            carried = _unconverted(addend)
+            if carried is not None and carried.opcode == "parameter" and carried.member == (number,):
+                return element.shape.dtype
+    return ""
+
+
+def _unconverted(value: Value | None) -> Value | None:
+    """What a value was converted from, or itself."""
+    for _ in range(4):
+        if value is None or value.opcode != "convert":
+            break
+        made_of = sources(value)
+        value = made_of[0] if made_of else None
+    return value
 
 
 def _products(scene: Scene) -> Iterator[tuple[Kernel, Instruction]]:
