@@ -99,7 +99,20 @@ def test_without_steps_to_count_it_says_so_after_two_seconds(stage: Stage) -> No
     assert stage.states == ["began"]
     stage.after(0.2)
     assert stage.states == ["began", "ended"]
-    assert stage.last.note == "steps cannot be counted in this program: 2 s were captured"
+    assert stage.last.note == "no steps were counted until 2 s after the last compilation"
+
+
+def test_what_compiles_before_the_steps_is_waited_for(stage: Stage) -> None:
+    """A program that places its arrays and compiles its step for longer than that shows its loop afterwards."""
+    stage.window.begin(steps=5)
+    stage.after(UNCOUNTED_SECONDS - 0.1)
+    stage.window.take(StageRunning(function="step", stage="compile", began_seconds=stage.now))
+    stage.after(3 * UNCOUNTED_SECONDS)
+    stage.window.take(COMPILED)
+    stage.after(UNCOUNTED_SECONDS - 0.1)
+    assert stage.states == ["began"]
+    stage.after(0.2)
+    assert stage.states == ["began", "ended"]
 
 
 def test_slow_steps_meet_the_cap(stage: Stage) -> None:

@@ -1,6 +1,7 @@
 # about: a tuple of Python floats from NumPy's generator makes the noise of each step on the host
 # how: script
 # expect: data_waits | host_work
+# allow: numpy_argument
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -23,7 +23,7 @@ from typing import Any, Final
 from jaxprof.events import CaptureWindow, Compiled, Event, StageRunning, StepsCounted
 
 UNCOUNTED_SECONDS: Final = 2.0
-"""Length of a window by steps if no steps can be counted, and of a window without a requested length."""
+"""Length of a window by steps if no steps can be counted, after the last compilation."""
 LONGEST_SECONDS: Final = 60.0
 """The longest window by steps or without an end of its own: a profile stays in memory until it is written."""
 _PROFILER_NAMES: Final = ("start_trace", "stop_trace", "trace")
@@ -50,6 +50,9 @@ class CaptureWindows:
         self._owner = os.getpid()
         self._backend_is_up = False
         self._counts_steps = False
+        self._compiling = False
+        self._settled = 0.0
+        """When the window began, or the last compilation in it ended."""
         self._asked: tuple[float | None, int | None] | None = None
         self._folder = ""
         self._began = 0.0
@@ -83,6 +86,9 @@ class CaptureWindows:
         """Examines an event that the recorder emitted, to notice the first compile and to count steps."""
         if isinstance(event, Compiled | StageRunning):
             self._backend_is_up = self._backend_is_up or _needs_backend(event)
+            with self._lock:
+                self._compiling = isinstance(event, StageRunning)
+                self._settled = self._clock()
         elif isinstance(event, StepsCounted):
             with self._lock:
                 self._counts_steps = True
@@ -100,11 +106,16 @@ class CaptureWindows:
                 return
             if self._steps_left is not None and self._steps_left <= 0:
                 self._end()
-            elif self._steps_left is not None and not self._counts_steps and now >= self._began + UNCOUNTED_SECONDS:
-                self._end(f"steps cannot be counted in this program: {UNCOUNTED_SECONDS:g} s were captured")
+            elif self._steps_left is not None and self._is_uncounted(now):
+                self._end(f"no steps were counted until {UNCOUNTED_SECONDS:g} s after the last compilation")
             elif now >= self._until:
                 short = self._steps_left is not None
                 self._end(f"ended after {LONGEST_SECONDS:g} s, before all the steps were counted" if short else "")
+
+    def _is_uncounted(self, now: float) -> bool:
+        """Whether the program has had the time to show a loop, and showed none: what it compiles comes before its
+        steps."""
+        return not self._counts_steps and not self._compiling and now >= self._settled + UNCOUNTED_SECONDS
 
     def end(self) -> None:
         """Ends the window, also one that still waits: the program has ended, or the user asked for it."""
@@ -133,6 +144,7 @@ class CaptureWindows:
             self._failed(f"the profiler could not be started: {error}")
             return
         self._folder, self._began = folder, self._clock()
+        self._settled = self._began
         self._steps_left = None if steps is None else float(steps)
         self._until = self._began + (seconds if seconds is not None and steps is None else LONGEST_SECONDS)
         self._stand_before(jax.profiler)

@@ -400,6 +400,11 @@ class TestHost:
         assert "host_work" in codes(*loop(line), made.steps(100_000, 100e-6, lines={88: 0.8, 95: 0.2}))
         assert "host_work" not in codes(*loop(line), made.steps(100_000, 100e-6, lines={88: 0.92, 95: 0.08}))
 
+    @pytest.mark.parametrize(("call", "beside"), [("q.get()", True), ("future.result()", True), ("np.sort()", False)])
+    def test_who_has_a_worker_is_not_told_to_take_one(self, call: str, beside: bool) -> None:
+        advice = only("data_waits", *loop(made.line(86, 0.8, "data", call))).advice
+        assert advice.startswith("What prepares the batches beside the loop") == beside
+
     def test_a_value_that_is_fetched_after_the_loop_is_not_waited_for_in_it(self) -> None:
         after = made.line(101, 1.0, "device_busy", "float()", kind="sync", loop=None)
         assert "host_sync" not in codes(*loop(count=9), made.sampled(9, 1.0, {"device_busy": 1.0}, [after]))
@@ -475,6 +480,13 @@ class TestHost:
         copies = made.copies("device_to_host", 40, "samples", seconds=4.0, **asdict(made.at(91)))
         assert codes(*loop(SYNC), copies) == ["host_sync"]
         assert codes(*loop({**SYNC, "kind": "transfer", "call": "x > 3"}), copies) == ["implicit_transfers"]
+
+    def test_making_an_array_on_the_device_is_no_implicit_copy(self) -> None:
+        """Also at a line that fetches a value as well: `int(act(jnp.array(state)))`."""
+        copies = made.copies("device_to_host", 40, "samples", seconds=4.0, **asdict(made.at(91)))
+        fetched = made.line(91, 0.4, "transfer", "x > 3", kind="transfer")
+        assert codes(*loop(fetched), copies) == ["implicit_transfers"]
+        assert codes(*loop({**fetched, "call": "jnp.array()"}), copies) == []
 
     def test_a_share_is_of_the_time_in_which_the_program_worked(self) -> None:
         first = made.sampled(0, 90.0, {"import": 45.0, "compile": 0.1, "host_busy": 44.9})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 import queue
 import sys
 import threading
@@ -405,6 +406,35 @@ def test_the_size_of_what_is_put_is_that_of_the_arrays_and_not_of_their_type(
 ) -> None:
     monkeypatch.setattr("jaxprof.recorder.samples.stack.frame_kind", lambda frame: JAX)
     assert batched_device_put("f32[5]", values).put_bytes == size
+
+
+def _batches(stacks: list[Stack]) -> Iterator[int]:
+    for number in range(3):
+        stacks.append(_stack())
+        yield number
+
+
+def _noting(stacks: list[Stack]) -> Callable[[Any, int], Any]:
+    def note(state: Any, _batch: int) -> Any:
+        stacks.append(_stack())
+        return state
+
+    return note
+
+
+def test_a_generator_under_the_call_that_also_hands_to_jax_is_data() -> None:
+    """`functools.reduce(step, batches(), state)` has one instruction for both."""
+    made: list[Stack] = []
+    used: list[Stack] = []
+    functools.reduce(_noting(used), _batches(made), jnp.zeros(3))
+    classifier = Classifier()
+    classifier.working_at(_users(Stack(*(part[1:] for part in _parts(used[0])))))
+    assert classifier.classify(made[-1]).kind == DATA
+    assert classifier.classify(used[-1]).kind == HOST
+
+
+def _parts(stack: Stack) -> tuple[list[Any], ...]:
+    return stack.codes, stack.offsets, stack.kinds, stack.globals
 
 
 class _Operand:

@@ -23,6 +23,7 @@ from jaxprof.recorder.samples.states import (
     DATA,
     DISPATCH,
     FED,
+    GENERATORS,
     HOST,
     IMPORT,
     READ,
@@ -226,6 +227,8 @@ class Classifier:
             if stack.offsets[index] in offsets:
                 if index == 0:  # an operand of the very operation at which JAX was seen
                     return DISPATCH
+                if any(code.co_flags & GENERATORS for code in stack.codes[:index]):
+                    return DATA  # `reduce(step, batches())`: one call takes from a generator, and hands to JAX
                 return CALL if index == stack.user and LIBRARY in stack.kinds[:index] else HOST
             spot = spot_of(code, stack.offsets[index])
             spans = self._work.spans(code)

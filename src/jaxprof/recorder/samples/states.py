@@ -14,7 +14,7 @@ from jaxprof.recorder.samples.flow import under_a_condition
 from jaxprof.recorder.samples.loops import Loop, loops_at
 from jaxprof.recorder.samples.stack import Stack
 
-_GENERATORS: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
+GENERATORS: Final = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR
 _EXPRESSIONS: Final = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 """Code whose loop is part of an expression, and not a loop of the program."""
 _SITES_OF_A_STACK: Final = 6
@@ -153,6 +153,6 @@ def sites_of(stack: Stack, kind: str) -> tuple[Site, ...]:
                 ]
         if sites:
             # a generator's loop stands still while the loop that it feeds runs: that one is the program's
-            driving = [site for site in sites if site.loop is not None and not site.loop.code.co_flags & _GENERATORS]
+            driving = [site for site in sites if site.loop is not None and not site.loop.code.co_flags & GENERATORS]
             return tuple((driving or sites)[:_SITES_OF_A_STACK])
     return ()

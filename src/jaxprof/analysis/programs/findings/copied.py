@@ -3,6 +3,7 @@ says below a table of copies."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -55,6 +56,8 @@ LARGE_BYTES: Final = 1 << 20
 """Size of NumPy arguments from which the time of a call may be the copy: some 0.2 ms."""
 _COPIES: Final = ("transfer", "dispatch", "call")
 """The other states that a call with NumPy arguments is seen in: the copy happens inside it."""
+_ASKED: Final = re.compile(r"(^|\.)device_put\(\)$|^(jnp|jax\.numpy)\.\w+\(\)$")
+"""Calls that make an array on the device: their copies are no implicit ones."""
 _LINES_NAMED: Final = 3
 
 _DIRECTIONS: Final = {
@@ -135,7 +138,11 @@ def implicit_transfers(result: ProgramResult, claims: Claims) -> Iterator[Progra
     for direction, (words, advice) in _DIRECTIONS.items():
         rows = [row for row in result.transfers if row.direction == direction]
         counted = [row for row in rows if row.source == "guard"]
-        spots = [spot for spot in claims.free_spots(result.spots) if spot.kind == "transfer" and spot.sites]
+        spots = [
+            spot
+            for spot in claims.free_spots(result.spots)
+            if spot.kind == "transfer" and spot.sites and not _ASKED.search(spot.call)
+        ]
         sampled = [row for row in rows if row.source != "guard"]
         lines = {(row.where.file, row.where.line) for row in sampled if row.where is not None}
         spots = [spot for spot in spots if (spot.place.file, spot.place.line) in lines]

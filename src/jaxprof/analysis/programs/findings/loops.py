@@ -62,13 +62,15 @@ _DECIDE_SELDOM: Final = (
     "While it waits it cannot dispatch the next step: look at the value every N passes, or move the loop with its "
     "condition into one compiled function (jax.lax.while_loop)."
 )
+_OF_WORKERS: Final = re.compile(r"\.(get|recv|result)\(\)$")
+"""What already waits for another thread or process, if it is a wait for data at all."""
 _PREFETCH: Final = (
     "Prepare the next batch while the device works: in a thread or in processes (a queue, grain, a DataLoader with "
     "workers), or prepare all batches once before the loop where they fit into memory."
 )
 _MORE_WORKERS: Final = (
-    "What fills the queue is slower than the steps: give it more threads or processes, less to do for each batch, or "
-    "batches that were prepared once and kept; a longer queue only moves the wait."
+    "What prepares the batches beside the loop is slower than the steps: give it more threads or processes, less to do "
+    "for each batch, or batches that were prepared once and kept; a longer queue only moves the wait."
 )
 
 
@@ -256,7 +258,7 @@ def data_waits(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding
         "data_waits",
         f"the loop waits for what it passes to the device: {_calls(result, spots)}, {_about(result, took)}"
         f"{_named(result, spots)}",
-        _MORE_WORKERS if _FROM_ANOTHER.search(spots[0].call) else _PREFETCH,
+        _MORE_WORKERS if _OF_WORKERS.search(spots[0].call) else _PREFETCH,
         _places(result, spots),
         seconds=took,
         saves=saves,
