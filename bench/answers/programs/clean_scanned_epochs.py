@@ -1,7 +1,7 @@
 # about: nothing: equinox and optax, an epoch is one scan, the loss is fetched after each epoch
 # how: script
 # expect: -
-# allow: cache_off
+# allow: cache_off, captured_constants
 # set: holdout
 import equinox as eqx
 import jax
