@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import signal
 import subprocess
 import threading
@@ -39,6 +40,8 @@ _ORDERS: Final[tuple[tuple[SideName, ...], ...]] = (
 _LONGEST_FACTOR: Final = 10
 _LONGEST_SECONDS: Final = 30.0
 """A launch that takes longer than the recorded one so many times, and so many seconds more, is ended."""
+_RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(: |$)")
+"""The line of a traceback that names the exception: at its margin."""
 _WORDS: Final = 1 << 20
 """Bytes of a launch's output that are read back."""
 
@@ -67,7 +70,7 @@ class ProgramLaunch:
     output: str
     """What it printed on stdout."""
     last_words: str
-    """The last line on stderr."""
+    """What went wrong, of its stderr: the line that names the exception, or the last one."""
     too_long: bool
 
     @property
@@ -186,7 +189,7 @@ def launch(command: LaunchCommand) -> ProgramLaunch:
             _kill(process.pid)
             process.wait()
             REAPER.drop(process.pid)
-    return ProgramLaunch(seconds, process.returncode, _text(output), _last_line(_text(errors)), too_long.is_set())
+    return ProgramLaunch(seconds, process.returncode, _text(output), _last_words(_text(errors)), too_long.is_set())
 
 
 def _kill(group: int) -> None:
@@ -199,6 +202,10 @@ def _text(path: Path) -> str:
         return file.read(_WORDS).decode("utf-8", "replace")
 
 
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1][:200] if lines else ""
+def _last_words(text: str) -> str:
+    """The line that names the exception of the last traceback: JAX's messages go on for many lines. Without one, the
+    last line."""
+    _, begins, traceback = text.rpartition("Traceback (most recent call last):")
+    raised = [line for line in traceback.splitlines() if _RAISED.match(line)] if begins else []
+    lines = raised[:1] or [line for line in text.splitlines() if line.strip()][-1:]
+    return lines[0].strip()[:200] if lines else ""
