@@ -101,6 +101,16 @@ def test_a_wrapper_that_calls_several_compiled_functions_is_one_program() -> Non
     np.testing.assert_allclose(program.jitted(X)[0], np.sin(X) + np.cos(X), rtol=1e-6)
 
 
+def test_a_wrapper_around_one_compiled_function_has_the_name_of_that() -> None:
+    class Compiled:
+        lower = None
+
+        def __call__(self, x: Any) -> Any:
+            return step(x, x)
+
+    assert trace(Compiled(), (X,)).name == "step"
+
+
 def test_what_a_function_raises_is_raised() -> None:
     def fails(x: Any, n: int) -> Any:
         raise ValueError(f"not with {n}")

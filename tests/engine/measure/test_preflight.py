@@ -142,3 +142,13 @@ def test_the_probes_are_a_product_and_a_copy_of_this_host() -> None:
     flops_per_second, bytes_per_second = preflight._host_rates.__wrapped__()
     assert 1e9 < flops_per_second < 1e16
     assert 1e8 < bytes_per_second < 1e14
+
+
+def test_the_rates_are_those_of_the_best_probes_with_a_margin(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product of 768 x 768 matrices has 2 n³ FLOPs; a copy reads and writes 16 MiB."""
+    probes = ((0.0, 0.09, 0.30), (1.0, 1.02, 1.05), (2.0, 2.05, 2.06))  # begin, after the product, after the copy
+    readings = iter([0.0, *(at for probe in probes for at in probe), 3.0])
+    monkeypatch.setattr(preflight, "time", SimpleNamespace(perf_counter=lambda: next(readings)))
+    flops, traffic = preflight._host_rates.__wrapped__()
+    assert flops == pytest.approx(2.0 * 2 * 768**3 / 0.02)
+    assert traffic == pytest.approx(2.0 * 2 * (1 << 24) / 0.01)
