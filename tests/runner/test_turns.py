@@ -47,6 +47,8 @@ for line in control:
         continue
     if turn["request"] == "turns_over":
         say("warning_raised", code="folded_constants", message="twice the same")
+        if variant == "moody" and launch > 1:
+            say("warning_raised", code="throttled", message="it was not so before")
         say("text_recorded", name="hlo", text=f"launch {launch}")
         say("run_finished", status="ok")
         break
@@ -138,8 +140,11 @@ def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
     assert len(with_samples) >= 4
 
 
+@pytest.mark.parametrize(
+    ("other", "launches", "over"), [("b", 3, 2 + 4), ("greedy", 1, 2 + 3)], ids=["in turns", "apart, after a try"]
+)
 def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, other: str, launches: int, over: int
 ) -> None:
     alive: list[bool] = []
     launch_of = turns.Group._together
@@ -151,8 +156,13 @@ def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
         stage.scheduler._session_recorder.flush()
 
     monkeypatch.setattr(turns.Group, "_together", noted)
-    stage.run("a", "b", launches=3)
-    assert alive == [False] * (2 + 4)
+    stage.run("a", other, launches=launches)
+    assert alive == [False] * over
+
+
+def test_a_warning_that_a_later_launch_is_the_first_to_give_is_recorded_once(stage: Stage) -> None:
+    session = stage.run("a", "moody", launches=3)
+    assert [warning.code for warning in session.runs["r2"].warnings] == ["folded_constants", "throttled"]
 
 
 def test_what_is_left_counts_the_launches_to_come(stage: Stage) -> None:
