@@ -24,7 +24,7 @@ every_python = pytest.mark.parametrize("python", INSTALLED)
 SCREENS = {
     b"2": "Nothing has been run in this session",
     b"3": "No results in this session yet",
-    b"4": "No compiled program in this session",
+    b"4": "No session is open",
     b"5": "╭─ Summary",
     b"6": "[Timeline]",
     b"7": "No program was recorded in this session",

@@ -195,8 +195,8 @@ def _of_comparison(result: AbResult, fix: MechanicalFix) -> FixTrial:
     for side in result.failed:
         label, error = side.run.plan.side, side.run.error or side.run.status
         if label == "B":
-            return FixTrial(fix=fix.title, failed=True, reason=f"with it the call does not end well: {error}")
-        return FixTrial(fix=fix.title, reason=f"the call does not end well as it is: {error}")
+            return FixTrial(fix=fix.title, failed=True, reason=f"with it the call fails: {error}")
+        return FixTrial(fix=fix.title, reason=f"the call fails as it is: {error}")
     kept = versus.results
     numbers = None
     if kept is not None:

@@ -291,7 +291,7 @@ def _events(window: _Window, advance: Callable[[float], None]) -> tuple[_Reader,
             return reader, f"more than {EVENTS_READ} events: the rest is left out"
         try:
             if not character:
-                raise ValueError("cut off")
+                raise ValueError("truncated")
             event = window.value(_LONGEST)
         except (ValueError, RecursionError):
             return reader, f"the file is damaged or truncated after {read} events, or one has more than 1 MiB"

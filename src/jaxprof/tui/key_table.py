@@ -119,7 +119,9 @@ MEANINGS: dict[str, Meaning] = {
     "mode_program": Meaning("7", "Program"),
     # named keys
     "enter": Meaning("enter", "Go into the row, or take the answer"),
-    "mark": Meaning("space", "Mark the row, or the start of a range; open or close it where nothing is marked"),
+    "mark": Meaning(
+        "space", "Mark the row, or the start of a range; open or close it where nothing is marked; pause what is live"
+    ),
     "back": Meaning("escape", "One step back"),
     "next_pane": Meaning("tab", "The next pane, or field"),
     "pane_before": Meaning("shift+tab", "The pane, or field, before"),
@@ -219,6 +221,8 @@ GROUPS: dict[str, KeyGroup] = {
         Key("cancel_all", "cancel_all", "cancel_all", "Cancel all", "Cancel this run and all queued runs; asks first"),
         Key("again", "run", "again", "Run again", "Run this again, together with its baseline"),
         Key("close_log", "back", "close_log", "Back", "Show the samples in place of the output", HIDDEN),
+        Key("pause", "mark", "pause", "Pause", "Keep this view as it is; the session goes on"),
+        Key("resume", "mark", "resume", "Follow", "Show what came meanwhile, and follow again"),
         Key("log", "output", "log", "Output", "What the measured process wrote to its stdout and stderr"),
         Key("hlo", "hlo", "hlo", "HLO", "What XLA made of this run"),
         Key("timeline", "timeline", "profile('timeline')", "Timeline", "When the kernels of this run ran"),
@@ -274,6 +278,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("open", "enter", "open", "Open", "Open the session of this point"),
     )),
     "hlo": KeyGroup("HLO", (
+        Key("capture", "capture", "capture", "Capture", "Capture the program, which has no HLO yet", FIRST),
         Key("filter", "find", "filter", "Filter",
             "Show only rows with these words; kind: scope: file: name: search one field"),
         Key("next_tab", "next_tab", "next_tab(1)", "Next tab", "Go to the next tab"),
@@ -348,6 +353,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("copy", "copy", "copy", "Copy", "Copy the instruction at the cursor", HIDDEN),
     )),
     "profile": KeyGroup("Profile", (
+        Key("capture", "capture", "capture", "Capture", "Capture the program, which has no profile yet", FIRST),
         Key("overview", "time tab_1", "tab('overview')", "Overview", "Show kernels, idle time, steps and doubts"),
         Key("timeline", "timeline tab_2", "tab('timeline')", "Timeline", "Show when things ran, lane by lane"),
         Key("compile", "compile tab_3", "tab('compile')", "Compile",
@@ -411,10 +417,13 @@ GROUPS: dict[str, KeyGroup] = {
         Key("time", "time tab_4", "tab('time')", "Time", "Show where the time went, in a table and over time", HIDDEN),
         Key("output", "output tab_5", "tab('output')", "Output", "Show what the program printed", HIDDEN),
         Key("filter", "find", "filter", "Filter", "Show only functions, findings and lines with these words"),
-        Key("capture", "capture", "capture", "Capture", "Switch on the profiler in the program for a moment", FIRST),
+        Key("capture", "capture", "capture", "Capture",
+            "Switch on the profiler for a moment; of a program that has ended, run it again with it", FIRST),
         Key("cancel", "cancel", "cancel", "Cancel",
             "Interrupt the program; press again to terminate, then to kill it", FIRST),
         Key("again", "run", "again", "Run again", "Run this program again"),
+        Key("pause", "mark", "pause", "Pause", "Keep this view as it is; the session goes on"),
+        Key("resume", "mark", "resume", "Follow", "Show what came meanwhile, and follow again"),
         Key("profile", "timeline", "profile", "Timeline", "Show the timeline of the last capture window"),
         Key("hlo", "hlo", "hlo", "HLO", "Show the kernels and HLO of the last capture window"),
         Key("explain", "advice", "explain", "What to do", "What to change, the most expensive first", HIDDEN),

@@ -121,6 +121,8 @@ class Live:
         self.program: ProgramCommand | None = None
         """The program that this session records; None in a session of measured runs."""
         self.path: Path | None = None
+        self.cancelling: set[str] = set()
+        """The runs that were told to end; the session says when they have."""
 
     @property
     def busy(self) -> bool:
@@ -162,6 +164,7 @@ class Live:
 
     def cancel(self, run: str) -> None:
         """Cancels a queued or running run; a second call waits less for its end."""
+        self.cancelling.add(run)
         self._ask(lambda scheduler: scheduler.cancel(run))
 
     def cancel_current(self) -> None:
@@ -173,6 +176,8 @@ class Live:
 
     def cancel_all(self) -> None:
         """Cancels the current run and all queued runs."""
+        if self.session is not None:
+            self.cancelling |= {run.id for run in self.session.runs.values() if not run.over}
         self._ask(lambda scheduler: scheduler.cancel_all())
 
     def move_to(self, path: Path, done: Callable[[], object] | None = None) -> None:
@@ -238,7 +243,7 @@ class Live:
         """Closes the session that was written until now. The caller holds the lock."""
         if self._scheduler is not None:
             self._scheduler.close()
-        self.planned, self._storage_told = {}, False
+        self.planned, self._storage_told, self.cancelling = {}, False, set()
 
     def _drive(self, scheduler: Driven) -> None:
         """Works through the queue until it is empty.

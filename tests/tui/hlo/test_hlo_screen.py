@@ -243,7 +243,8 @@ async def test_an_empty_session_says_what_to_do() -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24)) as pilot:
         await shown(stage, pilot, Tape().session())
-        assert "No compiled program in this session." in screen_text(stage.app)
+        assert "No session is open." in screen_text(stage.app)
+        assert "1 profiles your code" in screen_text(stage.app)
         await pilot.press("i", "M", "E", "d", "right_square_bracket", "escape")
         assert stage.app.is_running
 

@@ -9,6 +9,7 @@ from textual.widgets import Input
 
 from jaxprof import events as e
 from jaxprof.session.log import LogWriter
+from jaxprof.session.log.library import read_entry
 from jaxprof.tui.home.own_code import MOST_HERE, WAYS, OwnCodeList, own_programs
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workload_list import WorkloadList
@@ -143,6 +144,19 @@ async def test_a_program_that_is_recorded_now_is_followed(shelf: Path) -> None:
         await pilot.press("W")
         await until(pilot, lambda: stage.app.session_path == shelf / "now.jaxprof")
         assert stage.app.session_grows
+    writer.close()
+
+
+def test_a_program_that_has_ended_is_not_running_though_its_session_is_held(shelf: Path) -> None:
+    header = e.Header(session="bbbb", created="2026-11-18T10:00:00Z", host="box", wall_seconds=NOW)
+    writer = LogWriter(header, shelf / "held.jaxprof")
+    spec = e.RunSpec(workload="serve.py", variant="program", how="program", device="host")
+    writer.append(e.RunPlanned(run="r1", spec=spec))
+    assert read_entry(shelf / "held.jaxprof").running
+    writer.append(e.RunClosed(run="r1", workload="serve.py", variant="program", device="host", status="ok"))
+    entry = read_entry(shelf / "held.jaxprof")
+    assert (entry.live, entry.running) == (True, False)
+    assert own_programs([entry], shelf) == list(WAYS)
     writer.close()
 
 

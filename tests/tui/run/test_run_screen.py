@@ -135,7 +135,7 @@ async def test_a_later_launch_has_clocks_of_its_own_and_says_which_it_is(monkeyp
         ]
         assert "starting" not in screen_text(stage.app)
         assert "█" not in "".join(rows), "the bar is of the steady run"
-        await pilot.press("down")
+        await pilot.press("up")  # from the newest run
         await pilot.pause()
         text = screen_text(stage.app)
         assert "launch 2 of 3 · running · pid 4800" in text

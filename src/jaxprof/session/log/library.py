@@ -51,6 +51,11 @@ class Entry:
         return self.path.name.removesuffix(EXTENSION)
 
     @property
+    def running(self) -> bool:
+        """Whether a run of it goes on, waits or is to come: a writer may also hold a session whose runs are over."""
+        return self.live and (not self.planned or len(self.closed) < len(self.planned))
+
+    @property
     def workloads(self) -> list[str]:
         """The workloads in it, in order, without repeats."""
         return list(dict.fromkeys(plan.spec.workload for plan in self.planned))

@@ -22,8 +22,9 @@ from jaxprof.tui.hlo.questions import ask_and_write, ask_device, ask_file, ask_m
 from jaxprof.tui.hlo.sides import NoModule, NoticeLines, Sides
 from jaxprof.tui.hlo.stage_side import TITLES, Match, StageSide
 from jaxprof.tui.hlo.text.code_view import CodeView
-from jaxprof.tui.keys import bindings
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.program_capture import can_capture, capture, how_to_capture, uncaptured_program
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.screen_bars import StageTabs
 from jaxprof.tui.kit.threads import in_thread
@@ -194,8 +195,34 @@ class HloScreen(SessionScreen):
     def _show_empty(self) -> None:
         nothing = self._opened is None
         self.set_class(nothing, "-empty")
+        self.refresh_bindings()
         if nothing:
-            self.query_one(NoModule).show(growing=self.profiler.session_grows)
+            self.query_one(NoModule).show(*self._why_empty())
+
+    def _why_empty(self) -> tuple[str, str]:
+        """Why no module is open, and what brings one."""
+        program = uncaptured_program(self.profiler.session)
+        if program is not None:
+            why, _, fills = how_to_capture(self.profiler, program).partition(". ")
+            return f"{why}.", fills
+        if self.profiler.session_grows:
+            return "No run has been compiled yet.", "Compiled variants (jit) appear here once XLA has compiled them."
+        if not self.profiler.session.runs:
+            home, sessions = key_of("app.mode.home"), key_of("app.mode.sessions")
+            return "No session is open.", f"{home} profiles your code or runs a workload; {sessions} opens a session."
+        return "No compiled program in this session.", "Only compiled variants (jit) have HLO."
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A capture is offered while the screen is empty for want of one."""
+        if action == "capture":
+            return self._opened is None and can_capture(self.profiler, uncaptured_program(self.profiler.session))
+        return super().check_action(action, parameters)
+
+    def action_capture(self) -> None:
+        """Captures the program whose HLO is missing."""
+        program = uncaptured_program(self.profiler.session)
+        if program is not None:
+            capture(self.profiler, program)
 
     # -- lists and texts --------------------------------------------------------------------------------------------
 

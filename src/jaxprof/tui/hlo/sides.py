@@ -66,16 +66,13 @@ class NoModule(Guarded, Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
 
-    def show(self, *, growing: bool) -> None:
-        """`growing`: the session is still being written, so a program may still arrive."""
+    def show(self, why: str, fills: str) -> None:
+        """Why there is none, and what brings one."""
         self.update(
             Content.assemble(
-                ("No run has been compiled yet." if growing else "No compiled program in this session.", "bold"),
+                (safe(why), "bold"),
                 "\n\n",
-                (
-                    "Compiled variants (jit) appear here as soon as XLA has compiled them.\n",
-                    "$text-muted",
-                ),
+                (f"{safe(fills)}\n" if fills else "", "$text-muted"),
                 (key_of("hlo.open"), "bold $footer-key-foreground"),
                 (" opens HLO text, an HLO proto, or a folder of XLA's dumps.", "$text-muted"),
             )

@@ -149,7 +149,7 @@ def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
     for entry in entries:
         if not any(plan.spec.how == "program" for plan in entry.planned):
             continue
-        if entry.live and len(live) < MOST_LIVE:
+        if entry.running and len(live) < MOST_LIVE:
             live.append(entry)
         started = program_start(entry.path) if len(before) < MOST_BEFORE else None
         if started is None or started.how not in ("script", "module") or not started.argv:

@@ -268,7 +268,7 @@ class HomeScreen(SessionScreen):
         """Follows the program that is being recorded now; asks which, or where its session is."""
         from jaxprof.tui.home.follow import ask_what_to_follow
 
-        ask_what_to_follow(self.profiler, [entry for entry in self._entries if entry.live])
+        ask_what_to_follow(self.profiler, [entry for entry in self._entries if entry.running])
 
     # -- messages of the lists ---------------------------------------------------------------------------------
 

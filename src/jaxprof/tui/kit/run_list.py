@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Set
 from dataclasses import dataclass
 from itertools import groupby
 from time import monotonic
@@ -80,6 +80,8 @@ class RunList(TableView[Union["Run", RunHeading]]):
         """Cached results of runs that have not changed since they were drawn."""
         self.shift_seconds = 0.0
         """How far the writer's clock is ahead of ours, if another machine writes the session."""
+        self.cancelling: Set[str] = frozenset()
+        """The runs that this app has been told to cancel."""
 
     def show(self, session: Session, runs: frozenset[str], *, growing: bool) -> None:
         """Shows `session`, whose `runs` have changed; `growing`: a process still writes it."""
@@ -119,6 +121,8 @@ class RunList(TableView[Union["Run", RunHeading]]):
 
     def _phase(self, run: Run) -> tuple[str, str]:
         status = self._status(run)
+        if run.id in self.cancelling and not run.over:
+            return "cancelling", "bold $warning"
         if status != "running":
             return status or "starting", "$text-muted"
         if run.current_phase:

@@ -35,6 +35,8 @@ class SessionScreen(ModeScreen):
     def __init__(self) -> None:
         super().__init__()
         self._missed: set[str] = set()
+        self.paused = False
+        """Whether what is in view stays as it is while the session goes on."""
         self._replaced = True
         self._composed = False
         self._settling: Timer | None = None
@@ -90,8 +92,9 @@ class SessionScreen(ModeScreen):
         return self.profiler.library().name_of(path) if path is not None else "last"
 
     def on_live_changed(self, message: LiveChanged) -> None:
-        """Explains a session that this app has finished writing."""
+        """Shows which keys work now, and explains a session that this app has finished writing."""
         if self.whole:
+            self.refresh_bindings()
             self._explain()
 
     def _explain(self) -> None:
@@ -109,7 +112,9 @@ class SessionScreen(ModeScreen):
 
     def on_session_changed(self, message: SessionChanged) -> None:
         """Shows this change, and those that the screen missed."""
-        if not self.whole:
+        if message.replaced:
+            self.paused = False
+        if not self.whole or self.paused:
             self.miss(message.runs, replaced=message.replaced)
             return
         runs = frozenset(message.runs | self._missed)
@@ -117,6 +122,21 @@ class SessionScreen(ModeScreen):
         self._missed, self._replaced = set(), False
         self.show_session(runs, replaced=replaced)
         self._explain()
+
+    def action_pause(self) -> None:
+        """Keeps what is in view as it is while the session goes on."""
+        self.paused = True
+        self.refresh_bindings()
+
+    def action_resume(self) -> None:
+        """Shows what came meanwhile, and follows again."""
+        self.paused = False
+        self.refresh_bindings()
+        self.on_session_changed(SessionChanged(frozenset()))
+
+    def can_pause(self, action: str) -> bool:
+        """Whether `pause` or `resume` has an effect now: one key stands for both."""
+        return self.paused if action == "resume" else not self.paused and self.profiler.session_grows
 
     def once_settled(self, show: Callable[[], object]) -> None:
         """Calls `show` once the cursor has rested for a moment, however many moves came before.

@@ -125,15 +125,16 @@ def state(entry: Entry) -> Content:
     """The counts of runs, or the state of a file that is refused or live."""
     if entry.problem:
         return Content.styled("refused", "$warning")
-    if entry.live:
+    if entry.running:
         return Content.styled("● live", "$success")
     return counts(entry)
 
 
 def life(entry: Entry) -> tuple[str, str]:
-    """`live` while a process writes it, `torn` if its writer did not close it, else `complete`."""
+    """`live` while a run of it goes on, `open` while a process holds it; `torn` if its writer did not close it, else
+    `complete`."""
     if entry.problem:
         return "refused", "$warning"
     if entry.live:
-        return "● live", "$success"
+        return ("● live", "$success") if entry.running else ("open", "$quiet")
     return ("complete", "$quiet") if entry.complete else ("torn", "$warning")

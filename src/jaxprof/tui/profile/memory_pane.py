@@ -258,8 +258,12 @@ class MemoryPane(Guarded, Container):
             box.border_title = "Largest buffers"
             yield BufferList(id="buffers")
 
-    def show(self, session: Session, run: Run | None) -> None:
-        """Derives the memory of a run in a thread, and shows it."""
+    def show(self, session: Session, run: Run | None, words: str = "") -> None:
+        """Derives the memory of a run in a thread, and shows it. `words` say why there is none, where that is known."""
+        if words:
+            self._session, self._run = session, ""
+            self._show_text(words)
+            return
         fresh = run is None or run.id != self._run or session is not self._session
         self._session, self._run = session, run.id if run is not None else ""
         if fresh:

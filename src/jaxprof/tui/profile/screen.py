@@ -15,9 +15,10 @@ from textual.message import Message
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.text import safe, shorten
-from jaxprof.tui.keys import bindings
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.program_capture import can_capture, capture, how_to_capture, uncaptured_program
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
 from jaxprof.tui.kit.threads import in_thread
@@ -106,18 +107,29 @@ class ProfileScreen(SessionScreen):
         self.query_one(TrustLine).show(source_of(session, run) if run is not None else None)
         self._show_tabs()
         if run is None:
-            self.query_one(TimelinePane).show(session, "", None, "Nothing was run yet.")
-            self.query_one(CompilePane).show(None, "Nothing was run yet.")
+            nothing = (
+                f"Nothing was run yet: {key_of('app.mode.home')} profiles your code or runs a workload; "
+                f"{key_of('app.mode.sessions')} opens a session or a profile."
+            )
+            self.query_one(TimelinePane).show(session, "", None, nothing)
+            self.query_one(CompilePane).show(None, nothing)
             self.query_one(MemoryPane).show(session, None)
             return
         source = source_of(session, run)
-        words = "" if TEXT_NAME in source.texts else f"No timeline. {why_no_capture(run)}"
+        missing = self._missing(run)
+        self.refresh_bindings()
+        words = "" if TEXT_NAME in source.texts else missing or f"No timeline. {why_no_capture(run)}"
         self.query_one(TimelinePane).show(session, source.id if TEXT_NAME in source.texts else "", source.steps, words)
         self._show_overview(run)
         passes = run.compile_passes
-        self.query_one(CompilePane).show(passes.tree if passes is not None else None, why_no_passes(run))
+        self.query_one(CompilePane).show(passes.tree if passes is not None else None, missing or why_no_passes(run))
         if self._view == "memory":
-            self.query_one(MemoryPane).show(session, with_hlo(session, run))
+            self.query_one(MemoryPane).show(session, with_hlo(session, run), missing)
+
+    def _missing(self, run: Run | None) -> str:
+        """What brings a capture of `run`, if it is a program without one."""
+        program = uncaptured_program(self.profiler.session)
+        return how_to_capture(self.profiler, program) if program is not None and program is run else ""
 
     def _show_overview(self, run: Run) -> None:
         """Reads the overview of a profile in a thread, because that reads the HLO of its programs."""
@@ -157,7 +169,9 @@ class ProfileScreen(SessionScreen):
         self.query_one(StageTabs).show(tabs, frozenset({self._view}))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hides the overview unless a profile is in view."""
+        """Hides the overview unless a profile is in view, and the capture unless one is missing."""
+        if action == "capture":
+            return can_capture(self.profiler, uncaptured_program(self.profiler.session))
         if action == "tab" and parameters == ("overview",):
             run = self.profiler.session.runs.get(self._run)
             return run is not None and whole_of(self.profiler.session, run) is not None
@@ -173,7 +187,9 @@ class ProfileScreen(SessionScreen):
         for view in VIEWS:
             self.query_one(f"#{view}").display = view == name
         if name == "memory":
-            self.query_one(MemoryPane).show(session, with_hlo(session, run) if run is not None else None)
+            self.query_one(MemoryPane).show(
+                session, with_hlo(session, run) if run is not None else None, self._missing(run)
+            )
         self.query_one(FOCUS[name]).focus()
         self._show_tabs()
 
@@ -183,6 +199,12 @@ class ProfileScreen(SessionScreen):
         self.action_tab(shown[(shown.index(self._view) + step) % len(shown)])
 
     # -- keys -------------------------------------------------------------------------------------------------
+
+    def action_capture(self) -> None:
+        """Captures the program whose profile is missing."""
+        program = uncaptured_program(self.profiler.session)
+        if program is not None:
+            capture(self.profiler, program)
 
     def action_trust(self) -> None:
         """Lists every check of the capture."""

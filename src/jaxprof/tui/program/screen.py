@@ -18,6 +18,7 @@ from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.program_capture import can_capture, capture, is_ours
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from jaxprof.session import Run
 
 TICK_SECONDS = 0.1
-CAPTURE_SECONDS = 2.0
-"""Length of a capture that a key starts."""
 CANCELLING = (
     "Interrupted, as by ctrl+c. Press {key} again to terminate it.",
     "Asked to terminate. Press {key} again to kill it.",
@@ -236,7 +235,11 @@ class ProgramScreen(SessionScreen):
         if not self.whole:
             return super().check_action(action, parameters)
         run = self.run
-        if action in ("capture", "cancel"):
+        if action in ("pause", "resume"):
+            return self.can_pause(action)
+        if action == "capture":
+            return True if can_capture(self.profiler, run) else None
+        if action == "cancel":
             return True if run is not None and not run.over and self._ours else None
         if action in ("profile", "hlo"):
             whole, hlo = last_window(self.profiler.session)
@@ -252,19 +255,17 @@ class ProgramScreen(SessionScreen):
     @property
     def _ours(self) -> bool:
         """Whether this app started the program in view."""
-        return self.profiler.session is self.profiler.live.session and self.profiler.live.program is not None
+        return is_ours(self.profiler)
+
+    def action_pause(self) -> None:
+        """Keeps what is in view as it is while the program goes on."""
+        super().action_pause()
+        self._set_clock(False)
 
     def action_capture(self) -> None:
-        """Switches on the profiler in the program for a moment."""
-        run = self.run
-        windows = run.program.windows if run is not None and run.program is not None else []
-        if windows and windows[-1].state == "began":
-            self.notify("A capture is already in progress.", markup=False)
-            return
-        self.profiler.live.capture(CAPTURE_SECONDS)
-        keys = f"{key_of('program.profile')} and {key_of('program.hlo')}"
-        said = f"The profiler is on for {CAPTURE_SECONDS:g} s; {keys} show the window once it has been read."
-        self.notify(said, title="Capturing", markup=False)
+        """Captures the program: for a moment while it runs, else by a rerun."""
+        if self.run is not None:
+            capture(self.profiler, self.run)
 
     def action_profile(self) -> None:
         """Shows the timeline of the last window."""

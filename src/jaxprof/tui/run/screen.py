@@ -20,7 +20,7 @@ from jaxprof.analysis.programs.derive import is_program, program_result
 from jaxprof.analysis.run_result import Convergence
 from jaxprof.errors import JaxprofError
 from jaxprof.text import shorten
-from jaxprof.tui.keys import bindings
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Confirm
 from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.kit.picture import Lines, Picture
@@ -61,7 +61,7 @@ class RunScreen(SessionScreen):
         super().__init__()
         self._timer: Timer | None = None
         self._followed = ""
-        """The current run, which the cursor follows until the user moves it to another row."""
+        """The newest run, which the cursor follows until the user moves it to another row."""
         self._titles: dict[str, str] = {}
         self._convergence = Convergence()
 
@@ -91,15 +91,17 @@ class RunScreen(SessionScreen):
             self._convergence, self._followed = Convergence(), ""
         rows.shift_seconds = self.query_one(PhaseStrip).shift_seconds = self.profiler.clock_shift_seconds
         rows.show(session, runs, growing=self.profiler.session_grows)
-        running = next((run.id for run in session.runs.values() if run.status == "running"), "")
-        if running and running != self._followed:
+        rows.cancelling = self.profiler.live.cancelling if self._ours else frozenset()
+        running = any(run.status == "running" for run in session.runs.values())
+        newest = newest_run(session) if self._ours or self.profiler.session_grows or running else ""
+        if newest and newest != self._followed:
             if self._followed in ("", rows.current) or replaced:
-                rows.move_to_key(running)
-            self._followed = running
+                rows.move_to_key(newest)
+            self._followed = newest
         self._show_summary()
         if replaced or rows.current in runs or self._baseline() in runs:
             self._show_run()
-        self._set_clock(bool(running) and self.profiler.session_grows)
+        self._set_clock(running and self.profiler.session_grows)
 
     def _baseline(self) -> str:
         run = self._run()
@@ -225,6 +227,8 @@ class RunScreen(SessionScreen):
         run = self._run() if self.whole else None
         if action == "close_log":
             return self.has_class("-log")
+        if action in ("pause", "resume"):
+            return self.whole and self.can_pause(action)
         if action in ("open", "log"):
             return None if run is None else True
         if action == "cancel":
@@ -257,6 +261,7 @@ class RunScreen(SessionScreen):
         run = self._run()
         if run is not None and not run.over:
             self.profiler.live.cancel(run.id)
+            self._show_cancelling()
 
     def action_cancel_all(self) -> None:
         """Cancels the current run and all queued runs, after a question."""
@@ -264,9 +269,22 @@ class RunScreen(SessionScreen):
         def answered(yes: bool | None) -> None:
             if yes:
                 self.profiler.live.cancel_all()
+                self._show_cancelling()
 
         question = "The current run and all queued runs are cancelled. What they have measured so far is kept."
         self.app.push_screen(Confirm("Cancel all runs?", question, "Cancel all"), answered)
+
+    def _show_cancelling(self) -> None:
+        """Shows from the key on that a run is being cancelled: its end may take a moment."""
+        rows = self.query_one(RunList)
+        rows.cancelling = self.profiler.live.cancelling
+        rows.redraw(rows.cancelling)
+
+    def action_pause(self) -> None:
+        """Keeps what is in view as it is while the session goes on."""
+        super().action_pause()
+        self._set_clock(False)
+        self._set_title("runs-box", "", f"paused: {key_of('run.resume')} follows")
 
     def action_again(self) -> None:
         """Queues this run and its baseline again."""
@@ -296,6 +314,15 @@ class RunScreen(SessionScreen):
             self.profiler.show_profile(run.id, view)
 
 
+def newest_run(session: Session) -> str:
+    """The run that began last of those in progress (those before it may wait for their turn), else the one that ended
+    last; empty before the first one."""
+    runs = list(session.runs.values())
+    running = [run.id for run in runs if run.status == "running"]
+    ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]
+    return running[-1] if running else runs[max(ended)[1]].id if ended else ""
+
+
 _MOST_LINES = 8
 _WIDEST = 150
 
@@ -317,7 +344,6 @@ def run_again(app: Profiler, run: Run) -> None:
     if not shown:
         app.start_runs(planned)
         return
-    from jaxprof.tui.kit.dialogs import Confirm
 
     question = f"This comes from the session file. It runs the code of:\n{shown}"
     app.push_screen(Confirm("Run again", question, "Run"), lambda yes: app.start_runs(planned) if yes else None)

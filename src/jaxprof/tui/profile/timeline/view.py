@@ -6,6 +6,7 @@ many of its threads were busy. The view reports cursor moves; the screen interpr
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,7 +18,6 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from jaxprof.text import shorten
 from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.profile.timeline.browse import ZOOM, Browse, TimelineRow
@@ -131,7 +131,8 @@ class TimelineView(Guarded, Widget, can_focus=True):
         width = self.size.width
         browse = self.browse
         if browse is None or not browse.places:
-            text = shorten(self._words, max(1, width - 2)) if self._words and y == 0 else ""
+            lines = textwrap.wrap(self._words, max(12, width - 2))
+            text = lines[y] if y < len(lines) else ""
             return Strip([Segment(f" {text}", self._style("ruler"))]).adjust_cell_length(width, self.rich_style)
         over = self._overlays(browse)
         if y == 0:
