@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
@@ -24,7 +25,7 @@ from jaxprof.session.log import LogWriter, load, new_header
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds what is left in /proc")
 
-KILL, TERM = signal.SIGKILL, signal.SIGTERM
+KILL, TERM, INTERRUPT = signal.SIGKILL, signal.SIGTERM, signal.SIGINT
 JIT_PHASES = (
     *("import", "backend_init", "warm_up", "inputs", "transfer_in", "trace", "lower", "compile", "first_run"),
     *("run", "dispatch", "pipelined", "transfer_out", "capture_run", "capture_compile"),
@@ -39,6 +40,13 @@ from jaxprof.runner import engine_process
 engine_process.ENGINE = Path(sys.argv.pop(1))
 main()
 """
+
+
+class HasCode(Protocol):
+    """How a command ended."""
+
+    @property
+    def code(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +67,6 @@ def jit_cases() -> Iterator[Case]:
     for index, phase in enumerate(JIT_PHASES):
         yield Case(phase, "client", (KILL, TERM)[index % 2], ("lock", "sleep")[index // 2 % 2])
         yield Case(phase, "engine", (TERM, KILL)[index % 2], ("sleep", "lock")[index // 2 % 2])
-
-
-NUMPY_CASES = [
-    Case("run", victim, number, how)
-    for victim in ("client", "engine")
-    for number in (KILL, TERM)
-    for how in ("lock", "sleep")
-]
 
 
 def plan(folder: Path, variant: str) -> str:
@@ -157,9 +157,24 @@ def measuring(tmp_path: Path) -> Iterator[Callable[..., Measuring]]:
         each.close()
 
 
-def check(case: Case, work: Measuring, call: Caller) -> None:
+def every_case() -> Iterator[Case]:
+    """All of them, for `bench/faults.py`. An engine leaves an interrupt to its client."""
+    for phase in JIT_PHASES:
+        for victim, numbers in (("client", (KILL, TERM, INTERRUPT)), ("engine", (KILL, TERM))):
+            for number in numbers:
+                yield from (Case(phase, victim, number, how) for how in ("lock", "sleep"))
+
+
+NUMPY_CASES = [case for case in every_case() if case.phase == "run"]
+
+
+def check(case: Case, work: Measuring, call: Callable[..., HasCode]) -> None:
     announced = (case.phase, "begins")
-    wait(lambda: announced in work.logged() or work.process.poll() is not None, lambda: (work.notes(), work.close()))
+
+    def stopped() -> bool:
+        return announced in work.logged() and announced in work.notes()  # which the engine writes after the event
+
+    wait(lambda: stopped() or work.process.poll() is not None, lambda: (work.notes(), work.close()))
     os.kill(work.process.pid if case.victim == "client" else work.engine_pid(), case.number)
     code = work.process.wait(SECONDS)
     wait(lambda: not work.left(), work.left)
@@ -175,10 +190,10 @@ def check(case: Case, work: Measuring, call: Caller) -> None:
     if case.victim == "engine":
         assert (code, run.status) == (ExitCode.FAILED, "crashed")
         assert case.number.name in run.error
-    elif case.number == TERM:
-        assert (code, run.status) == (SIGNAL_BASE + TERM, "cancelled")
+    elif case.number in (TERM, INTERRUPT):
+        assert (code, run.status) == (SIGNAL_BASE + case.number, "cancelled")
         assert session.closed is not None
-        assert session.closed.reason == "SIGTERM"
+        assert session.closed.reason == (case.number.name if case.number == TERM else "interrupted")
     else:
         assert (code, session.closed, run.closed) == (-KILL, None, None)
 
