@@ -11,6 +11,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import FileRefusedError
+from jaxprof.limits import EVENTS
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
@@ -86,7 +87,10 @@ class Timeline:
 
 
 def read_timeline(text: str) -> Timeline:
-    """The timeline in `text`. Raises FileRefusedError if it holds none, or one of a newer format."""
+    """The timeline in `text`. Raises FileRefusedError if it holds none, one of a newer format, or more values than the
+    limit `events` allows."""
+    if text.count(",") > EVENTS.most:  # before they are values, which take twenty times the room
+        raise FileRefusedError(f"the timeline of this session has {EVENTS.words}", EVENTS.hint)
     try:
         data = json.loads(text)
         if data["version"] != VERSION:
@@ -101,7 +105,7 @@ def read_timeline(text: str) -> Timeline:
             lanes=[_lane(lane, len(data["ops"])) for lane in data["lanes"]],
             counters=[_counter(counter) for counter in data.get("counters", ())],
         )
-    except (ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise FileRefusedError(f"the timeline of this session is damaged: {error}") from error
 
 
@@ -110,6 +114,9 @@ def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
     for name in ("device", "name", "kind"):
         if not isinstance(data[name], str):
             raise TypeError(f"a lane's {name} is not text")
+    for name in ("label", "start", "duration"):
+        if not set(map(type, data[name])) <= {int, float}:
+            raise TypeError(f"a lane's {name} has more than numbers")
     lane = TimelineLane(
         device=data["device"],
         name=data["name"],
