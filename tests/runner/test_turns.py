@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -349,3 +350,12 @@ def test_what_is_left_is_the_rest_of_this_launch_and_the_whole_of_those_to_come(
     group._launches, group._rule = 1, object()
     turns.Group._progress(group, 1, sides[:1], 0.5, 3.0)
     assert (told[-1].remaining_seconds, told[-1].fraction, told[-1].note) == (3.0, 0.5, "")
+
+
+def test_the_hard_cap_is_all_there_at_first_and_goes_with_what_is_spent() -> None:
+    spec = e.RunSpec(workload="selu", variant="a", how="jit", device="cpu:0", max_seconds=7.0)
+    side = turns.Side("r1", PlannedRun(spec=spec))
+    assert side.left_seconds == 7.0
+    side.spent_seconds += 2.5
+    assert side.left_seconds == 4.5
+    assert turns.Side("r1", PlannedRun(spec=replace(spec, max_seconds=None))).left_seconds is None
