@@ -43,4 +43,5 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     home = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("JAXPROF_HOME", str(home))
+    monkeypatch.setenv("JAXPROF_CONFIG", str(home / "config.toml"))
     return home

@@ -39,10 +39,12 @@ from jaxprof.tui.opened_session import ReadingChanged, SessionOpened
 from jaxprof.tui.profiler import PLACES, ModeScreen
 from jaxprof.tui.session_view import SessionInView
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
+from jaxprof.tui.user_settings import UserSettings
 
 if TYPE_CHECKING:
     from textual.message_pump import MessagePump
 
+    from jaxprof.config import Config
     from jaxprof.runner import Interpreter, PlannedRun
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session import Session
@@ -80,10 +82,12 @@ class JaxprofApp(ScreenNavigation):
         make_program: ProgramMaker = make_program_scheduler,
         program: ProgramCommand | None = None,
         follow: bool = False,
+        config: Config | None = None,
         devices: Callable[[], DeviceSource] | None = None,
         driver_class: Any = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
+        self.user = UserSettings(self, config)
         self._in_view = SessionInView(self)
         self.run_in_view = ""
         self.view_wanted = ""
@@ -101,7 +105,9 @@ class JaxprofApp(ScreenNavigation):
         self._program_first = program
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
-        self.set_reactive(App.theme, DARK.name)  # before the stylesheet is read: a change would read it anew
+        self.set_reactive(
+            App.theme, self.user.theme(DARK.name)
+        )  # before the stylesheet is read: a change would read it anew
 
     @property
     def session(self) -> Session:
@@ -119,6 +125,7 @@ class JaxprofApp(ScreenNavigation):
 
     def on_mount(self) -> None:
         self.set_interval(FOLLOW_SECONDS, self._in_view.follow)
+        self.user.start()
         self.call_after_refresh(self.monitor.start)
         if self._open_first is not None:
             self.open_session(self._open_first, follow=self._follow_first)

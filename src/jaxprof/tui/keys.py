@@ -58,6 +58,20 @@ def remap(keys: Mapping[str, str]) -> None:
     _remapped.update(keys)
 
 
+def checked(keys: Mapping[str, str]) -> dict[str, str]:
+    """A user's keys by binding id, as Textual names them. Raises UsageError for an unknown action, and for no key."""
+    from jaxprof.errors import UsageError, unknown_name
+
+    found: dict[str, str] = {}
+    for action, given in keys.items():
+        if action not in ACTIONS:
+            raise unknown_name("action", action, ACTIONS)
+        found[action] = ",".join(word.strip() for word in given.split(",") if word.strip())
+        if not found[action]:
+            raise UsageError(f"keys.{action} is empty", "Name a key: ctrl+k, F4, x.")
+    return found
+
+
 def key_of(binding_id: str) -> str:
     """The key of an action for a text on screen: `a`, `Esc`. Raises KeyError for an unknown id."""
     first = (_remapped.get(binding_id) or ",".join(keys_of(ACTIONS[binding_id]))).split(",")[0].strip()

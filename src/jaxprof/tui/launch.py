@@ -22,6 +22,7 @@ from jaxprof.operating_system import can_run, signals
 from jaxprof.text import safe
 
 if TYPE_CHECKING:
+    from jaxprof.config import read_config
     from jaxprof.runner import Interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.tui.app import JaxprofApp
@@ -47,7 +48,9 @@ def launch(path: Path | None = None, *, interpreter: Interpreter | None = None, 
     from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.ascii_driver import driver_for_this_terminal
 
-    app = JaxprofApp(path, interpreter=interpreter, follow=follow, driver_class=driver_for_this_terminal())
+    app = JaxprofApp(
+        path, interpreter=interpreter, follow=follow, config=read_config(), driver_class=driver_for_this_terminal()
+    )
     _run(app)
     return app.return_code or 0
 
@@ -60,6 +63,7 @@ def launch_program(program: ProgramCommand, *, path: Path | None = None, interpr
     """
     if _refused():
         return 2
+    from jaxprof.config import read_config
     from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.ascii_driver import driver_for_this_terminal
     from jaxprof.tui.live import make_program_scheduler
@@ -67,6 +71,7 @@ def launch_program(program: ProgramCommand, *, path: Path | None = None, interpr
     app = JaxprofApp(
         program=program,
         interpreter=interpreter,
+        config=read_config(),
         make_program=_once_at(path) if path is not None else make_program_scheduler,
         driver_class=driver_for_this_terminal(),
     )

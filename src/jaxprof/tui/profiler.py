@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from jaxprof.tui.device_monitor import DeviceMonitor, DeviceTable
     from jaxprof.tui.live import Live
     from jaxprof.tui.opened_session import ProfileReading
+    from jaxprof.tui.user_settings import UserSettings
 
 
 PlanSides = Callable[["Interpreter", "Path"], "list[PlannedRun]"]
@@ -99,6 +100,8 @@ class Profiler(Guarded, App[None]):
     """The view that Program shows next, and the words that it filters by; taken when it comes into view."""
     hlo_wanted: Path | None
     """The HLO file, or folder of dumps, that HLO opens next; taken when it comes into view."""
+    user: UserSettings
+    """What the user has set."""
     live: Live
     """What this app writes."""
     session_screens: list[ModeScreen]

@@ -67,6 +67,13 @@ class HomeScreen(SessionScreen):
         """Whether the first accelerator was already chosen for the user."""
 
     def compose_body(self) -> ComposeResult:
+        user = self.profiler.user.config
+        self.choices = HomeOptions(
+            preset=user.preset or self.choices.preset,
+            budget_seconds=user.budget_seconds or self.choices.budget_seconds,
+            devices=list(user.devices) or self.choices.devices,
+        )
+        self._device_proposed = bool(user.devices)
         with Vertical(id="devices-box", classes="box") as box:
             box.border_title = "Devices"
             yield DeviceList(self.profiler.devices, self.choices.devices, id="devices")
@@ -367,6 +374,7 @@ class HomeScreen(SessionScreen):
     def action_preset(self) -> None:
         """Switches to the next preset, for all workloads."""
         self.choices.next_preset()
+        self.profiler.user.keep("preset", self.choices.preset)
         self._show_detail()
         self._show_plan()
 

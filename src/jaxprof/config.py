@@ -1,0 +1,264 @@
+"""What a user sets once: a file of theirs, a project's `[tool.jaxprof]`, and variables of the environment.
+
+An option on the command line goes before a variable, that before the user's file, and that before the project's: what a
+project proposes does not change the keys or the devices of whoever has chosen their own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from jaxprof.errors import FileRefusedError, UsageError, unknown_name
+from jaxprof.files import read_whole, taking_place
+
+FILE_VARIABLE: Final = "JAXPROF_CONFIG"
+PRESETS: Final = ("quick", "published")
+KEYS: Final = "keys"
+"""The table of the user's keys, by the id of an action (docs/keys.md)."""
+
+Value = str | float | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One thing that can be set."""
+
+    name: str
+    means: str
+    read: Callable[[Any], Value | None]
+    """The value of what a file or a variable has; None if it is none."""
+    wants: str
+    """What a value is, for the error."""
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment: `JAXPROF_THEME`."""
+        return f"JAXPROF_{self.name.upper()}"
+
+
+def _text(value: Any) -> Value | None:
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _preset(value: Any) -> Value | None:
+    return value if value in PRESETS else None
+
+
+def _devices(value: Any) -> Value | None:
+    words = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
+        return None
+    return tuple(dict.fromkeys(words))
+
+
+def _seconds(value: Any) -> Value | None:
+    try:
+        found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else 0.0
+    except ValueError:
+        return None
+    return found if 0.0 < found < float("inf") else None
+
+
+SETTINGS: Final = (
+    Setting("theme", "the colours of the app", _text, "the name of a theme: jaxprof, jaxprof-light, textual-dark"),
+    Setting("preset", "the sizes of a run; the app keeps the last one", _preset, "quick or published"),
+    Setting("devices", "where to run", _devices, 'devices: ["cuda:0", "cpu:0"]'),
+    Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
+)
+_BY_NAME = {setting.name: setting for setting in SETTINGS}
+_OF_PROJECTS = {name: setting for name, setting in _BY_NAME.items() if name != "theme"}
+"""How the app looks, and its keys, are not a project's business."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings in force; what nobody has set is not in `values`."""
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """The user's keys, as Textual names them, by the id of an action."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each value is from: a variable, or a file."""
+
+    @property
+    def theme(self) -> str | None:
+        """The name of the theme; None if nobody has chosen one."""
+        return self._text("theme")
+
+    @property
+    def preset(self) -> str | None:
+        """`quick` or `published`; None if nobody has chosen."""
+        return self._text("preset")
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Where to run; empty if nobody has chosen."""
+        value = self.values.get("devices")
+        return value if isinstance(value, tuple) else ()
+
+    @property
+    def budget_seconds(self) -> float | None:
+        """The sampling of each run; None if nobody has chosen."""
+        value = self.values.get("budget")
+        return value if isinstance(value, float) else None
+
+    def _text(self, name: str) -> str | None:
+        value = self.values.get(name)
+        return value if isinstance(value, str) else None
+
+
+def config_path() -> Path:
+    """The user's file: `$JAXPROF_CONFIG`, or `config.toml` in the user's folder of settings."""
+    chosen = os.environ.get(FILE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    from platformdirs import user_config_path
+
+    return user_config_path("jaxprof") / "config.toml"
+
+
+def project_path(folder: Path | None = None) -> Path | None:
+    """The nearest `pyproject.toml`, from the folder upwards; None without one."""
+    start = (folder or Path.cwd()).absolute()
+    return next((path for at in (start, *start.parents) if (path := at / "pyproject.toml").is_file()), None)
+
+
+def read_config(folder: Path | None = None) -> Config:
+    """The settings in force in a folder. Raises UsageError for a value that is none, FileRefusedError for a file that
+    cannot be read."""
+    values: dict[str, Value] = {}
+    keys: dict[str, str] = {}
+    sources: dict[str, str] = {}
+    project, own = project_path(folder), config_path()
+    for path, table in ((project, _of_project(project)), (own, _of_user(own))):
+        for name, value in table.items():
+            if name == KEYS and path == own:
+                keys = _keys(value, own)
+                sources |= {f"{KEYS}.{action}": str(path) for action in keys}
+            else:
+                values[name] = parsed(name, value, f"{path}", _OF_PROJECTS if path == project else _BY_NAME)
+                sources[name] = str(path)
+    for setting in SETTINGS:
+        given = os.environ.get(setting.variable)
+        if given:
+            values[setting.name] = parsed(setting.name, given, setting.variable)
+            sources[setting.name] = setting.variable
+    return Config(values, keys, sources)
+
+
+def parsed(name: str, value: Any, source: str, known: Mapping[str, Setting] = _BY_NAME) -> Value:
+    """The value of a setting. Raises UsageError, which names the source, if there is no such setting or value."""
+    if name not in known:
+        error = unknown_name("setting", name, [*known, *([KEYS] if known is _BY_NAME else [])])
+        raise UsageError(f"{source}: {error.what}", error.hint)
+    found = _BY_NAME[name].read(value)
+    if found is None:
+        raise UsageError(f"{source}: {name} is {value!r}", f"It wants {_BY_NAME[name].wants}.")
+    return found
+
+
+def keep(name: str, value: Value | None, path: Path | None = None) -> None:
+    """Writes one value into the user's file, or with None takes it out; `keys.ID` is a key. All else stays as it is.
+
+    Raises FileRefusedError for a file that cannot be read, UsageError where the value is not on a line of its own, and
+    OSError."""
+    path = path or config_path()
+    table, _, key = name.partition(".") if name.startswith(f"{KEYS}.") else ("", "", name)
+    text = _read(path) if path.is_file() else ""
+    before = _parse(text, path)
+    fresh = edited(text, table, key, value)
+    wanted = {**before, **({table: dict(before.get(table, {}))} if table else {})}
+    inner = wanted[table] if table else wanted
+    inner.pop(key, None)
+    if value is not None:
+        inner[key] = list(value) if isinstance(value, tuple) else value
+    if _parse(fresh, path) != wanted:
+        raise UsageError(f"{path}: {name} cannot be set by itself there", "`jaxprof config edit` opens the file.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with taking_place(path) as part:
+        part.write_text(fresh, "utf-8")
+
+
+def edited(text: str, table: str, key: str, value: Value | None) -> str:
+    """TOML with one value set, or with None taken out: its line is replaced, or added at the end of its table."""
+    lines = text.removesuffix("\n").split("\n") if text else []
+    heads = [at for at, line in enumerate(lines) if re.match(r"\s*\[", line)]
+    start = 0
+    if table:
+        start = next((at + 1 for at in heads if re.match(rf"\s*\[\s*{re.escape(table)}\s*\]", lines[at])), -1)
+        if start < 0:
+            if value is None:
+                return text
+            lines += [""] * bool(lines) + [f"[{table}]"]
+            start = len(lines)
+    end = next((at for at in heads if at >= start), len(lines))
+    named = re.compile(rf"""\s*(["']?){re.escape(key)}\1\s*=""")
+    at = next((at for at in range(start, end) if named.match(lines[at])), None)
+    if value is None:
+        if at is not None:
+            del lines[at]
+    else:
+        line = f"{key if re.fullmatch(r'[A-Za-z0-9_-]+', key) else _quoted(key)} = {literal(value)}"
+        if at is not None:
+            lines[at] = line
+        else:
+            while end > start and not lines[end - 1].strip():
+                end -= 1
+            lines.insert(end, line)
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def literal(value: Value) -> str:
+    """A value as TOML writes it."""
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_quoted(word) for word in value) + "]"
+    return _quoted(value) if isinstance(value, str) else repr(int(value) if value == int(value) else value)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped) + '"'
+
+
+def _keys(value: Any, path: Path | None) -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for group, inner in value.items() if isinstance(value, dict) else [("", None)]:
+        for action, key in inner.items() if isinstance(inner, dict) else [("", inner)]:
+            if not isinstance(key, str) or not key.strip():
+                hint = 'A key is a text: "results.compare" = "ctrl+k".'
+                raise UsageError(f"{path}: {KEYS}.{group} is {inner!r}", hint)
+            flat[f"{group}.{action}" if action else group] = key
+    return flat
+
+
+def _of_user(path: Path) -> dict[str, Any]:
+    return _parse(_read(path), path) if path.is_file() else {}
+
+
+def _of_project(path: Path | None) -> dict[str, Any]:
+    """What is no TOML is for its other readers to report: what measures goes on."""
+    try:
+        table = _parse(_read(path), path).get("tool", {}).get("jaxprof", {}) if path is not None else {}
+    except (FileRefusedError, AttributeError):
+        return {}
+    return table if isinstance(table, dict) else {}
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_whole(path).decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise FileRefusedError(f"{path} cannot be read", str(error)) from error
+
+
+def _parse(text: str, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FileRefusedError(f"{path} is not TOML: {error}", "`jaxprof config edit` opens your file.") from error

@@ -1,0 +1,150 @@
+"""Settings: which of several sources counts, what is refused, and how one value is written into a file."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxprof.config import Value, config_path, edited, keep, project_path, read_config
+from jaxprof.errors import FileRefusedError, UsageError
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "settings" / "config.toml"
+    monkeypatch.setenv("JAXPROF_CONFIG", str(path))
+    return path
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_without_files_nothing_is_set(own: Path, tmp_path: Path) -> None:
+    found = read_config(tmp_path)
+    assert (found.theme, found.preset, found.devices, found.budget_seconds, found.keys) == (None, None, (), None, {})
+    assert found.sources == {}
+
+
+def test_the_environment_goes_before_the_user_and_the_user_before_the_project(
+    own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = written(tmp_path / "work" / "pyproject.toml", '[tool.jaxprof]\npreset = "published"\nbudget = 9\n')
+    inside = tmp_path / "work" / "deep"
+    inside.mkdir()
+    assert project_path(inside) == project
+    assert (read_config(inside).preset, read_config(inside).sources["preset"]) == ("published", str(project))
+    written(own, 'preset = "quick"\ndevices = ["cuda:0", "cpu:0"]\n')
+    found = read_config(inside)
+    assert (found.preset, found.budget_seconds, found.devices) == ("quick", 9.0, ("cuda:0", "cpu:0"))
+    monkeypatch.setenv("JAXPROF_PRESET", "published")
+    monkeypatch.setenv("JAXPROF_DEVICES", "tpu:0, cpu:0")
+    found = read_config(inside)
+    assert (found.preset, found.devices) == ("published", ("tpu:0", "cpu:0"))
+    assert (found.sources["preset"], found.sources["budget"]) == ("JAXPROF_PRESET", str(project))
+
+
+def test_a_project_has_no_say_in_keys_and_colours(own: Path, tmp_path: Path) -> None:
+    for line in ('theme = "x"', 'keys."app.quit" = "z"'):
+        written(tmp_path / "pyproject.toml", f"[tool.jaxprof]\n{line}\n")
+        with pytest.raises(UsageError, match="unknown setting"):
+            read_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('preset = "slow"', "preset is 'slow'"),
+        ("preset = 3", "preset is 3"),
+        ("budget = 0", "budget is 0"),
+        ("budget = true", "budget is True"),
+        ("budget = inf", "budget is inf"),
+        ("devices = []", "devices is"),
+        ("devices = [1]", "devices is"),
+        ('theme = " "', "theme is"),
+        ("keys = 3", "keys"),
+        ('[keys]\n"app.quit" = ""', "keys"),
+        ("themes = 1", "unknown setting 'themes'"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_file(own: Path, tmp_path: Path, text: str, says: str) -> None:
+    written(own, text)
+    with pytest.raises(UsageError, match=says) as raised:
+        read_config(tmp_path)
+    assert str(own) in raised.value.what
+    assert raised.value.hint
+
+
+def test_what_is_no_toml_is_refused_but_not_of_a_project(own: Path, tmp_path: Path) -> None:
+    written(tmp_path / "pyproject.toml", "tool = [")
+    assert read_config(tmp_path).sources == {}
+    written(tmp_path / "pyproject.toml", "tool = 3")
+    assert read_config(tmp_path).sources == {}
+    written(own, "preset = ")
+    with pytest.raises(FileRefusedError, match="not TOML"):
+        read_config(tmp_path)
+
+
+def test_keys_are_by_the_id_of_an_action_quoted_or_not(own: Path, tmp_path: Path) -> None:
+    written(own, '[keys]\n"results.compare" = "ctrl+k"\nhome.run = "f9"\n"app.mode.hlo" = "f12"\n')
+    assert read_config(tmp_path).keys == {"results.compare": "ctrl+k", "home.run": "f9", "app.mode.hlo": "f12"}
+
+
+def test_one_value_is_written_and_the_rest_stays(own: Path, tmp_path: Path) -> None:
+    keep("preset", "published")
+    assert own.read_text() == 'preset = "published"\n'
+    written(own, '# mine\npreset = "quick"  # now\n\n[keys]\n# a comment\n"app.quit" = "ctrl+x"\n')
+    keep("preset", "published")
+    keep("devices", ("cuda:0",))
+    keep("keys.app.quit", "f10")
+    keep("keys.results.compare", "k,K")
+    assert own.read_text() == (
+        '# mine\npreset = "published"\ndevices = ["cuda:0"]\n\n[keys]\n# a comment\n"app.quit" = "f10"\n'
+        '"results.compare" = "k,K"\n'
+    )
+    keep("preset", None)
+    keep("budget", None)
+    assert read_config(tmp_path).preset is None
+    assert "# mine" in own.read_text()
+
+
+def test_a_value_of_several_lines_is_left_alone(own: Path) -> None:
+    text = 'devices = [\n  "cuda:0",\n]\n'
+    written(own, text)
+    with pytest.raises((UsageError, FileRefusedError)):
+        keep("devices", ("cpu:0",))
+    assert own.read_text() == text
+
+
+def test_a_link_to_the_file_stays_one(own: Path, tmp_path: Path) -> None:
+    kept = written(tmp_path / "dotfiles" / "jaxprof.toml", "")
+    own.parent.mkdir()
+    own.symlink_to(kept)
+    keep("budget", 2.5)
+    assert own.is_symlink()
+    assert kept.read_text() == "budget = 2.5\n"
+
+
+@given(
+    st.lists(st.sampled_from(["# note", "", 'preset = "quick"', "budget = 3", 'theme = "a b"']), unique=True),
+    st.sampled_from(["preset", "theme", "budget"]),
+    st.one_of(st.text(min_size=1, max_size=8), st.floats(1e-3, 1e6).map(lambda number: round(number, 3))),
+)
+def test_what_is_written_is_read_back(lines: list[str], name: str, value: Value) -> None:
+    before: dict[str, Any] = tomllib.loads("\n".join(lines))
+    after = tomllib.loads(edited("\n".join(lines), "", name, value))
+    assert {**before, name: after[name]} == after
+    assert after[name] == pytest.approx(value) if isinstance(value, float) else after[name] == value
+    assert tomllib.loads(edited("\n".join(lines), "", name, None)) == {k: v for k, v in before.items() if k != name}
+
+
+def test_the_file_is_in_the_users_folder_of_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAXPROF_CONFIG", raising=False)
+    assert config_path().parts[-2:] == ("jaxprof", "config.toml")
