@@ -87,7 +87,7 @@ class JaxprofApp(ScreenNavigation):
         driver_class: Any = None,
     ) -> None:
         super().__init__(driver_class=driver_class)
-        self.user = UserSettings(self, config)
+        self.user = UserSettings(self, self.tell, config)
         self._in_view = SessionInView(self)
         self.run_in_view = ""
         self.view_wanted = ""

@@ -12,17 +12,19 @@ from jaxprof.errors import JaxprofError, StorageError, system_words
 from jaxprof.tui.keys import checked, remap
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import App
     from textual.theme import Theme
 
     from jaxprof.config import Value
-    from jaxprof.tui.profiler import Profiler
 
 
 class UserSettings:
     """What the user has set, and where the app writes what they choose. Runs on the UI thread."""
 
-    def __init__(self, app: Profiler, config: Config | None) -> None:
-        self._app, self._keeps = app, config is not None
+    def __init__(self, app: App[None], tell: Callable[[JaxprofError, str], None], config: Config | None) -> None:
+        self._app, self._tell, self._keeps = app, tell, config is not None
         self.config = config or Config()
         self._errors: list[JaxprofError] = []
         self._keys: dict[str, str] = {}
@@ -47,7 +49,7 @@ class UserSettings:
             self._app.set_keymap(self._keys)
             self._app.call_after_refresh(self._app.refresh_bindings)  # there is no screen yet, whose key bar would hear
         for error in self._errors:
-            self._app.tell(error, "Your settings")
+            self._tell(error, "Your settings")
         self._app.theme_changed_signal.subscribe(self._app, self._theme_changed)
 
     def _theme_changed(self, theme: Theme) -> None:
@@ -60,6 +62,6 @@ class UserSettings:
         try:
             keep(name, value)
         except OSError as error:
-            self._app.tell(StorageError(f"{name} was not kept: {system_words(error)}", ""), "Your settings")
+            self._tell(StorageError(f"{name} was not kept: {system_words(error)}", ""), "Your settings")
         except JaxprofError as error:
-            self._app.tell(error, "Your settings")
+            self._tell(error, "Your settings")
