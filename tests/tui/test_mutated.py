@@ -38,7 +38,7 @@ KEYS = {
     "results": ["down", "enter", "escape", "tab", "down", "s"],
     "hlo": ["down", "enter", "escape", "tab", "right_square_bracket", "s"],
     "profile": [
-        *("t", "down", "right", "plus", "enter", "escape", "T", "down", "enter"),
+        *("t", "down", "right", "plus", "enter", "T", "down", "enter"),
         *("b", "down", "m", "down", "V"),
     ],
     "program": [*("b", "down", "enter", "escape", "f", "down"), *("L", "down", "T", "down", "l")],

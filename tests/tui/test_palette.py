@@ -129,7 +129,8 @@ async def test_a_kept_session_is_found_and_opened(tmp_path: Path) -> None:
 
 async def test_settings_are_found() -> None:
     stage = Stage()
-    async with stage.app.run_test(size=SIZE, notifications=True):
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await until(pilot, lambda: "Quit" in screen_text(stage.app))
         assert {"Theme", "Preset", "Devices"} <= {found.name for found in settings(stage.app)}
 
 
