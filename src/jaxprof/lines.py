@@ -16,7 +16,8 @@ class LineBuffer:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The lines that `data` completes, without their line breaks."""
-        *lines, rest = data.split(b"\n")
+        lines = data.split(b"\n")
+        rest = lines.pop()  # not `*lines, rest =`: that copies the list, of millions where a file is empty lines
         if lines:
             lines[0] = self._joined(lines[0])
             if self._skipping:

@@ -70,15 +70,17 @@ def plan_fix(
     planned = [side("A"), side("A'"), side("B", donated=fixed.donated)]
     inputs = same_inputs(planned)
     name = spec.workload
+    laid = {"A": before, "B": {**before, **fixed.environment}}
+    titles = {"A": name, "B": f"{name}, {fixed.title}"}
     comparison = ComparisonPlanned(
         sides=[
-            SideSpec(label="A", title=name, python=interpreter.path, environment=before),
             SideSpec(
-                label="B",
-                title=f"{name}, {fixed.title}",
+                label=label,
+                title=titles[label],
                 python=interpreter.path,
-                environment=before | dict(fixed.environment),
-            ),
+                environment={key: kept_value(key, value) for key, value in laid[label].items()},
+            )
+            for label in titles
         ],
         margin=MARGIN,
         group_seconds=budget_seconds,
