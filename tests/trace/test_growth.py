@@ -15,6 +15,7 @@ from made_traces import host, op
 from xplane_wire import Event, Line, Plane, space_bytes
 
 from jaxprof import events as e
+from jaxprof.analysis.explain.derive import explanation
 from jaxprof.hlo.analysis.kernels import kernels
 from jaxprof.hlo.read import files
 from jaxprof.lines import LineBuffer
@@ -42,6 +43,13 @@ def session_of_many_events(size: int) -> Read:
     samples = e.SamplesTaken(run="r1", series="run", seconds=[1e-3] * 20)
     lines += [encode_line(samples), encode_line(e.LogLine(run="r1", stream="stderr", text="hello"))] * (2500 * size)
     return b"".join(lines), lambda path: (load(path, Session), read_entry(path))
+
+
+def session_of_many_runs(size: int) -> Read:
+    spec = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0")
+    lines = [encode_line(e.RunPlanned(run=f"r{number}", spec=spec)) for number in range(1500 * size)]
+    header = encode_header(e.Header(jaxprof="0.1.0", session="0123"))
+    return header + b"".join(lines), lambda path: explanation(load(path, Session), "many")
 
 
 def session_of_one_line(size: int) -> Read:
@@ -158,8 +166,8 @@ def intervals_within_each_other(size: int) -> Read:
 
 
 READERS = (
-    session_of_many_events, session_of_one_line, hlo_text, hlo_of_one_line, hlo_proto, profile, profile_in_one_frame,
-    intervals_within_each_other, child_lines, child_line,
+    session_of_many_events, session_of_many_runs, session_of_one_line, hlo_text, hlo_of_one_line, hlo_proto, profile,
+    profile_in_one_frame, intervals_within_each_other, child_lines, child_line,
 )  # fmt: skip
 
 

@@ -196,8 +196,9 @@ def _of_profiles(session: Session, program: ProgramResult | None, name: str, fou
 
 def _of_runs(session: Session, runs: Sequence[Run], name: str, found: _Found) -> None:
     read = 0
+    baselines = {run.plan.baseline for run in session.runs.values() if run.plan.baseline != run.id}
     for run in runs:
-        found.findings += run_findings(session, run, name)
+        found.findings += run_findings(session, run, name, baselines)
         found.findings += call_findings(session, run, name)
         module = module_of(session, run) if read < MOST_MODULES else None
         if module is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.compile_passes import passes_in, stage_times
@@ -42,14 +42,14 @@ _MORE_LAUNCHES: Final = 10
 _KERNELS_NAMED: Final = 3
 
 
-def run_findings(session: Session, run: Run, name: str) -> Iterator[RankedFinding]:
-    """Failures and warnings of a run that someone has to act on."""
+def run_findings(session: Session, run: Run, name: str, baselines: Set[str]) -> Iterator[RankedFinding]:
+    """Failures and warnings of a run that someone has to act on. `baselines` are the runs that others are compared
+    with."""
     verify = run_verified(name, run)
     if run.status not in ("ok", "running", "queued", "cancelled"):
         yield _failure(session, run, verify)
-    compared_with = {other.plan.baseline for other in session.runs.values() if other is not run}
     for warning in result(session, run.id).warnings:
-        if warning.code in _TO_CHANGE and run.id in compared_with:
+        if warning.code in _TO_CHANGE and run.id in baselines:
             continue  # a baseline is there to be compared with, and not to be changed
         if warning.code in _FAULTS + _TO_CHANGE:
             yield RankedFinding(
