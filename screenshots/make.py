@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).resolve().parent
 ROOT = str(HERE.parent)
-HOME = f"/home/me/{'jaxprof':_<{max(0, len(ROOT) - len('/home/me/'))}}"
-"""Stands in the pictures for the folder of this checkout, as long as that: each text of a picture has a width."""
 SIZES = {"": (120, 40), "-80x24": (80, 24)}
 WORKLOADS = ("selu", "batch-matmul-mean", "mlp-train-step")
 PATIENCE_SECONDS = 120.0
@@ -62,6 +60,11 @@ for step, (x, y) in enumerate(batches(120)):
         print(f"step {step}  loss {history[-1]:.4f}  largest {largest:.2f}")
 """
 """A training loop with what people plant in one: ragged batches, a lambda jitted anew, a loss read at each step."""
+
+
+def in_the_pictures(path: str) -> str:
+    """What stands for a folder of this machine, as long as that: each text of a picture has a width."""
+    return f"/home/me/{'jaxprof':_<{max(0, len(path) - len('/home/me/'))}}"
 
 
 def record(folder: Path) -> Path:
@@ -153,7 +156,10 @@ class Camera:
         """Presses `keys`, lets the screen settle, and writes its picture."""
         await self.pilot.press(*keys)
         await self.pilot.pause(settle)
-        (HERE / f"{name}{self.suffix}.svg").write_text(self.app.export_screenshot(title="jaxprof").replace(ROOT, HOME))
+        picture = self.app.export_screenshot(title="jaxprof")
+        for path in (ROOT, os.environ["JAXPROF_HOME"]):
+            picture = picture.replace(path, in_the_pictures(path))
+        (HERE / f"{name}{self.suffix}.svg").write_text(picture)
         print(f"{name}{self.suffix}.svg")
 
 
@@ -198,8 +204,11 @@ async def take_history(camera: Camera) -> None:
 
 async def take_running(camera: Camera) -> None:
     """The Run screen while a compiled variant is sampled."""
+    from jaxprof.tui.home.workload_list import WorkloadList
+
     app = camera.app
     await camera.pilot.pause(1.0)
+    app.screen.query_one(WorkloadList).focus()  # Home opens on the user's own code
     await camera.pilot.press("down", "down", "enter")
     await camera.until(
         lambda: any(len(run.samples("run")) > 100 for run in app.session.runs.values() if run.plan.how == "jit")

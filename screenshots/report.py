@@ -11,7 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from make import HERE, HOME, ROOT, record
+from make import HERE, ROOT, in_the_pictures, record
 
 sys.path.insert(0, str(HERE.parent / "tests"))
 from browser import MISSING, Page, chromium, executable
@@ -50,7 +50,9 @@ def main() -> None:
         os.environ["JAXPROF_HOME"] = folder
         file = Path(folder) / "report.html"
         session = record(Path(folder))
-        file.write_text(to_page(load(session, Session), session.stem).replace(ROOT, HOME), encoding="utf-8")
+        file.write_text(
+            to_page(load(session, Session), session.stem).replace(ROOT, in_the_pictures(ROOT)), encoding="utf-8"
+        )
         with chromium(Path(folder) / "chromium", program) as tab:
             page = tab()
             for name, section, width, height, dark in SHOTS:
