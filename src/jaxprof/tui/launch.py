@@ -22,7 +22,6 @@ from jaxprof.operating_system import can_run, signals
 from jaxprof.text import safe
 
 if TYPE_CHECKING:
-    from jaxprof.config import read_config
     from jaxprof.runner import Interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.tui.app import JaxprofApp
@@ -45,6 +44,7 @@ def launch(path: Path | None = None, *, interpreter: Interpreter | None = None, 
     """
     if _refused():
         return 2
+    from jaxprof.config import read_config
     from jaxprof.tui.app import JaxprofApp
     from jaxprof.tui.ascii_driver import driver_for_this_terminal
 
