@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.errors import UsageError
 from jaxprof.events import ComparisonPlanned, SideSpec
-from jaxprof.private import FLAGS, HIDDEN, REDACTED, SETTINGS, kept_value
+from jaxprof.private import FLAGS, HIDDEN, SETTINGS, kept_value
 from jaxprof.runner.interpreter import Interpreter, probe
-from jaxprof.runner.program_again import RECORD_AGAIN, unchanged
+from jaxprof.runner.program_again import interpreter_here, nothing_redacted, of_this_machine, unchanged
 from jaxprof.runner.rerun import plan_again
 from jaxprof.runner.sides import compared_as, how_long, output_file, same_inputs
 from jaxprof.stats import MARGIN
@@ -92,21 +91,17 @@ def plan_fix(
 
 
 def _again(session: Session, run: Run) -> PlannedRun:
-    if session.header.host != socket.gethostname():
-        where = f" ({session.header.host})" if session.header.host else ""
-        raise UsageError(f"the session is from another machine{where}", RECORD_AGAIN)
+    of_this_machine(session)
     if run.plan.side:
         raise UsageError(f"{run.label} is a side of a comparison already", "jaxprof run measures the function alone.")
     if run.status != "ok":
         raise UsageError(f"{run.id} {run.label} {run.status}", "Measure it again.")
     planned = plan_again(session, run.id)[-1]
-    if any(REDACTED in word for word in planned.spec.argv):
-        raise UsageError(f"its command line holds what looks like a secret ({REDACTED})", "Give that by a variable.")
+    nothing_redacted(planned.spec.argv)
     place = planned.spec.target.rpartition(":")[0]
     if place.endswith(".py"):
         unchanged(Path(place), session)
-    if not Path(run.python).is_file():
-        raise UsageError(f"its interpreter {run.python or 'is unknown and'} is not here", RECORD_AGAIN)
+    interpreter_here(run)
     return planned
 
 

@@ -29,15 +29,12 @@ RECORD_AGAIN = "Record it again here, then jaxprof explain --try."
 def command_again(session: Session, program: ProgramResult, folder: Path) -> LaunchCommand:
     """How the program of a session is started. `folder` takes its output while it runs. Raises UsageError where it is
     not the program of this machine as it was recorded."""
-    if session.header.host != socket.gethostname():
-        where = f" ({session.header.host})" if session.header.host else ""
-        raise UsageError(f"the session is from another machine{where}", RECORD_AGAIN)
+    of_this_machine(session)
     if program.how not in ("script", "module") or not program.argv:
         raise UsageError("the program recorded itself, so how to start it is not known", RECORD_AGAIN)
     if session.header.process_count > 1:
         raise UsageError("it is one process of several, which cannot be started alone", "Try it in a single process.")
-    if any(REDACTED in word for word in program.argv):
-        raise UsageError(f"its command line holds what looks like a secret ({REDACTED})", "Give that by a variable.")
+    nothing_redacted(program.argv)
     if not program.ended or program.exit_code != 0:
         how = "has not ended" if not program.ended else f"ended with exit code {program.exit_code}"
         raise UsageError(f"the recorded program {how}", "Record a run that ends well.")
@@ -45,8 +42,7 @@ def command_again(session: Session, program: ProgramResult, folder: Path) -> Lau
         raise UsageError(f"its folder {program.directory} is not here", RECORD_AGAIN)
     if program.how == "script":
         unchanged(Path(program.directory) / program.argv[0], session)
-    if not Path(program.run.python).is_file():
-        raise UsageError(f"its interpreter {program.run.python or 'is unknown and'} is not here", RECORD_AGAIN)
+    interpreter_here(program.run)
     return LaunchCommand(
         argv=(program.run.python, *program.argv),
         environment=environment_again(program.run),
@@ -54,6 +50,25 @@ def command_again(session: Session, program: ProgramResult, folder: Path) -> Lau
         expected_seconds=program.wall_seconds,
         folder=folder,
     )
+
+
+def of_this_machine(session: Session) -> None:
+    """Raises UsageError for a session that another machine wrote."""
+    if session.header.host != socket.gethostname():
+        where = f" ({session.header.host})" if session.header.host else ""
+        raise UsageError(f"the session is from another machine{where}", RECORD_AGAIN)
+
+
+def nothing_redacted(argv: Sequence[str]) -> None:
+    """Raises UsageError for a command line of which a session did not keep each word."""
+    if any(REDACTED in word for word in argv):
+        raise UsageError(f"its command line holds what looks like a secret ({REDACTED})", "Give that by a variable.")
+
+
+def interpreter_here(run: Run) -> None:
+    """Raises UsageError where the interpreter of a run is not on this machine."""
+    if not Path(run.python).is_file():
+        raise UsageError(f"its interpreter {run.python or 'is unknown and'} is not here", RECORD_AGAIN)
 
 
 def unchanged(file: Path, session: Session) -> None:
