@@ -20,6 +20,13 @@ def test_the_list_has_sizes_and_their_total(call: Caller, kept: Path) -> None:
     assert call("sessions", "list").out == said.out
 
 
+def test_a_run_that_was_cancelled_did_not_fail(call: Caller, kept: Path) -> None:
+    kept.write_text(kept.read_text().replace('"status":"failed"', '"status":"cancelled"'))
+    said = call("sessions")
+    assert "complete, 1 cancelled" in said.out
+    assert "failed" not in said.out
+
+
 def test_the_list_as_json(call: Caller, kept: Path) -> None:
     data = call("sessions", "--format", "json").data
     assert data["size_bytes"] == kept.stat().st_size

@@ -164,8 +164,10 @@ def _state(entry: Entry) -> str:
     if entry.problem:
         return "unreadable"
     state = "complete" if entry.complete else "being written" if entry.live else "interrupted"
-    failed = sum(run.status != "ok" for run in entry.closed)
-    return f"{state}, {failed} failed" if failed else state
+    cancelled = sum(run.status == "cancelled" for run in entry.closed)
+    failed = sum(run.status != "ok" for run in entry.closed) - cancelled
+    counts = ((failed, "failed"), (cancelled, "cancelled"))
+    return ", ".join([state, *(f"{count} {word}" for count, word in counts if count)])
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
