@@ -112,3 +112,8 @@ def test_bounds_that_say_nothing_have_no_digits() -> None:
     assert units.ratio_interval(0.55, 1e-18, 6e28) == "0.55× (0-∞)"
     assert units.ratio_interval(1.2, 0.012, 118) == "1.2× (0.012-118)"
     assert units.ratio_interval(30_000, 29_000, 31_000) == "30000× (29000-31000)"
+
+
+def test_a_bound_that_is_not_1_does_not_look_like_1() -> None:
+    assert units.ratio_interval(1.13, 1.04, 1.22) == "1.13× (1.04-1.22)"
+    assert units.ratio_interval(1.2, 1.13, 1.27) == "1.2× (1.1-1.3)"

@@ -110,8 +110,8 @@ def ratio(value: float | None, significant: int = 2) -> str:
 
 
 def ratio_interval(value: float, low: float | None, high: float | None) -> str:
-    """A ratio with its interval: `6.9× (6.8-7.0)`; a third digit where the bounds look equal at two, and `(0-∞)` where
-    they are too far apart to say anything.
+    """A ratio with its interval: `6.9× (6.8-7.0)`; a third digit where at two the bounds look equal, or one of them
+    like 1 (`1.13× (1.04-1.22)`), and `(0-∞)` where they are too far apart to say anything.
 
     Without bounds, the ratio alone.
     """
@@ -121,7 +121,7 @@ def ratio_interval(value: float, low: float | None, high: float | None) -> str:
         return f"{ratio(value)} (0-∞)"
     for significant in (2, 3):
         lowest, highest = (ratio(bound, significant).removesuffix("×") for bound in (low, high))
-        if lowest != highest:
+        if lowest != highest and "1.0" not in (lowest, highest):
             break
     return f"{ratio(value, significant)} ({lowest}-{highest})"
 

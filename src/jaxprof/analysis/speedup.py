@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
-from jaxprof.stats import Block, LaunchBlocks, TimeComparison, Verdict, compare, compare_apart, refuse, with_control
+from jaxprof.stats import (
+    Block,
+    LaunchBlocks,
+    TimeComparison,
+    Verdict,
+    compare,
+    compare_apart,
+    is_rough,
+    refuse,
+    with_control,
+)
 from jaxprof.units import counted
 
 _KEPT_LIMIT = 512
@@ -34,13 +44,21 @@ class Speedup:
     between_share: float | None = None
     """Of the variance of one launch's ratio, the share that differs between processes; None with one launch."""
 
+    @property
+    def is_rough(self) -> bool:
+        """Whether the interval leaves open how large the difference is."""
+        return is_rough(self.low, self.high)
+
     def words(self, baseline: str) -> str:
         """The verdict as text: `faster than numpy`, or `inconclusive: ...` with its reason and what would decide it."""
         if self.verdict == "inconclusive":
             more = self.launches_to_decide
             decide = f", about {counted(more, 'more launch')} would decide" if more else ""
             return f"inconclusive: {self.reason}{decide}"
-        return f"the same as {baseline}" if self.verdict == "same" else f"{self.verdict} than {baseline}"
+        if self.verdict == "same":
+            return f"the same as {baseline}"
+        rough = ", by how much is uncertain" if self.is_rough else ""
+        return f"{self.verdict} than {baseline}{rough}"
 
     @classmethod
     def of(cls, times: TimeComparison) -> Speedup | None:

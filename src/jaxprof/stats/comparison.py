@@ -27,6 +27,8 @@ up to 5 % (`bench/verdict_simulated.py`)."""
 ONE_LAUNCH = 0.10
 """One launch calls no difference up to this: two processes of one program differed by 3 to 10 % beside a neighbour that
 works in bursts, and by about 1 % on a quiet machine, and one launch cannot know on which it is."""
+ROUGH = 4.0
+"""An interval whose ends are further apart than this many times does not say how large a difference is."""
 MOST_LAUNCHES = 1000
 """More launches than that are not proposed."""
 
@@ -261,6 +263,14 @@ def compare_apart(baseline: Sequence[Sequence[float]], other: Sequence[Sequence[
     error = (of_difference(*spreads),) if len(spreads) == len(means) else ()
     ratio = bounded_exp(means[0].value - means[1].value)
     return TimeComparison(ratio, error, fewest, "launch", fewest, None, "apart")
+
+
+def is_rough(low: float | None, high: float | None) -> bool:
+    """Whether an interval of a ratio, whatever it excludes, leaves open how large the difference is: its ends lie far
+    apart (`ROUGH`), or one lies within `MARGIN` of 1. Without bounds it is."""
+    if low is None or high is None or not low > 0:
+        return True
+    return high / low > ROUGH or min(abs(math.log(low)), abs(math.log(high))) <= math.log1p(MARGIN)
 
 
 def refuse(comparison: TimeComparison, reason: str) -> TimeComparison:

@@ -94,6 +94,7 @@ MEANINGS: dict[str, Meaning] = {
     "script": Meaning("x", "Profile a script"),
     "exchange": Meaning("X", "Exchange the sides: the other run becomes the baseline"),
     "copy": Meaning("y", "Copy as text"),
+    "scale": Meaning("Y", "The scale of bars: linear, or logarithmic"),
     "fold": Meaning("z", "Fold or open"),
     "fold_all": Meaning("Z", "Fold or open all"),
     # signs and digits
@@ -242,6 +243,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("explain", "advice", "explain", "What to do", "What to change, the most expensive first", HIDDEN),
         Key("sort", "sort", "sort", "Sort", "Sort by the next column"),
         Key("reverse", "reverse", "reverse", "Reverse", "Reverse the order", HIDDEN),
+        Key("scale", "scale", "scale", "Scale", "Phases on a linear scale, or on a logarithmic one", HIDDEN),
         Key("copy", "copy", "copy", "Copy", "Copy this row as text"),
         Key("zoom", "full", "zoom", "Zoom", "Give the lower part the whole screen, or show both again"),
         Key("unzoom", "back", "unzoom", "Back", "Go back to the list", HIDDEN),

@@ -15,15 +15,25 @@ def test_phase_bars_tell_an_unknown_phase_from_a_missing_one() -> None:
     numpy, jit = next(line for line in lines if "numpy" in line), next(line for line in lines if "jit" in line)
     assert numpy.count("·") == 4
     assert jit.rstrip().endswith("-")
-    assert "one scale for all, logarithmic: 100 µs to 100 ms" in lines[-1]
+    assert "one scale for all, linear: 0 to 38.0 ms" in lines[-1]
 
 
-def test_a_longer_phase_never_has_a_shorter_bar() -> None:
-    times = [1e-6 * 3**step for step in range(12)]
+def lengths(times: list[float], *, logarithmic: bool) -> list[int]:
     rows = [PhaseRow(f"v{index}", {"run": value}) for index, value in enumerate(times)]
-    bars = [line.plain.count("█") for line in phase_bars(rows, 120)[2:-1:2]]
+    return [line.plain.count("█") for line in phase_bars(rows, 120, logarithmic=logarithmic)[2:-1:2]]
+
+
+def test_nine_times_as_long_has_nine_times_the_bar() -> None:
+    short, long = lengths([6.9e-3, 58.6e-3], logarithmic=False)
+    assert long / short == pytest.approx(58.6 / 6.9, rel=0.1)
+
+
+def test_on_a_logarithmic_scale_a_longer_phase_never_has_a_shorter_bar() -> None:
+    bars = lengths([1e-6 * 3**step for step in range(12)], logarithmic=True)
     assert bars == sorted(bars)
     assert bars[-1] > 3 * bars[0]
+    lines = phase_bars(ROWS, 78, logarithmic=True, hint="(Y: linear)")
+    assert "one scale for all, logarithmic: 100 µs to 100 ms  (Y: linear)" in lines[-1].plain
 
 
 @pytest.mark.parametrize("width", [76, 116, 196])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from jaxprof import events as e
@@ -10,6 +13,7 @@ from jaxprof.analysis.run_result import Convergence, IntervalWidth
 from jaxprof.analysis.speedup import Speedup
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import safe
+from jaxprof.tui import theme
 from jaxprof.tui.kit.format import (
     clock,
     remaining,
@@ -65,7 +69,33 @@ def test_a_speedup_is_shown_with_what_is_known_of_it() -> None:
     assert unsure.words("numpy") == "inconclusive: the interval holds 1"
     assert sure.words("numpy") == "faster than numpy"
     assert Speedup(1.001, 0.99, 1.01, "same").words("numpy") == "the same as numpy"
-    assert speedup_style(sure) != speedup_style(unsure)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "style"),
+    [
+        (Speedup(6.9, 6.8, 7.0, "faster"), "$better"),
+        (Speedup(20, 14, 30, "faster"), "$better"),
+        (Speedup(23, 1.04, 116, "faster"), "$text-muted"),
+        (Speedup(1.1, 1.01, 1.2, "faster"), "$text-muted"),
+        (Speedup(0.1, 0.02, 0.9, "slower"), "$text-muted"),
+        (Speedup(0.5, 0.4, 0.6, "slower"), "$worse"),
+        (Speedup(5.1, 0.2, 90, "inconclusive", "the interval holds 1"), "$text-muted"),
+        (Speedup(6.9, 6.8, 7.0, "inconclusive", "not measured together"), "$text-muted"),
+        (None, "$quiet"),
+    ],
+)
+def test_a_verdict_has_a_colour_where_its_interval_says_how_much(speedup: Speedup | None, style: str) -> None:
+    assert speedup_style(speedup) == style
+    if speedup is not None and speedup.verdict == "faster":
+        assert ("uncertain" in speedup.words("numpy")) == (style == "$text-muted"), "nothing is said by colour alone"
+
+
+def test_only_one_module_gives_a_verdict_its_colour() -> None:
+    """Elsewhere the colours mean other things: a status, a mark; whoever shows a verdict asks `verdict_style`."""
+    sources = Path(theme.__file__).parent.rglob("*.py")
+    named = {path.name for path in sources if re.search(r"""["'](faster|slower)["']:""", path.read_text())}
+    assert named == {"format.py"}
 
 
 def test_a_finished_run_has_all_its_figures() -> None:

@@ -49,7 +49,7 @@ async def test_the_essentials_are_there_at_every_size(size: tuple[int, int]) -> 
         numpy = row_of(stage, "numpy")
         assert "baseline" in numpy
         assert numpy.count("█") > row.count("█") > 0
-        assert "one scale for all, logarithmic" in screen_text(stage.app)
+        assert "one scale for all, linear" in screen_text(stage.app)
 
 
 async def explained(stage: Stage, pilot: Pilot[Any], tape: Tape) -> list[str]:
@@ -94,6 +94,16 @@ async def test_a_wide_terminal_shows_rates_dispatch_and_pipelined_in_the_row() -
         row = row_of(stage, "jit")
         for what in ("11.0 µs", "568 µs", "7.90 GFLOP/s", "12.6 GB/s"):
             assert what in row
+
+
+async def test_phases_are_on_a_linear_scale_and_a_key_changes_it() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await shown(stage, pilot, sessions.finished())
+        assert "one scale for all, linear: 0 to " in screen_text(stage.app)
+        for scale in ("logarithmic", "linear"):
+            await pilot.press("Y")
+            await until(pilot, lambda scale=scale: f"one scale for all, {scale}: " in screen_text(stage.app))
 
 
 async def test_sorting_goes_through_the_columns_and_back() -> None:

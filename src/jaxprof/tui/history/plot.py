@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.analysis.history import HistoryPoint, LastingChange, LibraryHistory, MeasurementHistory
+from jaxprof.tui.kit.format import verdict_style
 from jaxprof.tui.kit.line_plot import Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
 from jaxprof.units import bytes_, ratio
 
@@ -48,7 +49,7 @@ def _number(value: float) -> str:
 
 def change_style(change: LastingChange) -> str:
     """The style of a change: to a longer time or more, and to a shorter or less."""
-    return "bold $warning" if change.after > change.before else "bold $success"
+    return f"bold {verdict_style('slower' if change.after > change.before else 'faster')}"
 
 
 def _bounds(used: list[tuple[int, HistoryPoint]]) -> Iterator[PlotLine]:

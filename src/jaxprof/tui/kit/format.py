@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
     from jaxprof.analysis.speedup import Speedup
     from jaxprof.events import Scalar, SourceLocation
-    from jaxprof.stats import Summary
+    from jaxprof.stats import Summary, Verdict
 
 
 STATUS_MARKS = {
@@ -27,7 +27,7 @@ STATUS_MARKS = {
     "cancelled": ("○", "$quiet"),
     "timed out": ("✗", "bold $error"),
 }
-VERDICT_STYLES = {"faster": "$better", "slower": "$worse"}
+_STYLES = {"faster": "$better", "slower": "$worse"}
 
 
 def status_mark(status: str) -> Content:
@@ -74,13 +74,11 @@ SPEEDUP_WIDTH = 17
 
 
 def speedup_short(speedup: Speedup | None) -> str:
-    """As `speedup_text` for a column: `6.9× (6.8-7.0)`, or `6.9× ± 0.5 %` where the bounds would look the same or
-    not fit."""
+    """As `speedup_text` for a column: `6.9× ± 0.5 %` where the bounds would look the same at two digits, or not fit."""
     if speedup is None or speedup.low is None or speedup.high is None:
         return speedup_text(speedup)
-    low, high = (ratio(bound).removesuffix("×") for bound in (speedup.low, speedup.high))
-    bounds = f"{ratio(speedup.ratio)} ({low}-{high})"
-    if low != high and len(bounds) <= SPEEDUP_WIDTH:
+    bounds = speedup_text(speedup)
+    if ratio(speedup.low) != ratio(speedup.high) and len(bounds) <= SPEEDUP_WIDTH:
         return bounds
     return f"{ratio(speedup.ratio)} ± {percent((speedup.high - speedup.low) / 2 / speedup.ratio)}"
 
@@ -90,9 +88,15 @@ def speedup_text(speedup: Speedup | None) -> str:
     return UNKNOWN if speedup is None else ratio_interval(speedup.ratio, speedup.low, speedup.high)
 
 
+def verdict_style(verdict: Verdict, *, rough: bool = False) -> str:
+    """Green or red for `faster` and `slower`, unless by how much is open (`rough`, as in `stats.is_rough`). Whatever
+    shows a verdict in colour asks here."""
+    return "$text-muted" if rough else _STYLES.get(verdict, "$text-muted")
+
+
 def speedup_style(speedup: Speedup | None) -> str:
-    """Green or red only if the interval supports a verdict."""
-    return VERDICT_STYLES.get(speedup.verdict, "$text-muted") if speedup is not None else "$quiet"
+    """The style of a speed-up; without one, that of what is not there."""
+    return verdict_style(speedup.verdict, rough=speedup.is_rough) if speedup is not None else "$quiet"
 
 
 def versus_style(result: RunResult) -> str:

@@ -1,7 +1,8 @@
 """Where the time of a call goes: one bar for each phase of each variant, all on one scale.
 
-Phases differ by a factor of ten thousand (a compile, a kernel), so the scale is logarithmic and labelled so. Bars on a
-logarithmic scale must not be stacked; `stacked` uses a linear one. Pure functions.
+The scale is linear from 0, so that a bar twice as long is twice the time. Phases differ by a factor of ten thousand (a
+compile, a kernel): a logarithmic scale, labelled so, shows the short ones, too. Bars on it must not be stacked;
+`stacked` is always linear. Pure functions.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from textual.content import Content
 
 from jaxprof.text import columns, shorten
+from jaxprof.tui.kit.canvas import Scale
 from jaxprof.tui.kit.drawing import EIGHTHS, cell
 from jaxprof.tui.kit.line_plot import seconds_tick
 from jaxprof.units import seconds
@@ -48,15 +50,15 @@ def title(phase: str, width: int = 99) -> str:
     return text if columns(text) <= width else shorten(_SHORT.get(phase, text), max(1, width))
 
 
-def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
-    """The names of the phases, two lines per variant (times, bars), and the scale."""
+def phase_bars(rows: Sequence[PhaseRow], width: int, *, logarithmic: bool = False, hint: str = "") -> list[Content]:
+    """The names of the phases, two lines per variant (times, bars), and the scale with a `hint` how to change it."""
     limit = _NARROW_LABEL if width < _NARROW else _LABEL_LIMIT
     label_width = min(limit, max((columns(row.label) for row in rows), default=0)) + 2
     present = [phase for phase in SHOWN if any(phase in row.phases for row in rows)]
     if not present:
         return [Content.styled("no phase has been measured yet", "$quiet")]
     step = max(7, (width - label_width) // len(present))
-    low, high = _decades(rows, present)
+    scale = _decades(rows, present) if logarithmic else Scale(0.0, _longest(rows, present))
     head = Content.assemble(
         cell("", label_width), *(cell(title(phase, step - 1), step, STYLES[phase]) for phase in present)
     )
@@ -68,29 +70,38 @@ def phase_bars(rows: Sequence[PhaseRow], width: int) -> list[Content]:
             value = row.phases.get(phase)
             text = "" if phase not in row.phases else seconds(value)
             numbers.append(cell(text or "·", step, "$quiet" if value is None else "$foreground"))
-            bars.append(_log_bar(value, low, high, step - 2, STYLES[phase]) + "  ")
+            bars.append(_bar(value, scale, step - 2, STYLES[phase]) + "  ")
         lines.append(Content.assemble(*numbers))
         if any(row.phases.get(phase) for phase in present):
             lines.append(Content.assemble(*bars))
-    note = f"one scale for all, logarithmic: {seconds_tick(low)} to {seconds_tick(high)}"
+    span = f"{seconds_tick(scale.low)} to {seconds_tick(scale.high)}" if scale.log else f"0 to {seconds(scale.high)}"
+    note = f"one scale for all, {'logarithmic' if scale.log else 'linear'}: {span}"
+    note += f"  {hint}" if hint else ""
     lines.append(Content.styled(" " * label_width + shorten(note, max(1, width - label_width)), "$quiet"))
     return lines
 
 
-def _decades(rows: Sequence[PhaseRow], present: Sequence[str]) -> tuple[float, float]:
+def _values(rows: Sequence[PhaseRow], present: Sequence[str]) -> list[float]:
+    return [v for row in rows for phase in present if (v := row.phases.get(phase)) is not None and v > 0]
+
+
+def _longest(rows: Sequence[PhaseRow], present: Sequence[str]) -> float:
+    return max(_values(rows, present), default=1.0)
+
+
+def _decades(rows: Sequence[PhaseRow], present: Sequence[str]) -> Scale:
     """The powers of ten around all values, low enough that the smallest has a bar."""
-    values = [v for row in rows for phase in present if (v := row.phases.get(phase)) is not None and v > 0]
+    values = _values(rows, present)
     if not values:
-        return 1e-6, 1.0
+        return Scale(1e-6, 1.0, log=True)
     low, high = 10.0 ** math.floor(math.log10(min(values) * 0.8)), 10.0 ** math.ceil(math.log10(max(values)))
-    return low, max(high, low * 10)
+    return Scale(low, max(high, low * 10), log=True)
 
 
-def _log_bar(value: float | None, low: float, high: float, width: int, style: str) -> Content:
+def _bar(value: float | None, scale: Scale, width: int, style: str) -> Content:
     if value is None or width < 1:
         return Content(" " * max(0, width))
-    share = math.log(value / low) / math.log(high / low) if value > low else 0.0
-    return plain_bar(share, width, style)
+    return plain_bar(max(0.0, scale.place(value)), width, style)
 
 
 def plain_bar(share: float, width: int, style: str) -> Content:

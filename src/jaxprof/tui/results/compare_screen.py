@@ -17,10 +17,11 @@ from jaxprof.analysis.ab import sides_beside
 from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.speedup import Speedup
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.stats import is_rough
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import hang
-from jaxprof.tui.kit.format import VERDICT_STYLES, parameters_text, speedup_style, speedup_text
+from jaxprof.tui.kit.format import parameters_text, speedup_style, speedup_text, verdict_style
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.table_columns import TableColumn, header_line, placed, row_line
@@ -233,8 +234,8 @@ def head_lines(found: SessionDifference, width: int) -> list[Content]:
     lines: list[Content] = []
     versus = side_versus(pair.session_before, before, after)
     if versus is not None:
-        style = f"bold {VERDICT_STYLES.get(versus.verdict, '$text-muted')}"
-        lines += hang(Content(" "), verdict_line(versus), width, style)
+        style = verdict_style(versus.verdict, rough=is_rough(versus.times.low, versus.times.high))
+        lines += hang(Content(" "), verdict_line(versus), width, f"bold {style}")
     if phase is None or speedup is None:
         lines += hang(Content(" "), f"{theirs} against {ours}: the times are not compared, no call was timed", width)
     else:

@@ -9,7 +9,9 @@ from textual.content import Content
 
 from jaxprof.analysis.programs.derive import is_program, program_result
 from jaxprof.text import columns, safe, shorten
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.format import versus_style
 from jaxprof.tui.kit.guard import Guarded
 from jaxprof.tui.kit.line_plot import (
     MARKERS,
@@ -46,6 +48,8 @@ class ResultPanel(Guarded, VerticalScroll):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
         super().__init__(id=id, classes=classes)
         self._title = ""
+        self.logarithmic = False
+        """Whether the bars of the phases have a logarithmic scale."""
 
     def compose(self) -> ComposeResult:
         yield Lines(id="failure")
@@ -119,10 +123,11 @@ class ResultPanel(Guarded, VerticalScroll):
             len(result.warnings),
             result.run.check is None,
         )
+        logarithmic = self.logarithmic
         baseline = session.runs.get(result.run.plan.baseline)
         name = baseline.as_baseline if baseline is not None else ""
         self._lines("failure").show(key, lambda width: failure_lines(result, width, traceback=False))
-        self._lines("phases").show(key, lambda width: _phases(group, result, width))
+        self._lines("phases").show((key, logarithmic), lambda width: _phases(group, result, width, logarithmic))
         self._lines("figures").show(key, lambda width: _under("figures", figure_lines(result, name, width)))
         self._lines("warnings").show(key, lambda width: _under("warnings", warning_lines(result, width)))
         self._lines("published").show(key, lambda width: _published(group, width))
@@ -133,13 +138,14 @@ def _under(name: str, lines: list[Content]) -> list[Content]:
     return [Content(""), Content.styled(name, "bold $primary"), *lines] if lines else []
 
 
-def _phases(group: RunGroup, result: RunResult, width: int) -> list[Content]:
+def _phases(group: RunGroup, result: RunResult, width: int, logarithmic: bool) -> list[Content]:
     rows = [
         PhaseRow(group.label(other.run), other.phase_seconds, current=other.run.id == result.run.id)
         for other in group.runs
         if other.phase_seconds
     ]
-    return phase_bars(rows, width) if rows else []
+    hint = f"({key_of('results.scale')}: {'linear' if logarithmic else 'logarithmic'})"
+    return phase_bars(rows, width, logarithmic=logarithmic, hint=hint) if rows else []
 
 
 def _published(group: RunGroup, width: int) -> list[Content]:
@@ -250,8 +256,7 @@ def _at_size(line: SweepLine) -> Callable[[float], Cell]:
         if result.versus is None:
             return median
         beside = ratio(result.versus.speedup.ratio)
-        style = {"faster": "$better", "slower": "$worse"}.get(result.versus.speedup.verdict, "$text-muted")
-        speedup = cell(beside, 6, style, right=columns(beside) < 6)
+        speedup = cell(beside, 6, versus_style(result), right=columns(beside) < 6)
         return lambda width: cell(median, max(1, width - 7), right=True) + " " + speedup
 
     return make

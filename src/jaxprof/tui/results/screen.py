@@ -121,7 +121,7 @@ class ResultsScreen(SessionScreen):
             return True if result is not None and "hlo" in result.run.texts else None
         if action == "profile":
             return True if result is not None and parameters[0] in views_of(self.profiler.session, result.run) else None
-        if action == "mark":
+        if action in ("mark", "scale"):
             return True if result is not None else None
         if action == "compare":
             return True if self.profiler.session.runs else None
@@ -197,6 +197,12 @@ class ResultsScreen(SessionScreen):
     def action_reverse(self) -> None:
         """Reverses the order."""
         self.query_one(ResultList).action_turn()
+
+    def action_scale(self) -> None:
+        """Draws the bars of the phases on the other scale."""
+        panel = self.query_one(ResultPanel)
+        panel.logarithmic = not panel.logarithmic
+        self._show_panel()
 
     def action_zoom(self) -> None:
         """Shows the panel alone, or the list and the panel."""
