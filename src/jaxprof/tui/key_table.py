@@ -470,6 +470,12 @@ GROUPS: dict[str, KeyGroup] = {
         Key("first", "first", "edge(-1)", "First", "Go to the first row", HIDDEN),
         Key("last", "end last", "edge(1)", "Last", "Go to the last row", HIDDEN),
     )),
+    "table": KeyGroup("Tables", (
+        Key("left", "column_left shift_left", "sideways(-1)", "Columns left",
+            "Scroll the columns to the left; the first one stays", HIDDEN),
+        Key("right", "column_right shift_right", "sideways(1)", "Columns right",
+            "Scroll the columns to the right; the first one stays", HIDDEN),
+    )),
     "tree": KeyGroup("Lists that open", (
         Key("open", "arrow_right", "spread(1)", "Open row", "Open this row", HIDDEN),
         Key("close", "arrow_left", "spread(-1)", "Close row", "Close this row, or go to its parent", HIDDEN),

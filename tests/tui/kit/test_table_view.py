@@ -118,3 +118,62 @@ async def test_a_narrow_terminal_has_fewer_columns() -> None:
         await pilot.pause()
         assert "twice" not in lines(table)[0]
         assert "number" in lines(table)[0]
+
+
+async def test_columns_scroll_sideways_beside_the_first_one() -> None:
+    app = Shown()
+    async with app.run_test(size=(24, 10)) as pilot:
+        table = app.query_one(Numbers)
+        table.show_rows(ROWS)
+        table.focus()
+        await pilot.pause()
+        assert lines(table)[0].split() == ["name", "›", "number"]
+        await pilot.press(">")
+        assert lines(table)[0].split() == ["name", "‹", "twice"]
+        assert lines(table)[3].split() == ["b", "20"]
+        await pilot.press(">")
+        assert lines(table)[0].split() == ["name", "‹", "twice"]  # the last column stays in view
+        await pilot.press("<", "<")
+        assert lines(table)[0].split() == ["name", "›", "number"]
+        await pilot.resize_terminal(40, 10)
+        await pilot.pause()
+        assert lines(table)[0].split() == ["name", "number", "twice"]
+
+
+class Told(Numbers):
+    """Each row tells its number in words, a word a line."""
+
+    UNFOLDS = True
+
+    def below(self, index: int, width: int) -> list[Content]:
+        _, number = self._lines[self.key_at(index)]
+        return [Content(f"  line {line}") for line in range(1, (number or 0) + 1)]
+
+
+class Telling(App[None]):
+    def compose(self) -> ComposeResult:
+        yield Told()
+
+
+async def test_all_rows_are_told_whole_where_there_is_room_else_the_one_under_the_cursor() -> None:
+    app = Telling()
+    async with app.run_test(size=(24, 16)) as pilot:
+        table = app.query_one(Told)
+        table.show_rows({"c": ("c", 2), "a": ("a", None), "b": ("b", 3), "d": ("d", 1)})
+        table.focus()
+        await pilot.pause()
+        drawn = [table.render_line(y).text.split()[0:2] for y in range(11)]
+        assert drawn[1:] == [["c", "2"], ["line", "1"], ["line", "2"], ["a", "-"], ["b", "3"], ["line", "1"],
+                             ["line", "2"], ["line", "3"], ["d", "1"], ["line", "1"]]  # fmt: skip
+        await pilot.click(Told, offset=(3, 7))  # a line below is a line of its row
+        assert table.current == "b"
+        await pilot.resize_terminal(24, 8)
+        await pilot.pause()
+        heights = [table.render_line(y).text.split()[0] for y in range(8)]
+        assert heights == ["name", "c", "a", "b", "line", "line", "line", "d"]
+        await pilot.press("home")
+        assert [table.render_line(y).text.split()[0] for y in range(7)] == ["name", "c", "line", "line", "a", "b", "d"]
+        await pilot.resize_terminal(24, 5)
+        await pilot.press("end", "up")
+        await pilot.pause()
+        assert [table.render_line(y).text.split()[0] for y in range(5)] == ["name", "b", "line", "line", "line"]

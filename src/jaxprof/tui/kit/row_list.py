@@ -1,4 +1,4 @@
-"""A list of one-line rows, drawn line by line as they come into view.
+"""A list of rows, drawn line by line as they come into view; a row may have more lines below its first.
 
 Textual's own lists (`OptionList`, `ListView`, `DataTable`) parse markup, or take a second for ten thousand rows. This
 one draws only `Content`, keeps its cursor on the same row when the rows change, and redraws only lines that change.
@@ -33,6 +33,8 @@ class RowList(Guarded, ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = bindings("rows")
     EMPTY: ClassVar[str] = ""
     """The text of an empty list."""
+    UNFOLDS: ClassVar[bool] = False
+    """Whether rows have lines `below` their first."""
 
     class Highlighted(Message):
         """The cursor moved to another row."""
@@ -61,12 +63,19 @@ class RowList(Guarded, ScrollView, can_focus=True):
         self._keys: Sequence[Hashable] = ()
         self._cursor: int = 0
         self._hover = -1
+        self._below: dict[int, Sequence[Content]] = {}
+        """The lines below the first of a row, by the indexes of the rows that show them, in order."""
 
     # -- for subclasses ---------------------------------------------------------------------------------------
 
     def draw_row(self, index: int, width: int) -> Content:
         """Row `index` in `width` columns."""
         raise NotImplementedError
+
+    def below(self, index: int, width: int) -> Sequence[Content]:
+        """What row `index` says in more lines, if `UNFOLDS`: shown of all rows if the list has room for it, else of the
+        row under the cursor."""
+        return ()
 
     def draw_header(self, width: int) -> Content | None:
         """The line above the rows, which does not scroll; None without one."""
@@ -117,7 +126,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
         else:
             self._cursor = min(self._cursor, max(0, len(keys) - 1))
             self._cursor = self.near(self._cursor, 1)  # past rows that the cursor skips
-        if count != len(keys):
+        if not self._unfold() and count != len(keys):
             self._resize_rows()
         self.refresh()
         if self.current != before:
@@ -125,9 +134,11 @@ class RowList(Guarded, ScrollView, can_focus=True):
 
     def refresh_row(self, index: int) -> None:
         """Redraws one row."""
-        y = index + self._top - round(self.scroll_y)
-        if self._top <= y < self.size.height:
-            self.refresh(Region(0, y, self.size.width, 1))
+        first = self._line_of(index) + self._top - round(self.scroll_y)
+        begin = max(self._top, first)
+        end = min(self.size.height, first + 1 + len(self._below.get(index, ())))
+        if begin < end:
+            self.refresh(Region(0, begin, self.size.width, end - begin))
 
     def move_to(self, index: int) -> None:
         """Moves the cursor to a row, and scrolls it into view."""
@@ -138,6 +149,8 @@ class RowList(Guarded, ScrollView, can_focus=True):
             before, self._cursor = self._cursor, index
             self.refresh_row(before)
             self.refresh_row(index)
+            if self._unfold():
+                self.refresh()
             self._post_highlighted()
         self._bring_into_view()
 
@@ -159,10 +172,39 @@ class RowList(Guarded, ScrollView, can_focus=True):
         if self._keys:
             self.post_message(self.Highlighted(self, self._cursor))
 
+    def _unfold(self) -> bool:
+        """Decides anew which rows show the lines below their first; True if that has changed."""
+        if not self.UNFOLDS:
+            return False
+        width, room = max(1, self.scrollable_content_region.width), self.size.height - self._top
+        every = range(self.count) if self.count <= room else range(self._cursor, min(self._cursor + 1, self.count))
+        shown = {index: lines for index in every if (lines := self.below(index, width))}
+        if self.count + sum(map(len, shown.values())) > room:
+            shown = {index: lines for index, lines in shown.items() if index == self._cursor}
+        if shown == self._below:
+            return False
+        self._below = shown
+        self._resize_rows()
+        return True
+
+    def _line_of(self, index: int) -> int:
+        """The first line of a row, from the first row on."""
+        return index + sum(len(lines) for at, lines in self._below.items() if at < index)
+
+    def _row_of(self, line: int) -> tuple[int, int]:
+        """The row that has that line, and which of its lines it is."""
+        for index, lines in self._below.items():
+            if line <= index:
+                break
+            if line <= index + len(lines):
+                return index, line - index
+            line -= len(lines)
+        return line, 0
+
     def _resize_rows(self) -> None:
-        """Sets the scrollable size to the number of rows. With a permanent scrollbar (`overflow-y: scroll`) this skips
+        """Sets the scrollable size to the number of lines. With a permanent scrollbar (`overflow-y: scroll`) this skips
         the new layout of the screen, which is most of the cost of showing other rows."""
-        size = Size(max(1, self.size.width), len(self._keys) + self._top)
+        size = Size(max(1, self.size.width), self._line_of(len(self._keys)) + self._top)
         if size == self.virtual_size:
             return
         if self.styles.overflow_y != "scroll":
@@ -175,11 +217,12 @@ class RowList(Guarded, ScrollView, can_focus=True):
 
     def _bring_into_view(self) -> None:
         visible = max(1, self.size.height - self._top)
-        top = round(self.scroll_y)
-        if self._cursor < top:
-            self.scroll_to(y=self._cursor, animate=False, force=True)
-        elif self._cursor >= top + visible:
-            self.scroll_to(y=self._cursor - visible + 1, animate=False, force=True)
+        top, first = round(self.scroll_y), self._line_of(self._cursor)
+        last = first + min(visible - 1, len(self._below.get(self._cursor, ())))
+        if first < top:
+            self.scroll_to(y=first, animate=False, force=True)
+        elif last >= top + visible:
+            self.scroll_to(y=last - visible + 1, animate=False, force=True)
 
     # -- drawing ----------------------------------------------------------------------------------------------
 
@@ -189,7 +232,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
         if y < top:
             header = self.draw_header(width)
             return self._strip(header or Content(""), self.get_visual_style("row-list--header"), width)
-        index = y - top + round(self.scroll_y)
+        index, part = self._row_of(y - top + round(self.scroll_y))
         if not self._keys and y == top and self.EMPTY:
             return self._strip(Content.styled(f" {self.EMPTY}", "$text-muted"), self.visual_style, width)
         if index >= len(self._keys):
@@ -199,7 +242,8 @@ class RowList(Guarded, ScrollView, can_focus=True):
             style = self.get_visual_style("row-list--cursor")
         elif index == self._hover:
             style = self.get_visual_style("row-list--hover")
-        return self._strip(self.draw_row(index, width), style, width)
+        content = self._below[index][part - 1] if part else self.draw_row(index, width)
+        return self._strip(content, style, width)
 
     def _strip(self, content: Content, style: Style, width: int) -> Strip:
         strips = Visual.to_strips(self, content, width, 1, style, pad=True)
@@ -208,6 +252,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
     # -- keys and mouse ---------------------------------------------------------------------------------------
 
     def on_resize(self) -> None:
+        self._unfold()
         self._resize_rows()
         self._bring_into_view()
 
@@ -229,7 +274,7 @@ class RowList(Guarded, ScrollView, can_focus=True):
         offset = event.get_content_offset(self)
         if offset is None or offset.y < self._top:
             return -1
-        index: int = offset.y - self._top + round(self.scroll_y)
+        index, _ = self._row_of(offset.y - self._top + round(self.scroll_y))
         return index if index < len(self._keys) else -1
 
     def on_mouse_move(self, event: events.MouseMove) -> None:

@@ -68,9 +68,10 @@ class Placed(Generic[Row]):
 
 
 def placed(
-    all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = (), *, margin: int = 1
+    all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row] = (), *, margin: int = 1, skip: int = 0
 ) -> list[Placed[Row]]:
-    """The columns that fit into `width`, with their places."""
+    """The columns that fit into `width`, with their places; without `skip` of them after the first."""
+    all_columns = (*all_columns[:1], *all_columns[1 + skip :])
     least = _least(all_columns, rows)
     there = {id(column) for column in all_columns if not column.priority}
     room = width - margin - sum(least[id(column)] + column.gap for column in all_columns if not column.priority)
@@ -91,6 +92,17 @@ def placed(
         places.append(Placed(column, left, size))
         left += size + column.gap
     return places
+
+
+def sideways(all_columns: Sequence[TableColumn[Row]], width: int, rows: Iterable[Row], skip: int, step: int) -> int:
+    """The next `skip` of `placed`, in the direction of `step`, that shows other columns; `skip` if there is none."""
+
+    def shown(skipped: int) -> list[TableColumn[Row]]:
+        return [place.column for place in placed(all_columns, width, rows, skip=skipped)]
+
+    before = shown(skip)
+    others = range(skip + step, len(all_columns) - 1 if step > 0 else -1, step)
+    return next((other for other in others if shown(other) != before), skip)
 
 
 def _least(all_columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> dict[int, int]:
@@ -180,15 +192,23 @@ def row_line(row: Row, layout: Sequence[Placed[Row]], width: int) -> Content:
 
 
 def header_line(
-    layout: Sequence[Placed[Row]], sorted_by: TableColumn[Row] | None = None, *, backwards: bool = False
+    layout: Sequence[Placed[Row]],
+    sorted_by: TableColumn[Row] | None = None,
+    *,
+    backwards: bool = False,
+    hidden: tuple[bool, bool] = (False, False),
 ) -> Content:
-    """The titles, with an arrow at the sort column."""
+    """The titles, with an arrow at the sort column. `hidden`: whether columns to the left, and to the right, are out of
+    view, which marks beside the first title show."""
     titles = []
-    for place in layout:
+    marks = "‹" * hidden[0] + "›" * hidden[1]
+    for at, place in enumerate(layout):
         title, right = place.column.title, place.column.right
         if place.column is sorted_by:
             arrow = "▴" if backwards else "▾"
             title = f"{arrow} {title}" if right else f"{title} {arrow}"
+        if at == 0 and marks and columns(title) + len(marks) + 1 < place.width and not right:
+            title = f"{title} {marks}"
         titles.append(cell(title, place.width, "bold" if place.column is sorted_by else "", right=right))
     return line(titles, layout)
 

@@ -27,6 +27,7 @@ from jaxprof.tui.kit.table_columns import (
     in_order,
     line,
     placed,
+    sideways,
     text_of,
 )
 
@@ -34,6 +35,7 @@ from jaxprof.tui.kit.table_columns import (
 class TableView(RowList, Generic[Row]):
     """Rows by their keys, drawn by columns. Subclasses override a hook or two."""
 
+    BINDINGS: ClassVar[list[BindingType]] = bindings("table")
     UNSORTED = ""
     """The name of the original order; empty if the rows have no other."""
 
@@ -61,6 +63,8 @@ class TableView(RowList, Generic[Row]):
         )
         self.backwards = False
         self._layout: tuple[int, list[Placed[Row]]] = (-1, [])
+        self._skipped = 0
+        """The columns after the first that are scrolled out of view."""
         self._drawn: dict[Hashable, list[Content]] = {}
         """The cells of the rows drawn since the last change of rows."""
 
@@ -99,11 +103,14 @@ class TableView(RowList, Generic[Row]):
             if any(column.fits for column in self._columns) and self._place(before[0]) != before:
                 self.refresh()
             self.redraw(changed)
+            if self._unfold():
+                self.refresh()
 
     def redraw(self, keys: Iterable[Hashable] | None = None) -> None:
         """Redraws the cells in view whose content differs now; only those of `keys`, if given."""
         width = self.scrollable_content_region.width
-        first = round(self.scroll_y)
+        scrolled = round(self.scroll_y)
+        first, _ = self._row_of(scrolled)
         wanted = None if keys is None else set(keys)
         for index in range(first, min(len(self._keys), first + max(0, self.size.height - self._top))):
             key = self._keys[index]
@@ -115,7 +122,8 @@ class TableView(RowList, Generic[Row]):
             changed = [at for at, content in enumerate(after) if at >= len(before) or not content.is_same(before[at])]
             if len(changed) == 1 and len(before) == len(after) > 1:
                 left = self._placed(width)[changed[0]].left
-                self.refresh(Region(left, index - first + self._top, after[changed[0]].cell_length, 1))
+                top = self._line_of(index) - scrolled + self._top
+                self.refresh(Region(left, top, after[changed[0]].cell_length, 1))
             elif changed or len(before) != len(after):
                 self.refresh_row(index)
 
@@ -216,7 +224,8 @@ class TableView(RowList, Generic[Row]):
     def draw_header(self, width: int) -> Content | None:
         if not self._top:
             return None
-        return header_line(self._placed(width), self._order, backwards=self.backwards)
+        layout = self._placed(width)
+        return header_line(layout, self._order, backwards=self.backwards, hidden=self._hidden(layout))
 
     def draw_row(self, index: int, width: int) -> Content:
         key = self._keys[index]
@@ -234,9 +243,25 @@ class TableView(RowList, Generic[Row]):
         return (self._layout if self._layout[0] == width else self._place(width))[1]
 
     def _place(self, width: int) -> tuple[int, list[Placed[Row]]]:
-        rows = (row for row in self._lines.values() if self.whole_line(row, 1) is None)
-        self._layout = (width, placed(self._columns, width, rows))
+        self._layout = (width, placed(self._columns, width, self._of_cells(), skip=self._skipped))
         return self._layout
+
+    def _of_cells(self) -> Iterator[Row]:
+        return (row for row in self._lines.values() if self.whole_line(row, 1) is None)
+
+    def _hidden(self, layout: Sequence[Placed[Row]]) -> tuple[bool, bool]:
+        """Whether columns with a title are out of view: those scrolled past, and those for which there is no room."""
+        there = {id(place.column) for place in layout}
+        out = [at for at, column in enumerate(self._columns) if column.title and id(column) not in there]
+        return any(at <= self._skipped for at in out), any(at > self._skipped for at in out)
+
+    def action_sideways(self, step: int) -> None:
+        """Scrolls the columns after the first, which stays, by one."""
+        width = self.scrollable_content_region.width
+        self._skipped = sideways(self._columns, width, [*self._of_cells()], self._skipped, step)
+        self._drawn.clear()
+        self._place(width)
+        self.refresh()
 
 
 class TreeView(TableView[Row]):

@@ -246,16 +246,17 @@ def more_lines(result: ProgramResult, width: int) -> list[Content]:
 def _loops(result: ProgramResult, width: int) -> list[Content]:
     layout = placed(
         (
-            TableColumn[StepFigures]("", lambda loop: f"{scaled(loop.per_second)} steps/s", 16, style="bold", gap=0),
-            TableColumn("", lambda loop: f"± {percent(loop.jitter)}" if loop.jitter is not None else "", 10,
-                        style="$text-muted", gap=0),
-            TableColumn("", lambda loop: counted(loop.count, "step"), 14, gap=0),
-            TableColumn("", lambda loop: f"median {seconds(loop.median_seconds)}", 18, gap=0),
-            TableColumn("", lambda loop: loop.name or place_text(loop.where, result.directory), 8, weight=1,
+            TableColumn[StepFigures]("", lambda loop: f"{scaled(loop.per_second)} steps/s", 8, fits=True, style="bold"),
+            TableColumn("", lambda loop: f"± {percent(loop.jitter)}" if loop.jitter is not None else "", 6,
+                        fits=True, style="$text-muted"),
+            TableColumn("", lambda loop: counted(loop.count, "step"), 8, fits=True, gap=2),
+            TableColumn("", lambda loop: f"median {seconds(loop.median_seconds)}", 14, fits=True, gap=2),
+            TableColumn("", lambda loop: loop.name or place_text(loop.where, result.directory), 8, weight=1, most=40,
                         style="$primary"),
-            TableColumn("", lambda loop: _FOUND_BY.get(loop.found_by, loop.found_by), 17, style="$quiet"),
+            TableColumn("", lambda loop: _FOUND_BY.get(loop.found_by, loop.found_by), 17, priority=1, style="$quiet"),
         ),
         width,
+        result.loops[:MOST],
         margin=0,
     )  # fmt: skip
     return [row_line(loop, layout, width).truncate(width, ellipsis=True) for loop in result.loops[:MOST]]
@@ -285,13 +286,14 @@ def _transfers(result: ProgramResult, width: int) -> list[Content]:
 
     layout = placed(
         (
-            TableColumn[Transfer]("", lambda copy: _DIRECTIONS.get(copy.direction, copy.direction), 17, gap=0),
-            TableColumn("", count, 13, right=True, gap=0),
-            TableColumn("", lambda copy: bytes_(copy.bytes), 11, right=True, style="bold", gap=0),
-            TableColumn("", lambda copy: seconds(copy.seconds), 10, right=True, gap=2),
+            TableColumn[Transfer]("", lambda copy: _DIRECTIONS.get(copy.direction, copy.direction), 14, fits=True),
+            TableColumn("", count, 6, fits=True, right=True),
+            TableColumn("", lambda copy: bytes_(copy.bytes), 10, right=True, style="bold"),
+            TableColumn("", lambda copy: seconds(copy.seconds), 9, right=True, gap=2),
             TableColumn("", what, 8, weight=1, style="$primary"),
         ),
         width,
+        result.transfers[:MOST],
         margin=0,
     )
     rows = [row_line(copy, layout, width) for copy in result.transfers[:MOST]]

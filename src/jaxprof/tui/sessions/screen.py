@@ -313,7 +313,7 @@ _RUN_COLUMNS: Sequence[TableColumn[SummarisedRun]] = (
     TableColumn("", SummarisedRun.mark, 1),
     TableColumn("workload", lambda run: run.plan.workload, 20),
     TableColumn("variant", lambda run: run.plan.variant, 16),
-    TableColumn("device", lambda run: run.plan.device, 8, gap=0, style="$text-muted"),
+    TableColumn("device", lambda run: run.plan.device, 7, fits=True, style="$text-muted"),
     TableColumn("median", SummarisedRun.median, 9, gap=2, right=True, style="bold"),
     TableColumn("parameters", SummarisedRun.sizes, 0, fits=True, style="$text-muted"),
 )
