@@ -78,6 +78,8 @@ class Screen:
             row, _, column = arguments.partition(";")
             self._y = min(max(int(row or 1), 1), self.height) - 1
             self._x = min(max(int(column or 1), 1), self.width) - 1
+        elif final == "C":
+            self._x = min(self._x + int(arguments or 1), self.width - 1)
         elif (final == "J" and arguments == "2") or (final in "hl" and arguments == "?1049"):
             # The alternate screen comes and goes: what was on the other one is not kept, nobody asks for it here.
             self._rows = [[" "] * self.width for _ in range(self.height)]

@@ -46,7 +46,7 @@ def launch(path: Path | None = None, *, interpreter: Interpreter | None = None, 
         return 2
     from jaxprof.config import read_config
     from jaxprof.tui.app import JaxprofApp
-    from jaxprof.tui.ascii_driver import driver_for_this_terminal
+    from jaxprof.tui.terminal_driver import driver_for_this_terminal
 
     app = JaxprofApp(
         path, interpreter=interpreter, follow=follow, config=read_config(), driver_class=driver_for_this_terminal()
@@ -65,8 +65,8 @@ def launch_program(program: ProgramCommand, *, path: Path | None = None, interpr
         return 2
     from jaxprof.config import read_config
     from jaxprof.tui.app import JaxprofApp
-    from jaxprof.tui.ascii_driver import driver_for_this_terminal
     from jaxprof.tui.live import make_program_scheduler
+    from jaxprof.tui.terminal_driver import driver_for_this_terminal
 
     app = JaxprofApp(
         program=program,

@@ -1,11 +1,11 @@
-"""ASCII terminals: who is one, and that every character keeps its width."""
+"""ASCII terminals: which ones they are, and that every character keeps its width."""
 
 from __future__ import annotations
 
 import pytest
 
 from jaxprof.text import columns
-from jaxprof.tui.ascii_driver import TO_ASCII, driver_for_this_terminal, wants_ascii
+from jaxprof.tui.terminal_driver import TO_ASCII, driver_for_this_terminal, wants_ascii
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_the_locale_decides(variables: dict[str, str], ascii_wanted: bool, monke
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert wants_ascii() is ascii_wanted
-    assert (driver_for_this_terminal() is not None) is ascii_wanted
+    assert driver_for_this_terminal().in_ascii is ascii_wanted
 
 
 @pytest.mark.parametrize(

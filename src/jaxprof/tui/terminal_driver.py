@@ -1,18 +1,23 @@
-"""Terminals that can show only ASCII get ASCII: the driver replaces each character by one of the same width.
+"""What leaves for the terminal: only the cells that change, and only ASCII where the terminal has nothing else.
 
-Replacing where the bytes leave saves every widget, ours and Textual's, a second way to draw.
+Both are done where the bytes leave, which saves every widget, ours and Textual's, a second way to draw: a character
+that the terminal lacks is replaced by one of the same width.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import TYPE_CHECKING
 
 from jaxprof.operating_system import can_run
 from jaxprof.text import columns
+from jaxprof.tui.changed_cells import ChangedCells
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from textual.driver import Driver
 
 ASCII_VARIABLE = "JAXPROF_ASCII"
@@ -116,15 +121,36 @@ def wants_ascii() -> bool:
 
 
 def driver_for_this_terminal() -> type[Driver] | None:
-    """None for Textual's own choice, or a driver that writes ASCII."""
-    if not wants_ascii() or not can_run():  # a Windows console shows every character
+    """The driver that writes only what changes, and that in ASCII where the terminal has nothing else. None on Windows,
+    whose consoles show every character: Textual's own."""
+    if not can_run():
         return None
     from textual.drivers.linux_driver import LinuxDriver
 
-    class AsciiDriver(LinuxDriver):
-        """Writes ASCII only. Escape sequences are ASCII already, and pass unchanged."""
+    class LeanDriver(LinuxDriver):
+        """Writes what differs from what the terminal shows."""
+
+        in_ascii = wants_ascii()
+        _cells = ChangedCells()
+
+        def start_application_mode(self) -> None:
+            super().start_application_mode()  # type: ignore[no-untyped-call]
+            resized = signal.getsignal(signal.SIGWINCH)
+
+            def forget(number: int, frame: FrameType | None) -> None:
+                self._cells.forget()  # each terminal does as it likes with what it shows
+                if callable(resized):
+                    resized(number, frame)
+
+            signal.signal(signal.SIGWINCH, forget)
 
         def write(self, data: str) -> None:
-            super().write(data if data.isascii() else data.translate(TO_ASCII))
+            shown = data if not self.in_ascii or data.isascii() else data.translate(TO_ASCII)
+            try:
+                size = os.get_terminal_size(self.fileno)
+            except OSError:  # it is gone
+                size = os.terminal_size((0, 0))
+            if changes := self._cells.changes(shown, size):
+                super().write(changes)
 
-    return AsciiDriver
+    return LeanDriver

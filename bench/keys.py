@@ -1,0 +1,152 @@
+"""How long the screen is silent after many keys at once, and how many bytes a change of screen sends.
+
+    python bench/keys.py [--keys 140] [--hog] [--rounds 3]
+
+Keys: the app in a pseudo-terminal with a session of every kind of row open; on each screen, 140 keys arrive in one
+piece, as from a held key over a slow line. Timed are the first bytes that answer, and the last. The peer is a bare
+Textual list with as many rows, in turns with ours. `--hog` burns a core beside both. Bytes: what each change of screen
+writes, the first time and when the screen was there before. Exits 1 past a limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from terminal import Terminal
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui.session_tapes import Tape
+
+APP = "import sys; from pathlib import Path; from jaxprof.tui.launch import launch; sys.exit(launch(Path(sys.argv[1])))"
+PEER = """
+from textual.app import App
+from textual.widgets import OptionList
+class Peer(App):
+    def compose(self):
+        yield OptionList(*[f"row-{number}" for number in range(40)])
+Peer().run()
+"""
+SCREENS = {"1": "Home", "2": "Run", "3": "Results", "4": "HLO", "5": "Sessions", "6": "Profile", "7": "Program"}
+SIZES = ((80, 24), (120, 40))
+QUIET_SECONDS = 0.4
+SWITCH_LIMIT_BYTES = 12_000
+FIRST_LIMIT = 2.0
+"""The first answer to a burst, beside the bare list's."""
+
+
+def kept(tape: Tape, path: Path) -> Path:
+    """The events of a tape as a session file."""
+    from jaxprof.session.log import LogWriter
+
+    writer = LogWriter(tape.header, path)
+    for event in tape.events:
+        writer.append(event)
+    writer.close()
+    return path
+
+
+@contextmanager
+def opened(home: str, session: Path, size: tuple[int, int], wanted: bytes) -> Iterator[Terminal]:
+    """The app with a session in view, once its devices were found."""
+    environment = {"JAXPROF_HOME": home}
+    terminal = Terminal([sys.executable, "-c", APP, str(session)], *size, environment)
+    try:
+        terminal.wait(wanted)
+        terminal.drain(2.0, most=12.0)
+        yield terminal
+    finally:
+        terminal.end()
+
+
+def burst(terminal: Terminal, keys: int) -> tuple[float, float]:
+    """Seconds from the keys, sent at once, to the first bytes that answer them, and to the last."""
+    terminal.send(b"\x1b[B" * (keys // 2) + b"\x1b[A" * (keys // 2 - 3))
+    began = last = time.perf_counter()
+    first = 0.0
+    while terminal.read(QUIET_SECONDS):
+        last = time.perf_counter()
+        first = first or last - began
+    return first, last - began
+
+
+def written_by(terminal: Terminal, key: str) -> int:
+    """Bytes that a key makes the app write."""
+    before = len(terminal.output)
+    terminal.send(key.encode())
+    terminal.drain(QUIET_SECONDS, most=8.0)
+    return len(terminal.output) - before
+
+
+def bytes_of_switches(home: str, session: Path) -> bool:
+    """Prints what each change of screen writes; whether one is past the limit."""
+    past = False
+    print(f"{'bytes of a change of screen':<28}" + "".join(f"{name:>10}" for name in SCREENS.values()))
+    for size in SIZES:
+        with opened(home, session, size, b"Results|Program"):
+            pass
+        with opened(home, session, size, b"Results|Program") as terminal:
+            for visit in ("first", "again"):
+                counts = [written_by(terminal, key) for key in SCREENS]
+                past |= max(counts) > SWITCH_LIMIT_BYTES
+                name = f"{size[0]}x{size[1]}, {visit}"
+                print(f"{name:<28}" + "".join(f"{count:>10}" for count in counts))
+    return past
+
+
+def bursts(home: str, session: Path, keys: int, rounds: int) -> bool:
+    """Prints how long each screen and the bare list were silent after a burst; whether one is past the limit."""
+    past = False
+    print(f"{f'{keys} keys at once':<28}{'first':>10}{'final':>10}{'bare first':>12}{'bare final':>12}{'ratio':>8}")
+    peer = Terminal([sys.executable, "-c", PEER], 120, 40)
+    try:
+        peer.wait(b"row-1")
+        with opened(home, session, (120, 40), b"Results|Program") as terminal:
+            for key, name in SCREENS.items():
+                written_by(terminal, key)
+                pairs = [(burst(terminal, keys), burst(peer, keys)) for _ in range(rounds)]
+                first, final = (statistics.median(ours[at] for ours, _ in pairs) for at in (0, 1))
+                bare, bare_final = (statistics.median(theirs[at] for _, theirs in pairs) for at in (0, 1))
+                past |= first > FIRST_LIMIT * bare
+                print(
+                    f"{name:<28}{first:>8.3f} s{final:>8.3f} s{bare:>10.3f} s{bare_final:>10.3f} s{first / bare:>7.2f}×"
+                )
+    finally:
+        peer.close()
+    return past
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", type=int, default=140)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--hog", action="store_true", help="burn both cores beside it")
+    args = parser.parse_args()
+    from tui import profiles
+
+    hogs = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(3 if args.hog else 0)]
+    try:
+        with tempfile.TemporaryDirectory() as home:
+            (Path(home) / "sessions").mkdir()
+            session = kept(profiles.captured(), Path(home) / "sessions" / "measured.jaxprof")
+            past = bytes_of_switches(home, session)
+            return 1 if bursts(home, session, args.keys, args.rounds) or past else 0
+    finally:
+        for hog in hogs:
+            hog.kill()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
