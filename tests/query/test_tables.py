@@ -168,7 +168,7 @@ def test_a_moment_is_one_and_what_is_unknown_is_null(path: Path) -> None:
 
 def test_what_no_column_can_hold_is_null(tmp_path: Path) -> None:
     run = e.RunPlanned(run="r1", spec=e.RunSpec(workload="a\ud800b", variant="", how="jit", device="cpu:0"))
-    memory = e.MemoryReported(run="r1", peak_bytes=1 << 63, temporary_bytes=5)
+    memory = e.MemoryReported(run="r1", argument_bytes=1 << 63, output_bytes=0, temporary_bytes=5)
     from jaxprof.query.columnar import arrow_table
     from jaxprof.query.schema import SessionFile
 

@@ -225,11 +225,11 @@ def captures(run: str) -> list[e.Event]:
             e.PassTimes(name="LLVM", stage="code", seconds=0.01, self_seconds=0.01),
             e.PassTimes(name="too short to show", seconds=1e-5),
         ))),
-        e.BuffersReported(run=run, source="buffer assignment", peak_bytes=12, parts={"output": 8, "argument": 4},
-                          buffers=[
-            e.HeldBuffer(bytes=8, kind="output", instruction="fusion", shape="f32[2]{0}", op_name="jit(selu)/mul",
-                         file="/home/me/selu.py", line=28, shared_with=1),
-            e.HeldBuffer(bytes=4, kind="argument", instruction="x", shape="f32[1]{0}"),
+        e.BuffersReported(run=run, source="buffer assignment", peak_bytes=8_000_000,
+                          parts={"output": 4_000_000, "argument": 4_000_000}, buffers=[
+            e.HeldBuffer(bytes=4_000_000, kind="output", instruction="fusion", shape="f32[1000000]{0}",
+                         op_name="jit(selu)/mul", file="/home/me/selu.py", line=28, shared_with=1),
+            e.HeldBuffer(bytes=4_000_000, kind="argument", instruction="x", shape="f32[1000000]{0}"),
         ]),
         e.TrustReported(run=run, kind="run", rows=[
             e.TrustCheck(code="file", verdict="good", message="the whole file was read"),

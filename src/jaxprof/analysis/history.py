@@ -17,6 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
+from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.run_difference import FACTS, Unit, measurement
 from jaxprof.analysis.run_result import summaries_over_launches
 from jaxprof.analysis.session_difference import EnvironmentDifference, environment_facts
@@ -357,7 +358,7 @@ def _fact(run: Run, code: str) -> _Value | str:
     read: dict[str, Callable[[], float | None]] = {
         "flops": lambda: run.cost.flops if run.cost else None,
         "bytes": lambda: run.cost.bytes_accessed if run.cost else None,
-        "peak": lambda: run.memory.peak_bytes if run.memory else None,
+        "peak": lambda: peak_memory(run),
     }
     value = read[code]()
     return "" if value is None else (float(value), None, None)

@@ -1,8 +1,10 @@
 """What the memory of a run is made of: from the executable's own buffer assignment, else from its schedule.
 
-The assignment says what the program holds while it runs, buffer by buffer. Without it (an HLO text that came alone, an
-older jax) the same is derived from the order of the instructions, which is an estimate and says so in `source`. How the
-live size changes over the schedule is always derived: no executable reports it.
+*Peak memory* is one figure, the same wherever it is shown (`peak_memory`): what the program holds while it runs. XLA's
+buffer assignment lists it buffer by buffer, its memory analysis has the sums. Three others have names of their own: the
+*live size* is what the schedule needs at once, an estimate, and less; *XLA's own peak* (`peak_memory_in_bytes`) leaves
+out what loops need, and on a CPU all intermediates; the *allocator's peak* is measured, of the whole process. Where XLA
+has not said anything (an HLO text that came alone), the peak is an estimate from the live size, and `source` says so.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 ASSIGNMENT: Final = "buffer assignment"
 SCHEDULE: Final = "schedule"
 TOTALS: Final = "memory analysis"
-"""Sums only: XLA reported the sizes, and there is no HLO from which to derive the buffers."""
+"""XLA reported the sums. The buffers, where there are any, are derived from the HLO."""
 REQUEST: Final = "request"
 """Nothing is known but the size that was requested."""
 
@@ -64,8 +66,8 @@ class MemoryPicture:
     source: str
     """`ASSIGNMENT`, `SCHEDULE` (an estimate), `TOTALS` or `REQUEST`."""
     peak_bytes: int | None
-    """The sum of the parts: by an assignment what the program holds while it runs, by a schedule what must be alive at
-    once (which is less). None where only a request is known."""
+    """The sum of the parts: what XLA planned that the program holds (`peak_memory`); from a schedule what must be alive
+    at once, which is less. None where only a request is known."""
     parts: tuple[MemoryPart, ...]
     """The parts that are known and not empty, the largest first."""
     buffers: tuple[MemoryBuffer, ...]
@@ -81,6 +83,16 @@ class MemoryPicture:
         return self.source == SCHEDULE
 
 
+def peak_memory(run: Run | None) -> int | None:
+    """The peak memory of a run's program, in bytes: what XLA planned that it holds. None if XLA has not said so."""
+    if run is None:
+        return None
+    if run.buffers is not None and run.buffers.peak_bytes is not None:
+        return run.buffers.peak_bytes
+    parts = _totals(run.memory)
+    return sum(part.bytes for part in parts) if parts else None
+
+
 def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
     """The memory of a run; None if nothing is known of it: no program, and no out-of-memory failure.
 
@@ -92,11 +104,12 @@ def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
     reported = run.buffers
     if reported is not None and reported.peak_bytes is not None:
         return _reported(reported, estimate, asked)
-    if estimate is not None:
-        return replace(estimate, asked_bytes=asked)
     parts = _totals(run.memory)
     if parts:
-        return MemoryPicture(TOTALS, sum(part.bytes for part in parts), parts, (), (), asked)
+        buffers, live = (estimate.buffers, estimate.live_bytes) if estimate is not None else ((), ())
+        return MemoryPicture(TOTALS, peak_memory(run), parts, buffers, live, asked)
+    if estimate is not None:
+        return replace(estimate, asked_bytes=asked)
     return MemoryPicture(REQUEST, None, (), (), (), asked) if asked is not None else None
 
 
@@ -135,15 +148,13 @@ def _asked(run: Run) -> int | None:
 
 
 def _totals(memory: MemoryReported | None) -> tuple[MemoryPart, ...]:
+    """The sums that XLA reported, unless one is missing. A donated argument is not counted as an output, too."""
     if memory is None:
         return ()
-    alias = memory.alias_bytes or 0
-    sizes = {
-        "argument": memory.argument_bytes,
-        "output": None if memory.output_bytes is None else memory.output_bytes - alias,
-        "temporary": memory.temporary_bytes,
-    }
-    return _parts({kind: size for kind, size in sizes.items() if size is not None})
+    argument, output, temporary = memory.argument_bytes, memory.output_bytes, memory.temporary_bytes
+    if argument is None or output is None or temporary is None:
+        return ()
+    return _parts({"argument": argument, "output": output - (memory.alias_bytes or 0), "temporary": temporary})
 
 
 def _parts(sizes: Mapping[str, int]) -> tuple[MemoryPart, ...]:

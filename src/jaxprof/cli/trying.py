@@ -189,7 +189,7 @@ def _donated(session: Session, run: Run, finding: RankedFinding) -> tuple[int, .
 
 def _of_comparison(result: AbResult, fix: MechanicalFix) -> FixTrial:
     """What the sides of `ab` showed."""
-    from jaxprof.report.modules import memory_needed
+    from jaxprof.analysis.memory import peak_memory
 
     (versus,) = result.versus
     for side in result.failed:
@@ -208,7 +208,7 @@ def _of_comparison(result: AbResult, fix: MechanicalFix) -> FixTrial:
         times=versus.times,
         of="call",
         seconds=(_medians(result.baseline), _medians(versus.run)),
-        bytes=(memory_needed(result.baseline), memory_needed(versus.run)) if fix.donates else None,
+        bytes=(peak_memory(result.baseline), peak_memory(versus.run)) if fix.donates else None,
         numbers=numbers,
         other_numbers=fix.other_numbers,
     )

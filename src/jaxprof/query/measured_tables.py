@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from jaxprof.analysis.measured import MeasuredKernel, measured
-from jaxprof.analysis.memory import MemoryBuffer, MemoryPicture, buffers_of
+from jaxprof.analysis.memory import MemoryBuffer, MemoryPicture, buffers_of, peak_memory
 from jaxprof.events import DeviceReading
 from jaxprof.query.schema import (
     MOMENT,
@@ -117,7 +117,12 @@ RUNS: Final = row_table(
         ),
         SqlColumn("flops_per_second", REAL, "FLOPs over the median", at("result.flops_per_second")),
         SqlColumn("bytes_per_second", REAL, "Accessed bytes over the median", at("result.bytes_per_second")),
-        SqlColumn("peak_bytes", WHOLE, "Peak memory of the program, XLA's estimate", at("run.memory.peak_bytes")),
+        SqlColumn(
+            "peak_bytes",
+            WHOLE,
+            "Peak memory: what XLA planned that the program holds",
+            lambda row: peak_memory(row.run),
+        ),
         SqlColumn("argument_bytes", WHOLE, "Memory of the arguments", at("run.memory.argument_bytes")),
         SqlColumn("output_bytes", WHOLE, "Memory of the results", at("run.memory.output_bytes")),
         SqlColumn("temporary_bytes", WHOLE, "Memory of the temporaries", at("run.memory.temporary_bytes")),

@@ -255,7 +255,7 @@ def memory_lines(session: Session, run: Run) -> Iterator[str]:
     if picture.source == REQUEST or picture.peak_bytes is None:
         return
     if len(picture.live_bytes) > 1:
-        yield f"  live over the schedule, at most {bytes_(max(picture.live_bytes))}:"
+        yield f"  live size over the schedule, an estimate, at most {bytes_(max(picture.live_bytes))}:"
         yield f"  {_sparkline(picture.live_bytes)}"
     left = sum(buffer.bytes for buffer in picture.buffers[BUFFERS_IN_TEXT:])
     shown = pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
@@ -270,7 +270,7 @@ def memory_heading(picture: MemoryPicture) -> Iterator[str]:
     if picture.source == REQUEST or picture.peak_bytes is None:
         return
     origin = "estimated from the schedule: the least that it needs" if picture.source == SCHEDULE else picture.source
-    yield f"peak {bytes_(picture.peak_bytes)} ({origin})"
+    yield f"peak memory {bytes_(picture.peak_bytes)} ({origin})"
     whole = picture.peak_bytes or 1
     if picture.parts:
         parts = (

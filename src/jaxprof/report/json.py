@@ -36,7 +36,6 @@ _MEMORY = (
     "temporary_bytes",
     "alias_bytes",
     "generated_code_bytes",
-    "peak_bytes",
     "allocator_peak_bytes",
     "allocator_limit_bytes",
 )
@@ -153,14 +152,15 @@ def _worst(check: CheckReported) -> dict[str, str] | None:
 
 
 def _memory(session: Session, run: Run) -> dict[str, Any] | None:
-    """XLA's and the allocator's figures, and what the peak is made of; None if nothing is known."""
+    """The peak memory and what it is made of, and XLA's and the allocator's other figures; None if nothing is known."""
     picture = memory_json(session, run)
     if run.memory is None and picture is None:
         return None
     figures: dict[str, Any] = {name: getattr(run.memory, name, None) for name in _MEMORY}
+    figures |= {"xla_peak_bytes": getattr(run.memory, "peak_bytes", None), "peak_bytes": None, "peak_source": None}
     if picture is not None:
-        figures |= {name: picture[name] for name in ("parts", "asked_bytes", "buffers", "live_bytes")}
-        figures |= {"buffers_source": picture["source"], "buffers_peak_bytes": picture["peak_bytes"]}
+        figures |= {name: picture[name] for name in ("peak_bytes", "parts", "asked_bytes", "buffers", "live_bytes")}
+        figures["peak_source"] = picture["source"]
     return figures
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from jaxprof.analysis.memory import peak_memory
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.findings.catalogue import findings
@@ -185,7 +186,7 @@ def devices_table(rows: Sequence[tuple[str, Module, Machine, Run | None]]) -> li
 
 
 def _memory(run: Run | None, machine: Machine) -> str:
-    needed, available = memory_needed(run), machine.device.memory_bytes
+    needed, available = peak_memory(run), machine.device.memory_bytes
     too_large = needed is not None and needed > available
     return f"{bytes_(needed)} of {bytes_(available)}{'  does not fit' if too_large else ''}"
 
@@ -210,18 +211,6 @@ _WHAT_STEPS_ARE = (
     "at least: a lower bound, of kernels at their ceilings in this order, and of links; what is asynchronous overlaps.",
     "estimate: the same with collectives as a ring or tree takes them; kernels are at their ceilings in it, too.",
 )
-
-
-def memory_needed(run: Run | None) -> int | None:
-    """The memory that a compiled program needs on one device: XLA's peak, or the sum of its parts; None if unknown."""
-    memory = run.memory if run is not None else None
-    if memory is None:
-        return None
-    if memory.peak_bytes:
-        return memory.peak_bytes
-    parts = (memory.argument_bytes, memory.output_bytes, memory.temporary_bytes)
-    known = [part for part in parts if part is not None]
-    return sum(known) - (memory.alias_bytes or 0) if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +272,7 @@ def program_json(
             "name": device.name,
             "estimate": elsewhere,
             "memory_bytes": device.memory_bytes,
-            "memory_needed_bytes": memory_needed(run),
+            "memory_needed_bytes": peak_memory(run),
             "least_seconds": step.bound_seconds,
             "bound": step.limit or None,
             "estimate_seconds": step.estimate_seconds,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from jaxprof.analysis import RunResult, results
+from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result
 from jaxprof.errors import UsageError
 from jaxprof.events import PHASES, STAGES, EnvironmentRead, Scalar
@@ -306,7 +307,7 @@ RATES: Final[tuple[Column[RunRow], ...]] = (
     Column("pipelined_median_seconds", "pipelined", at("result.pipelined_median_seconds"), seconds),
     Column("", "FLOP/s", at("result.flops_per_second"), scaled),
     Column("", "traffic", at("result.bytes_per_second"), lambda rate: scaled(rate, "B/s")),
-    Column("", "XLA's peak", at("run.memory.peak_bytes"), bytes_),
+    Column("", "peak memory", lambda row: peak_memory(row.run), bytes_),
     Column("", "transfer in", _transfer_rate, lambda rate: scaled(rate, "B/s")),
 )
 """Of one call."""

@@ -235,7 +235,14 @@ async def test_memory_shows_parts_buffers_and_the_live_size() -> None:
         await until(pilot, lambda: stage.app.screen.query_one(BufferList).keys)
         await pilot.pause()
         text = screen_text(stage.app)
-        for what in ("peak 11.4 MiB", "buffer assignment", "temporary 3.81 MiB 33 %", "selu.py:12", "+2", "MiB alive"):
+        for what in (
+            "peak memory 11.4 MiB",
+            "buffer assignment",
+            "temporary 3.81 MiB 33 %",
+            "selu.py:12",
+            "+2",
+            "MiB alive",
+        ):
             assert what in text
         await pilot.press("down", "enter")
         await until(pilot, lambda: stage.app.current_mode == "hlo")

@@ -211,10 +211,10 @@ def live_memory(charts: Charts, picture: MemoryPicture) -> Iterator[str]:
     from jaxprof.hlo.analysis.liveness import thinned
 
     sizes = list(thinned(picture.live_bytes, _LIVE_DRAWN))
-    peak = f"; peak {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""
+    peak = f"; peak memory {bytes_(picture.peak_bytes)} by the {picture.source}" if picture.source != SCHEDULE else ""
     yield charts.figure(
         "lines",
-        f"live memory over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}",
+        f"live size over the schedule, an estimate: at most {bytes_(max(picture.live_bytes))}{peak}",
         {
             "x": list(range(len(sizes))),
             "x_label": "place in the schedule",

@@ -42,7 +42,7 @@ OTHER = ("█", "$quiet")
 SOURCES = {
     "buffer assignment": "from XLA's buffer assignment",
     "schedule": "an estimate from the schedule of the HLO",
-    "memory analysis": "from XLA's memory analysis: sums only",
+    "memory analysis": "from XLA's memory analysis",
     "request": "only the requested size is known",
 }
 
@@ -73,10 +73,12 @@ def head_lines(picture: MemoryPicture, run: Run, width: int) -> list[Content]:
     """The peak, and its parts as a bar and in numbers."""
     if picture.peak_bytes is not None:
         first = Content.assemble(
-            "peak ", (bytes_(picture.peak_bytes), "bold"), f"  {SOURCES.get(picture.source, safe(picture.source))}"
+            "peak memory ",
+            (bytes_(picture.peak_bytes), "bold"),
+            f"  {SOURCES.get(picture.source, safe(picture.source))}",
         )
     else:
-        first = Content.styled("The peak is unknown.", "$text-muted")
+        first = Content.styled("The peak memory is unknown.", "$text-muted")
     lines = [first.truncate(width, ellipsis=True)]
     whole = sum(part.bytes for part in picture.parts)
     if whole:
@@ -100,16 +102,12 @@ def _allocator(run: Run, width: int) -> list[Content]:
     if memory is None or memory.allocator_peak_bytes is None:
         why = "a CPU's allocator keeps no count" if run.plan.device.startswith("cpu") else "the device reports none"
         return [
-            Content.styled(f"measured by the allocator: {UNKNOWN} ({why})", "$text-muted").truncate(
-                width, ellipsis=True
-            )
+            Content.styled(f"allocator peak, measured: {UNKNOWN} ({why})", "$text-muted").truncate(width, ellipsis=True)
         ]
     limit = memory.allocator_limit_bytes
     share = memory.allocator_peak_bytes / limit if limit else None
     of = f" of {bytes_(limit)}, {percent(share)}" if limit else ""
-    return [
-        Content.assemble("measured by the allocator: ", (bytes_(memory.allocator_peak_bytes), "bold"), f" at most{of}")
-    ]
+    return [Content.assemble("allocator peak, measured: ", (bytes_(memory.allocator_peak_bytes), "bold"), of)]
 
 
 def _stacked(picture: MemoryPicture, whole: int, width: int) -> Content:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.warnings import what_is_wrong, worst_element
 from jaxprof.report.runs import break_even_text, one_time_text
 from jaxprof.text import columns, safe, safe_lines
@@ -195,10 +196,11 @@ def memory_lines(result: RunResult, width: int) -> list[Content]:
         return []
     analysis = "XLA's memory_analysis"
     rows = (
+        ("peak memory", peak_memory(result.run), "what the program holds while it runs, as XLA planned it"),
         ("arguments", memory.argument_bytes, analysis),
-        ("output", memory.output_bytes, analysis),
-        ("temporary", memory.temporary_bytes, analysis),
-        ("peak", memory.peak_bytes, "XLA's estimate"),
+        ("outputs", memory.output_bytes, analysis),
+        ("donated", memory.alias_bytes or None, "of the outputs, in the memory of arguments"),
+        ("temporaries", memory.temporary_bytes, analysis),
         ("allocator peak", memory.allocator_peak_bytes, _limit(memory.allocator_limit_bytes)),
     )
     return [fact(name, bytes_(value), width, note) for name, value, note in rows if value is not None]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.content import Content
 
 from jaxprof.analysis import RunResult, SweepGroup, result, sweep_groups
+from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.programs.derive import is_program, program_result
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns
@@ -30,7 +31,7 @@ from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.run_list import RunHeading
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
 from jaxprof.tui.kit.table_view import TableView
-from jaxprof.units import scaled, seconds
+from jaxprof.units import bytes_, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.report.runs import RunGroup
@@ -62,7 +63,7 @@ class ResultList(TableView[ResultRow]):
 
         compile_ = TableColumn(
             "compile", of_run(lambda row: seconds(row.phase_seconds.get("compile"))), 9, right=True,
-            style="$text-muted", priority=5, sort=by(lambda row: row.phase_seconds.get("compile")),
+            style="$text-muted", priority=6, sort=by(lambda row: row.phase_seconds.get("compile")),
         )  # fmt: skip
         super().__init__(
             (
@@ -79,8 +80,9 @@ class ResultList(TableView[ResultRow]):
                 extra("pipelined", 9, 2, lambda row: seconds(row.pipelined_median_seconds)),
                 extra("rate", 12, 3, lambda row: scaled(row.flops_per_second, "FLOP/s")),
                 extra("traffic", 10, 4, lambda row: scaled(row.bytes_per_second, "B/s")),
+                extra("peak memory", 11, 5, lambda row: _bytes(peak_memory(row.run))),
                 compile_,
-                extra("once", 9, 6, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
+                extra("once", 9, 7, lambda row: seconds(row.once_seconds) if row.run.plan.how != "numpy" else ""),
             ),
             id=id,
         )  # fmt: skip
@@ -170,6 +172,10 @@ class ResultList(TableView[ResultRow]):
         longest = self._longest[run_result.run.id]
         share = run_result.summary.median / longest if run_result.summary is not None and longest > 0 else 0.0
         return lambda width: plain_bar(share, width, "$baseline" if not run_result.run.plan.baseline else "$bar")
+
+
+def _bytes(count: int | None) -> str:
+    return "" if count is None else bytes_(count)
 
 
 def _median_of(run_result: RunResult) -> float | None:
