@@ -35,6 +35,7 @@ GIVEN_UP = {
     r"\b(Log of the worker|[Ww]orker log)\b": "Process output",
     r"\bcut off\b": "interrupted; of a file or a text: truncated",
     r"\b(not well|not end well)\b": "failed",
+    r"[\"'( ]torn(:|\b[\"'])|if one is torn": "interrupted",
 }
 """What was given up, as a regular expression, and what is said instead."""
 
@@ -70,6 +71,7 @@ def test_what_was_given_up_is_not_said_again(pattern: str) -> None:
             'box.border_title = "Log of the worker"',
             '"complete" if session.complete else "cut off"',
             "a run that did not end well",
+            'words.append("torn: its writer did not close it")',
         ),
         strict=True,
     ),

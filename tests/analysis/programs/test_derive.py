@@ -67,7 +67,7 @@ class TestFunctions:
         assert (step.function, step.count, init.count) == ("step", 412, 1)
         assert step.seconds == pytest.approx(41.2)
         assert [(one.code, one.count, one.text) for one in step.reasons] == [
-            ("shape", 411, "argument x: shape varies (f32[1..412,128])"),
+            ("shape", 411, "shape of x varies: f32[1..412,128]"),
             ("first", 1, "first time"),
         ]
         assert found.compile_count == 413
@@ -75,7 +75,7 @@ class TestFunctions:
 
     def test_a_single_reason_keeps_its_own_words(self) -> None:
         step = made.result(*made.shaped(2)).functions[0]
-        assert step.reasons[-1].text == "argument x: f32[1,128] → f32[2,128]"
+        assert step.reasons[-1].text == "shape of x: f32[1,128] → f32[2,128]"
 
     def test_the_stages_of_several_compilations_have_a_spread(self) -> None:
         rows = [made.compiled(compile_seconds=took, lower_seconds=None) for took in (0.2, 0.1, 0.9)]

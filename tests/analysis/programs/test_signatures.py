@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import program_events as made
-from jaxprof.analysis.programs.signatures import Padding, Signatures, array_type, changed_arguments, changed_names
+from jaxprof.analysis.programs.reasons import changed_arguments, changed_names
+from jaxprof.analysis.programs.signatures import Padding, Signatures, array_type
 from jaxprof.events import SignatureLeaf
 
 
@@ -94,22 +95,22 @@ def test_other_words_change_no_array(words: str) -> None:
         (
             "shape",
             ["argument p['w']: f32[4] → f32[3]; argument q: f32[1] → bf16[1]", "argument p['w']: f32[3] → f32[2]"],
-            "argument p['w']: shape varies (f32[2..4])",
+            "shape of p['w'] varies: f32[2..4]",
         ),
         (
             "dtype",
             ["argument a: f32[1] → bf16[1]; argument b: f32[1] → bf16[1]; and 110 more differences"] * 2,
-            "argument a: dtype varies (f32[1], bf16[1]); argument b: dtype varies (f32[1], bf16[1]) and more",
+            "dtype of a varies: f32[1], bf16[1]; b: f32[1], bf16[1] and more",
         ),
         (
             "sharding",
             ["argument x: other sharding: not committed → one device cpu:1", "argument x: other sharding: A → B"],
-            "argument x: sharding varies",
+            "sharding of x varies",
         ),
         (
             "weak_type",
             ["argument s: weak type f32[] → f32[]", "argument s: f32[] → weak type f32[]"],
-            "argument s: weak type comes and goes",
+            "weak type of s comes and goes",
         ),
         (
             "config",

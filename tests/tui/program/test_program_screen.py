@@ -16,7 +16,8 @@ from jaxprof.runner.program import ProgramCommand
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.kit.explanation import ExplanationDialog
 from jaxprof.tui.kit.script_dialog import ScriptDialog
-from jaxprof.tui.program.ledger_list import CompilationDialog, LedgerList
+from jaxprof.tui.program.compilation import CompilationDialog
+from jaxprof.tui.program.ledger_list import LedgerList
 from jaxprof.tui.program.line_profile import HotLineList, SourceLines
 from jaxprof.tui.program.screen import ProgramScreen
 from tui import recorded
@@ -57,18 +58,53 @@ async def test_the_ledger_is_grouped_and_a_function_unfolds_to_its_compilations(
         text = screen_text(stage.app)
         assert "✓ exit code 0" in text
         assert "6 compiled in 4.62 s (16 %)" in text
-        assert "argument batch: shape varies" in text
+        assert "shape of batch varies: f32[5..32,512]" in text
         assert "f32[32,512] → f32[5,512]" not in text
         await pilot.press("enter")
-        await until(pilot, lambda: "argument batch: f32[32,512] → f3" in screen_text(stage.app))
+        await until(pilot, lambda: "f32[32,512] → f32[5,512]" in screen_text(stage.app))
         await pilot.press("down", "down", "enter")
         await until(pilot, lambda: isinstance(stage.app.screen, CompilationDialog))
         text = screen_text(stage.app)
-        assert "argument batch: f32[32,512] → f32[5,512]" in text
+        assert "shape of batch: f32[32,512] → f32[5,512]" in text
         assert "trace 50.0 ms, lower 50.0 ms, compile 400 ms" in text
         assert "params['w']" in text
         await pilot.press("escape", "left", "left")
-        await until(pilot, lambda: "f32[32,512] → f3" not in screen_text(stage.app))
+        await until(pilot, lambda: "f32[32,512] → f32[5,512]" not in screen_text(stage.app))
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_the_reasons_are_whole_in_every_terminal(size: tuple[int, int]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=size) as pilot:
+        screen = await shown(stage, pilot, _of_many_leaves())
+        rows = screen.query_one(LedgerList)
+
+        def text() -> str:
+            """What the ledger shows, wrapped lines joined."""
+            return " ".join(" ".join(rows.render_line(y).text for y in range(rows.size.height)).split())
+
+        def reason(batch: int) -> str:
+            return (
+                f"shape in batch: ['targets'] f32[32,4] → f32[{batch},4]; ['embeddings'] f32[32,512] → f32[{batch},512]"
+            )
+
+        assert "2 × shape in batch varies: ['targets'] f32[5..32,4]; ['embeddings'] f32[5..32,512]" in text()
+        await pilot.press("enter", "down", "down")
+        await until(pilot, lambda: reason(5) in text())
+        await pilot.press("down")
+        await until(pilot, lambda: reason(11) in text())
+
+
+def _of_many_leaves() -> recorded.Tape:
+    tape = recorded.begun()
+    recorded.compiled(tape, "train_step", 2.6)
+    for batch in (5, 11):
+        changes = {"targets": "4", "embeddings": "512"}
+        words = [f"argument batch['{name}']: f32[32,{size}] → f32[{batch},{size}]" for name, size in changes.items()]
+        recorded.compiled(tape, "train_step", 2.6, reason_code="shape", reason="; ".join(words))
+    for name in range(30):
+        recorded.compiled(tape, f"helper_{name}", 0.1)
+    return tape
 
 
 async def test_the_ledger_is_sorted_and_filtered() -> None:

@@ -24,9 +24,10 @@ SIZE = (120, 32)
 
 @pytest.fixture
 def kept(shelf: Path) -> list[Path]:
-    """Three sessions, the newest first: one whole, one torn with a failed run, one that is no session."""
+    """Three sessions, the newest first: one whole, one torn with a failed and a cancelled run, one that is no session."""
     new = keep_session(shelf, "new", ("selu", "numpy", "ok", 4.37e-3), ("selu", "jit", "ok", 0.63e-3), age_seconds=120)
-    torn = keep_session(shelf, "torn", ("matmul", "jit", "failed", None), complete=False, age_seconds=7200)
+    torn = keep_session(shelf, "torn", ("matmul", "jit", "failed", None), ("matmul", "numpy", "cancelled", None),
+                        complete=False, age_seconds=7200)  # fmt: skip
     wrong = shelf / "wrong.jaxprof"
     wrong.write_bytes(b"\x1f\x8bnonsense\n")
     os.utime(wrong, (NOW - 9000, NOW - 9000))
@@ -45,11 +46,11 @@ async def test_the_table_and_the_summary_tell_what_a_session_is(kept: list[Path]
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         table = await listed(stage, pilot)
         assert table.keys == kept
-        expected = ("Sessions · 3 · ", "complete", "torn", "refused", "2 ✓", "0 ✓ 1 ✗", "630 µs")
+        expected = ("Sessions · 3 · ", "complete", "interrupted", "refused", "2 ✓", "0 ✓ 1 ✗ 1 –", "630 µs")
         await until(pilot, lambda: all(words in screen_text(stage.app) for words in expected), str(expected))
         await pilot.press("down")
         await until(pilot, lambda: "out of memory: 40 GiB" in screen_text(stage.app))
-        assert "torn: its writer" in screen_text(stage.app)
+        assert "interrupted: its writer" in screen_text(stage.app)
         await pilot.press("down")
         await until(pilot, lambda: "is not a jaxprof session" in screen_text(stage.app))
 

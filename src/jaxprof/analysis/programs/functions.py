@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from jaxprof.analysis.programs.signatures import Padding, Signatures, Variation, changed_arguments, changed_names
+from jaxprof.analysis.programs.reasons import Change, brief, changed_arguments, changed_names, listed
+from jaxprof.analysis.programs.signatures import Padding, Signatures, Variation
 from jaxprof.events import STAGES, Compiled, SourceLocation
 from jaxprof.text import safe
 
@@ -21,7 +22,7 @@ class ReasonCount:
     count: int
     seconds: float
     text: str
-    """In words for all of them: `argument x: shape varies (f32[1..412])`; for a single compilation its own words."""
+    """In words for all of them: `shape of x varies: f32[1..412]`; for a single compilation its own words."""
     called_from: SourceLocation | None
     """The line that most of them came from."""
     varying: tuple[Variation, ...] = ()
@@ -188,12 +189,8 @@ _PLAIN = {
     "closure": "another function makes it anew each time",
     "caches_cleared": "jax.clear_caches() had emptied JAX's caches",
 }
-_VARIES = {"shape": "shape varies", "dtype": "dtype varies"}
-_NAMED_IN_WORDS = {
-    "sharding": "argument {}: sharding varies",
-    "weak_type": "argument {}: weak type comes and goes",
-    "config": "{} changed",
-}
+_VERBS = {"shape": " varies", "dtype": " varies", "sharding": " varies", "weak_type": " comes and goes"}
+_VARY = ("shape", "dtype")
 _NAMED = 3
 """Arguments that are named in one reason; of more, their number."""
 
@@ -205,7 +202,7 @@ def _reason_count(code: str, reason: _Reason, varying: tuple[Variation, ...]) ->
         reason.seconds,
         _in_words(code, reason, varying),
         _most(reason.callers),
-        varying if code in _VARIES else (),
+        varying if code in _VARY else (),
     )
 
 
@@ -213,7 +210,7 @@ def _of_reason(code: str, reason: _Reason, varying: Sequence[Variation]) -> tupl
     """What varied for that reason: for a shape, the arguments whose shape it was, and not all that ever changed."""
     if code == "static_argument":
         return tuple(argument for argument in varying if argument.static)
-    if code not in _VARIES:
+    if code not in _VARY:
         return ()
     return changed_arguments(code, reason.texts) or tuple(argument for argument in varying if not argument.static)
 
@@ -222,27 +219,21 @@ def _in_words(code: str, reason: _Reason, varying: Sequence[Variation]) -> str:
     """The reason of several rows in one phrase."""
     if code == "first":
         return _PLAIN[code]
-    if reason.count == 1 and reason.texts:
-        return safe(next(iter(reason.texts)))
-    if varying:
-        form = "static argument {}: {}" if code == "static_argument" else "argument {}: " + _VARIES[code] + " ({})"
-        return _listed(
-            [form.format(argument.name, argument.summary) for argument in varying], "; ", cut=_is_cut(reason.texts)
-        )
-    if len(reason.texts) == 1:
-        return safe(next(iter(reason.texts)))
-    if names := changed_names(code, reason.texts):
-        return safe(_NAMED_IN_WORDS[code].format(_listed(names, ", ", cut=_is_cut(reason.texts))))
-    if code in _VARIES or code == "static_argument":
-        return _VARIES.get(code, "static argument varies")
-    return _PLAIN.get(code) or (safe(reason.texts.most_common(1)[0][0]) if reason.texts else "reason unknown")
+    if len(reason.texts) == 1 and (reason.count == 1 or not varying):
+        return safe(brief(next(iter(reason.texts))))
+    kind = code.replace("_", " ")
+    names = [Change(kind, name, "") for name in changed_names(code, reason.texts)]
+    if changes := [Change(kind, argument.name, argument.summary) for argument in varying] or names:
+        more = f" and {len(changes) - _NAMED} more" if len(changes) > _NAMED else ""
+        more = " and more" if _is_cut(reason.texts) else more
+        if code == "config":
+            return safe(", ".join(change.name for change in changes[:_NAMED]) + more + " changed")
+        return safe(listed(changes[:_NAMED], _VERBS.get(code, "")) + more)
+    if code in _VARY or code == "static_argument":
+        return f"{kind} varies"
+    return _PLAIN.get(code) or (safe(brief(reason.texts.most_common(1)[0][0])) if reason.texts else "reason unknown")
 
 
 def _is_cut(texts: Iterable[str]) -> bool:
     """Whether the words of a reason leave out some changes: their number is then unknown."""
     return any(words.endswith((" more difference", " more differences")) for words in texts)
-
-
-def _listed(texts: Sequence[str], between: str, *, cut: bool) -> str:
-    more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
-    return safe(between.join(texts[:_NAMED]) + (" and more" if cut else more))

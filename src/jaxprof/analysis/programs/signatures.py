@@ -7,10 +7,9 @@ are counted here.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
 
 from jaxprof.events import Compiled
 
@@ -147,43 +146,3 @@ def _listed(texts: Sequence[str], kind: str) -> str:
     if len(texts) <= _LISTED:
         return ", ".join(texts)
     return f"{', '.join(texts[: _LISTED - 1])}, … ({len(texts)} {kind})"
-
-
-_TYPES: Final = re.compile(r"argument (.+?): (?:weak type )?(\S+) → (?:weak type )?(\S+)")
-_NAMES: Final = {
-    "sharding": re.compile(r"argument (.+?): other sharding: "),
-    "weak_type": re.compile(r"argument (.+?): weak type \S+ → |argument (.+?): \S+ → weak type "),
-    "config": re.compile(r"((?:config|jit option) \S+): "),
-}
-
-
-def changed_arguments(code: str, texts: Iterable[str]) -> tuple[Variation, ...]:
-    """The arrays whose shape (`code` "shape") or dtype ("dtype") changed according to the reason, each with its
-    types."""
-    types: dict[str, dict[str, None]] = {}
-    for part in _parts(texts):
-        match = _TYPES.fullmatch(part)
-        if match is not None and _kind(match[2], match[3]) == code:
-            types.setdefault(match[1], {}).update({match[2]: None, match[3]: None})
-    return tuple(Variation(name, tuple(seen), static=False) for name, seen in types.items())
-
-
-def changed_names(code: str, texts: Iterable[str]) -> tuple[str, ...]:
-    """The arguments, or settings, that changed according to the reason, in the way that `code` means."""
-    form = _NAMES.get(code)
-    if form is None:
-        return ()
-    matches = (form.match(part) for part in _parts(texts))
-    return tuple(dict.fromkeys(match[1] or match[2] if form.groups > 1 else match[1] for match in matches if match))
-
-
-def _parts(texts: Iterable[str]) -> Iterator[str]:
-    for words in texts:
-        yield from words.split("; ")
-
-
-def _kind(before: str, after: str) -> str:
-    old, new = array_type(before), array_type(after)
-    if old is None or new is None:
-        return ""
-    return "shape" if old.shape != new.shape else "dtype" if old.dtype != new.dtype else ""

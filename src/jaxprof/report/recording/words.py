@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult, StepFigures
+from jaxprof.analysis.programs.reasons import brief
 from jaxprof.events import Compiled
 from jaxprof.text import safe, shorten
 from jaxprof.units import UNKNOWN, counted, integer, percent, scaled, seconds
@@ -114,7 +115,7 @@ def loop(program: ProgramResult, steps: StepFigures) -> str:
 
 def why_again(row: Compiled) -> str:
     """Why it was compiled again; `first time` for a first compilation."""
-    return row.reason or ("first time" if row.reason_code == "first" else row.reason_code.replace("_", " "))
+    return brief(row.reason) or ("first time" if row.reason_code == "first" else row.reason_code.replace("_", " "))
 
 
 def signature(row: Compiled) -> str:

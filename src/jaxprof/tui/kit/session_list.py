@@ -46,7 +46,7 @@ class SessionList(TableView["Entry"]):
         return (
             TableColumn("when", self.when, 11, style="$text-muted", gap=0),
             TableColumn("workloads", workloads, 7, weight=1),
-            TableColumn("runs", state, 4, most=9, fits=True, right=True),
+            TableColumn("runs", state, 4, most=13, fits=True, right=True),
         )
 
     def when(self, entry: Entry) -> str:
@@ -94,9 +94,9 @@ class SessionTable(SessionList):
             ),
             TableColumn("workloads", workloads, 10, weight=2),
             TableColumn("host", host, 14, priority=1, style="$text-muted"),
-            TableColumn("runs", counts, 9, right=True),
+            TableColumn("runs", counts, 5, most=16, fits=True, right=True),
             TableColumn("size", lambda entry: units.bytes_(entry.size_bytes), 8, right=True, style="$text-muted"),
-            TableColumn("state", life, 8),
+            TableColumn("state", life, 8, most=11, fits=True),
         )  # fmt: skip
 
 
@@ -111,13 +111,15 @@ def host(entry: Entry) -> str:
 
 
 def counts(entry: Entry) -> Content:
-    """How many runs are ok, and how many are not: `5 ✓ 1 ✗`."""
+    """How many runs are ok, how many failed, and how many were cancelled: `5 ✓ 1 ✗ 2 –`."""
     by_status = Counter(closed.status for closed in entry.closed)
-    ok = by_status["ok"]
-    failed = sum(by_status.values()) - ok
+    ok, cancelled = by_status["ok"], by_status["cancelled"]
+    failed = sum(by_status.values()) - ok - cancelled
     parts = [Content.styled(f"{ok} ✓", "$success" if ok else "$quiet")]
     if failed:
         parts.append(Content.styled(f" {failed} ✗", "$error"))
+    if cancelled:
+        parts.append(Content.styled(f" {cancelled} –", "$warning"))
     return Content.assemble(*parts)
 
 
@@ -131,10 +133,10 @@ def state(entry: Entry) -> Content:
 
 
 def life(entry: Entry) -> tuple[str, str]:
-    """`live` while a run of it goes on, `open` while a process holds it; `torn` if its writer did not close it, else
-    `complete`."""
+    """`live` while a run of it goes on, `open` while a process holds it; `interrupted` if its writer did not close it,
+    else `complete`."""
     if entry.problem:
         return "refused", "$warning"
     if entry.live:
         return ("● live", "$success") if entry.running else ("open", "$quiet")
-    return ("complete", "$quiet") if entry.complete else ("torn", "$warning")
+    return ("complete", "$quiet") if entry.complete else ("interrupted", "$warning")

@@ -217,7 +217,7 @@ class ProgramScreen(SessionScreen):
     @on(LedgerList.Entered)
     def _compilation(self, message: LedgerList.Entered) -> None:
         """Shows all of one compilation."""
-        from jaxprof.tui.program.ledger_list import CompilationDialog
+        from jaxprof.tui.program.compilation import CompilationDialog
 
         self.app.push_screen(CompilationDialog(message.row))
 

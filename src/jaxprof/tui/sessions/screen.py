@@ -275,7 +275,7 @@ def _state(entry: Entry, open_path: Path | None) -> str:
     elif entry.complete:
         words.append("complete")
     else:
-        words.append("torn: its writer did not close it; what was written can be read")
+        words.append("interrupted: its writer did not close it; what was written can be read")
     return ", ".join(words)
 
 

@@ -1,0 +1,65 @@
+"""The words of a reason: the kind first, common names once, and nothing of what the recorder said lost."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxprof.analysis.programs.reasons import brief, briefest
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("argument x: f32[4] → f32[8]", "shape of x: f32[4] → f32[8]"),
+        (
+            "argument batch['x']: f32[4,4] → f32[8,4]; argument batch['y']: f32[4] → f32[8]",
+            "shape in batch: ['x'] f32[4,4] → f32[8,4]; ['y'] f32[4] → f32[8]",
+        ),
+        (
+            "argument x: f32[4] → f32[8]; argument y: f32[4] → f32[8]; argument z: f32[1] → bf16[1]",
+            "shape of x: f32[4] → f32[8]; y: f32[4] → f32[8]; dtype of z: f32[1] → bf16[1]",
+        ),
+        (
+            "argument p.dense[0].bias: f32[1] → bf16[1]; argument p.dense[0].kernel: f32[2] → bf16[2]; "
+            "and 110 more differences",
+            "dtype in p.dense[0]: .bias f32[1] → bf16[1]; .kernel f32[2] → bf16[2]; and 110 more differences",
+        ),
+        ("argument p: f32[1] → f32[2]; argument p['a']: f32[1] → f32[2]",
+         "shape of p: f32[1] → f32[2]; p['a']: f32[1] → f32[2]"),
+        ("argument t: weak type f32[] → f32[]", "weak type of t: weak f32[] → f32[]"),
+        ("argument g: other sharding: not committed → cpu:1", "sharding of g: not committed → cpu:1"),
+        ("static argument n: 1 → 2; static argument m: 3 → 4", "static argument n: 1 → 2; m: 3 → 4"),
+        ("argument params['head'] (12 leaves): new", "structure: params['head'] (12 leaves) new"),
+        (
+            "make_step at train.py:30 makes a new function each time (defined at train.py:12), rate: 0.1 → 0.2",
+            "new closure of make_step: rate: 0.1 → 0.2 (made at train.py:30, defined at train.py:12)",
+        ),
+        (
+            "make_step makes a new function each time (defined at train.py:12)",
+            "new closure of make_step (defined at train.py:12)",
+        ),
+        ("config jax_enable_x64: False → True", "config jax_enable_x64: False → True"),
+        ("the same function and signature again: evicted", "the same function and signature again: evicted"),
+        ("argument x: f32[4] → f32[4]", "argument x: f32[4] → f32[4]"),
+    ],
+)  # fmt: skip
+def test_the_kind_stands_first_and_common_names_once(said: str, words: str) -> None:
+    assert brief(said) == words
+
+
+@given(st.lists(st.sampled_from(["argument a['x']: ", "argument a.y: ", "f32[2] → ", "; ", "static ", "]", "é→"])))
+def test_no_word_of_the_types_is_lost(pieces: list[str]) -> None:
+    said = "".join(pieces)
+    for types in ("f32[2]", "é"):
+        assert len(re.findall(re.escape(types), brief(said))) == len(re.findall(re.escape(types), said))
+
+
+def test_the_first_change_stands_for_all_where_there_is_little_room() -> None:
+    assert briefest("argument b['x']: f32[4] → f32[8]; argument b['y']: f32[4] → f32[8]") == (
+        "shape f32[4] → f32[8] and 1 more"
+    )
+    assert briefest("new function object each time: jit at a.py:3") == ""
