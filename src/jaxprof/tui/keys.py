@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 SHOWN_AS = {
     "slash": "/", "question_mark": "?", "full_stop": ".", "comma": ",", "plus": "+", "equals_sign": "=", "minus": "-",
     "underscore": "_", "left_square_bracket": "[", "right_square_bracket": "]", "less_than_sign": "<",
-    "greater_than_sign": ">", "escape": "Esc", "enter": "Enter", "space": "Space", "tab": "Tab",
+    "greater_than_sign": ">", "asterisk": "*", "number_sign": "#", "dollar_sign": "$", "left_curly_bracket": "{",
+    "right_curly_bracket": "}", "escape": "Esc", "enter": "Enter", "space": "Space", "tab": "Tab",
 }  # fmt: skip
 """Textual's names of keys that people call otherwise."""
 

@@ -246,8 +246,8 @@ class ProfileScreen(SessionScreen):
         self.profiler.show_hlo(with_hlo(session, session.runs[self._run]).id, kernel=message.name)
 
     async def action_back(self) -> None:
-        """Clears the range or the search, else goes back to where this was opened."""
-        if not self.query_one(TimelinePane).clear_search():
+        """Undoes one thing of the timeline, else goes back to where this was opened."""
+        if self._view != "timeline" or not self.query_one(TimelinePane).step_back():
             self.profiler.step_back()
 
 

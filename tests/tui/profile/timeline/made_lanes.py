@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from jaxprof.analysis.lanes.rows import Lanes, lanes_of
 from jaxprof.analysis.timeline import read_timeline
-from jaxprof.tui.profile.timeline.lanes import Lanes, lanes_of
 from tui import profiles
 
 

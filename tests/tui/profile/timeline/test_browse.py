@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse, TimelineRow, TimeWindow, extent
-from jaxprof.tui.profile.timeline.lanes import lanes_of
 from tui import profiles
 
 LANES = lanes_of(read_timeline(profiles.timeline()))

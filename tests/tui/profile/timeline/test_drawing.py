@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jaxprof.analysis.lanes.rows import LaneGroup, lanes_of
 from jaxprof.analysis.timeline import read_timeline
 from jaxprof.text import columns
 from jaxprof.tui.profile.timeline.drawing import lane_names, threads_of
-from jaxprof.tui.profile.timeline.lanes import DrawnLane, lanes_of
 from tui import profiles
 
 
 class TestNames:
     @staticmethod
-    def lanes(*names: tuple[str, str, str]) -> list[DrawnLane]:
+    def lanes(*names: tuple[str, str, str]) -> list[LaneGroup]:
         rows = [profiles.lane(device, name, kind, [("a", None, 0, 1)]) for device, name, kind in names]
         return list(lanes_of(read_timeline(profiles.text(rows, []))).lanes)
 
@@ -33,7 +33,7 @@ class TestNames:
         lanes = self.lanes(
             ("tpu:0", "Sparse Core Modules", "ops"), ("tpu:0", "Sparse Core Ops", "ops"), ("tpu:1", "XLA Ops", "ops")
         )
-        assert lane_names(lanes, 16) == ["tpu:0 …Modules", "tpu:0 …Ops", "tpu:1 XLA Ops"]
+        assert lane_names(lanes, 16) == ["tpu:0 …Modules", "tpu:0 …Ops", "tpu:1 Ops"]
         assert lane_names(lanes, 30)[0] == "tpu:0 Sparse Core Modules"
 
     @settings(max_examples=200, deadline=None)

@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import time
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxprof.analysis.timeline import Timeline, TimelineLane, read_timeline
+from jaxprof.analysis.lanes.rows import lanes_of
+from jaxprof.analysis.lanes.search import search
+from jaxprof.analysis.timeline import Timeline, TimelineLane
 from jaxprof.tui.kit.search import compiled
-from jaxprof.tui.profile.timeline.browse import TimeWindow
-from jaxprof.tui.profile.timeline.facts import range_lines
-from jaxprof.tui.profile.timeline.frame import busy_share, columns_of, edges, totals
-from jaxprof.tui.profile.timeline.lanes import DrawnLane, lanes_of
-from jaxprof.tui.profile.timeline.search import search
+from jaxprof.tui.profile.timeline.frame import busy_share, columns_of, edges
+from jaxprof.tui.profile.timeline.window import TimeWindow
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane, spans
 
@@ -103,54 +101,3 @@ def test_a_damaged_text_is_refused_or_read_never_crashed_on(data: st.DataObject)
         return
     for one in found.lanes:
         columns_of(one, one.summary, TimeWindow(found.begin, found.end + 200), 80)
-
-
-SPAN = 60
-
-
-def lane_of(spans: list[tuple[int, int]], kind: str = "host") -> DrawnLane:
-    order = sorted(spans, key=lambda span: (span[0], -span[1]))
-    rows = [(f"name {at % 3}", None, start, length) for at, (start, length) in enumerate(order)]
-    return lanes_of(read_timeline(profiles.text([profiles.lane("host", "python", kind, rows)], []))).lanes[0]
-
-
-def nested(depth: int) -> Any:
-    """Intervals that nest, as those of one thread do."""
-    base = st.lists(st.tuples(st.integers(0, SPAN), st.integers(1, 20)), min_size=1, max_size=8)
-    return base.map(lambda spans: [(start, length) for start, length in spans][: depth * 8])
-
-
-class TestTotals:
-    @settings(max_examples=150, deadline=None)
-    @given(nested(1), st.integers(0, SPAN), st.integers(1, SPAN))
-    def test_self_times_add_up_to_the_busy_time_that_counting_gives(
-        self, spans: list[tuple[int, int]], begin: int, length: int
-    ) -> None:
-        inside: list[tuple[int, int]] = []
-        for start, took in sorted(spans, key=lambda span: (span[0], -span[1])):
-            if all(start >= low + high or start + took <= low + high for low, high in inside if start >= low):
-                inside.append((start, took))  # what would only overlap cannot be on one thread
-        found = totals(lane_of(inside), begin, begin + length)
-        busy = sum(any(low <= time < low + took for low, took in inside) for time in range(begin, begin + length))
-        assert found.busy_ns == busy
-        assert sum(one.self_ns for one in found.names) == busy
-        assert found.busy_share == pytest.approx(busy / length)
-
-    def test_several_threads(self) -> None:
-        rows = [profiles.lane("cpu:0", f"pool/{n}", "thread", [("dot", None, 10 * n, 20)]) for n in range(2)]
-        (lane,) = lanes_of(read_timeline(profiles.text(rows, []))).lanes
-        found = totals(lane, 0, 40)
-        assert (found.threads, found.busy_ns, found.count, found.busy_share) == (2, 40, 2, 0.5)
-        assert [(one.name, one.count, one.self_ns) for one in found.names] == [("dot", 2, 40)]
-
-    def test_an_empty_range(self) -> None:
-        found = totals(lane_of([(0, 5)]), 30, 40)
-        assert (found.busy_ns, found.count, found.names) == (0, 0, ())
-
-    def test_in_words_for_every_width(self) -> None:
-        lane = lanes_of(read_timeline(profiles.timeline())).lanes[-2]
-        for width in (30, 78, 118):
-            lines = range_lines(lane, totals(lane, 0, 4_000_000), 0, width)
-            assert all(line.cell_length <= width for line in lines)
-        assert "70 % busy, 4 events" in lines[0].plain
-        assert "gemm_kernel 1.80 ms ×2" in lines[1].plain

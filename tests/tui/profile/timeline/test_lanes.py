@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxprof import events as e
+from jaxprof.analysis.lanes.kinds import KINDS
+from jaxprof.analysis.lanes.rows import DEEPEST, Busy, LaneGroup, Lanes, lanes_of
 from jaxprof.analysis.timeline import TimelineCounter, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
-from jaxprof.tui.profile.timeline.browse import TimeWindow
 from jaxprof.tui.profile.timeline.facts import cursor_lines
 from jaxprof.tui.profile.timeline.frame import columns_of
-from jaxprof.tui.profile.timeline.kinds import KINDS
-from jaxprof.tui.profile.timeline.lanes import DEEPEST, Busy, DrawnLane, Lanes, lanes_of
+from jaxprof.tui.profile.timeline.window import TimeWindow
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane, spans
 
@@ -53,7 +53,7 @@ def test_busy_counts_overlapping_intervals_each(intervals: list[tuple[int, int]]
 
 class TestCounters:
     @staticmethod
-    def lane(times: list[int], values: list[float], end: int = 100) -> DrawnLane:
+    def lane(times: list[int], values: list[float], end: int = 100) -> LaneGroup:
         timeline = read_timeline(
             profiles.text([profiles.lane("gpu:0", "Stream #1", "stream", [("a", None, 0, end)])], [])
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from jaxprof.analysis.lanes.rows import Lanes, lanes_of
+from jaxprof.analysis.lanes.search import End, Links, search
 from jaxprof.analysis.timeline import Timeline, TimelineLane
 from jaxprof.tui.kit.search import compiled
 from jaxprof.tui.profile.timeline.browse import Browse, TimeWindow
 from jaxprof.tui.profile.timeline.facts import cursor_lines
-from jaxprof.tui.profile.timeline.lanes import Lanes, lanes_of
-from jaxprof.tui.profile.timeline.search import End, Links, search
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes
 

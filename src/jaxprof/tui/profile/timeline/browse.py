@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from jaxprof.tui.profile.timeline.window import TimeWindow
+
 if TYPE_CHECKING:
-    from jaxprof.tui.profile.timeline.lanes import DrawnLane, LaneRow, Lanes
-    from jaxprof.tui.profile.timeline.search import End
+    from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
+    from jaxprof.analysis.lanes.search import End
 
 
 LEAST_NS = 200
@@ -33,7 +35,7 @@ class Browse:
     """The window, the cursor and the open lanes of one recording. Times are nanoseconds since its start."""
 
     def __init__(self, lanes: Lanes, width: int, room: int) -> None:
-        from jaxprof.tui.profile.timeline.search import Links
+        from jaxprof.analysis.lanes.search import Links
 
         self.lanes = lanes
         self.whole = TimeWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
@@ -49,12 +51,14 @@ class Browse:
         self.pinned = 0
         """How many of the first lines stay in view because they are pinned."""
         self.anchor: int | None = None
-        """Where the range starts, which ends at the cursor; None without a range."""
+        """Where the range starts; None without a range."""
+        self.fixed: int | None = None
+        """Where the range ends; None while it ends at the cursor."""
         self.links = Links.of(lanes)
         self._hidden: set[int] = set()
         self._pins: list[int] = []
         """Pinned lanes, in the order in which they were pinned."""
-        self._width, self._room = width, room
+        self.width, self._room = width, room
         self._open: set[int] = set()
         self._chosen = False
         """Whether the user has opened or closed a lane; until then as many are open as fit."""
@@ -62,7 +66,7 @@ class Browse:
         self.line = next((n for n, place in enumerate(self.places) if lanes.lanes[place.lane].on_device), 0)
 
     @property
-    def under_cursor(self) -> tuple[DrawnLane, LaneRow, int | None] | None:
+    def under_cursor(self) -> tuple[LaneGroup, LaneRow, int | None] | None:
         """The lane and row under the cursor, and the index of the interval there; None for it in a gap."""
         if not self.places:
             return None
@@ -87,20 +91,20 @@ class Browse:
         y = line if line < self.pinned else line - self.top
         return y if y >= min(line, self.pinned) and y < self._room else None
 
-    def row(self, place: TimelineRow) -> tuple[DrawnLane, LaneRow]:
+    def row(self, place: TimelineRow) -> tuple[LaneGroup, LaneRow]:
         """The lane of a line, and its row or summary."""
         lane = self.lanes.lanes[place.lane]
         return lane, lane.summary if place.row < 0 else lane.rows[place.row]
 
     def resize(self, width: int, room: int) -> None:
         """Takes over a new number of columns and lines."""
-        self._width, self._room = width, room
+        self.width, self._room = width, room
         self._arrange()
 
     def _arrange(self) -> None:
         """Rebuilds the lines from the open, hidden and pinned lanes; the cursor stays on its lane."""
         lanes = self.lanes.lanes
-        if not self._chosen:
+        if not self._chosen and self.anchor is None:  # the totals of a range take lines, and no lane closes for them
             self._open = as_many_as_fit(lanes, self._room)
         before = self.places[self.line] if self.line < len(self.places) else None
         self.places = [
@@ -127,8 +131,7 @@ class Browse:
                 self._chosen = True
             self._arrange()
         self.line = self.places.index(place) if place in self.places else self.line
-        self.time = time
-        self.window = self.window.showing(time, self.whole)
+        self.look_at(time)
 
     # -- the window -------------------------------------------------------------------------------------------
 
@@ -143,11 +146,11 @@ class Browse:
         self.window = self.whole
 
     def fit(self) -> None:
-        """Zooms to the interval or gap under the cursor, with a little around it."""
+        """Zooms to the range, or else to the interval or the idle stretch under the cursor, with a little around it."""
         under = self.under_cursor
         if under is None:
             return
-        begin, end = extent(under[1], self.time, self.whole)
+        begin, end = self.range or extent(under[1], self.time, self.whole)
         margin = (end - begin) // 8 + LEAST_NS // 8
         self.window = TimeWindow(begin - margin, end + margin).within(self.whole)
         if self.window.span < LEAST_NS:
@@ -171,7 +174,7 @@ class Browse:
 
     def step(self, step: int) -> None:
         """Moves the cursor by a column; the window follows."""
-        time = self.window.time_at(self.window.column_of(self.time, self._width) + step, self._width)
+        time = self.window.time_at(self.window.column_of(self.time, self.width) + step, self.width)
         self.time = min(max(time, self.whole.start), self.whole.end - 1)
         if not self.window.start <= self.time < self.window.end:
             self.window = self.window.moved(round(step * self.window.span * PAN), self.whole)
@@ -185,13 +188,16 @@ class Browse:
         time = int(row.starts[at]) if at is not None and step < 0 else self.time
         index = row.near(time, step)
         if index is not None:
-            self.time = int(row.starts[index])
-            self.window = self.window.showing(self.time, self.whole)
+            self.look_at(int(row.starts[index]))
+
+    def look_at(self, time: int) -> None:
+        """Moves the cursor to a time, and brings it into view."""
+        self.time = time
+        self.window = self.window.showing(time, self.whole)
 
     def edge(self, step: int) -> None:
         """Goes to the start or the end of the recording."""
-        self.time = self.whole.start if step < 0 else self.whole.end - 1
-        self.window = self.window.showing(self.time, self.whole)
+        self.look_at(self.whole.start if step < 0 else self.whole.end - 1)
 
     def move(self, step: int) -> None:
         """Goes a line up or down."""
@@ -249,17 +255,47 @@ class Browse:
         """Begin and end of the selected range; None without one."""
         if self.anchor is None:
             return None
-        low, high = sorted((self.anchor, self.time))
+        low, high = sorted((self.anchor, self.time if self.fixed is None else self.fixed))
         return low, max(high, low + 1)
 
     def mark(self) -> None:
-        """Starts a range at the cursor, or clears the present one."""
-        self.anchor = self.time if self.anchor is None else None
+        """Starts a range at the cursor, ends it there, and clears it."""
+        if self.anchor is None:
+            self.anchor = self.time
+        elif self.fixed is None and self.time != self.anchor:
+            self.fix_range()
+        else:
+            self.clear_range()
+
+    def select(self, begin: int) -> None:
+        """Starts a range, which ends at the cursor."""
+        self.anchor, self.fixed = begin, None
+
+    def fix_range(self) -> None:
+        """Ends the range at the cursor, which can then go elsewhere."""
+        self.fixed = self.time
+
+    def clear_range(self) -> None:
+        """Selects nothing."""
+        self.anchor = self.fixed = None
+
+    def step_back(self) -> bool:
+        """Undoes one thing: the range, else the zoom, else what was opened, closed or hidden; False without any."""
+        if self.anchor is not None:
+            self.clear_range()
+        elif self.window != self.whole:
+            self.show_whole()
+        elif self._chosen or self._hidden:
+            self._chosen = False
+            self.show_all()
+        else:
+            return False
+        return True
 
     @property
     def linked(self) -> End | None:
         """The kernel of the launch under the cursor, or the launch of the kernel; None without a link."""
-        from jaxprof.tui.profile.timeline.search import End
+        from jaxprof.analysis.lanes.search import End
 
         under = self.under_cursor
         if under is None or not len(self.links.correlation):
@@ -278,7 +314,7 @@ class Browse:
             self.go(TimelineRow(end.lane, end.row), int(row.starts[end.index]))
 
 
-def as_many_as_fit(lanes: Sequence[DrawnLane], room: int) -> set[int]:
+def as_many_as_fit(lanes: Sequence[LaneGroup], room: int) -> set[int]:
     """The lanes that can be open while every lane is in view; device lanes are opened first."""
     free, opened = room - len(lanes), set()
     for at in sorted(range(len(lanes)), key=lambda at: (not lanes[at].on_device, at)):
@@ -293,49 +329,7 @@ def extent(row: LaneRow, time: int, whole: TimeWindow) -> tuple[int, int]:
     at = row.at(time)
     if at is not None:
         return int(row.starts[at]), int(row.ends[at])
-    before, after = row.near(time, -1), row.near(time, 1)
-    begin = int(row.ends[before]) if before is not None else whole.start
-    return begin, int(row.starts[after]) if after is not None else whole.end
+    from jaxprof.analysis.lanes.jumps import idle_around
 
-
-@dataclass(frozen=True, slots=True)
-class TimeWindow:
-    """The time in view, in nanoseconds; the end is exclusive."""
-
-    start: int
-    end: int
-
-    @property
-    def span(self) -> int:
-        """Length in nanoseconds."""
-        return self.end - self.start
-
-    def time_at(self, column: float, width: int) -> int:
-        """The time in the middle of a column."""
-        return self.start + int((column + 0.5) * self.span / width)
-
-    def column_of(self, time: int, width: int) -> int:
-        """The column of a time, which may be outside of the window."""
-        return (time - self.start) * width // self.span
-
-    def zoomed(self, factor: float, around: int, whole: TimeWindow, least: int) -> TimeWindow:
-        """A window `factor` times as long, with `around` in the same column, at least `least` long, within `whole`."""
-        span = min(whole.span, max(min(least, whole.span), round(self.span * factor)))
-        start = around - round((around - self.start) * span / self.span)
-        return TimeWindow(start, start + span).within(whole)
-
-    def moved(self, by: int, whole: TimeWindow) -> TimeWindow:
-        """A window that is later by `by`, within `whole`."""
-        return TimeWindow(self.start + by, self.end + by).within(whole)
-
-    def within(self, whole: TimeWindow) -> TimeWindow:
-        """A window of the same length, moved into `whole`."""
-        span = min(self.span, whole.span)
-        start = min(max(self.start, whole.start), whole.end - span)
-        return TimeWindow(start, start + span)
-
-    def showing(self, time: int, whole: TimeWindow) -> TimeWindow:
-        """This window, or one around a time that is not in view, within `whole`."""
-        if self.start <= time < self.end:
-            return self
-        return TimeWindow(time - self.span // 2, time - self.span // 2 + self.span).within(whole)
+    begin, end = idle_around(row, time)
+    return whole.start if begin is None else begin, whole.end if end is None else end

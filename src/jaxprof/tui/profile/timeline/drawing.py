@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING
 from rich.segment import Segment
 from textual.strip import Strip
 
+from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.kit.canvas import Scale
-from jaxprof.tui.profile.timeline.kinds import KINDS
 from jaxprof.units import integer
 
 if TYPE_CHECKING:
     from rich.style import Style
 
-    from jaxprof.tui.profile.timeline.browse import Browse, TimeWindow
+    from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow
+    from jaxprof.tui.profile.timeline.browse import Browse
     from jaxprof.tui.profile.timeline.frame import Columns
-    from jaxprof.tui.profile.timeline.lanes import DrawnLane, LaneRow
+    from jaxprof.tui.profile.timeline.window import TimeWindow
 
 
 _HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -39,7 +40,7 @@ class StyledColumns:
 
     text: str
     style: str
-    """The name of a kind, or `hit` or `gap`."""
+    """The name of a kind, or `hit`, `gap`, `map`, `map-window`."""
     solid: bool = False
     """Whether the text is drawn on the colour, not in it: a name on its interval."""
 
@@ -65,7 +66,7 @@ def ruler_time(value: float, step: float) -> str:
     return f"{integer(round(value / scale))} {unit}"
 
 
-def title(lane: DrawnLane, name: str, number: int, row: LaneRow, room: int, *, pinned: bool = False) -> str:
+def title(lane: LaneGroup, name: str, number: int, row: LaneRow, room: int, *, pinned: bool = False) -> str:
     """The title of a line in `room` columns: a lane (`number` -1) by name, a thread by number, or a deeper level.
 
     The details show the name of a thread.
@@ -87,7 +88,7 @@ def title(lane: DrawnLane, name: str, number: int, row: LaneRow, room: int, *, p
     return f"{mark} {text}" + " " * max(0, room - columns(text))
 
 
-def cells(lane: DrawnLane, row: Columns) -> list[StyledColumns]:
+def cells(lane: LaneGroup, row: Columns) -> list[StyledColumns]:
     """The columns of a row; neighbours of the same style are joined."""
     kinds, heights = row.kind.tolist(), row.height.tolist()
     gaps, hits = row.gap.tolist(), row.hit.tolist()
@@ -105,14 +106,28 @@ def cells(lane: DrawnLane, row: Columns) -> list[StyledColumns]:
         text = _label(lane.labels[named.label][0], named.last - named.first, begins=named.begins)
         glyphs[named.first : named.last] = text
         styles[named.first : named.last] = [(style, True)] * (named.last - named.first)
-    joined: list[StyledColumns] = []
+    return _joined(glyphs, styles)
+
+
+def bars(shares: Sequence[float]) -> list[str]:
+    """A character for each share, 0..1, as high as it; a space for none."""
+    return [_HEIGHTS[min(7, int(share * 8))] if share > 0 else " " for share in shares]
+
+
+def joined(glyphs: Sequence[str], styles: Sequence[str]) -> list[StyledColumns]:
+    """A line of characters, each with the name of its style; neighbours of the same style are joined."""
+    return _joined(glyphs, [(style, False) for style in styles])
+
+
+def _joined(glyphs: Sequence[str], styles: Sequence[tuple[str, bool]]) -> list[StyledColumns]:
+    pieces: list[StyledColumns] = []
     begin = 0
     for at in range(1, len(glyphs) + 1):
         if at == len(glyphs) or styles[at] != styles[begin]:
             name, solid = styles[begin]
-            joined.append(StyledColumns("".join(glyphs[begin:at]), name, solid))
+            pieces.append(StyledColumns("".join(glyphs[begin:at]), name, solid))
             begin = at
-    return joined
+    return pieces
 
 
 def _label(name: str, room: int, *, begins: bool) -> list[str]:
@@ -140,22 +155,22 @@ _PREFIX = re.compile(r"^(tf_)?(XLA(?=[A-Z]))?")
 """The common prefix of the threads of XLA's pools."""
 
 
-def lane_name(lane: DrawnLane) -> str:
+def lane_name(lane: LaneGroup) -> str:
     """The whole name of a lane, its most distinctive part first: `gpu:0 #13 Compute` for a stream."""
     host, _, device = lane.device.rpartition("/")
     stream = _STREAM.match(lane.title)
     title = f"#{stream[1]} {stream[2] or ''}".strip() if stream else _PREFIX.sub("", lane.title) or lane.title
     if device == "host":
         return f"{host} {title}" if host else title
-    return f"{lane.device} {title}"
+    return f"{lane.device} {title.replace('XLA ', '')}"
 
 
-def threads_of(lane: DrawnLane) -> str:
+def threads_of(lane: LaneGroup) -> str:
     """The number of threads of a lane, as shown behind its name; empty for one."""
     return f" ×{lane.summary.capacity}" if lane.summary.capacity > 1 else ""
 
 
-def lane_names(lanes: Sequence[DrawnLane], room: int) -> list[str]:
+def lane_names(lanes: Sequence[LaneGroup], room: int) -> list[str]:
     """The names in `room` columns; a lane of several threads leaves columns for their number.
 
     If shortening makes two names equal, their common part is left out; if they are still equal, they get numbers.

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.steps import mean_step
 from jaxprof.events import StepParts, StepTimes
 from jaxprof.text import safe, shorten
 from jaxprof.tui.kit.drawing import cell
-from jaxprof.tui.profile.timeline.browse import TimeWindow, extent
-from jaxprof.tui.profile.timeline.kinds import COUNTER, KINDS, WORDS
+from jaxprof.tui.profile.timeline.browse import extent
+from jaxprof.tui.profile.timeline.window import TimeWindow
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.lanes.jumps import Stretch
+    from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
+    from jaxprof.analysis.lanes.search import End, Matches
     from jaxprof.events import StepsMeasured
-    from jaxprof.tui.profile.timeline.frame import RangeTotals
-    from jaxprof.tui.profile.timeline.lanes import DrawnLane, LaneRow, Lanes
-    from jaxprof.tui.profile.timeline.search import End
 
 
 NS = 1e-9
@@ -44,29 +45,7 @@ def legend(lanes: Lanes, width: int) -> Content:
     return line
 
 
-def range_lines(lane: DrawnLane, totals: RangeTotals, begin: int, width: int) -> list[Content]:
-    """How busy a lane was in the selected range, and the names that took most of the time."""
-    head = Content.assemble(
-        ("range", "bold $accent"), f"  {seconds(totals.span_ns * NS)}  at {seconds(begin * NS, 5)}  ",
-        (f"{safe(lane.device if lane.on_device else lane.title)} ", "$text-muted"),
-        (percent(totals.busy_share), "bold"), f" busy, {integer(totals.count)} event{'s' * (totals.count != 1)}",
-    )  # fmt: skip
-    line = Content("")
-    names = totals.names
-    for number, total in enumerate(names):
-        item = Content.assemble(
-            ("■ ", STYLES[KINDS[total.kind]]), f"{shorten(total.name, 32)} ", (seconds(total.self_ns * NS), "bold"),
-            (f" ×{integer(total.count)}   ", "$text-muted"),
-        )  # fmt: skip
-        more = f"and {integer(len(names) - number)} more names"
-        if line.cell_length + item.cell_length + (len(more) if number + 1 < len(names) else 0) > width and number:
-            line = line + Content.styled(more, "$text-muted")
-            break
-        line = line + item
-    return [head.truncate(width, ellipsis=True), line.truncate(width, ellipsis=True)]
-
-
-def link_words(lanes: Lanes, lane: DrawnLane, end: End, begin: int) -> str:
+def link_words(lanes: Lanes, lane: LaneGroup, end: End, begin: int) -> str:
     """The other end of a launch or a kernel, and how much later or earlier it begins; `l` goes there."""
     other = lanes.lanes[end.lane]
     row = other.rows[end.row]
@@ -80,13 +59,16 @@ def cursor_lines(
     lanes: Lanes,
     window: TimeWindow,
     time: int,
-    under: tuple[DrawnLane, LaneRow, int | None],
+    under: tuple[LaneGroup, LaneRow, int | None],
     width: int,
     link: End | None = None,
+    rank: Stretch | None = None,
+    same: tuple[Matches, int] | None = None,
 ) -> list[Content]:
-    """The interval, gap or counter value at a time in a row of `window`.
+    """The interval, idle stretch or counter value at a time in a row of `window`.
 
-    `link` is the other end of the launch or kernel there.
+    `link` is the other end of the launch or kernel there; `rank` its place among the longest, if that is known; `same`
+    are the intervals of the same kernel, and which of them this is.
     """
     from jaxprof.tui.profile.timeline.frame import busy_share
 
@@ -107,16 +89,19 @@ def cursor_lines(
             for word, name in zip(("after", "before"), names, strict=True)
             if name
         )
-        head = Content.assemble(("idle", "bold $warning"), f"  {times}")
+        head = Content.assemble(("idle", "bold $warning"), f"  {times}", (_rank(rank), "$accent"))
         around = Content.styled(f"{between} · {where} · {share}", "$text-muted")
         return [head.truncate(width, ellipsis=True), around.truncate(width, ellipsis=True)]
     label = int(row.label[at])
     name, op = lane.labels[label]
     kind = KINDS[lane.kind_of_label[label]]
-    room = max(12, width - len(times) - len(kind) - 8)
+    place = _rank(rank)
+    room = max(12, width - len(times) - len(kind) - len(place) - 8)
     details = f"{WORDS.get(kind, kind)}  {times}"
-    head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details)
+    head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details, (place, "$accent"))
     parts = [where, share]
+    if same is not None and len(same[0]) > 1:
+        parts.insert(0, _occurrence(*same))
     if link is not None:
         parts.insert(0, link_words(lanes, lane, link, begin))
     if op is not None:
@@ -126,7 +111,19 @@ def cursor_lines(
             Content.styled(" · ".join(parts), "$text-muted").truncate(width, ellipsis=True)]  # fmt: skip
 
 
-def _counter_lines(lane: DrawnLane, row: LaneRow, time: int, width: int) -> list[Content]:
+def _rank(rank: Stretch | None) -> str:
+    """The place among the longest of the row; empty if it is not known."""
+    if rank is None:
+        return ""
+    return f"  the longest of {integer(rank.of)}" if rank.rank == 1 else f"  longest {rank.rank} of {integer(rank.of)}"
+
+
+def _occurrence(same: Matches, at: int) -> str:
+    """Which of the intervals of the same kernel this is, and how long half of them take."""
+    return f"{integer(at + 1)} of {integer(len(same))}, median {seconds(same.median_ns * NS)}"
+
+
+def _counter_lines(lane: LaneGroup, row: LaneRow, time: int, width: int) -> list[Content]:
     """The value of a counter, and its highest value."""
     assert row.values is not None
     at = row.at(time)

@@ -1,4 +1,4 @@
-"""A range of time on a timeline: a row column by column, its busy share, and the totals of a lane by name.
+"""A window of a timeline: a row column by column, and its busy share.
 
 The cost of a row grows with the columns and the logarithm of the row. A column's height is the share of its time in
 which something ran; its kind is the one that took most of that time. Intervals that are wide enough carry their name.
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.tui.profile.timeline.browse import TimeWindow
-from jaxprof.tui.profile.timeline.lanes import Busy, DrawnLane, Ints, LaneRow
+from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
+from jaxprof.tui.profile.timeline.window import TimeWindow
 
 NAMED_COLUMNS = 4
 """An interval of fewer columns carries no name."""
@@ -52,7 +52,7 @@ def edges(window: TimeWindow, width: int) -> Ints:
     return window.start + (np.arange(width + 1, dtype=np.int64) * window.span) // width
 
 
-def columns_of(lane: DrawnLane, row: LaneRow, window: TimeWindow, width: int, hits: Busy | None = None) -> Columns:
+def columns_of(lane: LaneGroup, row: LaneRow, window: TimeWindow, width: int, hits: Busy | None = None) -> Columns:
     """The part of `row` that is in `window`, in `width` columns."""
     borders = edges(window, width)
     if row.values is not None:
@@ -89,7 +89,7 @@ def _counted(row: LaneRow, borders: Ints) -> Columns:
     return Columns(np.where(there, kind, _NOTHING), height, nothing, nothing, ())
 
 
-def _named(lane: DrawnLane, row: LaneRow, window: TimeWindow, width: int) -> list[Named]:
+def _named(lane: LaneGroup, row: LaneRow, window: TimeWindow, width: int) -> list[Named]:
     first = max(0, int(np.searchsorted(row.starts, window.start, "right")) - 1)
     last = int(np.searchsorted(row.starts, window.end, "left"))
     starts, ends = row.starts[first:last], row.ends[first:last]
@@ -110,89 +110,3 @@ def busy_share(row: LaneRow, window: TimeWindow) -> float:
     borders = np.array([window.start, window.end], np.int64)
     busy = sum(int(np.diff(of_kind.until(borders))[0]) for of_kind in row.busy.values())
     return busy / max(1, window.span * row.capacity)
-
-
-@dataclass(frozen=True, slots=True)
-class NameTotal:
-    """The intervals of one name in a range."""
-
-    name: str
-    kind: int
-    """Index in `KINDS`."""
-    count: int
-    self_ns: int
-    """Time within the range, without that of intervals nested inside."""
-
-
-@dataclass(frozen=True, slots=True)
-class RangeTotals:
-    """The totals of a lane in a range."""
-
-    span_ns: int
-    busy_ns: int
-    """Time in which anything ran; for several threads, their sum."""
-    threads: int
-    count: int
-    """Intervals that are at least partly in the range."""
-    names: tuple[NameTotal, ...]
-    """The longest first."""
-
-    @property
-    def busy_share(self) -> float:
-        """Busy share of the range, 0..1; for several threads, their mean."""
-        return self.busy_ns / max(1, self.span_ns * self.threads)
-
-
-def totals(lane: DrawnLane, begin: int, end: int) -> RangeTotals:
-    """The totals of a lane from `begin` to `end` (nanoseconds); self times add up to the time that it was busy."""
-    took: dict[int, int] = {}
-    counts: dict[int, int] = {}
-    busy = count = 0
-    for number, row in enumerate(lane.rows):
-        inside = _inside(row, begin, end)
-        if not len(inside):
-            continue
-        starts, ends = np.maximum(row.starts[inside], begin), np.minimum(row.ends[inside], end)
-        own = ends - starts
-        if row.level == 0:
-            busy += int(own.sum())
-        below = lane.rows[number + 1] if number + 1 < len(lane.rows) else None
-        if below is not None and below.level == row.level + 1:
-            own = own - _covered(below, starts, ends)
-        count += len(inside)
-        labels, which = np.unique(row.label[inside], return_inverse=True)
-        for label, seconds, times in zip(
-            labels.tolist(), np.bincount(which, weights=own).tolist(), np.bincount(which).tolist(), strict=True
-        ):
-            took[label] = took.get(label, 0) + round(seconds)
-            counts[label] = counts.get(label, 0) + times
-    by_name: dict[str, NameTotal] = {}
-    for label, time in took.items():
-        name = lane.labels[label][0]
-        total = by_name.get(name, NameTotal(name, lane.kind_of_label[label], 0, 0))
-        by_name[name] = NameTotal(name, total.kind, total.count + counts[label], total.self_ns + time)
-    threads = sum(row.level == 0 for row in lane.rows)
-    names = tuple(sorted(by_name.values(), key=lambda total: -total.self_ns))
-    return RangeTotals(end - begin, busy, threads, count, names)
-
-
-def _inside(row: LaneRow, begin: int, end: int) -> Ints:
-    """The intervals of a row that are at least partly in a range. They do not overlap, so their ends ascend as well."""
-    first = int(np.searchsorted(row.ends, begin, "right"))
-    last = int(np.searchsorted(row.starts, end, "left"))
-    return np.arange(first, max(first, last))
-
-
-def _covered(row: LaneRow, starts: Ints, ends: Ints) -> Ints:
-    """How much of each window the intervals of a row cover, in nanoseconds."""
-    before = np.concatenate([[0], np.cumsum(row.ends - row.starts)])
-
-    def until(times: Ints) -> Ints:
-        begun = np.searchsorted(row.starts, times, "right")
-        last = np.maximum(begun - 1, 0)
-        covered: Ints = np.where(
-            begun > 0, before[last] + np.clip(times - row.starts[last], 0, row.ends[last] - row.starts[last]), 0
-        )
-        return covered
-
-    return until(ends) - until(starts)

@@ -15,21 +15,23 @@ from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
-from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.search import compiled
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.profile.timeline.browse import TimelineRow
-from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, range_lines, step_lines
+from jaxprof.tui.profile.timeline.facts import NS, cursor_lines, legend, step_lines
 from jaxprof.tui.profile.timeline.view import TimelineView
 from jaxprof.units import counted, integer, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from jaxprof.analysis.lanes.rows import Lanes
+    from jaxprof.analysis.lanes.search import Matches
+    from jaxprof.analysis.lanes.totals import RangeTotals
     from jaxprof.events import StepsMeasured
     from jaxprof.session import Session
-    from jaxprof.tui.profile.timeline.lanes import Lanes
-    from jaxprof.tui.profile.timeline.search import Matches
+    from jaxprof.tui.profile.timeline.browse import Browse
 
 
 class TimelinePane(Guarded, Vertical):
@@ -58,6 +60,8 @@ class TimelinePane(Guarded, Vertical):
         self._matches: Matches | None = None
         self._pattern = ""
         self._search_state = ""
+        self._totals: tuple[object, RangeTotals] | None = None
+        """The totals of the range in view, with the lanes and the range."""
         self._kernel = ""
         """The kernel to go to once the timeline has been read."""
 
@@ -68,8 +72,10 @@ class TimelinePane(Guarded, Vertical):
             yield TimelineView(id="lanes")
         with Vertical(id="timeline-facts", classes="box") as box:
             box.border_title = "Under the cursor"
-            yield Lines(id="cursor-facts")
-            yield Lines(id="step-facts")
+            with Vertical(id="here-facts"):
+                yield Lines(id="cursor-facts")
+                yield Lines(id="step-facts")
+            yield Picture(id="range-facts")
 
     @property
     def view(self) -> TimelineView:
@@ -94,8 +100,8 @@ class TimelinePane(Guarded, Vertical):
 
     def _read(self, session: Session, run: str) -> None:
         """Runs in a thread: posts the lanes with kinds guessed from names, then with the kinds from the HLO."""
+        from jaxprof.analysis.lanes.rows import lanes_of
         from jaxprof.analysis.timeline import TEXT_NAME, read_timeline, readings_within
-        from jaxprof.tui.profile.timeline.lanes import lanes_of
 
         worker = get_current_worker()
         timeline = read_timeline(session.text(run, TEXT_NAME) or "")
@@ -124,6 +130,9 @@ class TimelinePane(Guarded, Vertical):
 
     # -- what is under the cursor -----------------------------------------------------------------------------
 
+    def on_resize(self) -> None:
+        self._show_facts()
+
     @on(TimelineView.Moved)
     def _show_facts(self) -> None:
         browse = self.view.browse
@@ -133,8 +142,6 @@ class TimelinePane(Guarded, Vertical):
             for name in ("cursor-facts", "step-facts"):
                 self.query_one(f"#{name}", Lines).show(None, lambda width: ())
             return
-        from jaxprof.tui.profile.timeline.frame import totals
-
         lanes, window = browse.lanes, browse.window
         whole = lanes.end - lanes.begin
         hidden = f" · {browse.hidden} lanes hidden ({key_of('timeline.show_all')})" if browse.hidden else ""
@@ -143,23 +150,40 @@ class TimelinePane(Guarded, Vertical):
         box.border_subtitle = Content(
             self._search_state or f"{shown} · {counted(lanes.intervals, 'event')}{left_out}{hidden}"
         )
-        box.border_title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 46))
+        box.border_title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 18))
+        self._show_range(browse)
         under = browse.under_cursor
-        if under is not None:
+        if under is not None and browse.range is None:
             lane, row, at = under
-            time, chosen, link = browse.time, browse.range, browse.linked
-            key = (self._of, id(lanes), lane.title, row.name, row.level, at, time, window, chosen)
+            time, link, jumps = browse.time, browse.linked, self.view.jumps
+            rank, same = (jumps.rank, jumps.same) if jumps is not None else (None, None)
+            key = (self._of, id(lanes), lane.title, row.name, row.level, at, time, window, rank)
             facts = self.query_one("#cursor-facts", Lines)
-            if chosen is not None and row.values is None:
-                added = totals(lane, *chosen)
-                facts.show(key, lambda width: range_lines(lane, added, chosen[0], width))
-            else:
-                facts.show(key, lambda width: cursor_lines(lanes, window, time, under, width, link))
+            facts.show(key, lambda width: cursor_lines(lanes, window, time, under, width, link, rank, same))
             steps = self._steps
             facts = self.query_one("#step-facts", Lines)
             facts.show((*key[:2], time, lane.device, id(steps)),
                        lambda width: step_lines(steps, time * NS, lane.device, width))  # fmt: skip
         self.refresh_bindings()
+
+    def _show_range(self, browse: Browse) -> None:
+        """Shows the totals of the range in place of what is under the cursor, as long as there is a range."""
+        chosen = browse.range
+        self.set_class(chosen is not None, "-range")
+        self.query_one("#timeline-facts").border_title = Content("Range" if chosen else "Under the cursor")
+        if chosen is None:
+            return
+        from jaxprof.analysis.lanes.totals import range_totals
+        from jaxprof.tui.profile.timeline.range_facts import range_facts
+
+        lanes, lane = browse.lanes, browse.places[browse.line].lane
+        if self._totals is None or self._totals[0] != (id(lanes), chosen):
+            self._totals = (id(lanes), chosen), range_totals(lanes, *chosen)
+        totals = self._totals[1]
+        keys = f"{key_of('timeline.fit')} zooms to it, {key_of('profile.back')} clears it"
+        self.query_one("#range-facts", Picture).show(
+            (id(lanes), chosen, lane), lambda width, height: range_facts(lanes, totals, lane, width, height, keys)
+        )
 
     # -- keys -------------------------------------------------------------------------------------------------
 
@@ -200,7 +224,7 @@ class TimelinePane(Guarded, Vertical):
 
     @on(FilterLine.Edited)
     def _search(self, message: FilterLine.Edited) -> None:
-        from jaxprof.tui.profile.timeline.search import search
+        from jaxprof.analysis.lanes.search import search
 
         self._pattern, lanes = message.text, self.view.lanes
         self._matches = None
@@ -241,10 +265,11 @@ class TimelinePane(Guarded, Vertical):
             f"match {integer(number + 1)} of {integer(len(matches))} for {shorten(self._pattern, 20)}"
         )
 
-    def clear_search(self) -> bool:
-        """Clears the range, else the search; False if there is neither."""
-        if self.view.clear_range():
-            return True
+    def step_back(self) -> bool:
+        """Undoes one thing: the range, else the search, the zoom, what was opened and hidden; False without any."""
+        return self.view.clear_range() or self._clear_search() or self.view.step_back()
+
+    def _clear_search(self) -> bool:
         if not self._pattern:
             return False
         self.query_one(FilterLine).clear()
@@ -267,7 +292,7 @@ class TimelinePane(Guarded, Vertical):
     def _go_to_kernel(self, name: str) -> bool:
         import re
 
-        from jaxprof.tui.profile.timeline.search import search
+        from jaxprof.analysis.lanes.search import search
 
         lanes = self.view.lanes
         if lanes is None:

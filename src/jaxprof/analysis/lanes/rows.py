@@ -1,4 +1,4 @@
-"""The lanes of a timeline as sorted arrays, so that the cost of a frame depends on what is shown, not on all there is.
+"""The lanes of a timeline as sorted arrays, so that what is drawn costs what is shown, not what there is.
 
 A lane is a device stream or a group of threads. It has a row for each level of nesting of each thread; the intervals of
 a row do not overlap. A lane of several rows also has a summary of its outermost intervals.
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from jaxprof.analysis.lanes.kinds import COUNTER, DEVICE_LANES, KINDS, kind_of
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane, TimelineOp
 from jaxprof.errors import FileRefusedError
-from jaxprof.tui.profile.timeline.kinds import COUNTER, DEVICE_LANES, KINDS, kind_of
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -50,6 +50,11 @@ class Busy:
         result: Ints = times * (begun - over) - self._before_start[begun] + self._before_end[over]
         return result
 
+    def between(self, begin: int, end: int) -> int:
+        """Nanoseconds in a range of time."""
+        until = self.until(np.array([begin, end], np.int64))
+        return int(until[1] - until[0])
+
 
 def _prefix(values: Ints) -> Ints:
     sums = np.zeros(len(values) + 1, np.int64)
@@ -71,6 +76,8 @@ class LaneRow:
     """Index in the lane's labels."""
     busy: Mapping[int, Busy]
     """The intervals of each kind, by the index of the kind."""
+    own: Floats
+    """The self time of each interval: without that of the intervals one level deeper."""
     capacity: int = 1
     """How many intervals may run at once: above 1 in a summary of several threads, whose intervals overlap."""
     correlation: Ints | None = None
@@ -87,6 +94,12 @@ class LaneRow:
                 return index
         return None
 
+    def inside(self, begin: int, end: int) -> slice:
+        """The intervals of a row of one thread that are at least partly in a range: they do not overlap, so their ends
+        ascend as well."""
+        first = int(np.searchsorted(self.ends, begin, "right"))
+        return slice(first, max(first, int(np.searchsorted(self.starts, end, "left"))))
+
     def near(self, time: int, step: int) -> int | None:
         """Index of the first interval that begins after `time` (`step` > 0), or of the last that begins before it."""
         if step > 0:
@@ -97,7 +110,7 @@ class LaneRow:
 
 
 @dataclass(frozen=True, slots=True)
-class DrawnLane:
+class LaneGroup:
     """One stream, or the threads of one pool."""
 
     device: str
@@ -109,6 +122,8 @@ class DrawnLane:
     rows: tuple[LaneRow, ...]
     summary: LaneRow
     """The row that is drawn while the lane is closed; for a lane of one row, that row."""
+    active: Busy
+    """When anything ran, at any depth; of several threads each counts."""
     hidden: int = 0
     """Intervals that are nested too deep to be drawn."""
     unit: str = ""
@@ -129,7 +144,7 @@ class DrawnLane:
 class Lanes:
     """A whole timeline, host lanes first."""
 
-    lanes: tuple[DrawnLane, ...]
+    lanes: tuple[LaneGroup, ...]
     ops: Sequence[TimelineOp]
     begin: int
     end: int
@@ -168,14 +183,14 @@ def lanes_of(
     return Lanes(tuple(lanes), timeline.ops, begin, max(ends, default=begin + 1), timeline.left_out, tuple(present))
 
 
-def _order(lane: DrawnLane) -> tuple[bool, str, float]:
+def _order(lane: LaneGroup) -> tuple[bool, str, float]:
     """The hosts first, the busiest thread first; then the devices, each with its counters before its lanes."""
     if lane.kind == COUNTER:
         return not lane.device.endswith("host"), lane.device, -1.0 if not lane.device.endswith("host") else 0.0
     return lane.on_device, lane.device, 0.0 if lane.on_device else -_total(lane)
 
 
-def _counter(counter: TimelineCounter, end: int) -> DrawnLane:
+def _counter(counter: TimelineCounter, end: int) -> LaneGroup:
     """A lane whose intervals reach from one value to the next, the last to the end of the recording."""
     starts = _times(counter.times)
     order = np.argsort(starts, kind="stable")
@@ -185,13 +200,14 @@ def _counter(counter: TimelineCounter, end: int) -> DrawnLane:
     ends = np.maximum(np.append(starts[1:], max(end, int(starts[-1]) + 1)), starts)
     kind = KINDS.index(COUNTER)
     label = np.zeros(len(starts), np.int64)
-    row = LaneRow(counter.name, 0, starts, ends, label, {kind: Busy.of(starts, ends)}, values=values)
-    return DrawnLane(
-        counter.device, COUNTER, counter.name, [(counter.name, None)], [kind], (row,), row, unit=counter.unit
+    held = Busy.of(starts, ends)
+    row = LaneRow(counter.name, 0, starts, ends, label, {kind: held}, (ends - starts).astype(np.float64), values=values)
+    return LaneGroup(
+        counter.device, COUNTER, counter.name, [(counter.name, None)], [kind], (row,), row, held, unit=counter.unit
     )
 
 
-def _total(lane: DrawnLane) -> float:
+def _total(lane: LaneGroup) -> float:
     return float((lane.summary.ends - lane.summary.starts).sum())
 
 
@@ -203,11 +219,12 @@ def _group(lane: TimelineLane) -> tuple[str, str, str]:
 
 def _lane(
     title: str, members: list[TimelineLane], ops: Sequence[TimelineOp], kernels: Mapping[str, str] | None
-) -> DrawnLane:
+) -> LaneGroup:
     first = members[0]
     labels: list[tuple[str, int | None]] = []
     rows: list[LaneRow] = []
     kinds = np.zeros(0, np.int64)
+    active: list[tuple[Ints, Ints]] = []
     hidden = 0
     for member in members:
         offset = len(labels)
@@ -219,10 +236,11 @@ def _lane(
         label = np.asarray(member.label_of, np.int64) + offset
         order = np.lexsort((-ends, starts))
         joined = None if member.correlations is None else np.asarray(member.correlations, np.int64)[order]
+        active.append(united(starts[order], ends[order]))
         levels, deeper = _levels(member.name, starts[order], ends[order], label[order], kinds, joined)
         rows += levels
         hidden += deeper
-    return DrawnLane(
+    return LaneGroup(
         first.device,
         first.kind,
         title,
@@ -230,6 +248,7 @@ def _lane(
         kinds.tolist(),
         tuple(rows),
         _summary(title, rows, kinds),
+        Busy.of(*(np.concatenate(column) for column in zip(*active, strict=True))),
         hidden,
     )
 
@@ -241,6 +260,19 @@ def _times(values: list[int]) -> Ints:
     return times
 
 
+def united(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """Intervals in order of their start, with those that touch or overlap as one."""
+    reach = np.maximum.accumulate(ends)
+    first = np.append(0, np.flatnonzero(starts[1:] > reach[:-1]) + 1)
+    return starts[first], reach[np.append(first[1:] - 1, len(starts) - 1)]
+
+
+def covered(starts: Ints, ends: Ints, begins: Ints, stops: Ints) -> Ints:
+    """How much of each range (`begins`, `stops`) is in the intervals, which do not overlap, in nanoseconds."""
+    busy = Busy(starts, ends, _prefix(starts), _prefix(ends))
+    return busy.until(stops) - busy.until(begins)
+
+
 def _levels(
     name: str, starts: Ints, ends: Ints, label: Ints, kinds: Ints, correlation: Ints | None
 ) -> tuple[list[LaneRow], int]:
@@ -248,15 +280,20 @@ def _levels(
 
     An interval that begins before an earlier one has ended goes a level deeper.
     """
-    rows: list[LaneRow] = []
-    while len(starts) and len(rows) < DEEPEST:
+    levels: list[tuple[Ints, Ints, Ints, Ints | None]] = []
+    while len(starts) and len(levels) < DEEPEST:
         reach = np.maximum.accumulate(ends)
         top = np.ones(len(starts), np.bool_)
         top[1:] = starts[1:] >= reach[:-1]
-        joined = None if correlation is None else correlation[top]
-        rows.append(_row(name, len(rows), starts[top], ends[top], label[top], kinds, correlation=joined))
+        levels.append((starts[top], ends[top], label[top], None if correlation is None else correlation[top]))
         starts, ends, label = starts[~top], ends[~top], label[~top]
         correlation = None if correlation is None else correlation[~top]
+    rows = []
+    for level, (begun, over, labels, joined) in enumerate(levels):
+        own = over - begun
+        if level + 1 < len(levels):
+            own = own - covered(*levels[level + 1][:2], begun, over)
+        rows.append(_row(name, level, begun, over, labels, kinds, own, correlation=joined))
     return rows, len(starts)
 
 
@@ -267,12 +304,13 @@ def _row(
     ends: Ints,
     label: Ints,
     kinds: Ints,
+    own: Ints,
     capacity: int = 1,
     correlation: Ints | None = None,
 ) -> LaneRow:
     of_kind = kinds[label]
     busy = {int(kind): Busy.of(starts[of_kind == kind], ends[of_kind == kind]) for kind in np.unique(of_kind)}
-    return LaneRow(name, level, starts, ends, label, busy, capacity, correlation)
+    return LaneRow(name, level, starts, ends, label, busy, own.astype(np.float64), capacity, correlation)
 
 
 def _summary(title: str, rows: list[LaneRow], kinds: Ints) -> LaneRow:
@@ -281,5 +319,7 @@ def _summary(title: str, rows: list[LaneRow], kinds: Ints) -> LaneRow:
         return outermost[0]
     starts = np.concatenate([row.starts for row in outermost])
     order = np.argsort(starts, kind="stable")
-    ends, label = (np.concatenate([getattr(row, name) for row in outermost])[order] for name in ("ends", "label"))
-    return _row(title, 0, starts[order], ends, label, kinds, len(outermost))
+    ends, label, own = (
+        np.concatenate([getattr(row, name) for row in outermost])[order] for name in ("ends", "label", "own")
+    )
+    return _row(title, 0, starts[order], ends, label, kinds, own, len(outermost))

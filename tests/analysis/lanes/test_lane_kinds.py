@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jaxprof.tui.profile.timeline.kinds import KINDS, kind_of
+from jaxprof.analysis.lanes.kinds import KINDS, kind_of
 
 
 @pytest.mark.parametrize(

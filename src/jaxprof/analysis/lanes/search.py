@@ -1,4 +1,4 @@
-"""Finding intervals of a timeline: by name, and from a launch on the host to its kernel on the device, and back.
+"""Finding intervals of a timeline: by name, the same again, and from a launch on the host to its kernel and back.
 
 An expression is tried on the labels, which are few, not on the intervals. A launch and its kernel share a
 correlation id.
@@ -7,11 +7,16 @@ correlation id.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from jaxprof.tui.profile.timeline.lanes import Busy, DrawnLane, Ints, LaneRow, Lanes
+from jaxprof.analysis.lanes.kinds import COUNTED_LANES
+from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow, Lanes
+
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +24,7 @@ class Matches:
     """All intervals that match by their own name or that of their op, in order of their start."""
 
     starts: Ints
+    ends: Ints
     lane: Ints
     row: Ints
     index: Ints
@@ -36,34 +42,68 @@ class Matches:
             return int(np.searchsorted(self.starts, time, "right")) % len(self)
         return (int(np.searchsorted(self.starts, time, "left")) - 1) % len(self)
 
+    @property
+    def median_ns(self) -> float:
+        """The length of the middle one; of two in the middle, their mean. Raises ValueError without matches."""
+        if not len(self):
+            raise ValueError("no matches have no median")
+        return float(np.median(self.ends - self.starts))
+
+    def place_of(self, start: int, lane: int) -> int:
+        """Index of the match that begins at `start`, the one in `lane` if several do."""
+        first, last = (int(np.searchsorted(self.starts, start, side)) for side in ("left", "right"))
+        return next((at for at in range(first, last) if self.lane[at] == lane), first)
+
 
 def search(lanes: Lanes, pattern: re.Pattern[str]) -> Matches:
     """The matches of an expression in all lanes."""
-    starts, places, busy = [], [], {}
+    return _found(
+        lanes, lambda lane: np.array([_matches(lanes, name, op, pattern) for name, op in lane.labels], np.bool_)
+    )
+
+
+def same(lanes: Lanes, of: LaneGroup, label: int) -> Matches:
+    """The intervals of a device, or of a host, that are the same as those with a label of one of its lanes: of the
+    same op, or, where they have none, of the same name."""
+    name, op = of.labels[label]
+
+    def wanted(lane: LaneGroup) -> Bools:
+        if lane.device != of.device or (lane.kind in COUNTED_LANES) != (of.kind in COUNTED_LANES):
+            return np.zeros(len(lane.labels), np.bool_)
+        return np.array([(op is None or op == other) and (op is not None or name == named)
+                         for named, other in lane.labels], np.bool_)  # fmt: skip
+
+    return _found(lanes, wanted)
+
+
+def _found(lanes: Lanes, wanted_of: Callable[[LaneGroup], Bools]) -> Matches:
+    """The intervals with the wanted labels of each lane."""
+    starts, ends, places, busy = [], [], [], {}
     for at, lane in enumerate(lanes.lanes):
-        wanted = np.array([_matches(lanes, name, op, pattern) for name, op in lane.labels], np.bool_)
+        wanted = wanted_of(lane)
         if not wanted.any():
             continue
         for number, row in enumerate(lane.rows):
             hits = np.flatnonzero(wanted[row.label])
             if len(hits):
                 starts.append(row.starts[hits])
+                ends.append(row.ends[hits])
                 places.append(np.stack([np.full(len(hits), at), np.full(len(hits), number), hits]))
                 busy[at, number] = Busy.of(row.starts[hits], row.ends[hits])
         _summarise(lane, at, wanted, busy)
     if not starts:
         nothing = np.zeros(0, np.int64)
-        return Matches(nothing, nothing, nothing, nothing, {})
-    begun, place = np.concatenate(starts), np.concatenate(places, axis=1)
+        return Matches(nothing, nothing, nothing, nothing, nothing, {})
+    begun, over, place = np.concatenate(starts), np.concatenate(ends), np.concatenate(places, axis=1)
     order = np.argsort(begun, kind="stable")
-    return Matches(begun[order], place[0][order], place[1][order], place[2][order], busy)
+    return Matches(begun[order], over[order], place[0][order], place[1][order], place[2][order], busy)
 
 
 def _matches(lanes: Lanes, name: str, op: int | None, pattern: re.Pattern[str]) -> bool:
     return bool(pattern.search(name) or (op is not None and pattern.search(lanes.ops[op].name)))
 
 
-def _summarise(lane: DrawnLane, at: int, wanted: np.ndarray, busy: dict[tuple[int, int], Busy]) -> None:
+def _summarise(lane: LaneGroup, at: int, wanted: np.ndarray, busy: dict[tuple[int, int], Busy]) -> None:
     """Adds the matches of a closed lane, which come from rows of any depth."""
     rows: list[LaneRow] = list(lane.rows)
     starts = np.concatenate([row.starts[wanted[row.label]] for row in rows])

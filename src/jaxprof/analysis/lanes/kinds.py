@@ -16,6 +16,8 @@ KINDS: Final = (
 COUNTER: Final = "counter"
 """The kind of a lane that shows a quantity over time."""
 DEVICE_LANES: Final = frozenset({"modules", "steps", "stream", "ops", "thread", "async"})
+COUNTED_LANES: Final = frozenset({"stream", "ops", "thread"})
+"""The kinds of lanes that hold each kernel once: executions of programs and steps hold them again."""
 WORDS: Final = {
     "move": "copies",
     "program": "programs",

@@ -1,0 +1,128 @@
+"""The totals of the selected range: how busy and idle each lane was, and what took most of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from jaxprof.analysis.lanes.kinds import KINDS
+from jaxprof.text import shorten, shorten_middle
+from jaxprof.tui.kit.drawing import bar, cell
+from jaxprof.tui.profile.timeline.drawing import lane_name
+from jaxprof.tui.profile.timeline.facts import NS, STYLES
+from jaxprof.units import counted, integer, percent, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.lanes.rows import Lanes
+    from jaxprof.analysis.lanes.totals import LaneTotals, NameTotal, RangeTotals
+
+_GAP = 3
+"""Columns between the two tables."""
+_TIME, _SHARE, _COUNT = 8, 7, 8
+"""Columns of a time, a share and a number, with a space before it."""
+
+
+def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height: int, keys: str) -> Content:
+    """The totals of a range in `width` by `height`, beside each other: the lanes, the one under the cursor first, and
+    the names that took most of the time, of its device's kernels or, on a host, of the lane itself. `keys` says what
+    can be done with the range."""
+    head = Content.assemble(
+        ("range", "bold $accent"), f"  {seconds(totals.span_ns * NS)}  from {seconds(totals.begin * NS, 5)} "
+        f"to {seconds(totals.end * NS, 5)}",
+    )  # fmt: skip
+    if head.cell_length + len(keys) + 3 <= width:
+        head += Content.styled(f"   {keys}", "$text-muted")
+    left = max(24, (width - _GAP) // 2)
+    right = width - _GAP - left
+    of = lanes.lanes[lane]
+    here = totals.of(lane)
+    if of.on_device:
+        names, title = totals.kernels(lanes, of.device), f"kernels of {of.device}"
+        names = names or (here.names if here is not None else ())
+    else:
+        names, title = (here.names if here is not None else ()), lane_name(of)
+    rows = max(1, height - 1)
+    beside = zip(
+        _lane_table(lanes, totals, lane, left, rows),
+        _name_table(names, title, totals.span_ns, right, rows),
+        strict=True,
+    )
+    lines = [head.truncate(width, ellipsis=True), *(one + Content(" " * _GAP) + other for one, other in beside)]
+    return Content("\n").join(lines[:height])
+
+
+def _share(value: float) -> str:
+    """A share that fits its column."""
+    return "<0.1 %" if 0 < value < 0.001 else percent(value)
+
+
+def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: int) -> list[Content]:
+    """A heading and a line for each lane that did anything, with busy and idle time; exactly `rows` lines."""
+    ran = [found for found in totals.lanes if found.count or found.lane == lane]
+    device = lanes.lanes[lane].device
+    listed = sorted(ran, key=lambda found: (found.lane != lane, (other := lanes.lanes[found.lane]).device != device,
+                                            not other.on_device))  # fmt: skip
+    quiet = len(totals.lanes) - len(ran)
+    name = width - 2 * _TIME - _SHARE - _COUNT
+    events = name >= 12
+    name += 0 if events else _COUNT
+
+    def line(found: LaneTotals) -> Content:
+        words = lane_name(lanes.lanes[found.lane])
+        threads = f" ×{found.threads}" if found.threads > 1 else ""
+        return Content.assemble(
+            cell(shorten(words, max(4, name - len(threads) - 1)) + threads, name,
+                 "bold" if found.lane == lane else "$foreground"),
+            cell(_share(found.busy_share), _SHARE, "bold", right=True),
+            cell(seconds(found.busy_ns * NS), _TIME, right=True),
+            cell(seconds(found.idle_ns * NS), _TIME, "$text-muted", right=True),
+            cell(integer(found.count), _COUNT if events else 0, "$text-muted", right=True),
+        )  # fmt: skip
+
+    heading = _heading("lane", name, (("busy", _SHARE), ("", _TIME), ("idle", _TIME), ("events", _COUNT * events)))
+    rest = f"{counted(quiet, 'lane')} idle throughout" if quiet else ""
+    return _filled(heading, [line(found) for found in listed], rows, width, "lane", rest)
+
+
+def _name_table(names: Sequence[NameTotal], title: str, span: int, width: int, rows: int) -> list[Content]:
+    """A heading and a line for each name, the longest first; exactly `rows` lines."""
+    name = width - _TIME - _SHARE - _COUNT - 2
+    most = names[0].self_ns if names else 0
+    bars = max(0, min(16, name - 40))
+    name -= bars
+
+    def line(total: NameTotal) -> Content:
+        return Content.assemble(
+            ("■ ", STYLES[KINDS[total.kind]]),
+            cell(shorten_middle(total.name, name), name, "$foreground"),
+            bar(total.self_ns / most if most else None, bars - 1 if bars else 0),
+            " " if bars else "",
+            cell(seconds(total.self_ns * NS), _TIME, "bold", right=True),
+            cell(_share(total.self_ns / max(1, span)), _SHARE, "$text-muted", right=True),
+            cell(f"×{integer(total.count)}", _COUNT, "$text-muted", right=True),
+        )
+
+    heading = _heading(title, name + 2 + bars, (("self", _TIME), ("", _SHARE), ("", _COUNT)))
+    return _filled(heading, [line(total) for total in names], rows, width, "name", "" if names else "nothing ran")
+
+
+def _heading(title: str, width: int, columns: Sequence[tuple[str, int]]) -> Content:
+    return Content.assemble(
+        cell(title, width, "$text-muted"),
+        *(cell(word, room, "$text-muted", right=True) for word, room in columns),
+    )
+
+
+def _filled(heading: Content, lines: list[Content], rows: int, width: int, what: str, rest: str) -> list[Content]:
+    """The heading, as many lines as fit, and how many more there are; empty lines up to `rows`."""
+    shown = [heading, *lines]
+    if len(shown) > rows:
+        more = counted(len(shown) - rows + 1, f"more {what}")
+        rest = f"and {more}" + (f", {rest}" if rest else "")
+        shown = shown[: max(1, rows - 1)]
+    if rest and len(shown) < rows:
+        shown.append(Content.styled(shorten(rest, width), "$text-muted"))
+    shown += [Content("")] * (rows - len(shown))
+    return [line.truncate(width, ellipsis=True).pad_right(max(0, width - line.cell_length)) for line in shown[:rows]]
