@@ -20,7 +20,7 @@ UPDATING: Final = bool(os.environ.get("UPDATE_SCHEMA"))
 _MAPS: Final = frozenset({
     "parameters", "settings", "machine", "presets", "unattributed_seconds", "facts", "opcodes", "left_out", "notices",
     "variables", "device_peak_bytes", "phases", "memory.parts", "verdict.parts", "environment.devices[]",
-    "data.rows[]",
+    "data.rows[]", "loop_shares",
 })  # fmt: skip
 """Objects whose keys are data, by the end of their path."""
 _ANY: Final = frozenset({"settings", "machine", "presets", "environment.devices[]", "data.rows[]"})

@@ -67,13 +67,16 @@ LINE: Final = Limit("line", 32 << 20, "bytes")
 into lines of some kilobytes."""
 DEPTH: Final = Limit("depth", 200, "levels")
 """Values within each other in a line. A tree of the compiler's passes has up to 130."""
+PROCESSES: Final = Limit("processes", 4096, "processes")
+"""Of a job: the sessions in its folder that are opened."""
 QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")
 """What a query may hold while it is computed, and the rows of the tables that it reads."""
 QUERY_TIME: Final = Limit("query_time", 60, "seconds")
 """How long a query may take."""
 
 LIMITS: Final = (
-    FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, INSTRUCTIONS, OUTPUT, LINE, DEPTH, QUERY_MEMORY, QUERY_TIME,
+    FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, INSTRUCTIONS, OUTPUT, LINE, DEPTH, PROCESSES,
+    QUERY_MEMORY, QUERY_TIME,
 )  # fmt: skip
 
 _UNITS: Final = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}

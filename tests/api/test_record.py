@@ -15,9 +15,10 @@ import pytest
 
 import jaxprof
 from jaxprof import events as e
-from jaxprof.api.program_log import JobProcess, file_for, job_process
+from jaxprof.api.program_log import file_for, job_process
 from jaxprof.api.recording import Cell
 from jaxprof.errors import StorageError, UsageError
+from jaxprof.job_process import JobProcess
 from jaxprof.report.json import to_dict
 from jaxprof.report.text import to_text
 from jaxprof.session.log.library import read_entry

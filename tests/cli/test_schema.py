@@ -31,6 +31,7 @@ from jaxprof.report.explain import explanation_json
 from jaxprof.report.gate import gate_json
 from jaxprof.session.log import LogWriter
 from jaxprof.stats import Block, LaunchBlocks, compare
+from job_folders import job, loop, process
 from report import sessions, test_sides
 from report.test_device_list import CPU_READING, GPU_READING, joined
 
@@ -105,6 +106,8 @@ def files(tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "dump").mkdir()
     _write(tmp_path / "dump", 0, "pipeline-start", "negate")
     _write(tmp_path / "dump", 1, "rewriter", "abs")
+    job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
+    process(tmp_path / "run.jaxprof.d", 3, 4, program_events.compiled(), exit_code=1)
     keep(tmp_path / "before.jaxprof")
     keep(tmp_path / "after.jaxprof", 120)
     for number, median in enumerate(kept_histories.medians((0.010, 9), (0.0125, 8))):
@@ -130,6 +133,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
                    "compare captured.jaxprof again.jaxprof", "compare sides.jaxprof:r1 sides.jaxprof:r3",
                    "compare program.jaxprof remade.jaxprof", "compare sides.jaxprof torn.jaxprof"],
     "history": ["history"],
+    "job": ["show run.jaxprof.d --hosts"],
     "gate": ["gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels",
              "gate after.jaxprof --base main --fail-on flops"],
     "hlo": ["hlo small.hlo", "hlo cut.hlo", "hlo large.hlo", "hlo captured.jaxprof"],

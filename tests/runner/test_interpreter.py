@@ -75,7 +75,7 @@ def test_an_old_python_is_refused(tmp_path: Path) -> None:
 def test_ends_are_explained() -> None:
     assert "kernel" in explain(-9, oom_kills=1).what
     assert "probably out of memory" in explain(-9).what
-    assert "XLA aborted" in explain(-6, last_words="check failed").what
-    assert "check failed" in explain(-6, last_words="check failed").advice
+    assert "XLA aborted" in explain(-6, words="check failed").what
+    assert "check failed" in explain(-6, words="check failed").advice
     assert "exit code 3" in explain(3).what
     assert "signal 99" in explain(-99).what

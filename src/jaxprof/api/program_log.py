@@ -14,12 +14,13 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from jaxprof.errors import StorageError
 from jaxprof.events import Event, Header, RunClosed, RunFinished, RunPlanned, SessionClosed
+from jaxprof.job_process import JobProcess
+from jaxprof.job_process import job_process as job_process_of_launcher
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.texts import in_pieces
@@ -103,33 +104,13 @@ def _closing(run: str, plan: RunPlanned, finished: RunFinished, wall_seconds: fl
     )
 
 
-@dataclass(frozen=True, slots=True)
-class JobProcess:
-    """One process of a job."""
-
-    index: int = 0
-    count: int = 1
-
-
-_LAUNCHERS: Final = (
-    ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-)
-"""Environment variables with the index and the count, as srun, Open MPI and MPICH's launchers set them. Only Slurm's
-step variables are used: a batch script or a login shell has `SLURM_PROCID` without being one of several processes."""
-
-
 def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
     """From JAX's distributed runtime if initialised, else from the launcher's variables, else the only process."""
+    told = job_process_of_launcher(environment)
     jax = sys.modules.get("jax")
     if jax is not None and jax.distributed.is_initialized():
-        return JobProcess(jax.process_index(), jax.process_count())
-    for index_name, count_name in _LAUNCHERS:
-        index, count = environment.get(index_name, ""), environment.get(count_name, "")
-        if index.isdecimal() and count.isdecimal() and int(index) < int(count):
-            return JobProcess(int(index), int(count))
-    return JobProcess()
+        return replace(told, index=jax.process_index(), count=jax.process_count())
+    return told
 
 
 def file_for(path: Path, process: JobProcess) -> Path:

@@ -29,7 +29,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from jaxprof.api.profiling import header_environment
-from jaxprof.api.program_log import JobProcess, ProgramLog, file_for, file_of_its_own, job_process
+from jaxprof.api.program_log import ProgramLog, file_for, file_of_its_own, job_process
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.events import (
     CaptureWindow,
@@ -43,6 +43,7 @@ from jaxprof.events import (
     WorkerStarted,
 )
 from jaxprof.files import with_home
+from jaxprof.job_process import JobProcess
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.session.log import Library, new_header
 from jaxprof.session.log.library import is_live
@@ -102,6 +103,7 @@ def record(
     process = JobProcess(
         detected.index if process_index is None else process_index,
         detected.count if process_count is None else process_count,
+        detected.job,
     )
     if not 0 <= process.index < process.count:
         raise UsageError(
@@ -197,7 +199,7 @@ def _is_child() -> bool:
 
 
 def _with_process(header: Any, process: JobProcess) -> Any:
-    return replace(header, process_index=process.index, process_count=process.count)
+    return replace(header, process_index=process.index, process_count=process.count, job=process.job)
 
 
 class Recording:

@@ -13,6 +13,8 @@ from jaxprof.errors import UsageError
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _VIEWS = "jaxprof.views"
+_VIEW = "view_"
+"""In front of the name of a view, as the name of its parameter."""
 
 
 def is_given(name: str) -> bool:
@@ -43,7 +45,10 @@ def view_options(helps: Mapping[str, str]) -> Callable[[Command], Command]:
 
     def decorate(command: Command) -> Command:
         for name, text in reversed(list(helps.items())):
-            option = click.option(f"--{name}", is_flag=True, expose_value=False, callback=_collect, help=text)
+            parameter = f"{_VIEW}{name}"  # `--hosts` is a view beside `--host`, whose values are `hosts`
+            option = click.option(
+                f"--{name}", parameter, is_flag=True, expose_value=False, callback=_collect, help=text
+            )
             command = option(command)
         return command
 
@@ -62,7 +67,7 @@ def chosen_view(*others: str) -> str | None:
 
 def _collect(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
-        ctx.meta.setdefault(_VIEWS, []).append(parameter.name)
+        ctx.meta.setdefault(_VIEWS, []).append(str(parameter.name).removeprefix(_VIEW))
 
 
 def _option(name: str) -> str:

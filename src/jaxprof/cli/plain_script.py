@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from jaxprof.cli import output
 from jaxprof.cli.exit_codes import ExitCode
@@ -22,8 +22,9 @@ from jaxprof.cli.session_output import new_writer, report_location
 from jaxprof.operating_system import signals
 
 if TYPE_CHECKING:
+    from jaxprof.job_process import JobProcess
     from jaxprof.runner.interpreter import Interpreter
-    from jaxprof.runner.program import ProgramCommand, ProgramProcess
+    from jaxprof.runner.program import ProgramCommand
     from jaxprof.session.log import LogWriter
 
 SUMMARY_WIDTH = 200
@@ -48,31 +49,44 @@ def is_missing(program: ProgramCommand) -> bool:
 
 
 def run_plain(
-    program: ProgramCommand, interpreter: Interpreter, out: Path | None, *, force: bool, form: str = "text"
+    program: ProgramCommand,
+    interpreter: Interpreter,
+    out: Path | None,
+    *,
+    force: bool,
+    form: str = "text",
+    member: JobProcess | None = None,
 ) -> int:
     """Run the program to its end, then print a summary of a few lines, and the session as `json`. Returns the exit code
     of the program.
+
+    `member`: the process of a job that this is. What it writes on stderr is kept in the session, for its last words
+    if it fails, and nothing is printed: thousands of processes may share one terminal.
 
     Raises UsageError or StorageError before the program starts if the session cannot be written to `out`.
     """
     from jaxprof.runner.program import ProgramProcess
 
-    writer = None if out is None or not out.exists() else _new_writer(out, force)
-    with output.stdout_is_stderr() if form == "json" else nullcontext(), _signals() as pass_to:
+    def writer_of(out: Path | None) -> LogWriter:
+        return new_writer(out, replace_existing=force, process=member)
+
+    writer = None if out is None or not out.exists() else writer_of(out)
+    with output.stdout_is_stderr() if form == "json" else nullcontext(), passing_signals() as pass_to:
         # The program runs from here on. We import what we need to follow it while its own Python starts.
-        process = ProgramProcess(interpreter.path, program, inherit=True)
+        process = ProgramProcess(interpreter.path, program, inherit=True, keep_stderr=member is not None)
         pass_to(process)
         from jaxprof.report.recording.text import summary_lines
         from jaxprof.runner.program_run import ProgramScheduler
 
-        scheduler = ProgramScheduler(writer or _new_writer(out, force), interpreter, _nobody, program, process=process)
+        scheduler = ProgramScheduler(writer or writer_of(out), interpreter, _nobody, program, process=process)
         run = scheduler.start()
         scheduler.run()
         code = scheduler.exit_code
         scheduler.close()
-    for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
-        note(line)
-    report_location(scheduler.writer, note)
+    if member is None or scheduler.storage_failure is not None:
+        for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
+            note(line)
+        report_location(scheduler.writer, note)
     if form == "json":
         from jaxprof.cli.answers import print_session
 
@@ -91,15 +105,18 @@ def _nobody(events: object) -> None:
     """No screen to pass events to."""
 
 
-def _new_writer(out: Path | None, force: bool) -> LogWriter:
-    return new_writer(out, replace_existing=force)
+class Signalled(Protocol):
+    """What takes the signals that were meant for it: a program, or the processes of a job."""
+
+    def signal(self, number: int) -> None:
+        """Pass a signal on."""
 
 
 @contextmanager
-def _signals() -> Iterator[Callable[[ProgramProcess], None]]:
+def passing_signals() -> Iterator[Callable[[Signalled], None]]:
     """While the program runs, signals do not end us. Returns a function that takes the program's process; signals that
     arrived earlier are passed on to it then. An ignored signal (nohup) stays ignored, for the program too."""
-    programs: list[ProgramProcess] = []
+    programs: list[Signalled] = []
     early: list[int] = []
 
     def wait_for_it(number: int, frame: FrameType | None) -> None:
@@ -113,7 +130,7 @@ def _signals() -> Iterator[Callable[[ProgramProcess], None]]:
         while programs and early:
             programs[0].signal(early.pop(0))
 
-    def pass_to(program: ProgramProcess) -> None:
+    def pass_to(program: Signalled) -> None:
         programs.append(program)
         send()
         # Not earlier: the program would inherit the mask, and never see an interrupt.
@@ -145,7 +162,7 @@ class _Interrupts:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def begin(self, program: ProgramProcess, numbers: set[signal.Signals]) -> None:
+    def begin(self, program: Signalled, numbers: set[signal.Signals]) -> None:
         """From now on, pass signals that a process sent on to the program. Call in the main thread."""
         if not hasattr(signal, "sigtimedwait") or not numbers:
             return
@@ -163,7 +180,7 @@ class _Interrupts:
             self._thread.join()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, self._numbers)
 
-    def _take(self, program: ProgramProcess) -> None:
+    def _take(self, program: Signalled) -> None:
         while not self._over.is_set():
             sent = signal.sigtimedwait(self._numbers, _LOOK_SECONDS)
             # signals from the terminal have the kernel's own codes, which are positive

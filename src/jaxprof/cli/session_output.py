@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jaxprof.job_process import JobProcess
     from jaxprof.session.log import LogWriter
 
 
-def new_writer(out: Path | None, *, replace_existing: bool = False) -> LogWriter:
-    """A new log in `out`, or among the kept sessions. Raises UsageError or StorageError before anything runs."""
+def new_writer(out: Path | None, *, replace_existing: bool = False, process: JobProcess | None = None) -> LogWriter:
+    """A new log in `out`, or among the kept sessions. `process`: the one of a job that it records. Raises UsageError or
+    StorageError before anything runs."""
     from jaxprof.devices.inventory.environment import environment_facts
     from jaxprof.session.log import Library, LogWriter, new_header
 
     header = new_header(environment_facts())
+    if process is not None:
+        header = replace(header, process_index=process.index, process_count=process.count, job=process.job)
     if out is not None:
         _refuse_folder(out)
     path = out if out is not None else Library().new_path(header)

@@ -25,6 +25,8 @@ class Header:
     host: str = ""
     process_index: int = 0
     process_count: int = 1
+    job: str = ""
+    """The launcher and its id of the job of which this is a process, `slurm-1234.0`; empty if there is none."""
     command: list[str] = field(default_factory=list)
     environment: dict[str, Any] = field(default_factory=dict)
     wall_seconds: float = 0.0

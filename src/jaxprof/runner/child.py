@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import WorkerError, system_words
+from jaxprof.last_words import last_words
 from jaxprof.limits import LINE
 from jaxprof.lines import LineBuffer
 from jaxprof.runner.exits import Exit, explain, oom_kill_count
@@ -257,8 +258,8 @@ class ChildProcess:
         from jaxprof.events import LogLine
 
         text = _output_text(line)
-        if stream == "stderr" and text.strip():
-            self._last_words = text.strip()[:200]
+        if stream == "stderr":
+            self._last_words = last_words([text]) or self._last_words
         return LogLine(stream=stream, text=text, monotonic_seconds=time.monotonic())
 
 

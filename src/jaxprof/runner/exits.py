@@ -33,9 +33,9 @@ _BY_SIGNAL = {  # by name: Windows has only a few of them
 }
 
 
-def explain(returncode: int | None, oom_kills: int = 0, last_words: str = "") -> Exit:
+def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> Exit:
     """`returncode` as from subprocess; `oom_kills`: how many processes the kernel killed in this cgroup meanwhile."""
-    last = f" It last wrote: {last_words}" if last_words else ""
+    last = f" It last wrote: {words}" if words else ""
     if returncode is None:
         return Exit("the worker stopped responding", "The worker was ended." + last)
     if returncode < 0:

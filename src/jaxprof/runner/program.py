@@ -70,19 +70,20 @@ class ProgramProcess(ChildProcess):
     """A running program. `signal` may be called from any thread; one thread owns the rest. Processes that the program
     leaves behind stay, because it does so on purpose."""
 
-    def __init__(self, python: str, program: ProgramCommand, *, inherit: bool) -> None:
+    def __init__(self, python: str, program: ProgramCommand, *, inherit: bool, keep_stderr: bool = False) -> None:
         """Starts the program. `inherit`: it gets our stdin, stdout and stderr, and our process group; otherwise stdin
-        is empty and the output comes as events. With the option `transfers`, stderr is always a pipe, and an inherited
-        one is passed on. Raises WorkerError if the program cannot be started, UsageError on Windows."""
+        is empty and the output comes as events. With the option `transfers`, and with `keep_stderr`, stderr is always a
+        pipe, and an inherited one is passed on; `keep_stderr` has it as events, too. Raises WorkerError if the program
+        cannot be started, UsageError on Windows."""
         refuse_to_run("recording a program")
-        self._inherit = inherit
+        self._inherit, self._keep_stderr = inherit, keep_stderr
         self._guard = _guard(program.options)
         pipes = Pipes.open()
         _enlarge(pipes.events_write)
         descriptors = (pipes.events_write, pipes.events_read, pipes.control_read)
         began = time.monotonic()
         facts = json.dumps({"began_seconds": began, "options": asdict(program.options)})
-        guarded = ("stderr",) if self._guard is not None else ()
+        guarded = ("stderr",) if self._guard is not None or keep_stderr else ()
         super().__init__(
             [python, *program.argv],
             pipes,
@@ -164,8 +165,10 @@ class ProgramProcess(ChildProcess):
         return at_most_seconds if held is None else min(held, at_most_seconds)
 
     def _received(self, name: str, data: bytes) -> list[Event]:
-        if self._guard is None or name != "stderr":
+        if name != "stderr":
             return super()._received(name, data)
+        if self._guard is None:
+            return self._let_through(data)
         return self._let_through(self._guard.feed(data, time.monotonic()))
 
     def _over(self, name: str) -> list[Event]:
@@ -185,11 +188,11 @@ class ProgramProcess(ChildProcess):
         return events if counted is None else [*events, counted]
 
     def _let_through(self, data: bytes) -> list[Event]:
-        """The program's own part of its stderr: goes to ours if that is inherited, else into events."""
-        if not self._inherit:
-            return super()._received("stderr", data)
-        self._pass_on(data)
-        return []
+        """The program's own part of its stderr: goes to ours if that is inherited, and into events if it is not, or is
+        to be kept."""
+        if self._inherit:
+            self._pass_on(data)
+        return super()._received("stderr", data) if self._keep_stderr or not self._inherit else []
 
     def _pass_on(self, data: bytes) -> None:
         """Writes all of it to our stderr. If nobody reads that any more, the program's is closed, so that it notices

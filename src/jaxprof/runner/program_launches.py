@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-import re
 import signal
 import subprocess
 import threading
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from jaxprof.errors import WorkerError, system_words
+from jaxprof.last_words import last_words
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.launch_rule import LEAST_LAUNCHES, LONGER
 from jaxprof.runner.reaper import REAPER
@@ -40,8 +40,6 @@ _ORDERS: Final[tuple[tuple[SideName, ...], ...]] = (
 _LONGEST_FACTOR: Final = 10
 _LONGEST_SECONDS: Final = 30.0
 """A launch that takes longer than the recorded one so many times, and so many seconds more, is ended."""
-_RAISED: Final = re.compile(r"[A-Za-z_][\w.]*(: |$)")
-"""The line of a traceback that names the exception: at its margin."""
 _WORDS: Final = 1 << 20
 """Bytes of a launch's output that are read back."""
 
@@ -189,7 +187,9 @@ def launch(command: LaunchCommand) -> ProgramLaunch:
             _kill(process.pid)
             process.wait()
             REAPER.drop(process.pid)
-    return ProgramLaunch(seconds, process.returncode, _text(output), _last_words(_text(errors)), too_long.is_set())
+    return ProgramLaunch(
+        seconds, process.returncode, _text(output), last_words(_text(errors).splitlines()), too_long.is_set()
+    )
 
 
 def _kill(group: int) -> None:
@@ -200,12 +200,3 @@ def _kill(group: int) -> None:
 def _text(path: Path) -> str:
     with path.open("rb") as file:
         return file.read(_WORDS).decode("utf-8", "replace")
-
-
-def _last_words(text: str) -> str:
-    """The line that names the exception of the last traceback: JAX's messages go on for many lines. Without one, the
-    last line."""
-    _, begins, traceback = text.rpartition("Traceback (most recent call last):")
-    raised = [line for line in traceback.splitlines() if _RAISED.match(line)] if begins else []
-    lines = raised[:1] or [line for line in text.splitlines() if line.strip()][-1:]
-    return lines[0].strip()[:200] if lines else ""

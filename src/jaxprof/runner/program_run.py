@@ -28,6 +28,7 @@ from jaxprof.events import (
     RunSpec,
     WorkerStarted,
 )
+from jaxprof.last_words import last_words
 from jaxprof.private import redacted
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
@@ -303,7 +304,10 @@ class ProgramScheduler:
         if code is None or code < 0:
             ended = process.explain()
             return RunFinished(status="crashed", error=ended.what, advice=ended.advice)
-        return RunFinished(status="failed", error=f"exit code {code}")
+        words = last_words([line.text for line in self.session.runs[self._run].log if line.stream == "stderr"])
+        return RunFinished(
+            status="failed", error=f"exit code {code}", advice=f"It last wrote: {words}" if words else ""
+        )
 
 
 def _directory() -> str:

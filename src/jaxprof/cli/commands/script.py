@@ -32,7 +32,16 @@ def duration(value: str | float) -> float:
 @click.argument("target", metavar="FILE.py | -m MODULE")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED, metavar="[ARGS]...")
 @click.option("-m", "module", is_flag=True, help="Run a module, as python -m does.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
+@click.option(
+    "-n",
+    "--processes",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Run N processes here as one job, with jax.distributed.",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session; of a job, the folder."
+)
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--plain", is_flag=True, help="No app: the program has the terminal, notes follow after it ends.")
 @click.option("--python", metavar="PATH", help="The interpreter or environment that runs the program.")
@@ -55,6 +64,7 @@ def command(
     target: str,
     arguments: tuple[str, ...],
     module: bool,
+    processes: int | None,
     out: Path | None,
     force: bool,
     plain: bool,
@@ -73,13 +83,20 @@ def command(
 
     Everything after FILE.py (or after -m MODULE) belongs to the program. The exit code is the program's. With --format
     json the answer has stdout to itself: what the program prints there goes to stderr.
+
+    Under srun, mpirun or torchrun each process writes into one folder, which `jaxprof show FOLDER --hosts` compares; -n
+    starts such a job on this machine.
     """
     from jaxprof.engine.protocol.recording import RecordingOptions
+    from jaxprof.job_process import job_process, take_own_variables
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.program import ProgramCommand
 
     refuse_to_run("jaxprof script")
-    refuse_without("out", ("force",))
+    process = job_process()
+    launched = take_own_variables()
+    if processes is None and process.count == 1:
+        refuse_without("out", ("force",))
     refuse_without("function", ("values",))
 
     options = RecordingOptions(
@@ -107,6 +124,14 @@ def command(
         if form == "json":
             raise missing_file(target)
         return run_missing(interpreter.path, program)
+    if processes is not None:
+        from jaxprof.cli.job_script import launch_job
+
+        return launch_job(processes, out, force=force, form=form)
+    if process.count > 1 or launched:
+        from jaxprof.cli.job_script import run_process
+
+        return run_process(program, interpreter, process, out, force=force, quiet=launched)
     if plain or form == "json" or not _has_terminal():
         return run_plain(program, interpreter, out, force=force, form=form)
     from jaxprof.tui.launch import launch_program

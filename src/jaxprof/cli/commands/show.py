@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         "findings": "For a program: what to change, and at which line.",
         "transfers": "For a program: implicit copies, host to device.",
         "timeline": "For a program: where its wall time went.",
+        "hosts": "For the folder of a job: its processes beside each other, and which one is late.",
     }
 )
 @click.option("--run", "run_id", metavar="ID", shell_complete=complete_run, help="Only this run (r2) and its baseline.")
@@ -40,13 +41,16 @@ def command(file: str, run_id: str | None, profile_run: str, hosts: tuple[str, .
     """Print the session FILE: a path, the name of a kept session, part of it, or `last`.
 
     FILE can also be a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that
-    jax.profiler wrote to.
+    jax.profiler wrote to. The folder of a job (run.jaxprof.d) is shown as with --hosts.
     """
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
     from jaxprof.session.log.library import is_live
 
     view = chosen_view()
+    if view == "hosts" or _is_job(file):
+        _print_job(file, view, run_id, form)
+        return
     profile = profile_at(file)
     if profile is not None:
         from jaxprof.cli.profiles import imported
@@ -65,6 +69,27 @@ def command(file: str, run_id: str | None, profile_run: str, hosts: tuple[str, .
         _print_view(session, view, form, path)
     else:
         _print_session(session, form, path, live=live)
+
+
+def _is_job(file: str) -> bool:
+    from jaxprof.files import with_home
+    from jaxprof.session.log.job_folder import is_job_folder
+
+    return is_job_folder(with_home(file))
+
+
+def _print_job(file: str, view: str | None, run_id: str | None, form: str) -> None:
+    from jaxprof.cli.job_answers import print_job, read
+    from jaxprof.errors import UsageError
+    from jaxprof.files import with_home
+
+    if view not in (None, "hosts") or run_id is not None:
+        what = f"--{view}" if view is not None else "--run"
+        raise UsageError(
+            f"{what} is of one process, and {file} is a job",
+            f"Name a session in it: jaxprof show {file}/process-00000.jaxprof",
+        )
+    print_job(read(with_home(file)), form)
 
 
 def _only(session: Session, run_id: str | None, *, with_baseline: bool = False) -> Session:

@@ -1,0 +1,144 @@
+"""`jaxprof script -n 4`: a job of several processes on this machine; and one process of a job, whoever started it."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from jaxprof.cli.given import is_given
+from jaxprof.cli.plain_script import note, passing_signals, run_plain
+from jaxprof.errors import StorageError, UsageError
+from jaxprof.session.log.codec import EXTENSION
+from jaxprof.session.log.job_folder import JOB_EXTENSION, job_folder_for, process_number, session_path
+
+if TYPE_CHECKING:
+    from jaxprof.job_process import JobProcess
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.program import ProgramCommand
+
+_OURS: Final = ("target", "arguments", "processes", "out", "force", "plain", "form")
+"""What is not handed on to the processes as an option, or not as it was given."""
+
+
+def run_process(
+    program: ProgramCommand,
+    interpreter: Interpreter,
+    process: JobProcess,
+    out: Path | None,
+    *,
+    force: bool,
+    quiet: bool,
+) -> int:
+    """Record one process of a job into the job's folder. `quiet`: whoever started it says where that is. Raises
+    UsageError if the processes cannot agree on a folder."""
+    if out is None and not process.job:
+        raise UsageError(
+            f"this is process {process.index} of {process.count}, and its launcher gives the job no id",
+            f"Name the folder of the job: --out run{JOB_EXTENSION}",
+        )
+    folder = _folder(out) if out is not None else job_folder_for(program.name, process.job, Path.cwd())
+    if force:
+        for path in _sessions(folder, process.index):
+            path.unlink(missing_ok=True)
+    code = run_plain(program, interpreter, session_path(folder, process.index), force=False, member=process)
+    if process.index == 0 and not quiet:
+        note(f"job: {folder}")
+    return code
+
+
+def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
+    """Start the present command `count` times as the processes of a job, and say at the end how it went. Returns the
+    exit code of the process that failed first, or 0.
+
+    Raises UsageError or StorageError before anything starts.
+    """
+    from jaxprof.runner.job_launch import JobLaunch
+
+    parameters = click.get_current_context().params
+    folder = _folder(out) if out is not None else _free_folder(parameters["target"])
+    _clear(folder, force=force)
+    command = [sys.executable, "-m", "jaxprof", "script", *_options(), "--out", str(folder)]
+    command += [parameters["target"], *parameters["arguments"]]
+    job = f"{socket.gethostname()}-{secrets.token_hex(4)}"
+    with passing_signals() as pass_to:
+        launch = JobLaunch(command, count, job, output=2 if form == "json" else None)
+        pass_to(launch)
+        code = launch.wait(lambda index, code: note(f"process {index} of {count} ended with exit code {code}"))
+    _report(folder, form)
+    return code
+
+
+def _report(folder: Path, form: str) -> None:
+    from jaxprof.cli.job_answers import print_job, read
+    from jaxprof.errors import FileRefusedError
+    from jaxprof.report.hosts import summary_lines
+
+    try:
+        job = read(folder)
+    except FileRefusedError as error:
+        note(f"{error.what}: nothing was recorded")
+        return
+    if form == "json":
+        print_job(job, form)
+        return
+    for line in summary_lines(job):
+        note(line)
+    note(f"job: {folder}")
+
+
+def _folder(out: Path) -> Path:
+    """The folder that `--out` names. Raises UsageError for the name of a session."""
+    if out.name.endswith(JOB_EXTENSION):
+        return out
+    if out.suffix == EXTENSION or out.is_file():
+        raise UsageError(
+            f"{out} is one file, and a job has a session for each process",
+            f"Name a folder: --out {out.stem}{JOB_EXTENSION}",
+        )
+    return out.with_name(out.name + JOB_EXTENSION)
+
+
+def _free_folder(target: str) -> Path:
+    """`train.jaxprof.d` here, or with the next number: `train-2.jaxprof.d`."""
+    stem = Path(target).stem or "program"
+    path, number = Path(f"{stem}{JOB_EXTENSION}"), 1
+    while path.exists():
+        number += 1
+        path = Path(f"{stem}-{number}{JOB_EXTENSION}")
+    return path
+
+
+def _clear(folder: Path, *, force: bool) -> None:
+    """Raises StorageError if there is a job already, unless it may be replaced."""
+    there = _sessions(folder)
+    if there and not force:
+        raise StorageError(f"{folder} holds a job already", "Give another name, or --force to replace it.")
+    for path in there:
+        path.unlink(missing_ok=True)
+
+
+def _sessions(folder: Path, index: int | None = None) -> list[Path]:
+    """The sessions in the folder: of that process, or of all."""
+    with suppress(OSError):
+        numbers = {path: process_number(path.name) for path in folder.iterdir()}
+        return [path for path, number in numbers.items() if number is not None and index in (None, number)]
+    return []
+
+
+def _options() -> list[str]:
+    """The options of the present command that belong to the processes."""
+    context = click.get_current_context()
+    words: list[str] = []
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        if not isinstance(parameter, click.Option) or name in _OURS or not is_given(name):
+            continue
+        value = context.params[name]
+        words += [max(parameter.opts, key=len)] + ([] if value is True else [str(value)])
+    return words

@@ -1,0 +1,108 @@
+"""Which process of a multi-process job this is, as its launcher tells it in the environment.
+
+Slurm, Open MPI, MPICH and torchrun each have variables of their own; `jaxprof script -n` sets those of this module and,
+for `jax.distributed.initialize()`, Open MPI's. The processes of one job agree on `job`, so that each of them finds the
+folder of the job by itself.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
+from typing import Final
+
+INDEX: Final = "JAXPROF_JOB_INDEX"
+COUNT: Final = "JAXPROF_JOB_COUNT"
+JOB: Final = "JAXPROF_JOB"
+"""What `jaxprof script -n` tells the processes that it starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobProcess:
+    """One process of a job."""
+
+    index: int = 0
+    count: int = 1
+    job: str = ""
+    """The launcher and its id of the job, `slurm-1234.0`; empty if it gives none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Launcher:
+    name: str
+    index: str
+    count: str
+    """Variables with the index of the process, and with the number of processes."""
+    ids: tuple[tuple[str, ...], ...] = ()
+    """Variables whose values together identify the job; the first group of which all are set."""
+    needs: str = ""
+    """A variable without which the others may have been set by somebody else."""
+
+
+_LAUNCHERS: Final = (
+    _Launcher("jaxprof", INDEX, COUNT, ((JOB,),)),
+    _Launcher("slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", (("SLURM_JOB_ID", "SLURM_STEP_ID"),)),
+    _Launcher(
+        "openmpi",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        (("PMIX_NAMESPACE",), ("OMPI_MCA_ess_base_jobid",)),
+    ),
+    _Launcher("mpich", "PMI_RANK", "PMI_SIZE", (("PMI_JOBID",),)),
+    _Launcher("torchrun", "RANK", "WORLD_SIZE", (("TORCHELASTIC_RUN_ID",),), needs="LOCAL_RANK"),
+)
+"""Only Slurm's step variables are used: a batch script or a login shell has `SLURM_PROCID` without being one of several
+processes. `srun`: https://slurm.schedmd.com/srun.html; Open MPI: https://docs.open-mpi.org, "Environment variables that
+Open MPI sets"; torchrun: https://pytorch.org/docs/stable/elastic/run.html."""
+
+
+def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
+    """As the launcher's variables say; the only process where there are none, or they contradict each other."""
+    for launcher in _LAUNCHERS:
+        index, count = environment.get(launcher.index, ""), environment.get(launcher.count, "")
+        if launcher.needs and launcher.needs not in environment:
+            continue
+        if index.isdecimal() and count.isdecimal() and int(index) < int(count):
+            return JobProcess(int(index), int(count), _job(launcher, environment))
+    return JobProcess()
+
+
+def _job(launcher: _Launcher, environment: Mapping[str, str]) -> str:
+    for names in launcher.ids:
+        values = [environment.get(name, "") for name in names]
+        if all(values):
+            return f"{launcher.name}-{'.'.join(values)}"
+    return ""
+
+
+def take_own_variables(environment: MutableMapping[str, str] = os.environ) -> bool:
+    """Removes what `jaxprof script -n` has set, so that the program and what it starts do not see it; whether it was
+    there."""
+    values = [environment.pop(name, None) for name in (INDEX, COUNT, JOB)]
+    return None not in values
+
+
+def variables_for(index: int, count: int, job: str, port: int) -> dict[str, str]:
+    """The environment of one process of a job on this machine: ours, and what `jax.distributed.initialize()` and
+    programs that read torchrun's variables look at. `port`: of the coordinator, on the loopback interface.
+
+    JAX has variables for the coordinator's address, and none for index and count: it reads those of Slurm, Open MPI
+    and Kubernetes (https://docs.jax.dev/en/latest/multi_process.html). Open MPI's need nothing else to be there.
+    """
+    address = "127.0.0.1"
+    return {
+        INDEX: str(index),
+        COUNT: str(count),
+        JOB: job,
+        "JAX_COORDINATOR_ADDRESS": f"{address}:{port}",
+        "OMPI_MCA_orte_hnp_uri": f"0.0;tcp://{address}:{port}",
+        "OMPI_COMM_WORLD_RANK": str(index),
+        "OMPI_COMM_WORLD_SIZE": str(count),
+        "OMPI_COMM_WORLD_LOCAL_RANK": str(index),
+        "RANK": str(index),
+        "WORLD_SIZE": str(count),
+        "LOCAL_RANK": str(index),
+        "MASTER_ADDR": address,
+        "MASTER_PORT": str(port),
+    }

@@ -1,0 +1,116 @@
+"""Which process of a job is late, and why; and what cannot be said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import program_events
+from jaxprof import events as e
+from jaxprof.analysis.jobs import JobFigures, job_figures
+from jaxprof.session import Session
+from jaxprof.session.log.job_folder import read_job
+from job_folders import job, loop, process, stderr
+
+
+def figures(folder: Path) -> JobFigures:
+    return job_figures(read_job(folder, Session))
+
+
+def codes(folder: Path) -> list[tuple[str, int, str]]:
+    return [(finding.code, finding.index, finding.part) for finding in figures(folder).findings]
+
+
+@pytest.mark.parametrize("count", [2, 4, 16])
+@pytest.mark.parametrize("part", ["data", "host"])
+def test_the_late_process_is_named_with_what_makes_it_late(tmp_path: Path, count: int, part: str) -> None:
+    loops = [loop(**{part: 0.3}) if index == count - 1 else loop() for index in range(count)]
+    [finding] = figures(job(tmp_path, *loops)).findings
+    assert (finding.code, finding.index, finding.part) == ("straggler", count - 1, part)
+    assert f"process {count - 1} on node{count - 1} is late" in finding.message
+    assert finding.where is not None
+    assert finding.where.line == {"data": 86, "host": 91}[part]
+    assert finding.seconds == pytest.approx(20 * (0.3 - {"data": 0.02, "host": 0.0}[part]), rel=0.01)
+
+
+def test_processes_that_do_not_wait_for_each_other_are_not_said_to(tmp_path: Path) -> None:
+    [finding] = figures(job(tmp_path, loop(), loop(30, data=0.3), loop())).findings
+    assert finding.message.endswith("2% on the others, whose loop takes 20.0 s where its takes 30.0 s")
+
+
+def test_two_late_processes_do_not_hide_each_other(tmp_path: Path) -> None:
+    assert codes(job(tmp_path, loop(), loop(data=0.3), loop(), loop(host=0.25), loop(), loop())) == [
+        ("straggler", 1, "data"),
+        ("straggler", 3, "host"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("loops", "why"),
+    [
+        ([loop(), loop(data=0.03), loop(data=0.04), loop()], "a small difference"),
+        ([loop(data=0.3) for _ in range(4)], "all of them fetch for as long"),
+        ([loop(2), loop(2, data=0.09), loop(2)], "too few samples for this difference"),
+        ([loop(data=0.02), loop(data=0.3), loop(data=0.15), loop(data=0.45), loop(data=0.6)], "all of them differ"),
+    ],
+)
+def test_nobody_is_named_late_who_is_not(tmp_path: Path, loops: list[list[e.Event]], why: str) -> None:
+    late = [finding for finding in figures(job(tmp_path, *loops)).findings if finding.code == "straggler"]
+    assert not late, why
+
+
+def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
+    alone = figures(job(tmp_path / "alone", loop()))
+    assert "fewer than two" in alone.notices[-1]
+    other = [
+        *program_events.steady(
+            20, {"device_busy": 1.0}, [program_events.line(188, 1.0, "device_busy", "step", loop=185)]
+        ),
+        program_events.compiled("step"),
+    ]
+    assert "different lines" in figures(job(tmp_path / "apart", loop(), other)).notices[-1]
+
+
+def test_a_process_that_compiles_again_alone(tmp_path: Path) -> None:
+    often = [*loop(), *program_events.shaped(9, "metric")]
+    [finding] = figures(job(tmp_path / "alone", loop(), often, loop())).findings
+    assert (finding.code, finding.index, finding.seconds) == ("recompiles-alone", 1, pytest.approx(0.9))
+    assert (
+        "process 1 compiled metric again 8 times, none of the others: argument x: f32[8,128] → f32[9,128]"
+        in finding.message
+    )
+    assert not codes(job(tmp_path / "all", often, often, often))
+
+
+def test_the_first_failure_is_the_exception_that_came_first(tmp_path: Path) -> None:
+    """JAX's runtime ends all processes minutes later, in any order: here the one that failed is the last to end."""
+    traceback = [
+        "Traceback (most recent call last):",
+        '  File "train.py", line 3',
+        "ValueError: a damaged shard",
+        "E1123 then",
+    ]
+    for index, words in enumerate(([], [], traceback)):
+        process(tmp_path, index, 3, *loop(), *stderr(*words), wall=20.0 + index, exit_code=134)
+    first, others = figures(tmp_path).findings
+    assert (first.code, first.index) == ("process-failed", 2)
+    assert first.message == "process 2 on node2: ValueError: a damaged shard"
+    assert (others.code, others.message) == ("failed-after", "processes 0, 1 ended after that: exit code 134")
+
+
+def test_without_an_exception_the_first_to_end_is_named(tmp_path: Path) -> None:
+    process(tmp_path, 0, 3, *loop(), wall=25.0, exit_code=1)
+    process(tmp_path, 1, 3, *loop(), wall=21.0, exit_code=9)
+    process(tmp_path, 2, 3, *loop())
+    first, other = figures(tmp_path).findings
+    assert (first.index, first.message) == (1, "process 1 on node1: exit code 9")
+    assert other.message == "process 0 ended after that: exit code 1"
+
+
+def test_a_process_whose_session_has_no_end_failed(tmp_path: Path) -> None:
+    process(tmp_path, 0, 2, *loop())
+    process(tmp_path, 1, 2, *loop(), wall=None)
+    [finding] = figures(tmp_path).findings
+    assert (finding.code, finding.index) == ("process-failed", 1)
+    assert "no end" in finding.message
