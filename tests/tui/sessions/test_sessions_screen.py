@@ -24,7 +24,7 @@ SIZE = (120, 32)
 
 @pytest.fixture
 def kept(shelf: Path) -> list[Path]:
-    """Three sessions, the newest first: one whole, one torn with a failed and a cancelled run, one that is no session."""
+    """Three sessions, the newest first: one whole, one torn with a failed and a cancelled run, one that is none."""
     new = keep_session(shelf, "new", ("selu", "numpy", "ok", 4.37e-3), ("selu", "jit", "ok", 0.63e-3), age_seconds=120)
     torn = keep_session(shelf, "torn", ("matmul", "jit", "failed", None), ("matmul", "numpy", "cancelled", None),
                         complete=False, age_seconds=7200)  # fmt: skip
