@@ -62,7 +62,8 @@ def test_kernels_and_passes_are_stacks_with_their_self_times() -> None:
     kernels, passes = [profile for profile in file["profiles"] if profile["type"] == "sampled"]
     assert kernels["name"] == "r2 selu jit cpu:0: kernels, self time"
     assert names(file, kernels)[0] == ["jit_selu", "selu", "fusion"]
-    assert kernels["weights"] == pytest.approx([4e-3, 1e-3, 1e-8])
+    assert kernels["weights"] == pytest.approx([4e-3, 1e-3, 1e-8, 1e-4])
+    assert names(file, kernels)[-1] == ["no HLO op", "gpu:0"]
     assert names(file, passes)[0] == ["compile", "fusion"]
     assert sum(passes["weights"]) == pytest.approx(passes["endValue"]) == pytest.approx(0.04)
     (source,) = [frame for frame in file["shared"]["frames"] if frame["name"] == "fusion" and "file" in frame]

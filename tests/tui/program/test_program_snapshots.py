@@ -32,7 +32,14 @@ def showing(stage: Stage, tape: Tape, *keys: str) -> RunBefore:
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize(
-    ("view", "keys"), [("ledger", ("right", "down")), ("findings", ("f",)), ("lines", ("L",)), ("time", ("T",))]
+    ("view", "keys"),
+    [
+        ("ledger", ("right", "down")),
+        ("findings", ("f",)),
+        ("lines", ("L",)),
+        ("flame", ("O", "down", "down")),
+        ("time", ("T",)),
+    ],
 )
 def test_views(snap_compare: Any, size: tuple[int, int], view: str, keys: tuple[str, ...]) -> None:
     stage = Stage()

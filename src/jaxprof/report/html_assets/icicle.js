@@ -61,7 +61,7 @@ const icicle = (box, chart) => {
       const path = [];
       for (let at = number; at >= 0; at = parents[at]) path.unshift(chart.names[at]);
       const times = chart.counts[number] ? `, ${units.scaled(chart.counts[number])} times` : "";
-      return `${path.join(" › ")}: ${units.seconds(chart.values[number])}, ${units.percent(chart.values[number] / roots)}${times}`;
+      return `${path.join(" › ")}: ${units[chart.unit || "seconds"](chart.values[number])}, ${units.percent(chart.values[number] / roots)}${times}`;
     },
     range: (number) => [lefts[number], lefts[number] + wides[number]],
   });

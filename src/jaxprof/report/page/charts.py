@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import nlargest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jaxprof.analysis import RunResult
+from jaxprof.analysis.flame.graphs import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
 from jaxprof.analysis.programs.derive import ProgramResult
 from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, break_even_curve
-from jaxprof.analysis.stacks import StackNode, WeightedStack, stack_tree
 from jaxprof.events import PassTimes, StepTimes
 from jaxprof.report.page.elements import Charts
 from jaxprof.report.recording.words import words
@@ -31,6 +31,8 @@ _FEWEST_SAMPLES: Final = 8
 _CURVE_POINTS: Final = 60
 _POINTS_DRAWN: Final = 400
 _NODES_DRAWN: Final = 4_000
+_FEWEST_FRAMES: Final = 4
+"""Everything, a scope and two kernels: fewer frames are no picture."""
 _STEPS_DRAWN: Final = 24
 _LIVE_DRAWN: Final = 2_000
 _PHASES: Final = (*ONCE_PHASES, "transfer_in", "first_run", "run", "transfer_out")
@@ -156,49 +158,60 @@ def roofline(charts: Charts, ranking: Ranking, numbers: Sequence[int], device: D
     )
 
 
-def kernel_icicle(charts: Charts, stacks: Sequence[WeightedStack], of: str = "") -> Iterator[str]:
-    """Kernels under their program and scopes, as wide as their time."""
-    if len(stacks) < 2:
+class _Box(NamedTuple):
+    name: str
+    depth: int
+    amount: float
+    """Seconds, or bytes."""
+    times: int
+
+
+def flame(charts: Charts, graph: FlameGraph | None) -> Iterator[str]:
+    """Frames inside frames, as wide as their time, or their bytes."""
+    if graph is None or len(graph.tree) < _FEWEST_FRAMES:
         return
-    measured = all(stack.measured for stack in stacks)
-    what = "self time in the capture" if measured else "least time, a lower bound"
-    yield _icicle(charts, f"kernels{of} by program and named scope: {what}", stack_tree(stacks))
+    tree, scale = graph.tree, 1 if graph.basis == "bytes" else PICOSECONDS
+    boxes = [
+        _Box(tree.names[node], depth, tree.totals[node] / scale, tree.counts[node]) for node, depth in tree.in_order()
+    ]
+    yield _icicle(charts, f"{graph.title} {graph.remark}".rstrip(), boxes, "bytes" if scale == 1 else "seconds")
 
 
 def pass_icicle(charts: Charts, tree: PassTimes) -> str:
     """The phases and passes of a compile, as wide as their time."""
 
-    def walk(node: PassTimes, depth: int) -> Iterator[StackNode]:
-        yield StackNode(node.name, depth, node.seconds, node.count)
+    def walk(node: PassTimes, depth: int) -> Iterator[_Box]:
+        yield _Box(node.name, depth, node.seconds, node.count)
         for child in sorted(node.children, key=lambda child: -child.seconds):
             yield from walk(child, depth + 1)
 
     return _icicle(charts, "phases and passes of the compile", list(walk(tree, 0)))
 
 
-def _icicle(charts: Charts, caption: str, nodes: Sequence[StackNode]) -> str:
+def _icicle(charts: Charts, caption: str, nodes: Sequence[_Box], unit: str = "seconds") -> str:
     """A parent before its children; of many nodes those that take most: a child never takes more than its parent."""
     kept = nodes
     if len(nodes) > _NODES_DRAWN:
-        least = min(nlargest(_NODES_DRAWN, (node.seconds for node in nodes)))
+        least = min(nlargest(_NODES_DRAWN, (node.amount for node in nodes)))
         kept = _under_kept_parents(nodes, least)
     data = {
         "names": [node.name for node in kept],
         "depths": [node.depth for node in kept],
-        "values": [node.seconds for node in kept],
-        "counts": [node.count for node in kept],
+        "values": [node.amount for node in kept],
+        "unit": unit,
+        "counts": [node.times for node in kept],
     }
     left = len(nodes) - len(kept)
     return charts.figure("icicle", caption + (f"; {integer(left)} small ones are left out" if left else ""), data)
 
 
-def _under_kept_parents(nodes: Sequence[StackNode], least: float) -> list[StackNode]:
-    kept: list[StackNode] = []
+def _under_kept_parents(nodes: Sequence[_Box], least: float) -> list[_Box]:
+    kept: list[_Box] = []
     dropped: int | None = None
     for node in nodes:
         if dropped is not None and node.depth > dropped:
             continue
-        dropped = node.depth if node.seconds < least else None
+        dropped = node.depth if node.amount < least else None
         if dropped is None:
             kept.append(node)
     return kept

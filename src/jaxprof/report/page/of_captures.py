@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import Final
 
 from jaxprof.analysis.compile_passes import stage_times
+from jaxprof.analysis.flame.graphs import run_flame
 from jaxprof.analysis.measured import kernels_of, measured, seconds_per_call, whole_profile
 from jaxprof.analysis.memory import buffers_of
 from jaxprof.analysis.profile import programs_of
-from jaxprof.analysis.stacks import kernel_stacks
+from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.steps import device_steps
 from jaxprof.report.captures import (
     BUFFERS,
@@ -48,8 +49,7 @@ def _of_profile(session: Session, charts: Charts) -> Iterator[str]:
     whole = next(iter(session.runs.values()))
     if kernels := whole_profile(session):
         yield from table(measured_table(kernels, programs=True))
-        stacks = [stack for run in session.runs.values() for stack in kernel_stacks(session, run)]
-        yield from draw.kernel_icicle(charts, stacks, " of the profile")
+        yield from draw.flame(charts, run_flame(session, whole))
     if (beside := measured(session, whole.id)) is not None:
         yield from listed(beside_kernels(beside))
     for run in [run for run in programs_of(session, whole) if "hlo" in run.texts][:_PROGRAMS_READ]:
@@ -63,7 +63,7 @@ def _of_run(session: Session, charts: Charts, run: Run, title: str) -> Iterator[
     if measured_run is not None:
         content += table(measured_table(measured_run.kernels))
         content += listed(beside_kernels(measured_run))
-    content += draw.kernel_icicle(charts, kernel_stacks(session, run))
+    content += draw.flame(charts, run_flame(session, run) if not is_program(run) else None)
     content += _costs(session, charts, run)
     if content:
         yield from (heading(title), *content)

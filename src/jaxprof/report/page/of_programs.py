@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from jaxprof.analysis.flame.graphs import program_flame
 from jaxprof.analysis.programs.derive import program_result, programs
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import Charts, Section, heading, listed, paragraph, table
@@ -53,6 +54,7 @@ def _program(session: Session, charts: Charts, run: Run, live: bool) -> Iterator
         yield from table(view_table([program], "compiles"))
     if program.lines:
         yield heading("Lines of the source", 4)
+        yield from draw.flame(charts, program_flame(program))
         yield from table(Table(LINES, rows_of(program, program.lines)))
     if program.transfers:
         yield heading("Implicit copies", 4)

@@ -1,4 +1,6 @@
-"""The five views of a program: ledger, findings, lines, time and output. The stylesheet decides which are displayed."""
+"""The views of a program: ledger, findings, lines, flame graph, time and output.
+
+The stylesheet decides which are displayed."""
 
 from __future__ import annotations
 
@@ -7,8 +9,10 @@ from typing import TYPE_CHECKING
 from textual.containers import Container, Vertical
 from textual.content import Content
 
+from jaxprof.analysis.flame.graphs import program_flame
 from jaxprof.report.recording.words import verdict
 from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.icicle.pane import IciclePane
 from jaxprof.tui.kit.log_pane import LogPane
 from jaxprof.tui.program.advice_list import AdviceList
 from jaxprof.tui.program.ledger_list import LedgerList
@@ -22,7 +26,14 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.session import Session
 
-VIEWS = {"ledger": "Ledger", "findings": "Findings", "lines": "Lines", "time": "Time", "output": "Output"}
+VIEWS = {
+    "ledger": "Ledger",
+    "findings": "Findings",
+    "lines": "Lines",
+    "flame": "Flame",
+    "time": "Time",
+    "output": "Output",
+}
 
 
 class ProgramPanes(Guarded, Container):
@@ -36,6 +47,7 @@ class ProgramPanes(Guarded, Container):
     def compose(self) -> ComposeResult:
         for name, widget in (
             ("ledger", LedgerList(id="ledger")),
+            ("flame", IciclePane("flame")),
             ("findings", AdviceList(id="findings")),
             ("lines", HotLineList(id="lines")),
             ("time", TimePane(id="time")),
@@ -47,10 +59,14 @@ class ProgramPanes(Guarded, Container):
 
     def forget(self) -> None:
         """Prepares for another program."""
+        self._result = None
         self.query_one(LedgerList).forget()
 
     def show(self, session: Session, result: ProgramResult) -> None:
         """Shows the current figures of a program."""
+        same = self._result is not None and self._result.run.id == result.run.id
+        if self._result is not result:
+            self.query_one(IciclePane).show(program_flame(result), "No time was recorded yet.", same=same)
         self._result = result
         wall, directory = result.wall_seconds or None, result.directory
         self.query_one(LedgerList).show(result.functions, wall, directory)

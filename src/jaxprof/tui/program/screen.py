@@ -1,6 +1,6 @@
 """Program: what a user's own program does or did: its time, compile ledger, findings, lines, output.
 
-On a small terminal the five views are tabs of one place; on a larger one several are side by side. Arriving events
+On a small terminal the views are tabs of one place; on a larger one several are side by side. Arriving events
 drive everything except the two clocks of the head, which tick while the program runs.
 """
 
@@ -14,10 +14,12 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result, programs
+from jaxprof.events import SourceLocation
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.icicle.pane import IciclePane
 from jaxprof.tui.kit.program_capture import can_capture, capture, is_ours
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
@@ -39,7 +41,7 @@ CANCELLING = (
     "Asked to terminate. Press {key} again to kill it.",
     "Killing it.",
 )
-MAIN = ("ledger", "findings", "lines")
+MAIN = ("ledger", "findings", "lines", "flame")
 """Views that share the main place of a large terminal, where time and output have places of their own."""
 EMPTY = """No program was recorded in this session.
 
@@ -149,7 +151,7 @@ class ProgramScreen(SessionScreen):
         if self.has_class("-zoom"):
             return frozenset({self._view})
         if self.has_class("-tall") and self.has_class("-very-wide"):
-            return frozenset(VIEWS)
+            return frozenset(VIEWS) - {"ledger" if self._main == "flame" else "flame"}
         if self.has_class("-tall") and self.has_class("-wide"):
             return frozenset({self._main, "time", "output"})
         return frozenset({self._view})
@@ -227,6 +229,13 @@ class ProgramScreen(SessionScreen):
         from jaxprof.tui.program.line_profile import SourceLines
 
         self.app.push_screen(SourceLines(message.where))
+
+    @on(IciclePane.OpenRequested)
+    def _line_of_frame(self, message: IciclePane.OpenRequested) -> None:
+        """Shows the source of a frame."""
+        place = message.graph.place_of(message.node)
+        if place is not None:
+            self._source(LineRequested(SourceLocation(place.file, place.line)))
 
     # -- commands to the program ------------------------------------------------------------------------------
 

@@ -1,0 +1,1 @@
+"""The flame graph: time, or bytes, as frames inside frames."""

@@ -1,0 +1,177 @@
+"""What of a flame graph is in view: the frame that has the whole width, the cursor, and the way back. Knows no
+widget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from jaxprof.analysis.flame.tree import WHOLE, FlameFrame
+from jaxprof.tui.kit.icicle.layout import IcicleSpan, layout
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.flame.graphs import FlameGraph
+
+
+@dataclass(slots=True)
+class FlameBrowse:
+    """One flame graph at one width."""
+
+    graph: FlameGraph
+    width: int
+    top: FlameFrame = WHOLE
+    cursor: FlameFrame = WHOLE
+    rows: list[list[IcicleSpan]] = field(default_factory=list)
+    """From the top frame down."""
+    _before: list[tuple[FlameFrame, FlameFrame]] = field(default_factory=list)
+    """Top frames and cursors that Esc goes back to."""
+    _left: dict[FlameFrame, FlameFrame] = field(default_factory=dict)
+    """The frame from which the cursor went up to another, to which it goes down again."""
+    _at: dict[FlameFrame, tuple[int, int]] = field(default_factory=dict)
+    """Of each drawn frame the row and the place in it."""
+
+    def __post_init__(self) -> None:
+        self.resize(self.width)
+
+    def resize(self, width: int) -> None:
+        """Lays the frames out anew. A cursor that is drawn no more goes to what holds it."""
+        self.width = width
+        self.rows = layout(self.graph.tree, self.top, width)
+        self._at = {
+            span.frame: (row, place)
+            for row, spans in enumerate(self.rows)
+            for place, span in enumerate(spans)
+            if span.frame is not None
+        }
+        self.cursor = self._drawn(self.cursor)
+
+    def _drawn(self, frame: FlameFrame) -> FlameFrame:
+        """The frame itself, a fold that it is in, or the innermost frame around it that is drawn."""
+        tree, inner = self.graph.tree, frame
+        while frame not in self._at:
+            around = tree.around(frame)
+            if around is None or frame == self.top:
+                return self.top
+            folds = (other for other in self._at if other.size and other.node == around)
+            held = inner.first if inner.size else -1
+            for fold in folds:
+                if fold.first <= held < fold.first + fold.size or inner.node in tree.frames_in(fold):
+                    return fold
+            frame = inner = FlameFrame(around)
+        return frame
+
+    @property
+    def row(self) -> int:
+        """The row of the cursor."""
+        return self._at[self.cursor][0] if self.cursor in self._at else 0
+
+    def at(self, row: int, column: int) -> FlameFrame | None:
+        """The frame that is drawn there."""
+        if not 0 <= row < len(self.rows):
+            return None
+        return next((span.frame for span in self.rows[row] if span.begin <= column < span.end), None)
+
+    # -- the cursor -------------------------------------------------------------------------------------------
+
+    def up(self) -> None:
+        """To the frame around; from the top frame of a zoomed view a step out."""
+        if self.cursor == self.top:
+            self.out()
+            return
+        row, place = self._at[self.cursor]
+        begin = self.rows[row][place].begin
+        above = self.at(row - 1, begin)
+        if above is not None:
+            self._left[above] = self.cursor
+            self.cursor = above
+
+    def down(self) -> None:
+        """To the frame inside from which the cursor came, else to the largest one."""
+        if self.cursor not in self._at:
+            return
+        row, place = self._at[self.cursor]
+        span = self.rows[row][place]
+        inner = self._left.get(self.cursor)
+        if inner is None or inner not in self._at or self.graph.tree.around(inner) != self.cursor.node:
+            below = self.rows[row + 1] if row + 1 < len(self.rows) else ()
+            inner = next((s.frame for s in below if s.frame is not None and span.begin <= s.begin < span.end), None)
+        if inner is not None:
+            self.cursor = inner
+
+    def sideways(self, step: int) -> None:
+        """To the next frame of the row; it may be inside another frame."""
+        if self.cursor in self._at:
+            row, place = self._at[self.cursor]
+            spans = self.rows[row]
+            beside = spans[place + 1 :] if step > 0 else spans[:place][::-1]
+            self.cursor = next((span.frame for span in beside if span.frame is not None), self.cursor)
+
+    def edge(self, step: int) -> None:
+        """To the first or the last frame of the row."""
+        if self.cursor in self._at:
+            frames = [span.frame for span in self.rows[self._at[self.cursor][0]] if span.frame is not None]
+            self.cursor = frames[0 if step < 0 else -1]
+
+    # -- zoom -------------------------------------------------------------------------------------------------
+
+    def opens(self, frame: FlameFrame) -> bool:
+        """Whether there are frames inside it to zoom in to."""
+        return frame != self.top and self.graph.tree.total_of(frame) > self.graph.tree.own_of(frame)
+
+    def into(self, frame: FlameFrame) -> bool:
+        """Gives a frame the whole width; False if nothing is inside it."""
+        if not self.opens(frame):
+            return False
+        self._before.append((self.top, self.cursor))
+        self.top = self.cursor = frame
+        self.resize(self.width)
+        return True
+
+    def out(self) -> bool:
+        """One step out; False where everything is in view."""
+        if self.top == WHOLE:
+            return False
+        self.top, self.cursor = self._before.pop() if self._before else (WHOLE, self.top)
+        self.resize(self.width)
+        return True
+
+    def out_to(self, frame: FlameFrame) -> None:
+        """Out to a frame around the top one."""
+        while self._before and self._before[-1][0] != frame:
+            self._before.pop()
+        if self._before:
+            self.out()
+        else:
+            self.top, self.cursor = frame, self.top
+            self.resize(self.width)
+
+    def whole(self) -> None:
+        """Everything in view again; the cursor stays."""
+        self._before.clear()
+        self.top = WHOLE
+        self.resize(self.width)
+
+    def go(self, node: int) -> None:
+        """Moves the cursor to a frame, and zooms as far as it takes to draw it."""
+        frame = FlameFrame(node)
+        self.cursor = frame
+        if self._drawn(frame) == frame:
+            return
+        parent = self.graph.tree.parents[node]
+        self.whole()
+        self.into(FlameFrame(parent))
+        while (fold := self._drawn(frame)) != frame and self.into(fold):
+            continue
+        self.cursor = self._drawn(frame)
+
+    def carried_to(self, graph: FlameGraph) -> FlameBrowse:
+        """The same view of a graph that has changed: frames are found again by their names."""
+        before, after = self.graph.tree, graph.tree
+
+        def found(frame: FlameFrame) -> FlameFrame:
+            node = after.find(before.names[step] for step in before.path(frame.node))
+            return FlameFrame(node, frame.first, frame.size) if frame.first + frame.size <= len(after.inside(node)) \
+                else FlameFrame(node)  # fmt: skip
+
+        steps = [(found(top), found(cursor)) for top, cursor in self._before]
+        return FlameBrowse(graph, self.width, found(self.top), found(self.cursor), _before=steps)

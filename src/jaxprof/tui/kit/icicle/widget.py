@@ -1,0 +1,343 @@
+"""A flame graph drawn from the top down (an icicle): what has the whole width above, what it consists of below.
+
+Frames are told apart by a line at their left end, so that colours are not needed. The line above the frames is the path
+to the one that has the whole width; a click in it goes back there.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from typing import TYPE_CHECKING, ClassVar, Final
+from zlib import crc32
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import BindingType
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from jaxprof.analysis.flame.tree import ROOT, WHOLE, FlameFrame
+from jaxprof.text import columns, shorten, shorten_middle
+from jaxprof.tui.keys import bindings
+from jaxprof.tui.kit.guard import Guarded
+from jaxprof.tui.kit.icicle.browse import FlameBrowse
+from jaxprof.units import percent
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.flame.graphs import FlameGraph
+    from jaxprof.analysis.flame.tree import FlameMatches
+    from jaxprof.tui.kit.icicle.layout import IcicleSpan
+
+HUES: Final = 6
+_HIGHEST: Final = 3
+"""Lines of a row where there is room."""
+_NUMBERED: Final = re.compile(r"[\d._]+$")
+_STATES: Final = {
+    f"[{state.replace('_', ' ')}]": state
+    for state in ("import", "data", "trace", "lower", "compile", "transfer", "device_busy", "host_busy", "waiting")
+}
+"""The innermost frames of a program's lines, which have the colours of its states."""
+_SEPARATOR: Final = " › "
+
+
+def hue(name: str) -> str:
+    """The style of a frame by its name: the same everywhere, and for `fusion.1` as for `fusion.2`."""
+    if name in _STATES:
+        return _STATES[name].replace("_", "-")
+    return str(crc32(_NUMBERED.sub("", name).encode("utf-8", "replace")) % HUES)
+
+
+class Icicle(Guarded, Widget, can_focus=True):
+    """The frames, a row for each depth."""
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        *(f"icicle--{number}" for number in range(HUES)),
+        *(f"icicle--{state.replace('_', '-')}" for state in _STATES.values()),
+        "icicle--top", "icicle--fold", "icicle--hit", "icicle--other", "icicle--cursor", "icicle--head", "icicle--edge",
+    }  # fmt: skip
+    BINDINGS: ClassVar[list[BindingType]] = bindings("flame")
+
+    class Moved(Message):
+        """Another frame is under the cursor or the mouse, or other frames are in view."""
+
+    class Opened(Message):
+        """A frame with nothing inside it was chosen."""
+
+        def __init__(self, node: int) -> None:
+            super().__init__()
+            self.node = node
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.browse: FlameBrowse | None = None
+        """What is in view; None while there is nothing to show."""
+        self._words = ""
+        self._matches: FlameMatches | None = None
+        self._hover: FlameFrame | None = None
+        self._scrolled = 0
+        """Rows above the first one in view."""
+        self._crumbs: list[tuple[int, FlameFrame]] = []
+        """The columns at which the names of the path end, and what they name."""
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    def show(self, graph: FlameGraph | None, words: str = "", *, same: bool = False) -> None:
+        """Shows a flame graph, or `words` if there is none; with `same`, one that has grown."""
+        if graph is None:
+            self.browse = None
+        elif same and self.browse is not None:
+            self.browse = self.browse.carried_to(graph)
+        else:
+            self.browse, self._scrolled = FlameBrowse(graph, self._width), 0
+        self._words, self._hover = words, None
+        self._changed()
+
+    def show_matches(self, matches: FlameMatches | None) -> None:
+        """Marks the frames that a search found; None marks none."""
+        self._matches = matches
+        self.refresh()
+
+    @property
+    def pointed(self) -> FlameFrame | None:
+        """The frame under the mouse, else under the cursor."""
+        return self._hover or (self.browse.cursor if self.browse is not None else None)
+
+    def go(self, node: int) -> None:
+        """Moves the cursor to a frame, and zooms as far as needed."""
+        if self.browse is not None:
+            self.browse.go(node)
+            self._changed()
+
+    def step_out(self) -> bool:
+        """One step out; False where everything is in view."""
+        if self.browse is None or not self.browse.out():
+            return False
+        self._changed()
+        return True
+
+    def _changed(self) -> None:
+        if self.browse is not None:
+            room, row = self._room // self._high, self.browse.row
+            self._scrolled = max(0, min(self._scrolled, row, len(self.browse.rows) - room))
+            self._scrolled = max(self._scrolled, row - room + 1)
+        self.refresh()
+        self.post_message(self.Moved())
+
+    @property
+    def _width(self) -> int:
+        return max(8, self.size.width)
+
+    @property
+    def _room(self) -> int:
+        """Lines below the path."""
+        return max(1, self.size.height - 1)
+
+    @property
+    def _high(self) -> int:
+        """Lines of each row."""
+        count = len(self.browse.rows) if self.browse is not None else 0
+        return max(1, min(_HIGHEST, self._room // count)) if count else 1
+
+    # -- drawing ----------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        width, browse = self.size.width, self.browse
+        if browse is None or not browse.rows:
+            lines = textwrap.wrap(self._words or "No time was recorded.", max(12, width - 2))
+            text = lines[y] if y < len(lines) else ""
+            strip = Strip([Segment(f" {text}", self._style("head"))])
+        elif y == 0:
+            strip = self._head(browse, width)
+        else:
+            row, line = divmod(y - 1, self._high)
+            row += self._scrolled
+            spans = browse.rows[row] if row < len(browse.rows) else ()
+            strip = Strip([piece for span in spans for piece in self._span(browse, span, line)])
+        return strip.adjust_cell_length(width, self.rich_style)
+
+    def _style(self, name: str) -> Style:
+        return self.get_component_rich_style(f"icicle--{name}")
+
+    def _head(self, browse: FlameBrowse, width: int) -> Strip:
+        """The path to the frame that has the whole width, its start left out if there is no room for it."""
+        tree = browse.graph.tree
+        steps = [WHOLE, *map(FlameFrame, tree.path(browse.top.node)), *([browse.top] if browse.top.size else [])]
+        names = [shorten(tree.name_of(step), 40) for step in steps]
+        while len(names) > 1 and columns(_SEPARATOR.join(names)) + 4 > width:
+            names, steps = names[1:], steps[1:]
+        left = "… › " if len(steps) < len(tree.path(browse.top.node)) + 1 else " "
+        self._crumbs, at = [], len(left)
+        for name, step in zip(names, steps, strict=True):
+            at += columns(name)
+            self._crumbs.append((at, step))
+            at += len(_SEPARATOR)
+        rest = f"  {browse.graph.title}" if browse.top == WHOLE else ""
+        segments = [Segment(left + _SEPARATOR.join([*names[:-1], ""]), self._style("head"))]
+        segments += [Segment(names[-1], self._style("head") + Style(bold=True)), Segment(rest, self._style("head"))]
+        return Strip(segments)
+
+    def _span(self, browse: FlameBrowse, span: IcicleSpan, line: int) -> list[Segment]:
+        width = span.end - span.begin
+        if span.frame is None:
+            return [Segment(" " * width, self.rich_style)]
+        frame, tree = span.frame, browse.graph.tree
+        text = ""
+        if line == 0 and width > 2:
+            name = tree.name_of(frame)
+            text = shorten_middle(name, width - 1) if "." in name and " " not in name else shorten(name, width - 1)
+        elif line == 1 and width > 8:
+            amount, share = browse.graph.text(tree.total_of(frame)), percent(tree.share_of(frame))
+            text = next((words for words in (f"{amount} · {share}", amount) if columns(words) < width), "")
+        fill = "─" if self.app.no_color and line == 0 else " "
+        text = shorten(text, width - 1) if width > 1 and text else ""
+        gap = fill * (width - 1 - columns(text))
+        here = frame == browse.cursor
+        edge = "▶" if here and line == 0 and width > 1 else "│"
+        style = self._frame_style(browse, frame)
+        return [
+            Segment(edge, style if here else style + Style(color=self._style("edge").color)),
+            Segment(text + gap, style),
+        ]
+
+    def _frame_style(self, browse: FlameBrowse, frame: FlameFrame) -> Style:
+        if frame == browse.cursor and self.has_focus:
+            return self._style("cursor")
+        if self._matches is not None:
+            style = self._style("hit" if self._matches.marks(frame) else "other")
+        elif frame.size:
+            style = self._style("fold")
+        elif frame.node == ROOT:
+            style = self._style("top")
+        else:
+            style = self._style(hue(browse.graph.tree.names[frame.node]))
+        marked = frame in (browse.cursor, self._hover)
+        return style + Style(bold=True, underline=True) if marked else style
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Esc belongs to the screen unless there is a step out."""
+        if action in ("step_out", "whole"):
+            return self.browse is not None and self.browse.top != WHOLE
+        return super().check_action(action, parameters)
+
+    def action_zoom_in(self) -> None:
+        """Gives the frame under the cursor the whole width; opens what has nothing inside it."""
+        if self.browse is not None:
+            self._into(self.browse.cursor)
+
+    def _into(self, frame: FlameFrame, *, opens: bool = True) -> None:
+        if self.browse is None:
+            return
+        self.browse.cursor = frame
+        if not self.browse.into(frame) and opens and frame != self.browse.top and not frame.size:
+            self.post_message(self.Opened(frame.node))
+        self._changed()
+
+    def action_step_out(self) -> None:
+        """Goes one step out."""
+        self.step_out()
+
+    def action_whole(self) -> None:
+        """Shows everything again."""
+        if self.browse is not None:
+            self.browse.whole()
+            self._changed()
+
+    def action_up(self) -> None:
+        """Goes to the frame around this one."""
+        self._move(0, -1)
+
+    def action_down(self) -> None:
+        """Goes into this frame."""
+        self._move(0, 1)
+
+    def action_sideways(self, step: int) -> None:
+        """Goes to the frame beside."""
+        self._move(step, 0)
+
+    def action_edge(self, step: int) -> None:
+        """Goes to the first or the last frame of the row."""
+        if self.browse is not None:
+            self.browse.edge(step)
+            self._changed()
+
+    def _move(self, across: int, down: int) -> None:
+        if self.browse is None:
+            return
+        self._hover = None
+        if across:
+            self.browse.sideways(across)
+        elif down > 0:
+            self.browse.down()
+        else:
+            self.browse.up()
+        self._changed()
+
+    # -- mouse ------------------------------------------------------------------------------------------------
+
+    def _frame_at(self, event: events.MouseEvent) -> FlameFrame | None:
+        offset = event.get_content_offset(self)
+        if offset is None or self.browse is None or offset.y < 1:
+            return None
+        return self.browse.at((offset.y - 1) // self._high + self._scrolled, offset.x)
+
+    def on_click(self, event: events.Click) -> None:
+        """Zooms in to a frame; the one that has the whole width, or the right button, goes a step out."""
+        offset, browse = event.get_content_offset(self), self.browse
+        if offset is None or browse is None:
+            return
+        event.stop()
+        frame = self._frame_at(event)
+        self._hover = None
+        if offset.y == 0:
+            crumb = next((step for end, step in self._crumbs if offset.x < end), None)
+            if crumb is not None and crumb != browse.top:
+                browse.out_to(crumb)
+                self._changed()
+        elif event.button == 3 or frame == browse.top:
+            self.step_out()
+        elif frame is not None:
+            self._into(frame, opens=event.chain == 2)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        self._point(self._frame_at(event))
+
+    def on_leave(self) -> None:
+        self._point(None)
+
+    def _point(self, frame: FlameFrame | None) -> None:
+        if frame != self._hover:
+            self._hover = frame
+            self.refresh()
+            self.post_message(self.Moved())
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self._scroll(-1)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self._scroll(1)
+
+    def _scroll(self, step: int) -> None:
+        """Shows rows further down or up, where not all of them fit; the cursor stays."""
+        if self.browse is not None:
+            last = len(self.browse.rows) - self._room // self._high
+            self._scrolled = max(0, min(self._scrolled + step, last))
+            self.refresh()
+
+    def on_resize(self) -> None:
+        if self.browse is not None:
+            self.browse.resize(self._width)
+            self._changed()
+
+    def on_focus(self) -> None:
+        self.refresh()
+
+    def on_blur(self) -> None:
+        self.refresh()
