@@ -39,6 +39,8 @@ class Terminal:
         except OSError:  # the other side is closed
             return b""
         self.output += data
+        if b"\x1b[c" in data:  # what kind of terminal is this? Each one answers.
+            self.send(b"\x1b[?62;22c")
         return data
 
     def wait(self, pattern: bytes, timeout: float = 30.0, start: int = 0) -> float:

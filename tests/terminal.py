@@ -96,7 +96,10 @@ class Terminal:
         environment: Mapping[str, str],
         *,
         size: tuple[int, int] = (120, 40),
+        answers: str | None = "\x1b[?62;22c",
     ) -> None:
+        """`answers`: what the terminal says when it is asked what it is, as terminals do; None for none."""
+        self._answers = answers
         self.screen = Screen(*size)
         self.shown = ""
         """All that was written, escape sequences included; ends of lines are those of a file."""
@@ -174,6 +177,8 @@ class Terminal:
         except OSError:  # Linux's word for the end of a terminal
             return False
         text = self._decoder.decode(data)
+        if self._answers and "\x1b[c" in text:
+            self.type(self._answers.encode())
         self.shown += text.replace("\r\n", "\n")
         self.screen.write(text)
         return bool(data)

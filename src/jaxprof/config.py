@@ -66,7 +66,7 @@ def _seconds(value: Any) -> Value | None:
 
 
 SETTINGS: Final = (
-    Setting("theme", "the colours of the app", _text, "the name of a theme: jaxprof, jaxprof-light, textual-dark"),
+    Setting("theme", "the colours of the app", _text, "auto, dark, light, or the name of a theme: textual-dark"),
     Setting("preset", "the sizes of a run; the app keeps the last one", _preset, "quick or published"),
     Setting("devices", "where to run", _devices, 'devices: ["cuda:0", "cpu:0"]'),
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),

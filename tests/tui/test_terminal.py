@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from textual.color import Color
 
 from jaxprof.session.log import LogWriter
+from jaxprof.tui.theme import DARK, LIGHT
 from pythons import EVERY, command_beside
 from terminal import Terminal
 from tui import profiles, recorded
@@ -66,10 +69,11 @@ sys.exit(3)
 """
 
 
-def app(python: str, folder: Path, *words: str | Path) -> Terminal:
+def app(python: str, folder: Path, *words: str | Path, **options: Any) -> Terminal:
     """`jaxprof WORDS` as it is installed with `python`, without what pytest has put on the module search."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return Terminal([command_beside(python), *words], folder, environment)
+    left_out = ("PYTHONPATH", "COLORFGBG", "NO_COLOR")
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    return Terminal([command_beside(python), *words], folder, environment | {"COLORTERM": "truecolor"}, **options)
 
 
 def brings(terminal: Terminal, key: bytes, text: str) -> None:
@@ -175,3 +179,28 @@ def test_a_program_is_recorded_and_its_exit_code_is_the_apps(python: str, tmp_pa
         terminal.type(b"l")
         terminal.sees("trained")
         quits(terminal, code=3)
+
+
+KIND = "\x1b[?62;22c"
+
+
+@pytest.mark.parametrize(
+    ("answers", "background"),
+    [
+        (f"\x1b]11;rgb:fafa/fafa/fafa\x1b\\{KIND}", LIGHT.background),
+        (f"\x1b]11;rgb:1111/1111/1111\x07{KIND}", DARK.background),
+        (KIND, DARK.background),
+        (None, DARK.background),
+    ],
+    ids=["light", "dark", "no-colour", "no-answer"],
+)
+def test_the_theme_follows_the_terminal(answers: str | None, background: str, tmp_path: Path) -> None:
+    assert background
+    with app(sys.executable, tmp_path, answers=answers) as terminal:
+        terminal.type(b"5")  # before the terminal has said what it is
+        terminal.sees("? Help")
+        terminal.sees("╭─ Summary")
+        red, green, blue = Color.parse(background).rgb
+        assert f"48;2;{red};{green};{blue}m" in terminal.shown
+        assert "rgb:" not in terminal.screen.text
+        quits(terminal)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.theme import Theme
 
 from jaxprof.config import Config, read_config
+from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.theme import DARK, LIGHT
 from tui.fakes import Stage, screen_text, until
@@ -73,3 +75,15 @@ async def test_a_file_that_cannot_be_written_is_told_once_it_is_needed(
         await until(pilot, lambda: isinstance(stage.app.screen, HomeScreen) and stage.app.screen.info)
         stage.app.user.keep("preset", "quick")
         await until(pilot, lambda: "preset was not kept" in screen_text(stage.app))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "light", "theme"),
+    [
+        (None, True, LIGHT), (None, False, DARK), ("auto", True, LIGHT), ("auto", False, DARK), ("light", False, LIGHT),
+        ("dark", True, DARK), ("jaxprof-dark", True, DARK),
+    ],
+)  # fmt: skip
+def test_the_users_theme_wins_over_the_terminals(wanted: str | None, light: bool, theme: Theme) -> None:
+    settings = Config({"theme": wanted} if wanted else {})
+    assert JaxprofApp(config=settings, light=light).theme == theme.name

@@ -85,7 +85,9 @@ class JaxprofApp(ScreenNavigation):
         config: Config | None = None,
         devices: Callable[[], DeviceSource] | None = None,
         driver_class: Any = None,
+        light: bool = False,
     ) -> None:
+        """`light`: the terminal has a light background, which the theme follows unless the user has chosen one."""
         super().__init__(driver_class=driver_class)
         self.user = UserSettings(self, self.tell, config)
         self._in_view = SessionInView(self)
@@ -106,7 +108,7 @@ class JaxprofApp(ScreenNavigation):
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         self.set_reactive(
-            App.theme, self.user.theme(DARK.name)
+            App.theme, self.user.theme(light=light)
         )  # before the stylesheet is read: a change would read it anew
 
     @property

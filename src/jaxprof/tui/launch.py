@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxprof.operating_system import can_run, signals
 from jaxprof.text import safe
@@ -44,13 +44,7 @@ def launch(path: Path | None = None, *, interpreter: Interpreter | None = None, 
     """
     if _refused():
         return 2
-    from jaxprof.config import read_config
-    from jaxprof.tui.app import JaxprofApp
-    from jaxprof.tui.terminal_driver import driver_for_this_terminal
-
-    app = JaxprofApp(
-        path, interpreter=interpreter, follow=follow, config=read_config(), driver_class=driver_for_this_terminal()
-    )
+    app = _made(path=path, interpreter=interpreter, follow=follow)
     _run(app)
     return app.return_code or 0
 
@@ -63,20 +57,30 @@ def launch_program(program: ProgramCommand, *, path: Path | None = None, interpr
     """
     if _refused():
         return 2
-    from jaxprof.config import read_config
-    from jaxprof.tui.app import JaxprofApp
-    from jaxprof.tui.live import make_program_scheduler
-    from jaxprof.tui.terminal_driver import driver_for_this_terminal
-
-    app = JaxprofApp(
-        program=program,
-        interpreter=interpreter,
-        config=read_config(),
-        make_program=_once_at(path) if path is not None else make_program_scheduler,
-        driver_class=driver_for_this_terminal(),
-    )
+    app = _made(program=program, interpreter=interpreter, session_path=path)
     _run(app)
     return app.return_code or _exit_code(app.live)
+
+
+def _made(*, session_path: Path | None = None, **options: Any) -> JaxprofApp:
+    """The app, in the colours that suit the terminal: the user's, else by the terminal's background, which answers
+    while the app is imported. A program's session goes to `session_path`, or into the user's folder."""
+    from jaxprof.config import read_config
+    from jaxprof.tui.terminal_background import Background, Question
+
+    config = read_config()
+    question = Question() if config.theme in (None, "auto") else None
+    answer = Background()
+    try:
+        from jaxprof.tui.app import JaxprofApp
+        from jaxprof.tui.terminal_driver import driver_for_this_terminal
+    finally:
+        if question is not None:
+            answer = question.answer()
+    if session_path is not None:
+        options["make_program"] = _once_at(session_path)
+    driver = driver_for_this_terminal(answer.typed)
+    return JaxprofApp(config=config, driver_class=driver, light=bool(answer.light), **options)
 
 
 def _exit_code(live: Live) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from jaxprof.operating_system import can_run
 from jaxprof.text import columns
 from jaxprof.tui.changed_cells import ChangedCells
+from jaxprof.tui.terminal_background import keys_of_typed
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -120,12 +121,15 @@ def wants_ascii() -> bool:
     return encoding.lower().replace("-", "") != "utf8"
 
 
-def driver_for_this_terminal() -> type[Driver] | None:
+def driver_for_this_terminal(typed: str = "") -> type[Driver] | None:
     """The driver that writes only what changes, and that in ASCII where the terminal has nothing else. None on Windows,
-    whose consoles show every character: Textual's own."""
+    whose consoles show every character: Textual's own. `typed`: what the user typed before the app started."""
     if not can_run():
         return None
+    from textual import events
     from textual.drivers.linux_driver import LinuxDriver
+
+    waiting = keys_of_typed(typed)
 
     class LeanDriver(LinuxDriver):
         """Writes what differs from what the terminal shows."""
@@ -134,6 +138,9 @@ def driver_for_this_terminal() -> type[Driver] | None:
         _cells = ChangedCells()
 
         def start_application_mode(self) -> None:
+            for key, character in waiting:
+                self.process_message(events.Key(key, character))
+            waiting.clear()  # the app stops and goes on with ctrl+z
             super().start_application_mode()  # type: ignore[no-untyped-call]
             resized = signal.getsignal(signal.SIGWINCH)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from jaxprof.config import Config, keep
 from jaxprof.errors import JaxprofError, StorageError, system_words
 from jaxprof.tui.keys import checked, remap
+from jaxprof.tui.theme import DARK, LIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,12 +35,13 @@ class UserSettings:
             self._errors.append(error)
         remap(self._keys)
 
-    def theme(self, usual: str) -> str:
-        """The theme to begin with: the user's if there is one of that name."""
-        wanted = self.config.theme or usual
+    def theme(self, *, light: bool) -> str:
+        """The theme to begin with: the user's if there is one of that name, else by the terminal's background."""
+        wanted, usual = self.config.theme or "auto", LIGHT.name if light else DARK.name
+        wanted = {"auto": usual, "light": LIGHT.name, "dark": DARK.name}.get(wanted, wanted)
         if wanted in self._app.available_themes:
             return wanted
-        hint = f"There are {', '.join(sorted(self._app.available_themes))}."
+        hint = f"There are auto, dark, light, {', '.join(sorted(self._app.available_themes))}."
         self._errors.append(JaxprofError(f"there is no theme {wanted!r}", hint))
         return usual
 
