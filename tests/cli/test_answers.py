@@ -49,6 +49,7 @@ ANSWERS = {
     "hlo-kernels": ("hlo", "FILE", "--kernels"),
     "hlo-findings": ("hlo", "FILE", "--findings"),
     "hlo-barriers": ("hlo", "FILE", "--barriers"),
+    "hlo-memory": ("hlo", "FILE", "--memory"),
     "hlo-stage": ("hlo", "FILE", "--stage", "hlo"),
     "hlo-diff": ("hlo", "FILE", "--diff", "FILE"),
     "sessions": ("sessions", "list"),

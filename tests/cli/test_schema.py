@@ -140,6 +140,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "hlo-kernels": ["hlo cut.hlo --kernels", "hlo captured.jaxprof --kernels"],
     "hlo-findings": ["hlo cut.hlo --findings", "hlo large.hlo --findings", "hlo captured.jaxprof --findings"],
     "hlo-barriers": ["hlo cut.hlo --barriers", "hlo large.hlo --barriers", "hlo captured.jaxprof --barriers"],
+    "hlo-memory": ["hlo cut.hlo --memory", "hlo large.hlo --memory", "hlo captured.jaxprof --memory"],
     "hlo-stage": ["hlo small.hlo --stage hlo"],
     "hlo-diff": ["hlo small.hlo --diff large.hlo", "hlo small.hlo --diff changed.hlo"],
     "hlo-passes": ["hlo dump --passes"],

@@ -131,7 +131,7 @@ def record(tape: Tape, run: str, name: str = "loop_fusion", count: int = 10) -> 
         buffers=[
             e.HeldBuffer(bytes=4_000_000, kind="argument", instruction="x", shape="f32[1000000]{0}", op_name="x"),
             e.HeldBuffer(bytes=4_000_000, kind="temporary", instruction=name, shape="f32[1000000]{0}",
-                         op_name="jit(selu)/exp", file="/home/me/selu.py", line=12, shared_with=2),
+                         op_name=f"jit(selu)/{name}", file="/home/me/selu.py", line=12, shared_with=2),
         ],
         live_bytes=[4_000_000, 8_000_000, 12_000_000, 12_000_000, 8_000_000],
     )  # fmt: skip

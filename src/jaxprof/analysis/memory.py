@@ -19,6 +19,7 @@ from jaxprof.events import BuffersReported, HeldBuffer, MemoryReported
 from jaxprof.session import Run, Session
 
 if TYPE_CHECKING:
+    from jaxprof.hlo.analysis.liveness import Liveness, LiveValue
     from jaxprof.hlo.model import Module
 
 ASSIGNMENT: Final = "buffer assignment"
@@ -76,6 +77,8 @@ class MemoryPicture:
     """Live size after each instruction of the schedule, loops at their body's peak; an estimate; at most 4096."""
     asked_bytes: int | None
     """The size that a failed allocation, or a refused program, requested."""
+    schedule: Liveness | None = None
+    """What is alive at which instruction, an estimate; None without the program's HLO."""
 
     @property
     def is_estimate(self) -> bool:
@@ -106,8 +109,10 @@ def buffers_of(session: Session, run_id: str) -> MemoryPicture | None:
         return _reported(reported, estimate, asked)
     parts = _totals(run.memory)
     if parts:
-        buffers, live = (estimate.buffers, estimate.live_bytes) if estimate is not None else ((), ())
-        return MemoryPicture(TOTALS, peak_memory(run), parts, buffers, live, asked)
+        sums = MemoryPicture(TOTALS, peak_memory(run), parts, (), (), asked)
+        if estimate is None:
+            return sums
+        return replace(sums, buffers=estimate.buffers, live_bytes=estimate.live_bytes, schedule=estimate.schedule)
     if estimate is not None:
         return replace(estimate, asked_bytes=asked)
     return MemoryPicture(REQUEST, None, (), (), (), asked) if asked is not None else None
@@ -170,8 +175,9 @@ def _reported(event: BuffersReported, estimate: MemoryPicture | None, asked: int
         peak_bytes=event.peak_bytes,
         parts=_parts(parts),
         buffers=tuple(_buffer(row, alive) for row in event.buffers),
-        live_bytes=tuple(event.live_bytes) or (estimate.live_bytes if estimate is not None else ()),
+        live_bytes=estimate.live_bytes if estimate is not None else tuple(event.live_bytes),
         asked_bytes=asked,
+        schedule=estimate.schedule if estimate is not None else None,
     )
 
 
@@ -208,29 +214,32 @@ def _estimate(session: Session, run: Run) -> MemoryPicture | None:
             return None
         from jaxprof.hlo.open.parsed import modules
 
-        return modules(text)[0].once(_from_schedule)
+        return modules(text)[0].once(memory_of)
     except JaxprofError:
         return None
 
 
-def _from_schedule(module: Module) -> MemoryPicture | None:
+def memory_of(module: Module) -> MemoryPicture | None:
+    """What the schedule of a module says about its memory, an estimate; None if it has no schedule."""
     from jaxprof.hlo.analysis.liveness import liveness
 
     live = liveness(module)
     if live is None:
         return None
-    buffers = tuple(
-        MemoryBuffer(
-            bytes=value.bytes,
-            kind=value.kind,
-            instruction=value.instruction,
-            shape=value.shape,
-            op_name=value.op_name,
-            file=value.file,
-            line=value.line,
-            at_peak=value.at_peak,
-            shared_with=0,
-        )
-        for value in live.values
+    buffers = tuple(as_buffer(value) for value in live.values)
+    return MemoryPicture(SCHEDULE, live.peak_bytes, _parts(live.parts), buffers, live.live_bytes, None, live)
+
+
+def as_buffer(value: LiveValue) -> MemoryBuffer:
+    """A value of the schedule, which shares its place with no other."""
+    return MemoryBuffer(
+        bytes=value.bytes,
+        kind=value.kind,
+        instruction=value.instruction,
+        shape=value.shape,
+        op_name=value.op_name,
+        file=value.file,
+        line=value.line,
+        at_peak=value.at_peak,
+        shared_with=0,
     )
-    return MemoryPicture(SCHEDULE, live.peak_bytes, _parts(live.parts), buffers, live.live_bytes, None)

@@ -23,6 +23,7 @@ from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.units import counted
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.devices.targets import Machine
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
     from jaxprof.hlo.model import Module
@@ -78,6 +79,14 @@ class TargetModule:
         from jaxprof.analysis.ceilings import machine_of_run
 
         return machine_of_run(self.run, self.device)
+
+    @property
+    def memory(self) -> MemoryPicture | None:
+        """What it needs of memory: by XLA's buffer assignment where the session has that, else by its schedule."""
+        from jaxprof.analysis.memory import buffers_of, memory_of
+
+        of_run = buffers_of(self.session, self.stages.key) if self.session is not None else None
+        return of_run if of_run is not None else memory_of(self.hlo)
 
     @cached_property
     def hlo(self) -> Module:

@@ -25,8 +25,9 @@ from jaxprof.query.schema import (
     row_table,
     within,
 )
-from jaxprof.report.captures import BUFFERS, MEASURED
+from jaxprof.report.captures import MEASURED
 from jaxprof.report.kernels import DATA
+from jaxprof.report.memory import BUFFERS
 from jaxprof.report.runs import OF_CSV, environment, run_rows, state_of
 from jaxprof.report.table import at
 from jaxprof.session import Phase, Run, Session

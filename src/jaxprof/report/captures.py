@@ -1,20 +1,18 @@
-"""The captures of a run, as tables and as plain dicts: measured kernels, compile passes, steps, trust, memory."""
+"""The captures of a run, as tables and as plain dicts: measured kernels, compile passes, steps, trust."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
-from pathlib import PurePath
 from typing import Any, Final
 
 from jaxprof.analysis.measured import MeasuredKernel, measured
-from jaxprof.analysis.memory import REQUEST, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
 from jaxprof.analysis.steps import FOUND_BY, DeviceSteps, device_steps
 from jaxprof.events import CopyTimes, KernelLaunch, PassTimes, StepTimes, TrustCheck
-from jaxprof.report.renderers import records, text_lines
-from jaxprof.report.table import Column, Table, at, pick
+from jaxprof.report.renderers import records
+from jaxprof.report.table import Column, Table, at
 from jaxprof.session import Run, Session
-from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
+from jaxprof.units import UNKNOWN, integer, percent, seconds
 
 LEAST_SHARE: Final = 0.0001
 """A smaller share is shown as less than this one."""
@@ -204,90 +202,3 @@ PASSES: Final[tuple[Column[PassRow], ...]] = (
     Column("", "phase or pass", lambda row: "  " * row.depth + row.node.name, gives_way=True),
 )
 """The phases and passes of a compile; in JSON they are a tree."""
-
-
-BUFFERS_IN_TEXT = 20
-_LIVE_IN_JSON = 512
-_BARS = " ▁▂▃▄▅▆▇█"
-_COLUMNS = 64
-_SEVERAL = {"argument": "arguments", "output": "outputs", "temporary": "temporaries", "constant": "constants"}
-BUFFERS: Final[tuple[Column[MemoryBuffer], ...]] = (
-    Column("bytes", "bytes", show=bytes_),
-    Column("kind", "kind"),
-    Column("instruction", "instruction", lambda buffer: buffer.instruction or None, widest=40),
-    Column("shape", "shape", widest=40),
-    Column("at_peak", "at peak"),
-    Column("shared_with"),
-    Column("op_name", "op", lambda buffer: buffer.op_name or None, widest=40),
-    Column("source.file", value=lambda buffer: buffer.file or None),
-    Column("source.line", value=lambda buffer: buffer.line if buffer.file else None),
-    Column(
-        "",
-        "source",
-        lambda buffer: f"{PurePath(buffer.file).name}:{buffer.line}" if buffer.file else None,
-        widest=40,
-    ),
-)
-"""As `runs[].memory.buffers`: the largest first."""
-
-
-def memory_json(session: Session, run: Run) -> dict[str, Any] | None:
-    """`source`, `peak_bytes`, `parts`, `buffers`, `live_bytes`, `asked_bytes`; None if nothing is known."""
-    picture = buffers_of(session, run.id)
-    if picture is None:
-        return None
-    return {
-        "source": picture.source,
-        "peak_bytes": picture.peak_bytes,
-        "parts": {part.kind: part.bytes for part in picture.parts},
-        "asked_bytes": picture.asked_bytes,
-        "buffers": list(records(Table(BUFFERS, picture.buffers))),
-        "live_bytes": _thinned(picture.live_bytes, _LIVE_IN_JSON),
-    }
-
-
-def memory_lines(session: Session, run: Run) -> Iterator[str]:
-    """The same as text; nothing if nothing is known."""
-    picture = buffers_of(session, run.id)
-    if picture is None:
-        return
-    yield from (f"  {line}" for line in memory_heading(picture))
-    if picture.source == REQUEST or picture.peak_bytes is None:
-        return
-    if len(picture.live_bytes) > 1:
-        yield f"  live size over the schedule, an estimate, at most {bytes_(max(picture.live_bytes))}:"
-        yield f"  {_sparkline(picture.live_bytes)}"
-    left = sum(buffer.bytes for buffer in picture.buffers[BUFFERS_IN_TEXT:])
-    shown = pick(BUFFERS, "bytes", "kind", "at_peak", "instruction", "shape", "source", "op_name")
-    largest = Table(shown, picture.buffers).first(BUFFERS_IN_TEXT, f"and {{}} more of {bytes_(left)} together")
-    yield from text_lines(largest)
-
-
-def memory_heading(picture: MemoryPicture) -> Iterator[str]:
-    """What was requested in vain, the peak, and what it is made of, a line each."""
-    if picture.asked_bytes is not None:
-        yield f"asked for {bytes_(picture.asked_bytes)}, and there was not so much"
-    if picture.source == REQUEST or picture.peak_bytes is None:
-        return
-    origin = "estimated from the schedule: the least that it needs" if picture.source == SCHEDULE else picture.source
-    yield f"peak memory {bytes_(picture.peak_bytes)} ({origin})"
-    whole = picture.peak_bytes or 1
-    if picture.parts:
-        parts = (
-            f"{_SEVERAL[part.kind]} {bytes_(part.bytes)} ({percent(part.bytes / whole)})" for part in picture.parts
-        )
-        yield ", ".join(parts)
-
-
-def _thinned(sizes: tuple[int, ...], most: int) -> list[int]:
-    if len(sizes) <= most:
-        return list(sizes)
-    from jaxprof.hlo.analysis.liveness import thinned  # only for a run that has HLO
-
-    return list(thinned(sizes, most))
-
-
-def _sparkline(sizes: tuple[int, ...]) -> str:
-    points = _thinned(sizes, _COLUMNS)
-    most = max(points) or 1
-    return "".join(_BARS[-(-size * (len(_BARS) - 1) // most)] for size in points)

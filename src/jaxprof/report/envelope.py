@@ -59,6 +59,7 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
         "runs.kernels.measured.*": ("self_seconds", "share"),
         "runs.memory.buffers": 0,
         "runs.memory.live_bytes": 0,
+        "runs.memory.peak_at.alive": 0,
         "runs.phases.transfer_in.*": _TRANSFER,
         "runs.phases.transfer_out.*": _TRANSFER,
         "runs.captures": 0,
@@ -86,6 +87,7 @@ _KEPT: Final[Mapping[str, Mapping[str, int | tuple[str, ...] | Callable[[dict[st
     "session-steps": {"runs.steps": 20},
     "hlo-diff": {"computations": 20, "computations.lines": 20, "kernels": 20},
     "session-memory": {"runs.memory.live_bytes": 0},
+    "hlo-memory": {"programs.memory.live_bytes": 0},
     "session-compiles": {"compiles.signature": 10},
     "comparison": {
         "comparisons.runs": 20,

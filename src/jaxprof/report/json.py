@@ -13,8 +13,9 @@ from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.programs.derive import is_program
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES, CheckReported
-from jaxprof.report.captures import captures_json, kernels_measured_json, memory_json
+from jaxprof.report.captures import captures_json, kernels_measured_json
 from jaxprof.report.kernels import kernels_json
+from jaxprof.report.memory import run_memory_json
 from jaxprof.report.recording.json import program_keys
 from jaxprof.report.runs import environment, outcome, published
 from jaxprof.report.sides import kept_json
@@ -153,13 +154,14 @@ def _worst(check: CheckReported) -> dict[str, str] | None:
 
 def _memory(session: Session, run: Run) -> dict[str, Any] | None:
     """The peak memory and what it is made of, and XLA's and the allocator's other figures; None if nothing is known."""
-    picture = memory_json(session, run)
+    picture = run_memory_json(session, run)
     if run.memory is None and picture is None:
         return None
     figures: dict[str, Any] = {name: getattr(run.memory, name, None) for name in _MEMORY}
     figures |= {"xla_peak_bytes": getattr(run.memory, "peak_bytes", None), "peak_bytes": None, "peak_source": None}
     if picture is not None:
-        figures |= {name: picture[name] for name in ("peak_bytes", "parts", "asked_bytes", "buffers", "live_bytes")}
+        names = ("peak_bytes", "parts", "asked_bytes", "buffers", "live_bytes", "peak_at")
+        figures |= {name: picture[name] for name in names}
         figures["peak_source"] = picture["source"]
     return figures
 

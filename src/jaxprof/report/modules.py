@@ -24,6 +24,7 @@ from jaxprof.hlo.frames import is_own
 from jaxprof.hlo.problems import problems
 from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
 from jaxprof.report.kernels import row_json
+from jaxprof.report.memory import memory_lines
 from jaxprof.report.renderers import records, text_lines
 from jaxprof.report.table import Column, Table, at
 from jaxprof.text import safe
@@ -32,6 +33,7 @@ from jaxprof.units import bytes_, integer, scaled, seconds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from jaxprof.analysis.memory import MemoryPicture
     from jaxprof.devices.targets import Exchange, Machine, StepTime
     from jaxprof.hlo.analysis.barriers import Barrier
     from jaxprof.hlo.analysis.collectives import Collective
@@ -152,6 +154,13 @@ def barriers_text(module: Module) -> list[str]:
     if NOT_OPTIMISED in codes:
         return [*notices_text(module), "not known: nothing is fused before XLA's passes, and nothing kept apart"]
     return [*notices_text(module), "no barriers" + (" in what was read" if codes else "")]
+
+
+def memory_text(module: Module, picture: MemoryPicture | None) -> list[str]:
+    """The peak of memory, and what is alive there."""
+    lines = [line.removeprefix("  ") for line in memory_lines(picture)]
+    why = "not known: the order of the instructions is not that of execution, or there are none"
+    return [*notices_text(module), *(lines or [why])]
 
 
 def tree_text(kernel: Kernel) -> list[str]:

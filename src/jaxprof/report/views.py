@@ -11,19 +11,17 @@ from jaxprof.analysis.memory import MemoryBuffer, buffers_of
 from jaxprof.analysis.steps import causes_text, device_steps
 from jaxprof.events import CompilePasses, StepTimes, TrustCheck
 from jaxprof.report.captures import (
-    BUFFERS,
     DEVICES,
     KERNELS,
     LEAST_SHARE,
     PASSES,
     STEPS,
     TRUST,
-    memory_json,
-    memory_lines,
     pass_rows,
     steps_json,
     trust_rows,
 )  # fmt: skip
+from jaxprof.report.memory import BUFFERS, run_memory_json, run_memory_lines
 from jaxprof.report.renderers import records, text_lines, to_csv_text, wrap
 from jaxprof.report.table import Column, Table, at, joined, pick
 from jaxprof.session import Run, Session
@@ -100,7 +98,7 @@ def _data(session: Session, run: Run, view: str) -> Any:
     if view == "compile":
         return None if run.compile_passes is None else _passes(run.compile_passes)
     if view == "memory":
-        return memory_json(session, run)
+        return run_memory_json(session, run)
     columns, rows = _ROWS[view]
     listed = list(records(Table(columns, rows(session, run))))
     return listed if listed or (view == "steps" and run.steps is not None) else None
@@ -251,5 +249,5 @@ _TEXTS: dict[str, Callable[[Session, Run], Iterator[str]]] = {
     "compile": _compile,
     "steps": _steps,
     "trust": _trust,
-    "memory": memory_lines,
+    "memory": run_memory_lines,
 }

@@ -50,7 +50,7 @@ class KeyGroup:
 MEANINGS: dict[str, Meaning] = {
     # letters
     "advice": Meaning("a", "What to do: the findings, the most expensive first"),
-    "all": Meaning("A", "All of them: mark all workloads, history of all, show hidden lanes"),
+    "all": Meaning("A", "All of them: mark all workloads, history of all, show hidden lanes, list all buffers"),
     "compile": Meaning("b", "What was compiled, for how long, and why"),
     "compile_for": Meaning("B", "Compile for a device that is not here"),
     "compare": Meaning("c", "Compare two"),
@@ -298,6 +298,7 @@ GROUPS: dict[str, KeyGroup] = {
         Key("device", "devices", "choose_device", "Device",
             "Choose the device whose ceilings the kernels are compared with", HIDDEN),
         Key("profile", "timeline", "profile", "Timeline", "Show this kernel in the timeline of the run", HIDDEN),
+        Key("memory", "memory", "memory", "Memory", "Show what makes up the peak memory", HIDDEN),
         Key("trust", "verify", "trust", "Checks", "List every check of the measured times", HIDDEN),
         Key("export", "export", "export", "Export",
             "Write the table as CSV, or a kernel as a graph (DOT, SVG)", HIDDEN),
@@ -425,8 +426,19 @@ GROUPS: dict[str, KeyGroup] = {
         Key("open_all", "fold_all", "open_all", "Open all", "Open or close all"),
         Key("sort", "sort", "sort", "Sort", "Switch between the tree and a list by self time"),
     )),
-    "buffers": KeyGroup("Profile: memory", (
+    "module_memory": KeyGroup("HLO: memory", (
+        Key("close", "back", "close", "Back", "Go to the peak, or back to HLO"),
+    )),
+    "buffers": KeyGroup("Memory", (
         Key("hlo", "enter hlo", "hlo", "HLO", "Go to the instruction that makes this buffer"),
+        Key("before", "arrow_left", "step(-1)", "Earlier",
+            "Go to the instruction before, and list what is alive there"),
+        Key("after", "arrow_right", "step(1)", "Later", "Go to the next instruction, and list what is alive there"),
+        Key("change_before", "event_before", "change(-1)", "Change before",
+            "Go back to where the live size changed by a hundredth of the peak", HIDDEN),
+        Key("next_change", "next_event", "change(1)", "Next change",
+            "Go to where the live size changes by a hundredth of the peak", HIDDEN),
+        Key("all", "all", "all", "All buffers", "List all buffers, or again those that are alive at the cursor"),
     )),
     "program": KeyGroup("Program", (
         Key("ledger", "compile tab_1", "tab('ledger')", "Ledger",

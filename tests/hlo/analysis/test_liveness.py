@@ -69,6 +69,9 @@ def test_values_live_from_their_instruction_to_their_last_use() -> None:
     big = next(value for value in found.values if value.instruction == "big")
     assert (big.bytes, big.kind, big.shape) == (2 * KIB, "temporary", "f32[512]{0}")
     assert (big.op_name, big.file, big.line, big.at_peak) == ("jit(f)/f", "me.py", 7, True)
+    assert found.points[found.peak_at].instruction == "small"
+    assert [value.instruction for value in found.alive(found.peak_at)] == ["y", "big", "x", "small"]
+    assert [value.instruction for value in found.alive(5)] == ["y", "x", "loop"], "the loop has the place of small"
 
 
 def test_a_loop_keeps_its_state_in_place_and_adds_what_its_body_needs() -> None:
@@ -78,6 +81,9 @@ def test_a_loop_keeps_its_state_in_place_and_adds_what_its_body_needs() -> None:
     assert found.peak_bytes == KIB + 5 + KIB + 4 * KIB
     assert found.parts == {"argument": KIB, "output": KIB, "temporary": 4 * KIB, "constant": 5}
     assert {value.instruction for value in found.values if value.at_peak} >= {"x", "start", "scratch"}
+    scratch = next(value for value in found.values if value.instruction == "scratch")
+    assert found.points[found.peak_at].instruction == "while"
+    assert scratch.spans == ((4, 4),), "what the body needs is alive where the loop runs, and nowhere else"
 
 
 def test_a_donated_argument_is_its_output_too() -> None:
@@ -161,3 +167,5 @@ def test_the_estimate_is_below_what_xla_holds_and_not_by_much(name: str) -> None
     # XLA holds the outputs all the time and keeps branches apart; here a value counts only while it is needed.
     assert held / 1.36 - 4 * KIB <= found.peak_bytes <= held + 4 * KIB
     assert sum(found.parts.values()) == found.peak_bytes == max(found.live_bytes)
+    for number, point in enumerate(found.points):
+        assert sum(value.bytes for value in found.alive(number)) == point.bytes, point.instruction

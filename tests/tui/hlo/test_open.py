@@ -132,3 +132,19 @@ async def test_the_hlo_of_a_run_is_parsed_once_for_every_screen_and_report(
         assert to_dict(session)["runs"][0]["kernels"]
         assert jaxprof.load_hlo(path)[0].module() is screen._opened.module
     assert parsed.count(text) == 1
+
+
+async def test_the_memory_of_a_file_stands_above_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.hlo"
+    path.write_text(
+        "HloModule m, is_scheduled=true\n\nENTRY %main (x: f32[256]) -> f32[256] {\n  %x = f32[256]{0} parameter(0)\n"
+        "  ROOT %out = f32[256]{0} sine(%x)\n}\n"
+    )
+    stage = Stage(path)
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: "out" in screen_text(stage.app))
+        await pilot.press("m")
+        await until(pilot, lambda: "2 buffers of 2.00 KiB alive at the peak: out" in screen_text(stage.app))
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: "ROOT" in screen_text(stage.app), "the text of the instruction")
+        assert isinstance(stage.app.screen, HloScreen)

@@ -9,9 +9,10 @@ from textual.pilot import Pilot
 
 from jaxprof import events as e
 from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.memory.buffers import BufferList
+from jaxprof.tui.kit.memory.plots import LivePlot
 from jaxprof.tui.kit.trust import TrustDialog
 from jaxprof.tui.profile.compile_pane import PassTree
-from jaxprof.tui.profile.memory_pane import BufferList
 from jaxprof.tui.profile.screen import ProfileScreen
 from jaxprof.tui.profile.timeline.view import TimelineView
 from tui import profiles
@@ -20,6 +21,18 @@ from tui.fakes import Stage, screen_text, until
 from tui.session_tapes import Tape
 
 SIZE = (100, 30)
+CHAIN = """HloModule chain, is_scheduled=true
+
+ENTRY %main (x: f32[256], y: f32[512]) -> f32[256] {
+  %x = f32[256]{0} parameter(0)
+  %y = f32[512]{0} parameter(1)
+  %big = f32[512]{0} custom-call(%y), custom_call_target="f"
+  %seen = f32[512]{0} bitcast(%big)
+  %small = f32[256]{0} custom-call(%seen), custom_call_target="g"
+  %loop = f32[256]{0} negate(%small)
+  ROOT %out = f32[256]{0} custom-call(%loop, %x), custom_call_target="h"
+}
+"""
 
 
 async def shown(stage: Stage, pilot: Pilot[Any], tape: Tape, view: str = "timeline", run: str = "r2") -> TimelineView:
@@ -246,6 +259,37 @@ async def test_memory_shows_parts_buffers_and_the_live_size() -> None:
             assert what in text
         await pilot.press("down", "enter")
         await until(pilot, lambda: stage.app.current_mode == "hlo")
+
+
+async def test_the_cursor_over_the_schedule_lists_what_is_alive_there() -> None:
+    tape = profiles.captured()
+    tape.add(e.TextRecorded, "r2", name="hlo", text=CHAIN)
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        await shown(stage, pilot, tape, "memory")
+        buffers = stage.app.screen.query_one(BufferList)
+
+        async def listed(*names: str) -> None:
+            await until(
+                pilot, lambda: [row.instruction for row in buffers.left_by_filter().values()] == list(names), str(names)
+            )
+
+        await listed("y", "big", "x", "small")
+        text = screen_text(stage.app)
+        assert "4 buffers of 6.00 KiB alive at the peak: small, instruction 5 of 7" in text
+        assert "peak memory 11.4 MiB" in text, "the sum stays that of XLA's own assignment"
+        await pilot.press("right")
+        await listed("y", "x", "loop")
+        assert "2.00 KiB below the peak" in screen_text(stage.app)
+        await pilot.press("comma", "comma")
+        await listed("y", "big", "x")
+        await pilot.press("A")
+        await listed("x", "loop_fusion")
+        await pilot.press("escape")
+        await listed("y", "big", "x", "small")
+        plot = stage.app.screen.query_one(LivePlot)
+        await pilot.click(plot, offset=(plot.size.width - 2, 4))
+        await listed("y", "x", "loop", "out")
 
 
 @pytest.mark.parametrize(

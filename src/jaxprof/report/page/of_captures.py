@@ -14,15 +14,14 @@ from jaxprof.analysis.profile import programs_of
 from jaxprof.analysis.programs.derive import is_program
 from jaxprof.analysis.steps import device_steps
 from jaxprof.report.captures import (
-    BUFFERS,
     DEVICES,
     PASSES,
     STEPS,
     TRUST,
-    memory_heading,
     pass_rows,
     trust_rows,
 )
+from jaxprof.report.memory import BUFFERS, memory_heading
 from jaxprof.report.page import charts as draw
 from jaxprof.report.page.elements import ROWS_KEPT, Charts, Section, heading, listed, paragraph, table
 from jaxprof.report.page.step_window import step_timeline

@@ -17,6 +17,7 @@ from jaxprof.analysis.measured import seconds_per_call
 from jaxprof.analysis.opener import modules_of
 from jaxprof.hlo.open.paths import modules_at
 from jaxprof.tui.hlo.kernel_side import KernelSide
+from jaxprof.tui.hlo.memory_screen import MemoryScreen
 from jaxprof.tui.hlo.modules import ModuleList, ModuleReader, OpenedModule, rank
 from jaxprof.tui.hlo.questions import ask_and_write, ask_device, ask_file, ask_match, ask_module, ask_user, exports
 from jaxprof.tui.hlo.sides import NoModule, NoticeLines, Sides
@@ -342,6 +343,14 @@ class HloScreen(SessionScreen):
             self.notify("No profile of this run was recorded.", markup=False)
             return
         self.profiler.show_profile(run.id, kernel=ranked.kernel.name)
+
+    def action_memory(self) -> None:
+        """Shows the memory of the program: of a run in Profile, of an opened file on a screen above this one."""
+        opened = self._opened
+        if opened is not None and opened.program in self._module_list.of_session:
+            self.profiler.show_profile(opened.program.key, "memory")
+        elif opened is not None and opened.module is not None:
+            self.app.push_screen(MemoryScreen(opened.module, self._sides.to_text_of))
 
     def action_trust(self) -> None:
         """Lists every check of the run's capture."""

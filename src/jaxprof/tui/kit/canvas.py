@@ -128,6 +128,12 @@ class Scale:
             return math.log(value / self.low) / math.log(self.high / self.low)
         return (value - self.low) / (self.high - self.low)
 
+    def value(self, place: float) -> float:
+        """The value at a place, where 0 is `low` and 1 is `high`."""
+        if self.log:
+            return float(self.low * (self.high / self.low) ** place)
+        return self.low + place * (self.high - self.low)
+
     def ticks(self, most: int) -> list[float]:
         """At most `most` round values on the scale, ascending; for logarithms powers of ten, or 1, 2 and 5 of them."""
         if most < 1:

@@ -81,15 +81,12 @@ def line_plot(
     lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int, marks: Sequence[Mark] = ()
 ) -> Content:
     """The plot in exactly `width` by `height` columns: title and legend, the lines, the axis below with its numbers."""
-    points = [point for line in lines for point in line.points]
-    if not points or width < 24 or height < 6:
-        return _nothing("no points to plot yet" if not points else "no room for the plot", width, height)
-    x_scale = spanning([x for x, _ in points], log=x_axis.log, zero=x_axis.zero, margin=0.03)
-    y_scale = spanning([y for _, y in points], log=y_axis.log, zero=y_axis.zero)
-    rows = height - 3
-    numbers = {tick: y_axis.text(tick) for tick in y_scale.ticks(max(2, rows // 2))}
-    gutter = max((columns(text) for text in numbers.values()), default=0)
-    canvas = Canvas(width - gutter - 1, rows)
+    frame = _frame(lines, x_axis, y_axis, width, height)
+    if frame is None:
+        some = any(line.points for line in lines)
+        return _nothing("no room for the plot" if some else "no points to plot yet", width, height)
+    x_scale, y_scale, numbers, gutter = frame
+    canvas = Canvas(width - gutter - 1, height - 3)
     _draw(canvas, lines, x_scale, y_scale)
     for mark in marks:
         _put_mark(canvas, mark, x_scale, y_scale)
@@ -97,6 +94,30 @@ def line_plot(
     return Content("\n").join(
         [_head(lines, x_axis, y_axis, width), *body, *_x_axis(x_axis, x_scale, gutter, canvas.width)]
     )
+
+
+def x_at(lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int, column: int) -> float | None:
+    """The value of the x axis at a column of the plot; the nearest one for a column beside the axis. None if there is
+    no plot."""
+    frame = _frame(lines, x_axis, y_axis, width, height)
+    if frame is None:
+        return None
+    x_scale, _, _, gutter = frame
+    share = (column - gutter - 1) / max(1, width - gutter - 2)
+    return x_scale.value(min(1.0, max(0.0, share)))
+
+
+def _frame(
+    lines: Sequence[PlotLine], x_axis: Axis, y_axis: Axis, width: int, height: int
+) -> tuple[Scale, Scale, dict[float, str], int] | None:
+    """Both scales, the numbers of the y axis, and the columns that they take; None if nothing can be drawn."""
+    points = [point for line in lines for point in line.points]
+    if not points or width < 24 or height < 6:
+        return None
+    x_scale = spanning([x for x, _ in points], log=x_axis.log, zero=x_axis.zero, margin=0.03)
+    y_scale = spanning([y for _, y in points], log=y_axis.log, zero=y_axis.zero)
+    numbers = {tick: y_axis.text(tick) for tick in y_scale.ticks(max(2, (height - 3) // 2))}
+    return x_scale, y_scale, numbers, max((columns(text) for text in numbers.values()), default=0)
 
 
 def _nothing(text: str, width: int, height: int) -> Content:

@@ -18,6 +18,7 @@ from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.memory.buffers import BufferList
 from jaxprof.tui.kit.program_capture import can_capture, capture, how_to_capture, uncaptured_program
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
 from jaxprof.tui.kit.screen_bars import StageTabs, Tab
@@ -25,7 +26,7 @@ from jaxprof.tui.kit.threads import in_thread
 from jaxprof.tui.kit.trust import TrustLine, why_no_capture
 from jaxprof.tui.kit.views import first_with_capture, source_of, views_of, whole_of
 from jaxprof.tui.profile.compile_pane import CompilePane
-from jaxprof.tui.profile.memory_pane import BufferList, MemoryPane
+from jaxprof.tui.profile.memory_pane import MemoryPane
 from jaxprof.tui.profile.overview import OverviewList, overview_facts
 from jaxprof.tui.profile.timeline.pane import TimelinePane
 
@@ -246,7 +247,9 @@ class ProfileScreen(SessionScreen):
         self.profiler.show_hlo(with_hlo(session, session.runs[self._run]).id, kernel=message.name)
 
     async def action_back(self) -> None:
-        """Undoes one thing of the timeline, else goes back to where this was opened."""
+        """Undoes one thing of the timeline or of the memory, else goes back to where this was opened."""
+        if self._view == "memory" and self.query_one(MemoryPane).to_peak():
+            return
         if self._view != "timeline" or not self.query_one(TimelinePane).step_back():
             self.profiler.step_back()
 
