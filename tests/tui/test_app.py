@@ -67,6 +67,8 @@ async def test_help_lists_every_key_of_the_screen_below() -> None:
         below = stage.app.screen
         await pilot.press("question_mark")
         await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "On this screen" in screen_text(stage.app))
         text = screen_text(stage.app)
         for active in below.active_bindings.values():
             if active.binding.id and active.binding.description and active.binding.id != "home.back":

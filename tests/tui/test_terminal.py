@@ -36,19 +36,19 @@ SCREENS = {
 """What each key of a mode brings, of a session in which nothing was run."""
 DIALOGS = {
     b"1": {
-        b"?": "╭─ Keys",
+        b"?": "╭─ Help",
         PALETTE: "Search actions, kernels",
         b"x": "╭─ Profile a script ─",
         b"o": "╭─ Open ──",
         b"W": "╭─ Follow a running program",
         b"+": "╭─ Add a function",
     },
-    b"2": {b"?": "╭─ Keys"},
-    b"3": {b"?": "╭─ Keys"},
-    b"4": {b"?": "╭─ Keys", b"o": "╭─ Open HLO"},
-    b"5": {b"?": "╭─ Keys", b"P": "╭─ Prune sessions", b"o": "╭─ Open ──"},
-    b"6": {b"?": "╭─ Keys"},
-    b"7": {b"?": "╭─ Keys"},
+    b"2": {b"?": "╭─ Help"},
+    b"3": {b"?": "╭─ Help"},
+    b"4": {b"?": "╭─ Help", b"o": "╭─ Open HLO"},
+    b"5": {b"?": "╭─ Help", b"P": "╭─ Prune sessions", b"o": "╭─ Open ──"},
+    b"6": {b"?": "╭─ Help"},
+    b"7": {b"?": "╭─ Help"},
 }
 """What comes up over each screen, and goes with Esc."""
 OF_A_WORKLOAD = {b"e": "╭─ Parameters of ", b"B": "╭─ Compile matmul for "}

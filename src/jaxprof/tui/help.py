@@ -1,4 +1,4 @@
-"""What the keys do: the help screen lists them in groups. It is made from the bindings, and so never out of date."""
+"""Help: a tour of what the screens answer, then the keys of the screen below. The keys are made from its bindings."""
 
 from __future__ import annotations
 
@@ -9,42 +9,63 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from jaxprof.tui.keys import bindings
+from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Dialog
 from jaxprof.tui.kit.drawing import hang
+from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.profiler import ModeScreen
+from jaxprof.tui.tour import tour
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.screen import Screen
 
+PAGES = (Tab("tour", "Tour", "Tour"), Tab("keys", "Keys of this screen", "Keys"))
+
 
 class HelpScreen(Dialog[None]):
-    """All keys of the screen below, in groups."""
+    """The tour, and all keys of the screen below, in groups."""
 
     BINDINGS: ClassVar[list[BindingType]] = bindings("help")
 
     def __init__(self, below: Screen[Any]) -> None:
         super().__init__()
         self._below = below
+        self.page = "tour"
+        """The page in view."""
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog help") as box:
-            box.border_title = "Keys"
-            box.border_subtitle = "Esc closes"
+            box.border_title = "Help"
+            box.border_subtitle = f"{key_of('help.turn')} the other page · Esc closes"
+            yield StageTabs()
             yield Static(markup=False)
 
     def on_mount(self) -> None:
         self._show()
 
     def on_resize(self) -> None:
-        """Wraps the explanations again for the new width."""
+        """Wraps the text again for the new width."""
         self.call_after_refresh(self._show)
 
-    def _show(self) -> None:
-        text = self.query_one(Static)
-        text.update(self._text(max(40, text.size.width)))
+    def action_turn(self) -> None:
+        """Shows the other page."""
+        self.action_tab("tour" if self.page == "keys" else "keys")
 
-    def _text(self, width: int) -> Content:
+    def action_tab(self, page: str) -> None:
+        """Shows that page from its top."""
+        self.page = page
+        self._show()
+        self.query_one(VerticalScroll).scroll_home(animate=False)
+
+    def _show(self) -> None:
+        self.query_one(StageTabs).show(PAGES, frozenset([self.page]))
+        text = self.query_one(Static)
+        width = max(40, text.size.width)
+        mode = self._below.MODE if isinstance(self._below, ModeScreen) else ""
+        text.update(tour(width, mode) if self.page == "tour" else self._keys(width))
+
+    def _keys(self, width: int) -> Content:
         lines: list[Content] = []
         for place, actions in self._groups().items():
             lines += [Content("")] if lines else []

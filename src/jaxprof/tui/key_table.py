@@ -101,7 +101,7 @@ MEANINGS: dict[str, Meaning] = {
     "fold_all": Meaning("Z", "Fold or open all"),
     # signs and digits
     "find": Meaning("slash", "Filter the rows, or search the text"),
-    "help": Meaning("question_mark,f1", "All keys of this screen"),
+    "help": Meaning("question_mark,f1", "Help: a tour of what each screen answers, and all keys of this one"),
     "next_event": Meaning("full_stop", "The next event"),
     "event_before": Meaning("comma", "The event before"),
     "again": Meaning("asterisk", "The same thing again, later"),
@@ -177,7 +177,7 @@ GROUPS: dict[str, KeyGroup] = {
             "The profile of a run: timeline, compile passes, memory", HIDDEN),
         Key("mode.program", "mode_program", "go('program')", "Program",
             "Your own program: its time, what it compiled and why, findings", HIDDEN),
-        Key("help", "help", "help", "Help", "All keys of this screen"),
+        Key("help", "help", "help", "Help", "What each screen answers, and all keys of this screen"),
         Key("palette", "palette", "command_palette", "Search",
             "Every action with its key; kernels, source lines, functions, sessions, findings and settings"),
         Key("quit", "quit", "quit", "Quit", "Quit jaxprof; asks first while a run is in progress"),
@@ -563,7 +563,8 @@ GROUPS: dict[str, KeyGroup] = {
         Key("other", "arrow_left arrow_right", "app.focus_next", "Other", "Go to the other button", HIDDEN),
     )),
     "help": KeyGroup("Help", (
-        Key("close", "back help quit", "dismiss", "Close", "Back to the screen"),
+        Key("close", "back quit", "dismiss", "Close", "Back to the screen"),
+        Key("turn", "help next_tab tab_before", "turn", "Other page", "The tour, or the keys of the screen"),
     )),
     "explanation": KeyGroup("What to do", (
         Key("close", "back quit enter advice", "dismiss", "Close", "Go back"),

@@ -112,7 +112,7 @@ class ScreenNavigation(Profiler):
         self.push_screen(OVER[self.current_mode](workload))
 
     def action_help(self) -> None:
-        """Shows the keys of the current screen."""
+        """Shows what each screen answers, and the keys of the current one."""
         from jaxprof.tui.help import HelpScreen
 
         if not isinstance(self.screen, HelpScreen):

@@ -10,7 +10,7 @@ from textual.widgets import Input
 from jaxprof import events as e
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.library import read_entry
-from jaxprof.tui.home.own_code import MOST_HERE, WAYS, OwnCodeList, own_programs
+from jaxprof.tui.home.own_code import MOST_HERE, TOUR, WAYS, OwnCodeList, own_programs
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workload_list import WorkloadList
 from jaxprof.tui.kit.dialogs import AskText
@@ -56,14 +56,14 @@ def test_programs_of_before_come_first_and_only_those_that_are_still_there(shelf
     keep_program(shelf, "c", ["cell"], work, how="cell")
     keep_session(shelf, "d", ("selu", "jit", "ok", 1e-3))
     found = own_programs(Library().entries(), work)
-    assert [row.title for row in found] == ["train.py --epochs 3", *(way.title for way in WAYS)]
+    assert [row.title for row in found] == ["train.py --epochs 3", *(way.title for way in WAYS if way.action != TOUR)]
     assert found[0].form == ScriptForm("train.py", "--epochs 3", str(work))
 
 
 def test_a_folder_with_many_programs_lists_a_few(tmp_path: Path) -> None:
     for number in range(MOST_HERE + 3):
         (tmp_path / f"p{number}.py").write_text("import jax\n")
-    assert len(own_programs([], tmp_path)) == MOST_HERE + len(WAYS)
+    assert len(own_programs([], tmp_path)) == MOST_HERE + len(WAYS) - 1, "without the tour"
 
 
 async def test_the_ways_have_the_focus_in_the_first_frame() -> None:

@@ -35,6 +35,8 @@ MOST_HERE = 5
 MOST_LIVE = 2
 _SOURCE_SHOWN = 4_000
 """Characters of a program, for the pane beside the list."""
+TOUR = "app.help"
+"""The action, and the id of its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,11 @@ WAYS = (
         "follow", "home.follow",
     ),
     OwnRow(
+        "Take the tour", "",
+        "What each screen answers, with an example: the question, the keys to its answer, and what is seen then.",
+        TOUR, TOUR,
+    ),
+    OwnRow(
         "Try an example", "selu",
         "Measures selu, of the catalogue below: NumPy, JAX op by op, and jit, each in fresh processes. It shows the "
         "speed-up, the break-even and the HLO, and leaves a file to send.",
@@ -97,11 +104,13 @@ WAYS = (
 
 
 def rows(live: Sequence[Entry], before: Sequence[tuple[Entry, ScriptForm]], here: Sequence[Path]) -> list[OwnRow]:
-    """The programs that are running, those that were profiled before, those in this folder, then the ways."""
+    """The programs that are running, those that were profiled before, those in this folder, then the ways; the tour is
+    for who has none."""
     listed = [*_running(live), *_before(before)]
     known = {(row.form.directory, row.form.program) for row in listed if row.form is not None}
     new = [path for path in here if (str(path.parent), path.name) not in known]
-    return [*listed, *_here(new[:MOST_HERE]), *WAYS]
+    yours = [*listed, *_here(new[:MOST_HERE])]
+    return [*yours, *(way for way in WAYS if not yours or way.action != TOUR)]
 
 
 def _running(live: Iterable[Entry]) -> Iterator[OwnRow]:

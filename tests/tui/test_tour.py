@@ -1,0 +1,65 @@
+"""The tour: every screen has its question, the keys are those of the table, and a page of 80×24 holds it whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from jaxprof.tui.help import HelpScreen
+from jaxprof.tui.home.own_code import TOUR, OwnCodeList, own_programs
+from jaxprof.tui.keys import remap
+from jaxprof.tui.profiler import PLACES
+from jaxprof.tui.tour import STOPS, tour
+from tui.fakes import Stage, screen_text, until
+
+WIDTH = 70
+
+
+def test_every_screen_has_its_question_and_no_line_is_cut() -> None:
+    assert [stop.mode for stop in STOPS] == [place.name for place in PLACES]
+    lines = str(tour(WIDTH, "hlo")).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    assert not [line for line in lines if "…" in line or "{" in line]
+    assert [line[0] for line in lines if line[1:2].isdigit()] == list("   ▸   ")
+
+
+def test_the_keys_are_the_users() -> None:
+    assert "L; or b → train.py:90" in str(tour(WIDTH, ""))
+    remap({"program.lines": "f12"})
+    try:
+        assert "F12; or b → train.py:90" in str(tour(WIDTH, ""))
+    finally:
+        remap({})
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+async def test_help_begins_with_the_tour_whole(size: tuple[int, int]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=size, notifications=True) as pilot:
+        await pilot.press("5", "question_mark")
+        await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
+        await until(pilot, lambda: "▸5 Sessions" in screen_text(stage.app))
+        text = screen_text(stage.app)
+        assert "1 Home" in text
+        assert "search everything" in text, "the last line is in view"
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: "On this screen" in screen_text(stage.app))
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: "▸5 Sessions" in screen_text(stage.app))
+
+
+async def test_who_has_nothing_is_offered_the_tour(tmp_path: Path) -> None:
+    stage = Stage()
+    stage.app.folder = tmp_path
+    async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:
+        rows = stage.app.screen.query_one(OwnCodeList)
+        await until(pilot, lambda: "Take the tour" in screen_text(stage.app))
+        await pilot.press("end", "up")
+        assert rows.current_row is not None
+        assert rows.current_row.title == "Take the tour"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(stage.app.screen, HelpScreen))
+    assert TOUR in [row.action for row in own_programs([], tmp_path)]
+    (tmp_path / "train.py").write_text("import jax\n")
+    assert TOUR not in [row.action for row in own_programs([], tmp_path)]
