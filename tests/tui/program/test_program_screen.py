@@ -391,9 +391,10 @@ async def test_the_head_of_a_program_that_is_over_names_what_would_save_most() -
         await shown(stage, pilot, recorded.finished())
         await until(pilot, lambda: "a: what to do" in screen_text(stage.app))
         first = program_result(stage.app.session, stage.app.screen.run.id).findings[0]  # type: ignore[attr-defined]
-        finding, command = screen_text(stage.app).splitlines()[1:3]
-        assert finding.split()[0] == first.code
-        assert command.strip().startswith("→ jaxprof script --plain train.py")
+        lines = [line.strip() for line in screen_text(stage.app).splitlines()]
+        assert lines[1].split()[0] == first.code
+        assert " ".join(lines[1:3]).replace("a: what to do ", "").endswith("27 % of the loop")  # no word is cut
+        assert lines[3].startswith("→ jaxprof script --plain train.py")
 
 
 async def test_a_says_what_to_do_and_copies_the_command() -> None:
@@ -434,3 +435,24 @@ async def test_escape_in_an_open_function_closes_it_and_leaves_the_screen_only_t
         assert stage.app.current_mode == "program"
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.current_mode == "results", "from where it was gone to")
+
+
+@pytest.mark.parametrize("size", [(120, 40), (200, 60)])
+async def test_views_side_by_side_have_the_height_of_what_they_hold(size: tuple[int, int]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=size) as pilot:
+        screen = await shown(stage, pilot, _of_many_leaves())
+        time, output = screen.query_one("#time-pane"), screen.query_one("#output-pane")
+        written = time.size.width
+        assert output.size.width > 0
+        assert time.size.height >= 10
+
+        silent = recorded.begun()
+        silent.events = [event for event in silent.events if not isinstance(event, e.LogLine)]
+        await shown(stage, pilot, silent)
+        await until(pilot, lambda: not output.size.width)
+        assert time.size.width > written  # beside a program that writes nothing there is no empty view
+        assert "[l Output]" not in screen_text(stage.app)
+        await pilot.press("l")
+        await until(pilot, lambda: output.size.width > 0)
+        assert "the program wrote nothing" in screen_text(stage.app)

@@ -186,7 +186,7 @@ _PLAIN = {
     "new_function": "new function object each time",
     "sharding": "sharding varies",
     "config": "JAX's settings changed",
-    "closure": "another function makes it anew each time",
+    "closure": "new closure each time: another function makes it anew",
     "caches_cleared": "jax.clear_caches() had emptied JAX's caches",
 }
 _VERBS = {"shape": " varies", "dtype": " varies", "sharding": " varies", "weak_type": " comes and goes"}

@@ -24,6 +24,14 @@ def cell(text: str, width: int, style: str = "", *, right: bool = False) -> Cont
     return Content.styled(gap + line if right else line + gap, style)
 
 
+def place_cell(text: str, width: int, style: str = "") -> Content:
+    """A place, `file.py:88`, in exactly `width` columns: what is cut is its beginning, not the number."""
+    line = safe(text)
+    if columns(line) > width and line.isascii():
+        line = "…" + line[len(line) - width + 1 :] if width > 1 else "…"
+    return cell(line, width, style)
+
+
 def styled_runs(characters: Iterable[tuple[str, str]]) -> Content:
     """Characters with their styles as one line; neighbours of the same style are joined."""
     return Content.assemble(

@@ -11,9 +11,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.text import columns, shorten
+from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Dialog
+from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.threads import in_thread
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from jaxprof.session import Session
 
 READING = "Reading what the session has..."
+_TALL: Final = 34
+"""Lines of the terminal from which on nothing is cut."""
 _ROOMY: Final = 100
 """Columns from which on the first line also has the sentence of the finding, and how many more there are."""
 
@@ -60,11 +63,12 @@ class ExplanationHead(Lines):
         """Shows what the thread derived."""
         explanation = message.explanation
         key = (explanation.findings[:1], explanation.abstentions[:1], len(explanation.findings))
-        self.show(key, partial(headline, explanation))
+        self.show(key, lambda width: headline(explanation, width, whole=self.screen.size.height >= _TALL))
 
 
-def headline(explanation: Explanation, width: int) -> list[Content]:
-    """Two lines: what costs most, and the command that verifies its fix; or what is unknown, and what would tell it."""
+def headline(explanation: Explanation, width: int, *, whole: bool = False) -> list[Content]:
+    """What costs most, and the command that verifies its fix; or what is unknown, and what would tell it. Two lines,
+    or with `whole` as many as that needs."""
     from jaxprof.report.explain import cost_text, place_text
 
     roomy = width >= _ROOMY
@@ -82,17 +86,21 @@ def headline(explanation: Explanation, width: int) -> list[Content]:
         ]
         said = "  ".join(filter(None, parts))
         words = f"{said}  {first.message}" if not said or roomy else said
-        what = Content.assemble((first.code, "bold $warning"), "  ", (shorten(words, room), "$warning"))
+        what = Content.assemble((first.code, "bold $warning"), "  ", (safe(words), "$warning"))
         command = first.verify
     else:
         unknown = explanation.abstentions[0] if explanation.abstentions else None
         words = f"; unknown: {unknown.reason}" if unknown is not None else ""
-        what = Content.styled(shorten(f"no finding above its threshold{words}", room), "$text-muted")
+        what = Content.styled(safe(f"no finding above its threshold{words}"), "$text-muted")
         command = unknown.command if unknown is not None else ""
-    left = what.truncate(room, ellipsis=True, pad=True)
+    begin, *more = what.wrap(room) if whole else [what]
+    first_line = Content.assemble(begin.truncate(room, ellipsis=True, pad=True), "  ", (key, "$quiet"))
+    if not whole:
+        return [first_line, Content.styled(shorten(f"→ {command}", width) if command else "", "$text-muted")]
     return [
-        Content.assemble(left, "  ", (key, "$quiet")),
-        Content.styled(shorten(f"→ {command}", width) if command else "", "$text-muted"),
+        first_line,
+        *more,
+        *(hang(Content.styled("→ ", "$text-muted"), command, width, "$text-muted") if command else []),
     ]
 
 

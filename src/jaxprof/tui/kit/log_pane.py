@@ -64,10 +64,9 @@ class LogPane(Guarded, ScrollView, can_focus=True):
         if index < len(self._lines):
             line = self._lines[index]
             content = self._line(line, width)
-        elif not self._lines and y == 0:
-            words = _NOTHING_OF_PROGRAM if self._of_program else _NOTHING
-            content = Content.styled(words, "$quiet")
         else:
-            content = Content("")
+            words = _NOTHING_OF_PROGRAM if self._of_program else _NOTHING
+            said = [] if self._lines else Content.styled(words, "$quiet").wrap(max(1, width))
+            content = said[y] if y < len(said) else Content("")
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, pad=True)
         return strips[0] if strips else Strip.blank(width)

@@ -17,7 +17,7 @@ from jaxprof.analysis.programs.reasons import briefest
 from jaxprof.events import Compiled
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.drawing import bar, cell, hang
+from jaxprof.tui.kit.drawing import bar, cell, hang, place_cell
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn, either, in_order
@@ -28,6 +28,8 @@ from jaxprof.units import UNKNOWN, bytes_, integer, percent, seconds
 _PLACE_FROM = 10
 """Columns that must be left beside a name to show its place there."""
 
+_CUT_FROM = 48
+"""Columns in which the beginning of a reason tells more than its kind."""
 
 LedgerRow = FunctionCompiles | Compiled
 """A function, or one of its compilations."""
@@ -119,7 +121,8 @@ class LedgerList(TreeView[LedgerRow]):
 
     def _function(self, row: LedgerRow) -> Cell:
         if isinstance(row, Compiled):
-            return f"    {place_text(row.called_from, self._directory) or _kind(row)}"
+            where = place_text(row.called_from, self._directory) or _kind(row)
+            return lambda width: cell("", 4) + place_cell(where, max(1, width - 4))
         mark = self.mark_of((row.function, place_in_full(row.defined_at)))
         at = place_text(row.defined_at or row.called_from, self._directory)
         style = "$text-muted" if _of_a_library(row) else "bold"
@@ -128,7 +131,9 @@ class LedgerList(TreeView[LedgerRow]):
             room = width - 2
             name_room = min(room, columns(safe(row.function)) + 2)
             at_room = room - name_room if room - name_room >= _PLACE_FROM else 0
-            return Content.assemble(f"{mark} ", cell(row.function, room - at_room, style), cell(at, at_room, "$quiet"))
+            return Content.assemble(
+                f"{mark} ", cell(row.function, room - at_room, style), place_cell(at, at_room, "$quiet")
+            )
 
         return draw
 
@@ -147,10 +152,11 @@ class LedgerList(TreeView[LedgerRow]):
         return _stage_seconds(row, stage) if isinstance(row, Compiled) else Span(self._reason(row))
 
     def _reason(self, row: LedgerRow) -> Cell:
-        """The reasons as a whole, or their kinds where there is no room: the lines below then have all of them."""
+        """The reasons as a whole, or as much as there is room for: the lines below then have all of them."""
+        whole, style = _whole_reason(row), _reason_style(row)
         short = briefest(row.reason) if isinstance(row, Compiled) else ""
-        forms = [form for form in (_whole_reason(row), short, _kinds(row)) if form]
-        return either(*forms, style=_reason_style(row))
+        forms = [form for form in (whole, short, _kinds(row)) if form]
+        return lambda width: cell(whole, width, style) if width >= _CUT_FROM else either(*forms, style=style)(width)
 
     def below(self, index: int, width: int) -> list[Content]:
         row = self._lines[self.key_at(index)]

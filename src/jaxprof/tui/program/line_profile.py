@@ -12,9 +12,10 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.message import Message
 
-from jaxprof.text import safe
+from jaxprof.text import columns, safe
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Dialog
+from jaxprof.tui.kit.drawing import hang, place_cell
 from jaxprof.tui.kit.format import place_in_full, place_text
 from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.tui.kit.picture import Lines
@@ -75,8 +76,9 @@ class LineRequested(Message):
 
 
 class HotLineList(TableView["HotLine"]):
-    """One row per line, the longest first."""
+    """One row per line, the longest first. Source that a cell cuts stands below."""
 
+    UNFOLDS = True
     EMPTY = "No lines sampled yet."
     BINDINGS: ClassVar[list[BindingType]] = bindings("hot_lines")
 
@@ -87,9 +89,8 @@ class HotLineList(TableView["HotLine"]):
                 TableColumn("of all", self._share, 6, right=True, style="$text-muted", gap=2),
                 TableColumn("", self._bar, 11, priority=1),
                 TableColumn("main cost", _main_cost, 15, style="$text-muted"),
-                TableColumn("line", lambda line: place_text(line.where, self._directory), 12, weight=3, most=29,
-                       style="$primary"),
-                TableColumn("source", lambda line: _text(line) or line.call, 24, weight=4),
+                TableColumn("line", self._at, 12, weight=3, most=29),
+                TableColumn("source", _source, 24, weight=4),
             ),
             id=id,
         )  # fmt: skip
@@ -106,6 +107,15 @@ class HotLineList(TableView["HotLine"]):
     def haystack(self, row: HotLine) -> str:
         states = " ".join(state_title(state) for state, _ in row.states)
         return f"{place_in_full(row.where)} {row.call} {states}"
+
+    def below(self, index: int, width: int) -> list[Content]:
+        source = _source(self._lines[self.key_at(index)])
+        (place,) = self._placed(width)[-1:] or (None,)
+        shown = place.width if place is not None and place.column.title == "source" else 0
+        return hang(Content(" " * 4), source, width - 1, "$text-muted") if columns(safe(source)) > shown else []
+
+    def _at(self, line: HotLine) -> Drawing:
+        return lambda width: place_cell(place_text(line.where, self._directory), width, "$primary")
 
     def _share(self, line: HotLine) -> str:
         return percent(line.seconds / self._wall) if self._wall else UNKNOWN
@@ -133,6 +143,11 @@ def _main_cost(line: HotLine) -> str:
     state, spent = line.states[0] if line.states else ("", 0.0)
     share = f" {percent(spent / line.seconds)}" if len(line.states) > 1 and line.seconds else ""
     return state_title(state) + share
+
+
+def _source(line: HotLine) -> str:
+    """The text of the line, or the call that took most of its time."""
+    return _text(line) or line.call
 
 
 def _text(line: HotLine) -> str:

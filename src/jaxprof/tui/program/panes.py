@@ -14,6 +14,7 @@ from jaxprof.report.recording.words import verdict
 from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle.pane import IciclePane
 from jaxprof.tui.kit.log_pane import LogPane
+from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.program.advice_list import AdviceList
 from jaxprof.tui.program.ledger_list import LedgerList
 from jaxprof.tui.program.line_profile import MOST, HotLineList, hottest
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.session import Session
 
+_LOW = (16, 22)
+"""Lines of the time, and the output beside it, on a large and on a very large terminal, if the lists need the rest."""
+_LEAST = 7
+"""Lines that each view keeps."""
 VIEWS = {
     "ledger": "Ledger",
     "findings": "Findings",
@@ -75,6 +80,29 @@ class ProgramPanes(Guarded, Container):
         self.query_one(LogPane).show(result.run.id, result.run.log)
         self._show_time(session, result)
         self._show_sums()
+
+    def share_height(self, main: str) -> None:
+        """Shares the height among the views that are side by side by what they hold; `main` is the large one."""
+        height, screen = self.size.height, self.screen
+        if not (
+            screen.has_class("-tall") and (screen.has_class("-wide") or screen.has_class("-very-wide"))
+        ) or screen.has_class("-zoom"):
+            self.styles.clear_rule("grid_rows")
+            return
+        rows = {name: self.query_one(f"#{name}", RowList).count + 3 for name in ("ledger", "findings", "lines")}
+        rows["flame"] = height  # a picture takes what there is
+        time = (
+            max(self.query_one(TimePane).virtual_size.height, min(self.query_one(LogPane).virtual_size.height, 14)) + 2
+        )
+        large = screen.has_class("-very-wide")
+        above = max(rows["ledger"], rows["findings"] + rows["lines"]) if large else rows[main]
+        low = max(_LEAST, min(time, max(_LOW[large], height - above), height - _LEAST))
+        if not large:
+            self.styles.grid_rows = f"1fr {low}"
+            return
+        top = height - low
+        findings = max(_LEAST, min(rows["findings"], max(top // 2, top - rows["lines"]), top - _LEAST))
+        self.styles.grid_rows = f"{findings} 1fr {low}"
 
     def set_filter(self, text: str) -> None:
         """Shows only functions, findings and lines with all these words."""

@@ -131,6 +131,7 @@ class ProgramScreen(SessionScreen):
         head.shift_seconds = self.profiler.clock_shift_seconds
         head.show(head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.silent_since))
         self.query_one(ProgramPanes).show(session, result)
+        self._arrange()
         self._show_tabs(result)
         self._set_clock(head.runs)
 
@@ -145,15 +146,26 @@ class ProgramScreen(SessionScreen):
         ]
         self.query_one(StageTabs).show(tabs, self._shown)
 
+    def on_resize(self) -> None:
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Gives the views that are side by side the room for what they hold: a program that wrote nothing has no
+        output to show, until it is asked for."""
+        if self.run is not None:
+            self.set_class(not self.run.log and self._view != "output", "-quiet")
+            self.call_after_refresh(lambda: self.query_one(ProgramPanes).share_height(self._main))
+
     @property
     def _shown(self) -> frozenset[str]:
         """The views that the stylesheet displays now."""
         if self.has_class("-zoom"):
             return frozenset({self._view})
+        silent = {"output"} if self.has_class("-quiet") else set()
         if self.has_class("-tall") and self.has_class("-very-wide"):
-            return frozenset(VIEWS) - {"ledger" if self._main == "flame" else "flame"}
+            return frozenset(VIEWS) - {"ledger" if self._main == "flame" else "flame"} - silent
         if self.has_class("-tall") and self.has_class("-wide"):
-            return frozenset({self._main, "time", "output"})
+            return frozenset({self._main, "time", "output"}) - silent
         return frozenset({self._view})
 
     # -- the clocks -------------------------------------------------------------------------------------------
@@ -184,6 +196,7 @@ class ProgramScreen(SessionScreen):
         self._view, self._main = name, name if name in MAIN else self._main
         self.add_class(f"-view-{name}", f"-main-{self._main}")
         self.query_one(f"#{name}").focus()
+        self._arrange()
         if self.run is not None:
             self._show_tabs(program_result(self.profiler.session, self._run))
 
