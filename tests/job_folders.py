@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import program_events
 from jaxprof import events as e
+from jaxprof.analysis.timeline import TEXT_NAME, VERSION
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log.job_folder import session_path
 
@@ -55,3 +60,42 @@ def stderr(*lines: str, seconds: float = 5.0) -> list[e.Event]:
     """What a program wrote on its stderr."""
     at = program_events.BEGAN + seconds
     return [e.LogLine(run=program_events.RUN, stream="stderr", text=line, monotonic_seconds=at) for line in lines]
+
+
+def captures(
+    count: int,
+    *,
+    late: int | None = None,
+    instances: int = 100,
+    seed: int = 0,
+    skip: Sequence[int] = (),
+    clocks: Sequence[float] = (),
+    jitter: float = 0.05,
+    name: str = "all-reduce",
+) -> list[list[e.Event]]:
+    """What each of `count` processes captured of one collective: steps of 10 ms, after which all of them meet. The
+    process `late` arrives 3 ms after the others. `skip`: how many instances a process captured too late to see;
+    `clocks`: seconds by which its clock is ahead."""
+    rng = np.random.default_rng(seed)
+    ends = 0.01 * np.cumsum(1 + jitter * rng.standard_normal(instances))
+    began_unix = 1.7e9
+    taken = []
+    for index in range(count):
+        arrived = rng.uniform(0.0, 0.5e-3, instances) - (0.0 if index == late else 3.5e-3 if late is not None else 0.0)
+        begins = ends - 1e-3 + arrived
+        finished = ends + rng.normal(0, 5e-5, instances)
+        first = skip[index] if skip else 0
+        clock = clocks[index] if clocks else 0.0
+        spans = [(round(begin * 1e9), round(end * 1e9)) for begin, end in zip(begins, finished, strict=True)][first:]
+        starts = [begin for begin, _ in spans]
+        lane = {
+            "device": "cpu:0", "name": "thread", "kind": "thread", "labels": [[name, 0]], "label": [0] * len(spans),
+            "start": [starts[0], *(after - before for before, after in itertools.pairwise(starts))],
+            "duration": [end - begin for begin, end in spans],
+        }  # fmt: skip
+        text = {
+            "version": VERSION, "started_unix_ns": round((began_unix + clock) * 1e9), "left_out": 0,
+            "ops": [["jit_step", None, name]], "lanes": [lane],
+        }  # fmt: skip
+        taken.append([e.TextRecorded(run=program_events.RUN, name=TEXT_NAME, text=json.dumps(text))])
+    return taken

@@ -11,7 +11,7 @@ from jaxprof import events as e
 from jaxprof.analysis.jobs import JobFigures, job_figures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
-from job_folders import job, loop, process, stderr
+from job_folders import captures, job, loop, process, stderr
 
 
 def figures(folder: Path) -> JobFigures:
@@ -114,3 +114,53 @@ def test_a_process_whose_session_has_no_end_failed(tmp_path: Path) -> None:
     [finding] = figures(tmp_path).findings
     assert (finding.code, finding.index) == ("process-failed", 1)
     assert "no end" in finding.message
+
+
+@pytest.mark.parametrize("count", [2, 3, 8])
+def test_a_slow_device_arrives_last_at_the_collectives(tmp_path: Path, count: int) -> None:
+    taken = captures(count, late=1, skip=[0, 7, *[3] * count][:count], clocks=[0.0, 0.002, *[0.001] * count][:count])
+    found = figures(job(tmp_path, *([*loop(), *captured] for captured in taken)))
+    [finding] = found.findings
+    assert (finding.code, finding.index, finding.part) == ("slow-device", 1, "device")
+    assert "arrives last at 100% of 93 executions of all-reduce" in finding.message
+    seen = found.arrivals
+    assert seen is not None
+    assert finding.seconds == seen.caused_seconds[1] == pytest.approx(93 * 3.5e-3, rel=0.02)
+    assert seen.offset_seconds[1] == pytest.approx(0.002, abs=1e-4)
+    assert seen.uncertain_seconds < 2e-4
+    assert sum(seen.last_count) == seen.instances == 93
+
+
+def test_nobody_is_slow_where_all_arrive_at_once(tmp_path: Path) -> None:
+    for seed in range(20):
+        folder = tmp_path / str(seed)
+        found = figures(job(folder, *([*loop(), *captured] for captured in captures(2 + seed % 3, seed=seed))))
+        assert found.arrivals is not None
+        assert not found.findings
+
+
+def test_clocks_of_hosts_that_are_half_a_minute_apart(tmp_path: Path) -> None:
+    taken = captures(2, late=0, instances=200, clocks=[0.0, 33.0], skip=[20, 0])
+    found = figures(job(tmp_path, *([*loop(), *captured] for captured in taken)))
+    assert found.arrivals is not None
+    assert found.arrivals.offset_seconds[1] == pytest.approx(33.0, abs=1e-3)
+    assert [finding.index for finding in found.findings] == [0]
+
+
+def test_captures_that_cannot_be_laid_on_each_other_say_nothing(tmp_path: Path) -> None:
+    apart = [captures(2, late=0, seed=1)[0], captures(2, late=0, seed=2)[1]]
+    found = figures(job(tmp_path / "apart", *([*loop(), *captured] for captured in apart)))
+    assert found.arrivals is None
+    assert "do not show the same executions of all-reduce" in found.notices[-1]
+    few = captures(2, late=0, instances=30)
+    assert figures(job(tmp_path / "few", *([*loop(), *captured] for captured in few))).arrivals is None
+    alone = [[*loop(), *captures(2, late=0)[0]], loop()]
+    assert figures(job(tmp_path / "alone", *alone)).arrivals is None
+
+
+def test_what_its_host_explains_is_not_blamed_on_its_device(tmp_path: Path) -> None:
+    taken = captures(3, late=1)
+    loops = [loop(), loop(data=0.3), loop()]
+    assert codes(job(tmp_path, *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))) == [
+        ("straggler", 1, "data")
+    ]

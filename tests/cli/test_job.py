@@ -42,7 +42,7 @@ def run(folder: Path, source: str, *words: str) -> subprocess.CompletedProcess[s
 def test_a_job_finds_its_processes_by_jax_distributed_alone(tmp_path: Path) -> None:
     said = run(tmp_path, PSUM, "-n", "2")
     assert said.returncode == 0, said.stderr
-    assert [line for line in said.stdout.splitlines() if not line.startswith("[Gloo]")] == ["total 3.0 of 2"]
+    assert said.stdout.count("total 3.0 of 2") == 1, said.stdout
     names = sorted(path.name for path in (tmp_path / "train.jaxprof.d").iterdir())
     assert names == ["process-00000.jaxprof", "process-00001.jaxprof"]
     headers = [json.loads((tmp_path / "train.jaxprof.d" / name).open().readline()) for name in names]
@@ -88,7 +88,7 @@ def test_the_processes_beside_each_other(call: Caller, tmp_path: Path) -> None:
 def test_nobody_stands_out(call: Caller, tmp_path: Path) -> None:
     said = call("show", job(tmp_path / "run.jaxprof.d", loop(), loop()))
     assert "No process stands out" in said.out
-    assert "A device that computes slowly is not told so" in " ".join(said.out.split())
+    assert "A device that computes slowly is told only by captures" in " ".join(said.out.split())
 
 
 def test_wrong_names(call: Caller, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from jaxprof.report.explain import explanation_json
 from jaxprof.report.gate import gate_json
 from jaxprof.session.log import LogWriter
 from jaxprof.stats import Block, LaunchBlocks, compare
-from job_folders import job, loop, process
+from job_folders import captures, job, loop, process
 from report import sessions, test_sides
 from report.test_device_list import CPU_READING, GPU_READING, joined
 
@@ -106,7 +106,10 @@ def files(tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "dump").mkdir()
     _write(tmp_path / "dump", 0, "pipeline-start", "negate")
     _write(tmp_path / "dump", 1, "rewriter", "abs")
-    job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
+    taken = captures(3, late=0)
+    loops = [loop(), loop(data=0.3), loop()]
+    job(tmp_path / "run.jaxprof.d", *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))
+    job(tmp_path / "plain.jaxprof.d", loop(), loop())
     process(tmp_path / "run.jaxprof.d", 3, 4, program_events.compiled(), exit_code=1)
     keep(tmp_path / "before.jaxprof")
     keep(tmp_path / "after.jaxprof", 120)
@@ -133,7 +136,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
                    "compare captured.jaxprof again.jaxprof", "compare sides.jaxprof:r1 sides.jaxprof:r3",
                    "compare program.jaxprof remade.jaxprof", "compare sides.jaxprof torn.jaxprof"],
     "history": ["history"],
-    "job": ["show run.jaxprof.d --hosts"],
+    "job": ["show run.jaxprof.d --hosts", "show plain.jaxprof.d"],
     "gate": ["gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels",
              "gate after.jaxprof --base main --fail-on flops"],
     "hlo": ["hlo small.hlo", "hlo cut.hlo", "hlo large.hlo", "hlo captured.jaxprof"],

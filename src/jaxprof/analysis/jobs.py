@@ -3,7 +3,8 @@
 A job is as fast as its slowest process: in every step the others wait for it in a collective, inside a compiled
 function. So all processes spend the same time in the loop, and the late one is that whose own work (data, Python,
 copies, compiling) takes more of its loop than of theirs. Where its loop also takes longer than theirs, nobody waits.
-What a slow device costs cannot be told so: its own work happens where the others wait.
+What a slow device costs cannot be told so, because its own work happens where the others wait: that takes captures, in
+which it arrives last at the collectives.
 
 Shares come from samples of the stack. A difference is named where it is at least `LEAST_DIFFERENCE` of the loop and
 `CERTAIN` standard errors; what was compiled is exact.
@@ -13,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
+from jaxprof.analysis.arrivals import Arrivals, arrivals
 from jaxprof.analysis.programs.derive import ProgramResult, program_result, programs
-from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DISPATCH, HOST, LEAST_SAMPLES, PARTS
+from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST, LEAST_SAMPLES, PARTS
 from jaxprof.events import SourceLocation
 from jaxprof.last_words import raised_at
 from jaxprof.session import Run, Session
@@ -35,6 +37,10 @@ _IN_STEP: Final = 1.15
 """Processes that wait for each other are in the loop for as long as each other, up to this factor."""
 _MOST_NAMED: Final = 8
 _WORDS_KEPT: Final = 300
+_SLOW_DEVICE: Final = (
+    "Its device has more to compute, or computes more slowly: look at the sizes of its shards, and at its clock, "
+    "temperature and neighbours."
+)
 OWN: Final = (DATA, HOST, DISPATCH, COPY, COMPILE)
 _WORDS: Final = {
     DATA: "making or fetching its input",
@@ -96,12 +102,12 @@ class JobFinding:
     """What is wrong with one process of the job."""
 
     code: str
-    """`process-failed`, `failed-after`, `straggler` or `recompiles-alone`."""
+    """`process-failed`, `failed-after`, `recompiles-alone`, `straggler` or `slow-device`."""
     index: int
     message: str
     advice: str
     part: str = ""
-    """Of a straggler: one of `OWN`."""
+    """Of a process that is late: one of `OWN`, or `device`."""
     seconds: float | None = None
     """What it cost: by a straggler's own part an estimate, by compilations as JAX announced it; None if unknown."""
     where: SourceLocation | None = None
@@ -117,6 +123,8 @@ class JobFigures:
     count: int
     processes: tuple[ProcessFigures, ...]
     findings: tuple[JobFinding, ...]
+    arrivals: Arrivals | None
+    """At the collective that took most time; None if fewer than two processes have captured it."""
     notices: tuple[str, ...]
     """What is missing, or could not be compared."""
 
@@ -125,8 +133,12 @@ def job_figures(job: RecordedJob[Session]) -> JobFigures:
     """Everything that can be said of a job from the sessions of its processes."""
     processes = tuple(map(_process, job.members))
     notices = list(job.notices)
-    found = [*_failures(processes), *_recompiles(processes), *_stragglers(processes, notices)]
-    return JobFigures(str(job.folder), job.job, job.count, processes, tuple(found), tuple(notices))
+    late = list(_stragglers(processes, notices))
+    at_collectives = arrivals({member.index: member.session for member in job.members}, notices)
+    if at_collectives is not None:
+        late += _last_to_arrive(at_collectives, processes, {finding.index for finding in late})
+    found = (*_failures(processes), *_recompiles(processes), *late)
+    return JobFigures(str(job.folder), job.job, job.count, processes, found, at_collectives, tuple(notices))
 
 
 def _process(member: JobMember[Session]) -> ProcessFigures:
@@ -232,6 +244,27 @@ def _stragglers(processes: Sequence[ProcessFigures], notices: list[str]) -> Iter
         if found:
             part, share, usual = max(found, key=lambda each: each[1] - each[2])
             yield _straggler(process, others, part, share, usual)
+
+
+def _last_to_arrive(
+    seen: Arrivals, processes: Sequence[ProcessFigures], explained: Collection[int]
+) -> Iterator[JobFinding]:
+    """The process for which the others wait at a collective, where nothing on its host explains that."""
+    hosts = {process.index: process.host for process in processes}
+    count = len(seen.indices)
+    by_chance = 1 / count + CERTAIN * math.sqrt((1 - 1 / count) / count / seen.instances)
+    for place, index in enumerate(seen.indices):
+        others = [caused for other, caused in enumerate(seen.caused_seconds) if other != place]
+        more = seen.caused_seconds[place] - median(others)
+        share = seen.last_count[place] / seen.instances
+        if index in explained or share < max(0.5, by_chance) or more < LEAST_DIFFERENCE * seen.span_seconds:
+            continue
+        message = (
+            f"process {index} on {hosts[index]} is late: it arrives last at {share:.0%} of {seen.instances} executions "
+            f"of {seen.name}, and the others wait {seconds(seen.caused_seconds[place])} of "
+            f"{seconds(seen.span_seconds)} for it; data, host, dispatch and copies do not explain that"
+        )
+        yield JobFinding("slow-device", index, message, _SLOW_DEVICE, DEVICE, seen.caused_seconds[place])
 
 
 def _excess(process: ProcessFigures, others: Sequence[ProcessFigures], part: str) -> tuple[str, float, float] | None:

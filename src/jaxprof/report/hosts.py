@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
+from jaxprof.analysis.arrivals import Arrivals
 from jaxprof.analysis.jobs import JobFigures, JobFinding, ProcessFigures
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.report.renderers import records, text_lines, wrap
@@ -52,6 +54,40 @@ FINDINGS: Final[tuple[Column[JobFinding], ...]] = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """One process at the collectives."""
+
+    index: int
+    last_count: int
+    last_share: float
+    waited_seconds: float
+    caused_seconds: float
+    offset_seconds: float
+
+
+ARRIVALS: Final[tuple[Column[_Arrival], ...]] = (
+    Column("index", "process", right=True),
+    Column("last_count", "arrives last", show=integer),
+    Column("last_share", "share", show=percent),
+    Column("caused_wait_seconds", "others wait for it", at("caused_seconds"), seconds),
+    Column("waited_seconds", "waits for others", show=seconds),
+    Column("clock_offset_seconds", "its clock", at("offset_seconds"), seconds),
+)
+
+
+def arrival_table(seen: Arrivals) -> Table[_Arrival]:
+    """One row for each process whose capture holds the collective."""
+    columns = (seen.last_count, seen.waited_seconds, seen.caused_seconds, seen.offset_seconds)
+    return Table(
+        ARRIVALS,
+        [
+            _Arrival(index, last, last / seen.instances, waited, caused, offset)
+            for index, last, waited, caused, offset in zip(seen.indices, *columns, strict=True)
+        ],
+    )
+
+
 def process_table(job: JobFigures) -> Table[ProcessFigures]:
     """One row for each process that could be read."""
     return Table(PROCESSES, job.processes)
@@ -66,7 +102,19 @@ def to_text(job: JobFigures) -> str:
     lines += ["", *summary_lines(job), ""]
     lines += text_lines(process_table(job))
     lines.append("  device, data, host, dispatch, copy, compile: shares of the time of its loop, from samples")
+    if job.arrivals is not None:
+        lines += ["", *_arrival_lines(job.arrivals)]
     return "\n".join(lines)
+
+
+def _arrival_lines(seen: Arrivals) -> Iterator[str]:
+    yield (
+        f"  {safe(seen.name)}: {counted(seen.instances, 'execution')} in {seconds(seen.span_seconds)}, "
+        f"the exchange itself {seconds(seen.exchange_seconds)}"
+    )
+    yield ""
+    yield from text_lines(arrival_table(seen))
+    yield f"  its clock: ahead of the first one's, estimated from the ends to ± {seconds(seen.uncertain_seconds)}"
 
 
 def summary_lines(job: JobFigures) -> list[str]:
@@ -85,8 +133,17 @@ def _nothing(job: JobFigures) -> Iterator[str]:
     if len(compared) > 1:
         text = (
             f"No process stands out: {counted(len(compared), 'loop')} compared by data, host, dispatch, copies and "
-            "compilations. A device that computes slowly is not told so: the others wait for it in the same call."
+            "compilations"
         )
+        if job.arrivals is not None:
+            text += (
+                f", {counted(job.arrivals.instances, 'execution')} of {safe(job.arrivals.name)} by who arrives last."
+            )
+        else:
+            text += (
+                ". A device that computes slowly is told only by captures: the others wait for it in the same call. "
+                "`jaxprof script --capture-steps 100` takes them."
+            )
         yield from wrap(text, width=_WIDTH, indent="  ")
 
 
@@ -99,4 +156,16 @@ def to_dict(job: JobFigures) -> dict[str, Any]:
         "notices": list(job.notices),
         "findings": list(records(Table(FINDINGS, job.findings))),
         "processes": list(records(process_table(job))),
+        "arrivals": None if job.arrivals is None else _arrivals(job.arrivals),
+    }
+
+
+def _arrivals(seen: Arrivals) -> dict[str, Any]:
+    return {
+        "name": seen.name,
+        "instances": seen.instances,
+        "span_seconds": seen.span_seconds,
+        "exchange_seconds": seen.exchange_seconds,
+        "clock_uncertain_seconds": seen.uncertain_seconds,
+        "processes": list(records(arrival_table(seen))),
     }
