@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.ranking import Ranking
+    from jaxprof.analysis.ranking import Ranked, Ranking
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
 
 
@@ -15,39 +15,53 @@ if TYPE_CHECKING:
 class RooflinePoint:
     """The kernels at one place of the plot."""
 
-    number: int
-    """Number of the kernel with the greatest share among them."""
+    numbers: tuple[int, ...]
+    """The kernels here, the one with the greatest share first."""
     intensity: float
     """FLOPs for each byte."""
     flops_per_second: float
+    attainable: float
+    """The FLOP/s that the ceilings allow."""
     bound: str
     """`memory`, `compute`, or empty."""
     share: float
+    """Of that kernel."""
     measured: bool
     """Whether `flops_per_second` was reached; else it is what the ceilings allow at most."""
 
+    @property
+    def number(self) -> int:
+        """The kernel with the greatest share."""
+        return self.numbers[0]
 
-def roofline_points(
-    ranking: Ranking, numbers: Sequence[int], chosen: int | None = None
-) -> tuple[list[RooflinePoint], int]:
+
+def roofline_points(ranking: Ranking, numbers: Sequence[int]) -> tuple[list[RooflinePoint], int]:
     """The points of the kernels, those with the greatest share last so that they are drawn on top; and how many kernels
-    have no point. The chosen kernel has a point of its own."""
-    by_place: dict[tuple[object, ...], RooflinePoint] = {}
+    have no point."""
+    by_place: dict[tuple[float, float, str, bool], list[Ranked]] = {}
     without = 0
     for row in ranking.rows(numbers):
         roof = row.roof
         if roof is None or not roof.intensity or roof.attainable is None:
             without += 1
             continue
-        speed = roof.attainable
-        measured = bool(row.measured_seconds and row.kernel.total_flops)
-        if measured and row.measured_seconds and row.kernel.total_flops:
-            speed = row.kernel.total_flops / row.measured_seconds
-        point = RooflinePoint(row.number, roof.intensity, speed, roof.bound, row.share or 0.0, measured)
-        place = (point.intensity, point.flops_per_second, point.bound, measured, row.number == chosen)
-        if place not in by_place or by_place[place].share < point.share:
-            by_place[place] = point
-    return sorted(by_place.values(), key=lambda point: point.share), without
+        flops, took = row.kernel.total_flops, row.measured_seconds
+        speed = flops / took if flops and took else roof.attainable
+        by_place.setdefault((roof.intensity, speed, roof.bound, bool(flops and took)), []).append(row)
+    points = [_point(place, sorted(rows, key=_share, reverse=True)) for place, rows in by_place.items()]
+    return sorted(points, key=lambda point: point.share), without
+
+
+def _share(row: Ranked) -> float:
+    return row.share or 0.0
+
+
+def _point(place: tuple[float, float, str, bool], rows: Sequence[Ranked]) -> RooflinePoint:
+    intensity, speed, bound, measured = place
+    roof = rows[0].roof
+    attainable = roof.attainable if roof is not None and roof.attainable is not None else speed
+    numbers = tuple(row.number for row in rows)
+    return RooflinePoint(numbers, intensity, speed, attainable, bound, _share(rows[0]), measured)
 
 
 def roofline_ceilings(ranking: Ranking, numbers: Sequence[int], device: DevicePeaks) -> list[tuple[str, float]]:

@@ -325,6 +325,10 @@ GROUPS: dict[str, KeyGroup] = {
         Key("group", "group", "group", "Group", "Group by kind, source line, named scope, direction, or not at all"),
         Key("open", "mark fold", "open_group", "Open group", "Open or close the group", HIDDEN),
         Key("open_all", "fold_all", "open_groups", "Open all", "Open or close all groups", HIDDEN),
+        Key("point_before", "arrow_left", "point(-1)", "Point before",
+            "On the roofline, go to the next point of less FLOPs per byte", HIDDEN),
+        Key("point_after", "arrow_right", "point(1)", "Next point",
+            "On the roofline, go to the next point of more FLOPs per byte", HIDDEN),
     )),
     "kernel_notes": KeyGroup("HLO: findings and barriers", (
         Key("enter", "enter", "enter", "Kernel", "Go to the kernel of this row"),

@@ -13,9 +13,12 @@ from textual.pilot import Pilot
 
 from jaxprof import events as e
 from jaxprof.analysis.ranking import Ranking
+from jaxprof.analysis.roofline_points import RooflinePoint
 from jaxprof.hlo.analysis.origin_columns import origin_columns
 from jaxprof.session import Session
 from jaxprof.tui.hlo.kernel_table import KernelTable
+from jaxprof.tui.hlo.roofline_plot import GUTTER, roofline_frame
+from jaxprof.tui.hlo.roofline_view import RooflineView
 from jaxprof.tui.hlo.screen import HloScreen
 from jaxprof.tui.hlo.text.code_view import CodeView
 from jaxprof.tui.kit.dialogs import Choose
@@ -221,6 +224,38 @@ async def test_a_device_of_the_table_gives_a_roofline_and_estimates() -> None:
         assert "share of least time (a lower bound)" in text
         assert "4.80 TB/s" in text
         assert text.count("●") >= 3
+
+
+async def test_the_cursor_goes_from_point_to_point_of_the_roofline_and_names_all_that_are_near() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        screen = await shown(stage, pilot, program_session())
+        screen.action_tab("roofline")
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(stage.app.screen, Choose))
+        await pilot.press(*"h200", "enter")
+        await until(pilot, lambda: isinstance(stage.app.screen, HloScreen))
+        kernels = table(stage)
+        view = screen.query_one(RooflineView)
+        frame = roofline_frame(kernels.rows.ranking, kernels.rows.numbers, view.size.width, view.size.height)
+        assert frame is not None
+
+        async def chosen(point: RooflinePoint) -> None:
+            await until(pilot, lambda: kernels.ranked is not None and kernels.ranked.number == point.number)
+            text = screen_text(stage.app)
+            for number in point.numbers:
+                assert kernels.rows.ranking.kernels[number].name in text.partition("FLOP/B")[2], "named below the plot"
+
+        order = sorted(frame.points, key=lambda point: (point.intensity, point.flops_per_second))
+        assert len(order) > 2
+        kernels.select(order[0].number)
+        await pilot.press("right")
+        await chosen(order[1])
+        await pilot.press("right", "left", "left")
+        await chosen(order[0])
+        column, row = frame.cell(order[-1])
+        await pilot.click(view, offset=(column + GUTTER + 1, row + 1))
+        await chosen(frame.near((column, row))[0])
 
 
 async def test_a_measured_run_shows_its_times() -> None:

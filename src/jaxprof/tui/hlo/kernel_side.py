@@ -13,11 +13,10 @@ from jaxprof.text import safe
 from jaxprof.tui.hlo.finding_list import BarrierList, FindingList, KernelNoteList, barrier_facts, finding_facts
 from jaxprof.tui.hlo.kernel_detail import group_facts, kernel_facts
 from jaxprof.tui.hlo.kernel_table import KernelTable
-from jaxprof.tui.hlo.roofline_plot import roofline_plot
+from jaxprof.tui.hlo.roofline_view import RooflineView
 from jaxprof.tui.kit.fact_list import FactList, FactTarget
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
-from jaxprof.tui.kit.picture import Picture
 from jaxprof.tui.kit.row_list import RowList
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class KernelSide(Guarded, Container):
     def compose(self) -> ComposeResult:
         with Vertical(id="list-box", classes="box"):
             yield FilterLine()
-            yield Picture(id="roofline")
+            yield RooflineView(id="roofline")
             yield KernelTable(id="kernels")
             yield FindingList(id="findings")
             yield BarrierList(id="barriers")
@@ -224,11 +223,7 @@ class KernelSide(Guarded, Container):
         ranking = self.table.rows.ranking
         numbers = self.table.rows.numbers
         chosen = self.table.ranked.number if self.table.ranked is not None else None
-        picture = self.query_one("#roofline", Picture)
-        picture.show(
-            (self.table.rows.changes, chosen),
-            lambda width, height: roofline_plot(ranking, numbers, chosen, width, height),
-        )
+        self.query_one(RooflineView).show_kernels(ranking, numbers, self.table.rows.changes, chosen)
 
     # -- messages from the lists ---------------------------------------------------------------------------------
 
@@ -238,6 +233,15 @@ class KernelSide(Guarded, Container):
         self._show_roofline()
         if self.ranked is not None:
             self.post_message(self.Highlighted())
+
+    @on(KernelTable.PointRequested)
+    def _point_wanted(self, message: KernelTable.PointRequested) -> None:
+        if self._tab == "roofline":
+            self.query_one(RooflineView).go(message.step)
+
+    @on(RooflineView.Chosen)
+    def _point_chosen(self, message: RooflineView.Chosen) -> None:
+        self.table.select(message.number)
 
     @on(RowList.Highlighted, "#findings")
     @on(RowList.Highlighted, "#barriers")

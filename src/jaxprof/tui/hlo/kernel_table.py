@@ -47,6 +47,13 @@ class KernelTable(RowList):
             super().__init__()
             self.ranked = ranked
 
+    class PointRequested(Message):
+        """Requests the kernel of the next point of the roofline, to the right or to the left."""
+
+        def __init__(self, step: int) -> None:
+            super().__init__()
+            self.step = step
+
     class Arranged(Message):
         """The table is sorted, grouped or filtered differently."""
 
@@ -274,6 +281,10 @@ class KernelTable(RowList):
         if group is not None:
             self.rows.turn_group(group)
             self._show_rows()
+
+    def action_point(self, step: int) -> None:
+        """Goes to the next point of the roofline."""
+        self.post_message(self.PointRequested(step))
 
     def action_open_groups(self) -> None:
         """Opens all groups, or closes all if all are open."""

@@ -1,63 +1,184 @@
 """The roofline: FLOP/s over FLOPs per byte, with a device's ceilings and a point for each kernel.
 
-A kernel without a measured time is drawn on the ceiling that bounds it, the most that it could reach, and the plot says
-so. A kernel with a measured time is drawn at the FLOP/s that it reached.
+A kernel without a measured time is drawn on the ceiling that bounds it, the most that it could reach, and is said to be
+there at most. A kernel with a measured time is drawn at the FLOP/s that it reached. The kernels near the cursor are
+named below the plot, all of them where several are in one place.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.analysis.roofline_points import roofline_ceilings, roofline_points
-from jaxprof.text import columns, shorten
+from jaxprof.analysis.roofline_points import RooflinePoint, roofline_ceilings, roofline_points
+from jaxprof.text import columns, shorten, shorten_middle
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.canvas import Canvas, Scale
-from jaxprof.units import scaled
+from jaxprof.units import percent, scaled
 
 if TYPE_CHECKING:
     from jaxprof.analysis.ranking import Ranking
     from jaxprof.hlo.analysis.cost.peaks import DevicePeaks
 
+GUTTER, LEAST_WIDTH, LEAST_HEIGHT = 9, 30, 9
+NEAR = 3.0
+"""How many columns away from a cell a kernel is near it."""
+MOST_NAMED = 6
 MARKS = {"memory": ("●", "$phase-transfer"), "compute": ("◆", "$phase-compile")}
 
 
-def roofline_plot(ranking: Ranking, numbers: Sequence[int], chosen: int | None, width: int, height: int) -> Content:
-    """The plot in exactly `width` columns and `height` lines, with the `chosen` kernel marked and named."""
+@dataclass(frozen=True, slots=True)
+class RooflineFrame:
+    """Where everything is in a plot of one size: the points in cells of the terminal."""
+
+    device: DevicePeaks
+    points: Sequence[RooflinePoint]
+    """Those with the greatest share last."""
+    without: int
+    """How many kernels have no point."""
+    roofs: Sequence[tuple[str, float]]
+    x: Scale
+    y: Scale
+    width: int
+    height: int
+    """Of the area between the axes."""
+
+    def cell(self, point: RooflinePoint) -> tuple[int, int]:
+        """The column and the row of a point between the axes."""
+        canvas = Canvas(self.width, self.height)
+        column, row = canvas.dot_at(self.x.place(point.intensity), self.y.place(point.flops_per_second))
+        return column // 2, min(self.height - 1, max(0, row // 4))
+
+    def near(self, cell: tuple[int, int], most: float = math.inf) -> list[RooflinePoint]:
+        """The points at most so far from a cell, the nearest first, then those with the greatest share."""
+        found = [(_distance(self.cell(point), cell), point) for point in self.points]
+        found.sort(key=lambda pair: (pair[0], -pair[1].share))
+        return [point for distance, point in found if distance <= most]
+
+    def of(self, number: int | None) -> RooflinePoint | None:
+        """The point of a kernel; None if it has none."""
+        return next((point for point in self.points if number in point.numbers), None)
+
+    def beside(self, number: int | None, step: int) -> RooflinePoint | None:
+        """The next point to the right or to the left of that of a kernel, by intensity and then by FLOP/s."""
+        order = sorted(self.points, key=lambda point: (point.intensity, point.flops_per_second))
+        here = self.of(number)
+        if here is None:
+            return order[0 if step > 0 else -1] if order else None
+        at = order.index(here) + step
+        return order[at] if 0 <= at < len(order) else None
+
+
+def _distance(one: tuple[int, int], other: tuple[int, int]) -> float:
+    """Between two cells, in columns; a row is as high as two of them are wide."""
+    return math.hypot(one[0] - other[0], 2 * (one[1] - other[1]))
+
+
+def named_lines(height: int) -> int:
+    """How many lines below a plot name kernels."""
+    return min(MOST_NAMED, max(1, height // 4)) if height >= LEAST_HEIGHT else 0
+
+
+def roofline_frame(ranking: Ranking, numbers: Sequence[int], width: int, height: int) -> RooflineFrame | None:
+    """The frame of a plot with its axes and names in `width` by `height`; None without ceilings, or without room."""
     device = ranking.device
-    if device is None:
+    rows = height - 3 - named_lines(height)
+    if device is None or width < LEAST_WIDTH or rows < LEAST_HEIGHT - 4:
+        return None
+    points, without = roofline_points(ranking, numbers)
+    roofs = roofline_ceilings(ranking, numbers, device)
+    if not roofs:
+        return None
+    ridges = [peak / device.bandwidth for _, peak in roofs]
+    x = _decades([*(point.intensity for point in points), *ridges], 0.5)
+    y = _decades([*(point.flops_per_second for point in points), *(peak for _, peak in roofs)], 0.35)
+    return RooflineFrame(device, points, without, roofs, x, y, width - GUTTER - 1, rows)
+
+
+def roofline_plot(
+    ranking: Ranking,
+    numbers: Sequence[int],
+    chosen: int | None,
+    width: int,
+    height: int,
+    pointed: tuple[int, int] | None = None,
+) -> Content:
+    """The plot in exactly `width` columns and `height` lines, with the `chosen` kernel marked. Below it stand the
+    kernels near that one, or near the cell that the mouse has `pointed` at."""
+    if ranking.device is None:
         return _note(
             "The ceilings of this device are unknown.",
-            f"{key_of('hlo.device')} chooses a known device to compare the kernels with.",
+            f"{key_of('hlo.device')} chooses a known device to compare the kernels with; "
+            "`jaxprof run gemm-peak triad` measures those of this machine.",
             width,
             height,
         )
-    drawn, without = roofline_points(ranking, numbers, chosen)
-    roofs = roofline_ceilings(ranking, numbers, device)
-    if width < 30 or height < 8 or not roofs:
-        return _note("no room for the roofline" if roofs else "no known ceiling", "", width, height)
-    ridges = [peak / device.bandwidth for _, peak in roofs]
-    x = _decades([*(point.intensity for point in drawn), *ridges], 0.5)
-    y = _decades([*(point.flops_per_second for point in drawn), roofs[0][1], *(peak for _, peak in roofs)], 0.35)
-    gutter = 9
-    canvas = Canvas(width - gutter - 1, height - 3)
-    _draw_roof(canvas, device, roofs, x, y)
-    for point in drawn:
+    frame = roofline_frame(ranking, numbers, width, height)
+    if frame is None:
+        some = roofline_ceilings(ranking, numbers, ranking.device)
+        return _note("no room for the roofline" if some else "no known ceiling", "", width, height)
+    canvas = Canvas(frame.width, frame.height)
+    _draw_roof(canvas, frame.device, frame.roofs, frame.x, frame.y)
+    for point in frame.points:
         mark, style = MARKS.get(point.bound, ("○", "$quiet"))
-        _put(canvas, x.place(point.intensity), y.place(point.flops_per_second), mark, style)
-    name = ""
-    for point in drawn:
-        if point.number == chosen:
-            _put(canvas, x.place(point.intensity), y.place(point.flops_per_second), "◉", "bold $accent")
-            speed = scaled(point.flops_per_second, "FLOP/s")
-            name = f"{ranking.kernels[point.number].name}: {scaled(point.intensity)} FLOP/B, {speed}"
-            name += "" if point.measured else " at most"
-    head = _head(device, name, without, width)
-    axis = {canvas.row_of(y.place(tick)): scaled(tick) for tick in y.ticks(max(2, canvas.height // 3))}
-    return Content("\n").join([head, *canvas.framed(axis, gutter), *_below(x, gutter, canvas.width, width)])
+        canvas.put(*frame.cell(point), mark, style)
+    here = frame.of(chosen)
+    if here is not None:
+        canvas.put(*frame.cell(here), "◉", "bold $accent")
+    _name_roofs(canvas, frame.device, frame.roofs, frame.x, frame.y)
+    axis = {canvas.row_of(frame.y.place(tick)): scaled(tick) for tick in frame.y.ticks(max(2, canvas.height // 3))}
+    near = _near(frame, chosen, pointed)
+    return Content("\n").join(
+        [
+            _head(frame.device, frame.without, width),
+            *canvas.framed(axis, GUTTER),
+            *_below(frame.x, GUTTER, canvas.width, width),
+            *_names(ranking, near, chosen, width, named_lines(height)),
+        ]
+    )
+
+
+def _near(frame: RooflineFrame, chosen: int | None, pointed: tuple[int, int] | None) -> list[RooflinePoint]:
+    """The points to name: near the mouse, if there are some, else near the chosen kernel."""
+    at_mouse = frame.near(pointed, NEAR) if pointed is not None else []
+    here = frame.of(chosen)
+    return at_mouse or (frame.near(frame.cell(here), NEAR) if here is not None else [])
+
+
+def _names(
+    ranking: Ranking, near: Sequence[RooflinePoint], chosen: int | None, width: int, lines: int
+) -> list[Content]:
+    """A line for each kernel, those that are in the same place, too; how many more there are in the last line."""
+    kernels = [(number, point) for point in near for number in point.numbers]
+    kernels.sort(key=lambda pair: pair[0] != chosen)
+    shown = kernels if len(kernels) <= lines else kernels[: max(0, lines - 1)]
+    named = [_name(ranking, number, point, width, chosen=number == chosen) for number, point in shown]
+    if len(shown) < len(kernels) and lines:
+        named.append(Content.styled(f"  and {len(kernels) - len(shown)} more near here", "$text-muted"))
+    if not kernels and lines:
+        named = [
+            Content.styled("  This kernel has no point: its FLOPs, or its bytes, are unknown or 0.", "$text-muted")
+        ]
+    return [line.truncate(width, ellipsis=True) for line in named] + [Content("")] * (lines - len(named))
+
+
+def _name(ranking: Ranking, number: int, point: RooflinePoint, width: int, *, chosen: bool) -> Content:
+    """`◉ fusion.3  1.2 FLOP/B  3.4 GFLOP/s  41 % of its roof`."""
+    mark, style = ("◉", "bold $accent") if chosen else MARKS.get(point.bound, ("○", "$quiet"))
+    figures = f"{scaled(point.intensity):>7} FLOP/B  {scaled(point.flops_per_second, 'FLOP/s'):>13}  " + (
+        f"{percent(point.flops_per_second / point.attainable):>6} of its roof" if point.measured else "at most"
+    )
+    room = max(8, min(48, width - columns(figures) - 5))
+    return Content.assemble(
+        (f"{mark} ", style),
+        (shorten_middle(ranking.kernels[number].name, room).ljust(room), "bold" if chosen else ""),
+        "  ",
+        (figures, "" if chosen else "$text-muted"),
+    )
 
 
 def _decades(values: Sequence[float], margin: float) -> Scale:
@@ -66,11 +187,6 @@ def _decades(values: Sequence[float], margin: float) -> Scale:
     if high - low < 2:
         low, high = (low + high) / 2 - 1, (low + high) / 2 + 1
     return Scale(10.0**low, 10.0**high, log=True)
-
-
-def _put(canvas: Canvas, across: float, up: float, mark: str, style: str) -> None:
-    column, row = canvas.dot_at(across, up)
-    canvas.put(column // 2, min(canvas.height - 1, max(0, row // 4)), mark, style)
 
 
 def _draw_roof(canvas: Canvas, device: DevicePeaks, roofs: Sequence[tuple[str, float]], x: Scale, y: Scale) -> None:
@@ -82,26 +198,37 @@ def _draw_roof(canvas: Canvas, device: DevicePeaks, roofs: Sequence[tuple[str, f
     canvas.line(canvas.dot_at(x.place(start), y.place(start * device.bandwidth)),
                 canvas.dot_at(x.place(min(ridge, x.high)), y.place(min(top, x.high * device.bandwidth))),
                 "$phase-transfer")  # fmt: skip
-    taken: list[int] = []
+    for _, peak in roofs:
+        if y.low < peak < y.high:
+            begin = canvas.dot_at(x.place(min(max(peak / device.bandwidth, x.low), x.high)), y.place(peak))
+            canvas.line(begin, canvas.dot_at(1.0, y.place(peak)), "$phase-compile", every=1 if peak == top else 3)
+
+
+def _name_roofs(canvas: Canvas, device: DevicePeaks, roofs: Sequence[tuple[str, float]], x: Scale, y: Scale) -> None:
+    """Writes what each ceiling is where nothing is drawn, as near to it as there is room."""
     for name, peak in roofs:
-        if not y.low < peak < y.high:
-            continue
-        begin = canvas.dot_at(x.place(min(max(peak / device.bandwidth, x.low), x.high)), y.place(peak))
-        canvas.line(begin, canvas.dot_at(1.0, y.place(peak)), "$phase-compile", every=1 if peak == top else 3)
-        label = f" {name} {scaled(peak, 'FLOP/s')} "
-        row = max(0, begin[1] // 4 - 1) if begin[1] // 4 else begin[1] // 4 + 1
-        if row not in taken and columns(label) < canvas.width:
-            canvas.put(canvas.width - columns(label), row, label, "$text-muted")
-            taken.append(row)
+        if y.low < peak < y.high:
+            label = f" {name} {scaled(peak, 'FLOP/s')} "
+            row = canvas.row_of(y.place(peak))
+            _put_where_free(canvas, label, canvas.width - columns(label), (row - 1, row + 1, row - 2, row + 2))
+    start = max(x.low, y.low / device.bandwidth)
+    ridge = roofs[0][1] / device.bandwidth
     label = f" {scaled(device.bandwidth, 'B/s')} "
     middle = math.sqrt(start * min(ridge, x.high))
     column, row = canvas.dot_at(x.place(middle), y.place(middle * device.bandwidth))
-    left = column // 2 - columns(label) - 1
-    if left >= 0:
-        canvas.put(left, max(0, min(canvas.height - 1, row // 4)), label, "$text-muted")
+    _put_where_free(canvas, label, column // 2 - columns(label) - 1, (row // 4, row // 4 - 1, row // 4 - 2))
 
 
-def _head(device: DevicePeaks, name: str, without: int, width: int) -> Content:
+def _put_where_free(canvas: Canvas, label: str, right_most: int, rows: Sequence[int]) -> None:
+    length = columns(label)
+    for row in rows:
+        for left in range(right_most, -1, -1):
+            if canvas.free(left, row, length):
+                canvas.put(left, row, label, "$text-muted")
+                return
+
+
+def _head(device: DevicePeaks, without: int, width: int) -> Content:
     parts: list[tuple[str, str]] = [
         (device.title, "bold"),
         ("   ", ""),
@@ -111,11 +238,7 @@ def _head(device: DevicePeaks, name: str, without: int, width: int) -> Content:
     ]
     if without:
         parts.append((f"   {without} without a point", "$quiet"))
-    used = sum(columns(text) for text, _ in parts)
-    if name and width - used > 20:
-        parts.append(("   ◉ ", "bold $accent"))
-        parts.append((shorten(name, width - used - 5), "$accent"))
-    return Content.assemble(*parts)
+    return Content.assemble(*parts).truncate(width, ellipsis=True)
 
 
 def _below(x: Scale, gutter: int, inner: int, width: int) -> list[Content]:
