@@ -11,8 +11,10 @@ import pytest
 
 from cli.calling import Caller, start
 from jaxprof.cli.main import cli, wants_json
+from jaxprof.events import KernelsMeasured, TextRecorded
 from jaxprof.session.log import LogWriter
 from report import sessions
+from tui import profiles
 
 
 @pytest.fixture
@@ -22,6 +24,8 @@ def captured(state_home: Path) -> Path:
     writer = LogWriter(sessions.HEADER, path)
     for event in sessions.captured_events():
         writer.append(event)
+        if isinstance(event, KernelsMeasured):
+            writer.append(TextRecorded(run=event.run, name="timeline", text=profiles.timeline()))
     writer.close()
     return path
 
@@ -36,6 +40,7 @@ ANSWERS = {
     "session-compiles": ("show", "FILE", "--compiles"),
     "session-findings": ("show", "FILE", "--findings"),
     "session-transfers": ("show", "FILE", "--transfers"),
+    "session-lanes": ("show", "FILE", "--lanes"),
     "session-timeline": ("show", "FILE", "--timeline"),
     "explanation": ("explain", "FILE"),
     "finding": ("explain", "--code", "large_constant"),

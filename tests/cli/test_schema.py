@@ -34,6 +34,7 @@ from jaxprof.stats import Block, LaunchBlocks, compare
 from job_folders import captures, job, loop, process
 from report import sessions, test_sides
 from report.test_device_list import CPU_READING, GPU_READING, joined
+from tui import profiles
 
 TWO_MODES = [
     sessions.plan("r1", "numpy", "numpy"),
@@ -86,6 +87,7 @@ def files(tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.chdir(tmp_path)
     written(tmp_path / "runs.jaxprof", sessions.events())
     written(tmp_path / "captured.jaxprof", sessions.captured_events())
+    written(tmp_path / "traced.jaxprof", profiles.captured().events)
     written(tmp_path / "program.jaxprof", program_events.training_events(), program_events.HEADER)
     written(tmp_path / "sides.jaxprof", sides())
     with_other_hlo = (
@@ -132,6 +134,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
         f"session-{view}": [f"show program.jaxprof --{view}", f"show remade.jaxprof --{view}"]
         for view in ("compiles", "findings", "transfers", "timeline")
     },
+    "session-lanes": ["show traced.jaxprof --lanes --from 2ms --to 4ms"],
     "comparison": ["compare runs.jaxprof captured.jaxprof", "compare program.jaxprof sides.jaxprof",
                    "compare captured.jaxprof again.jaxprof", "compare sides.jaxprof:r1 sides.jaxprof:r3",
                    "compare program.jaxprof remade.jaxprof", "compare sides.jaxprof torn.jaxprof"],

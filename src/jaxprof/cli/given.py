@@ -1,7 +1,9 @@
-"""Which options the user gave explicitly. An option that would have no effect is refused, never ignored."""
+"""Which options the user gave explicitly, and the times among them. An option that would have no effect is refused,
+never ignored."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -15,6 +17,19 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 _VIEWS = "jaxprof.views"
 _VIEW = "view_"
 """In front of the name of a view, as the name of its parameter."""
+
+
+_SCALES = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
+
+
+def seconds_of(ctx: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    """The callback of an option that takes a time as people write it, `1.5ms`, `20 us`, `3s`, `0.25`: its seconds."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([nuµm]?s)?\s*", value)
+    if found is None:
+        raise click.BadParameter(f"{value!r} is not a time, such as 1.5ms or 2s", ctx, parameter)
+    return float(found[1]) * _SCALES[found[2] or ""]
 
 
 def is_given(name: str) -> bool:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
 
 from jaxprof.cli.answers import next_of_session, print_session
 from jaxprof.cli.complete import complete_run, complete_session
-from jaxprof.cli.given import chosen_view, view_options
+from jaxprof.cli.given import chosen_view, refuse, seconds_of, view_options
 from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
 from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
+from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,12 +34,29 @@ if TYPE_CHECKING:
         "transfers": "For a program: implicit copies, host to device.",
         "timeline": "For a program: where its wall time went.",
         "hosts": "For the folder of a job: its processes beside each other, and which one is late.",
+        "lanes": "Busy and idle time of each lane of the timeline, and its kernels, --from a time --to another.",
     }
 )
+@click.option(
+    "--from",
+    "begin",
+    metavar="TIME",
+    callback=seconds_of,
+    help="With --lanes: from this time of the timeline, 1.5ms or 2s.",
+)
+@click.option("--to", "end", metavar="TIME", callback=seconds_of, help="With --lanes: up to this time.")
 @click.option("--run", "run_id", metavar="ID", shell_complete=complete_run, help="Only this run (r2) and its baseline.")
 @profile_options
 @format_option("text", "json", "csv", "markdown")
-def command(file: str, run_id: str | None, profile_run: str, hosts: tuple[str, ...], form: str) -> None:
+def command(
+    file: str,
+    begin: float | None,
+    end: float | None,
+    run_id: str | None,
+    profile_run: str,
+    hosts: tuple[str, ...],
+    form: str,
+) -> None:
     """Print the session FILE: a path, the name of a kept session, part of it, or `last`.
 
     FILE can also be a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that
@@ -48,16 +67,19 @@ def command(file: str, run_id: str | None, profile_run: str, hosts: tuple[str, .
     from jaxprof.session.log.library import is_live
 
     view = chosen_view()
+    if view != "lanes":
+        refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
     if view == "hosts" or _is_job(file):
         _print_job(file, view, run_id, form)
         return
+    show = partial(_print_lanes, begin, end) if view == "lanes" else partial(_print_view, view) if view else None
     profile = profile_at(file)
     if profile is not None:
         from jaxprof.cli.profiles import imported
 
         with imported(profile, profile_run, hosts, _needed(view)) as (_, read):
-            if view is not None:
-                _print_view(_only(read, run_id), view, form, profile)
+            if show is not None:
+                show(_only(read, run_id), form, profile)
             else:
                 _print_session(_only(read, run_id, with_baseline=True), form, profile)
         return
@@ -65,8 +87,8 @@ def command(file: str, run_id: str | None, profile_run: str, hosts: tuple[str, .
     path = Library().find(file)
     session = _only(load(path, Session), run_id, with_baseline=view is None)
     live = not session.complete and is_live(path)
-    if view is not None:
-        _print_view(session, view, form, path)
+    if show is not None:
+        show(session, form, path)
     else:
         _print_session(session, form, path, live=live)
 
@@ -112,6 +134,8 @@ def _needed(view: str | None) -> tuple[str, ...]:
     """The views to derive from a profile: without a chosen view, all except the timeline, which is not printed."""
     if view is None:
         return ("kernels", "steps", "compile", "memory", "trust")
+    if view == "lanes":
+        return ("timeline",)
     return (view,) if view in ("kernels", "compile", "steps", "memory", "trust") else ("trust",)
 
 
@@ -133,9 +157,8 @@ def _print_session(session: Session, form: str, path: Path, *, live: bool = Fals
         print_text(profile_text(session) if is_profile(session) else to_text(session, live=live))
 
 
-def _print_view(session: Session, view: str, form: str, path: Path) -> None:
+def _print_view(view: str, session: Session, form: str, path: Path) -> None:
     """One view of the captures, or of a program. Raises UsageError for a format that it does not have."""
-    from jaxprof.errors import UsageError
     from jaxprof.report import views
     from jaxprof.report.recording import json, text
 
@@ -149,4 +172,24 @@ def _print_view(session: Session, view: str, form: str, path: Path) -> None:
     elif form == "text":
         print_text((text.program_view_text if of_program else views.view_text)(session, view))
     else:
-        raise UsageError(f"--{view} has no {form} form", "It has --format text, json and csv.")
+        raise _no_form(view)
+
+
+def _print_lanes(begin: float | None, end: float | None, session: Session, form: str, path: Path) -> None:
+    """The totals of a range of the timeline. Raises UsageError for a range with nothing in it."""
+    from jaxprof.report.lanes import lanes_csv, lanes_json, lanes_text, ranges
+
+    if form == "markdown":
+        raise _no_form("lanes")
+    found = ranges(session, begin, end)
+    if form == "json":
+        others = [line for line in next_of_session(session, path) if " --lanes " not in line]
+        print_json("session-lanes", lanes_json(found), others)
+    elif form == "csv":
+        print_pieces([lanes_csv(found)])
+    else:
+        print_text(lanes_text(found))
+
+
+def _no_form(view: str) -> UsageError:
+    return UsageError(f"--{view} has no markdown form", "It has --format text, json and csv.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -13,14 +14,19 @@ from hypothesis import strategies as st
 
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.search import search
+from jaxprof.analysis.lanes.totals import range_totals
 from jaxprof.analysis.timeline import Timeline, TimelineLane
 from jaxprof.tui.kit.search import compiled
+from jaxprof.tui.profile.timeline.browse import Browse
 from jaxprof.tui.profile.timeline.frame import busy_share, columns_of, edges
+from jaxprof.tui.profile.timeline.jumps import Jumps
+from jaxprof.tui.profile.timeline.minimap import Minimap
 from jaxprof.tui.profile.timeline.window import TimeWindow
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane, spans
 
 FRAME_SECONDS = 0.020
+JUMP_SECONDS = 0.050
 
 
 @given(spans, st.integers(0, 900), st.integers(200, 1200), st.integers(8, 90))
@@ -84,6 +90,28 @@ def test_a_frame_of_a_million_intervals_is_drawn_in_time_at_every_zoom() -> None
             best = min(best, time.thread_time() - began)
         worst = max(worst, best)
     assert worst < FRAME_SECONDS
+
+
+def test_jumps_and_totals_of_a_million_intervals_are_in_time() -> None:
+    found = lanes_of(million())
+    browse = Browse(found, 200, 60)
+    jumps = Jumps(browse)
+    browse.event(1)
+    answers: list[Callable[[], object]] = [
+        lambda: jumps.again(1),
+        lambda: jumps.idle(1),
+        lambda: jumps.longest("idle"),
+        lambda: jumps.longest("interval"),
+        lambda: Minimap(found, browse.whole, 200).lines(browse.window, 2),
+        lambda: range_totals(found, found.begin, found.end),
+    ]
+    for answer in answers:
+        best = float("inf")
+        for _ in range(3):
+            began = time.thread_time()
+            answer()
+            best = min(best, time.thread_time() - began)
+        assert best < JUMP_SECONDS
 
 
 @settings(max_examples=60)

@@ -15,7 +15,7 @@ from textual import events
 from textual.strip import Strip
 
 from jaxprof.analysis.lanes.kinds import KINDS
-from jaxprof.tui.profile.timeline.browse import Browse
+from jaxprof.tui.profile.timeline.browse import Browse, TimelineRow
 from jaxprof.tui.profile.timeline.browse_keys import TimelineKeys
 from jaxprof.tui.profile.timeline.drag import Drag
 from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler, title
@@ -50,6 +50,9 @@ class TimelineView(TimelineKeys, can_focus=True):
         self._words = ""
         self._named: tuple[tuple[int, int], list[str]] = ((0, 0), [])
         """The names of the lanes, with the lanes and the width that they were made for."""
+        self._kept: dict[TimelineRow, list[Segment]] = {}
+        """What was drawn of each row of the present lanes and matches, in the window of `_kept_of`."""
+        self._kept_of: object = None
         self._map: Minimap | None = None
         self._drag: Drag | None = None
         """While a button of the mouse is pressed."""
@@ -65,17 +68,20 @@ class TimelineView(TimelineKeys, can_focus=True):
             self.browse = Browse(lanes, self._width, self._room)
             self.jumps = Jumps(self.browse)
         self._words, self._matches = words, None
+        self._kept.clear()
         self.changed()
 
     def recolour(self, lanes: Lanes) -> None:
         """Replaces the lanes by the same lanes with better known kinds; cursor, window and open lanes stay."""
         if self.browse is not None:
             self.browse.lanes = lanes
+        self._kept.clear()
         self.changed()
 
     def show_matches(self, matches: Matches | None) -> None:
         """Marks the matches of a search; None marks nothing."""
         self._matches = matches
+        self._kept.clear()
         self.refresh()
 
     @property
@@ -162,14 +168,8 @@ class TimelineView(TimelineKeys, can_focus=True):
         return self._overlays(browse).cursor(strip, "▼")
 
     def _lane_line(self, browse: Browse, line: int) -> Strip:
-        from jaxprof.tui.profile.timeline.frame import columns_of
-
         place = browse.places[line]
         lane, row = browse.row(place)
-        hits = None
-        if self._matches is not None:
-            hits = self._matches.busy.get((place.lane, place.row if lane.opens else -1))
-        drawn = columns_of(lane, row, browse.window, self._width, hits)
         name = title(
             lane, self._names(browse)[place.lane], place.row, row, self._gutter, pinned=browse.is_pinned(place.lane)
         )
@@ -177,9 +177,27 @@ class TimelineView(TimelineKeys, can_focus=True):
             [
                 Segment(name, self._style("title-cursor" if line == browse.line else "title")),
                 Segment("│", self._style("rule")),
-                *(Segment(cell.text, self._style(cell.style, solid=cell.solid)) for cell in cells(lane, drawn)),
+                *self._drawn(browse, place),
             ]
         )
+
+    def _drawn(self, browse: Browse, place: TimelineRow) -> list[Segment]:
+        """The columns of a row, which are drawn once for each window: most keys move the cursor alone."""
+        from jaxprof.tui.profile.timeline.frame import columns_of
+
+        of = (browse.window, self._width, self.app.theme)
+        if self._kept_of != of:
+            self._kept_of = of
+            self._kept.clear()
+        kept = self._kept
+        if place not in kept:
+            lane, row = browse.row(place)
+            hits = None
+            if self._matches is not None:
+                hits = self._matches.busy.get((place.lane, place.row if lane.opens else -1))
+            drawn = cells(lane, columns_of(lane, row, browse.window, self._width, hits))
+            kept[place] = [Segment(cell.text, self._style(cell.style, solid=cell.solid)) for cell in drawn]
+        return kept[place]
 
     def _overlays(self, browse: Browse) -> Overlays:
         return Overlays(browse, self._gutter, self._width, self._room, self._style)
