@@ -50,11 +50,21 @@ def _preset(value: Any) -> Value | None:
     return value if value in PRESETS else None
 
 
-def _devices(value: Any) -> Value | None:
+def _words(value: Any) -> Value | None:
     words = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(words, list) or not words or not all(isinstance(word, str) and word for word in words):
         return None
     return tuple(dict.fromkeys(words))
+
+
+def _share(value: Any) -> Value | None:
+    """`2%` or `0.02`: a text, which the option of that name reads."""
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        return None
+    return text if 0 < number < 1 and not isinstance(value, bool) else None
 
 
 def _seconds(value: Any) -> Value | None:
@@ -68,12 +78,24 @@ def _seconds(value: Any) -> Value | None:
 SETTINGS: Final = (
     Setting("theme", "the colours of the app", _text, "auto, dark, light, or the name of a theme: textual-dark"),
     Setting("preset", "the sizes of a run; the app keeps the last one", _preset, "quick or published"),
-    Setting("devices", "where to run", _devices, 'devices: ["cuda:0", "cpu:0"]'),
+    Setting("devices", "where to run; `ab` and the times of `gate` take the first", _words,
+            'devices: ["cuda:0", "cpu:0"]'),
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
-)
+    Setting("comparison_budget", "seconds of `ab`, and of the times of `gate`, in all", _seconds,
+            "a number of seconds above 0"),
+    Setting("margin", "closer than this is the same, in `ab`", _share, "a share: 2% or 0.02"),
+    Setting("fail_on", "the limits of `gate`", _words, 'limits: ["kernels", "run:5%"]'),
+)  # fmt: skip
 _BY_NAME = {setting.name: setting for setting in SETTINGS}
 _OF_PROJECTS = {name: setting for name, setting in _BY_NAME.items() if name != "theme"}
 """How the app looks, and its keys, are not a project's business."""
+_OPTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "run": {"preset": "preset", "devices": "devices", "budget_seconds": "budget"},
+    "ab": {"preset": "preset", "device": "devices", "budget_seconds": "comparison_budget", "margin": "margin"},
+    "hlo": {"preset": "preset"},
+    "gate": {"device": "devices", "budget_seconds": "comparison_budget", "limits": "fail_on"},
+}
+"""By command and parameter: the setting that stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +129,12 @@ class Config:
         """The sampling of each run; None if nobody has chosen."""
         value = self.values.get("budget")
         return value if isinstance(value, float) else None
+
+    def options(self, command: str) -> dict[str, Value]:
+        """What stands for options of a command that are not given, by the names of its parameters."""
+        usual = {option: self.values.get(name) for option, name in _OPTIONS.get(command, {}).items()}
+        first = self.devices[:1]
+        return {option: first[0] if option == "device" and first else value for option, value in usual.items() if value}
 
     def _text(self, name: str) -> str | None:
         value = self.values.get(name)

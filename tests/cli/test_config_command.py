@@ -46,6 +46,8 @@ def test_a_value_is_set_and_taken_out(call: Caller, state_home: Path) -> None:
         ("keys.results.compar", "x", "unknown action"),
         ("keys.results.compare", ",", "is empty"),
         ("budget", "-1", "budget is"),
+        ("margin", "2", "margin is '2'"),
+        ("fail_on", "", "fail_on is"),
     ],
 )
 def test_what_is_no_setting_is_refused(call: Caller, state_home: Path, name: str, value: str, says: str) -> None:
@@ -78,3 +80,72 @@ def test_the_file_is_made_for_the_editor_and_checked_afterwards(
     assert "preset is 'slow'" in said.err
     assert said.code == ExitCode.USAGE
     assert (state_home / "config.toml").read_text().startswith("# Settings of jaxprof")
+
+
+def test_settings_in_json_have_their_values_and_sources(
+    call: Caller, state_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text('[tool.jaxprof]\nfail_on = ["kernels", "run:5%"]\n')
+    monkeypatch.setenv("JAXPROF_BUDGET", "4")
+    call("config", "set", "keys.results.compare", "f12")
+    data = call("config", "--format", "json").data
+    assert data == call("config", "show", "--format", "json").data
+    entries = {entry["name"]: entry for entry in data["entries"]}
+    assert (entries["budget"]["value"], entries["budget"]["source"]) == (4.0, "JAXPROF_BUDGET")
+    assert entries["fail_on"]["value"] == ["kernels", "run:5%"]
+    assert entries["fail_on"]["source"] == str(tmp_path / "pyproject.toml")
+    assert entries["theme"]["value"] is None
+    key = {"action": "results.compare", "key": "f12", "source": str(state_home / "config.toml")}
+    assert (data["keys"], data["clashes"]) == ([key], [])
+
+
+def test_keys_that_clash_are_reported(call: Caller) -> None:
+    call("config", "set", "keys.results.compare", "f12")
+    assert "out of reach" not in call("config").out
+    said = call("config", "set", "keys.results.copy", "f12")
+    assert "F12 is the key of results.compare and of results.copy: one of them is out of reach" in said.err
+    assert "F12 is the key of results.compare and of results.copy" in call("config").out
+    (clash,) = call("config", "--format", "json").data["clashes"]
+    assert clash == {"key": "F12", "actions": ["results.compare", "results.copy"]}
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "usual"),
+    [
+        ("ab", "--preset", "published"),
+        ("ab", "--device", "cuda:1"),
+        ("ab", "--budget", "90"),
+        ("ab", "--margin", "4%"),
+        ("hlo", "--preset", "published"),
+        ("gate", "--device", "cuda:1"),
+        ("gate", "--budget", "90"),
+        ("gate", "--fail-on", "kernels"),
+    ],
+)
+def test_what_compares_and_compiles_takes_what_is_not_given_from_the_settings(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, option: str, usual: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.jaxprof]\npreset = "published"\ndevices = ["cuda:1", "cpu:0"]\ncomparison_budget = 90\n'
+        'margin = "4%"\nfail_on = ["kernels"]\n'
+    )
+    if option == "--fail-on":  # which is required: without the setting the command is refused for that
+        assert "--fail-on" not in call("gate", "nowhere.py:step", "--base", "nothing").err
+        (tmp_path / "pyproject.toml").unlink()
+        assert "--fail-on" in call("gate", "nowhere.py:step", "--base", "nothing").err
+        return
+    said = " ".join(call(words, "--help").out.split())
+    assert f"default: {usual}" in said[said.index(f"{option} ") :][:200]
+
+
+def test_a_setting_is_not_an_option_that_was_given(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("JAXPROF_COMPARISON_BUDGET", "90")
+    said = call("gate", "nowhere.py:step", "--base", "nothing", "--fail-on", "kernels")
+    assert "applies to times" not in said.err
+    said = call("gate", "nowhere.py:step", "--base", "nothing", "--fail-on", "kernels", "--budget", "90")
+    assert "--budget applies to times" in said.err

@@ -164,6 +164,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "query": ["query runs.jaxprof 'SELECT workload FROM runs'"],
     "query-schema": ["query --schema"],
     "sessions-path": ["sessions path"],
+    "config": ["config"],
     "sessions-rename": ["sessions rename session-001 renamed"],
     "sessions-delete": ["sessions prune --keep 0 --dry-run"],
     "baseline-save": ["baseline save main before.jaxprof --force"],
@@ -229,6 +230,7 @@ def test_every_key_of_a_schema_occurs_in_an_answer(call: Caller, files: Path, ki
     if kind.startswith("query"):
         pytest.importorskip("duckdb")
         pytest.importorskip("pyarrow")
+    call("config", "set", "keys.results.compare", "s")
     call("baseline", "save", "main", "before.jaxprof")
     call("gate", "after.jaxprof", "--base", "main", "--fail-on", "flops", "--accept", "it may")
     answers = []

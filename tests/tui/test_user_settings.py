@@ -10,6 +10,7 @@ from textual.theme import Theme
 from jaxprof.config import Config, read_config
 from jaxprof.tui.app import JaxprofApp
 from jaxprof.tui.home.screen import HomeScreen
+from jaxprof.tui.keys import checked, clashes
 from jaxprof.tui.theme import DARK, LIGHT
 from tui.fakes import Stage, screen_text, until
 
@@ -87,3 +88,24 @@ async def test_a_file_that_cannot_be_written_is_told_once_it_is_needed(
 def test_the_users_theme_wins_over_the_terminals(wanted: str | None, light: bool, theme: Theme) -> None:
     settings = Config({"theme": wanted} if wanted else {})
     assert JaxprofApp(config=settings, light=light).theme == theme.name
+
+
+async def test_keys_that_clash_are_told() -> None:
+    stage = Stage(config=Config({}, {"results.compare": "s"}))
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        await until(pilot, lambda: "s is the key of results.compare and of results.sort" in screen_text(stage.app))
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ({"results.compare": "s"}, ["results.sort"]),
+        ({"results.compare": "j"}, ["rows.down"]),
+        ({"results.compare": "ctrl+p"}, ["app.palette"]),
+        ({"results.compare": "d"}, []),  # of Home, which is not there at the same time
+        ({"run.pause": "p", "run.resume": "p"}, []),  # at any time one of the two does something
+        ({"results.compare": "s", "results.sort": "f12"}, []),
+    ],
+)
+def test_a_key_that_two_actions_of_one_place_have_is_found(keys: dict[str, str], found: list[str]) -> None:
+    assert [clash.actions[1] for clash in clashes(checked(keys))] == found

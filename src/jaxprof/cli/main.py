@@ -53,10 +53,13 @@ COMMANDS = {
     "mcp": ("mcp", "Serve sessions, HLO and documents to a coding agent, as tools over stdin and stdout."),
     "agent": ("agent", "Write a file that tells coding agents what to ask jaxprof, in which order."),
     "sessions": ("sessions", "List, rename, delete and prune the kept sessions."),
-    "config": ("config", "Show and change your settings: theme, preset, devices, budget, keys."),
+    "config": ("config", "Show and change your settings: theme, preset, devices, budgets, limits, keys."),
     "completion": ("completion", "Print the completion script of a shell."),
 }
 """Command name → its module under `commands` (which has a click command called `command`) and its line in the help."""
+
+CONFIGURED = frozenset({"run", "ab", "hlo", "gate"})
+"""Commands whose options have the user's and the project's settings for defaults."""
 
 EPILOG = """\b
 Exit codes: 0 success; 1 a run failed, or the session could not be kept;
@@ -120,21 +123,14 @@ def cli(ctx: click.Context, python: str | None) -> int | None:
     if ctx.invoked_subcommand is not None:
         if python is not None:
             raise click.UsageError("--python goes after the command: jaxprof run --python PATH ...")
-        if ctx.invoked_subcommand == "run":
-            ctx.default_map = {"run": _usual()}
+        if ctx.invoked_subcommand in CONFIGURED:
+            from jaxprof.config import read_config
+
+            ctx.default_map = {ctx.invoked_subcommand: read_config().options(ctx.invoked_subcommand)}
         return None
     from jaxprof.cli.commands.open_ import launch_app
 
     return launch_app(None, python)
-
-
-def _usual() -> dict[str, object]:
-    """What stands for options of `run` that are not given: the settings of the user and the project."""
-    from jaxprof.config import read_config
-
-    config = read_config()
-    usual = {"preset": config.preset, "devices": config.devices, "budget_seconds": config.budget_seconds}
-    return {name: value for name, value in usual.items() if value}
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

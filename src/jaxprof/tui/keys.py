@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jaxprof.tui.key_table import GROUPS, HIDDEN, MEANINGS, QUESTION, Key
@@ -70,6 +71,42 @@ def checked(keys: Mapping[str, str]) -> dict[str, str]:
         found[action] = ",".join(word.strip() for word in given.split(",") if word.strip())
         if not found[action]:
             raise UsageError(f"keys.{action} is empty", "Name a key: ctrl+k, F4, x.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """A key that a user's keys give to two actions of one place, so that one of them is never reached."""
+
+    key: str
+    """As people write it."""
+    actions: tuple[str, str]
+
+    def __str__(self) -> str:
+        return f"{self.key} is the key of {self.actions[0]} and of {self.actions[1]}: one of them is out of reach"
+
+
+_IN_EVERY_PLACE = ("app", "rows", "table")
+"""Groups whose keys act beside those of a screen."""
+
+
+def clashes(keys: Mapping[str, str]) -> list[Clash]:
+    """Where a user's keys, as `checked` returns them, meet each other or a key of the table."""
+
+    def held(name: str) -> set[str]:
+        return set(keys[name].split(",") if name in keys else keys_of(ACTIONS[name]))
+
+    found = []
+    for own in keys:
+        place = own.partition(".")[0]
+        for other, action in ACTIONS.items():
+            beside = other.partition(".")[0]
+            together = place == beside or beside in _IN_EVERY_PLACE or place in _IN_EVERY_PLACE
+            if not together or other == own or (other in keys and list(keys).index(other) < list(keys).index(own)):
+                continue
+            if set(keys_of(ACTIONS[own])) & set(keys_of(action)):
+                continue  # they share their usual key: at any time only one of them does something
+            found += [Clash(shown(key), (own, other)) for key in sorted(held(own) & held(other))]
     return found
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from jaxprof.config import Config, keep
-from jaxprof.errors import JaxprofError, StorageError, system_words
-from jaxprof.tui.keys import checked, remap
+from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
+from jaxprof.tui.keys import checked, clashes, remap
 from jaxprof.tui.theme import DARK, LIGHT
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ class UserSettings:
             self._keys = checked(self.config.keys)
         except JaxprofError as error:
             self._errors.append(error)
+        self._errors += [
+            UsageError(str(clash), "`jaxprof config edit` opens your keys.") for clash in clashes(self._keys)
+        ]
         remap(self._keys)
 
     def theme(self, *, light: bool) -> str:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.output import note, print_lines, print_text
+from jaxprof.cli.given import refuse
+from jaxprof.cli.output import format_option, note, print_json, print_lines, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from jaxprof.config import Value
+    from jaxprof.config import Config, Value
 
 _TEMPLATE = """\
 # Settings of jaxprof; see `jaxprof config show` and docs/configuration.md.
@@ -20,6 +21,9 @@ _TEMPLATE = """\
 # preset = "quick"
 # devices = ["cuda:0"]
 # budget = 2
+# comparison_budget = 60            # of ab, and of the times of gate
+# margin = "2%"                     # of ab
+# fail_on = ["kernels", "run:5%"]   # of gate
 
 # [keys]                          # the ids are in docs/keys.md
 # "results.compare" = "ctrl+k"
@@ -27,28 +31,68 @@ _TEMPLATE = """\
 
 
 @click.group("config", invoke_without_command=True)
+@format_option("text", "json")
 @click.pass_context
-def command(context: click.Context) -> None:
-    """Show and change your settings: theme, preset, devices, budget, keys.
+def command(context: click.Context, form: str) -> None:
+    """Show and change your settings: theme, preset, devices, budgets, limits of the gate, keys.
 
     An option on the command line goes before a variable (JAXPROF_PRESET...), that before your file, and that before
     the `[tool.jaxprof]` of a project's pyproject.toml, which has no theme and no keys.
     """
     if context.invoked_subcommand is None:
-        context.invoke(show)
+        _show(form)
+    else:
+        refuse(("form",), "goes after the subcommand", "jaxprof config show --format json")
 
 
 @command.command()
-def show() -> None:
+@format_option("text", "json")
+def show(form: str) -> None:
     """Print each setting in force, and where it is from."""
-    print_lines(_lines())
+    _show(form)
 
 
-def _lines() -> Iterator[str]:
-    from jaxprof.config import KEYS, SETTINGS, config_path, read_config
-    from jaxprof.text import safe
+def _show(form: str) -> None:
+    from jaxprof.config import read_config
 
     found = read_config()
+    if form == "json":
+        print_json("config", _as_json(found))
+    else:
+        print_lines(_lines(found))
+
+
+def _as_json(found: Config) -> dict[str, Any]:
+    from jaxprof.config import KEYS, SETTINGS, config_path
+    from jaxprof.tui.keys import checked, clashes
+
+    path = config_path()
+    return {
+        "file": str(path),
+        "exists": path.exists(),
+        "entries": [
+            {
+                "name": one.name,
+                "value": found.values.get(one.name),
+                "source": found.sources.get(one.name),
+                "variable": one.variable,
+                "means": one.means,
+            }
+            for one in SETTINGS
+        ],
+        "keys": [
+            {"action": action, "key": key, "source": found.sources[f"{KEYS}.{action}"]}
+            for action, key in found.keys.items()
+        ],
+        "clashes": [{"key": clash.key, "actions": list(clash.actions)} for clash in clashes(checked(found.keys))],
+    }
+
+
+def _lines(found: Config) -> Iterator[str]:
+    from jaxprof.config import KEYS, SETTINGS, config_path
+    from jaxprof.text import safe
+    from jaxprof.tui.keys import checked, clashes
+
     rows = [
         (one.name, _words(found.values[one.name]) if one.name in found.values else "-", one.name, one.means)
         for one in SETTINGS
@@ -56,7 +100,9 @@ def _lines() -> Iterator[str]:
     rows += [(f"{KEYS}.{action}", key, f"{KEYS}.{action}", "") for action, key in found.keys.items()]
     for name, value, source, means in rows:
         at = found.sources.get(source, "not set")
-        yield safe(f"{name:<10} {value:<24} {at}{f'  ({means})' if means else ''}")
+        yield safe(f"{name:<17} {value:<20} {at}{f'  ({means})' if means else ''}")
+    for clash in clashes(checked(found.keys)):
+        yield safe(f"! {clash}")
     path = config_path()
     yield ""
     yield safe(f"Your file is {path}{'' if path.exists() else ', which does not exist yet'}.")
@@ -81,12 +127,14 @@ def path() -> None:
 @click.argument("value")
 def set_(name: str, value: str) -> None:
     """Set NAME to VALUE in your file: `set devices cuda:0,cpu:0`, `set keys.results.compare ctrl+k`."""
-    from jaxprof.config import KEYS, config_path, keep, parsed
-    from jaxprof.tui.keys import checked
+    from jaxprof.config import KEYS, config_path, keep, parsed, read_config
+    from jaxprof.tui.keys import checked, clashes
 
     if name.startswith(f"{KEYS}."):
         checked({name.removeprefix(f"{KEYS}."): value})
         keep(name, value)
+        for clash in clashes(checked(read_config().keys)):
+            note(f"! {clash}")
     else:
         keep(name, parsed(name, value, "the command line"))
     note(f"set in {config_path()}")
@@ -106,12 +154,13 @@ def unset(name: str) -> None:
 def edit() -> int:
     """Open your file in $VISUAL or $EDITOR, and check it afterwards."""
     from jaxprof.config import config_path, read_config
-    from jaxprof.tui.keys import checked
+    from jaxprof.tui.keys import checked, clashes
 
     file = config_path()
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(_TEMPLATE, "utf-8")
     click.edit(filename=str(file))
-    checked(read_config().keys)
+    for clash in clashes(checked(read_config().keys)):
+        note(f"! {clash}")
     return ExitCode.OK
