@@ -471,7 +471,6 @@ GROUPS: dict[str, KeyGroup] = {
         Key("tab_before", "tab_before", "next_tab(-1)", "Previous tab", "Go to the previous tab", HIDDEN),
     )),
     "ledger": KeyGroup("Program: ledger", (
-        Key("close", "back", "close_row", "Close row", "Close the function that is open here", HIDDEN),
         Key("enter", "enter", "enter", "Open", "Open or close this function; show all of a compilation"),
         Key("open_all", "fold_all", "open_all", "Open all", "Open or close all functions", HIDDEN),
         Key("sort", "sort", "sort_by_next", "Sort", "Sort by the next column"),
@@ -534,6 +533,7 @@ GROUPS: dict[str, KeyGroup] = {
     "tree": KeyGroup("Lists that open", (
         Key("open", "arrow_right", "spread(1)", "Open row", "Open this row", HIDDEN),
         Key("close", "arrow_left", "spread(-1)", "Close row", "Close this row, or go to its parent", HIDDEN),
+        Key("back", "back", "close_row", "Back", "Close the row that was opened here", HIDDEN),
     )),
     "facts": KeyGroup("Lines that lead to the text", (
         Key("follow", "enter", "follow", "Text", "Go to the HLO text that this line is about"),

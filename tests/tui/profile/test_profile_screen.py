@@ -372,3 +372,21 @@ def _same(stage: Stage) -> Any:
     from jaxprof.tui.messages import SessionChanged
 
     return SessionChanged(frozenset({"r2"}))
+
+
+async def test_escape_closes_the_phase_that_was_opened_and_leaves_only_then() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured(), view="compile")
+        tree = stage.app.screen.query_one(PassTree)
+        tree.opened, tree.opened_at_first = set(), frozenset()
+        tree.rearrange()
+        tree.focus()
+        closed = tree.count
+        await pilot.press("enter")
+        await until(pilot, lambda: tree.count > closed)
+        await pilot.press("escape")
+        await until(pilot, lambda: tree.count == closed)
+        assert stage.app.current_mode == "profile"
+        await pilot.press("escape")
+        await until(pilot, lambda: stage.app.current_mode != "profile")

@@ -276,6 +276,8 @@ class TreeView(TableView[Row]):
     def __init__(self, columns: Sequence[TableColumn[Row]], *, order: str = "", id: str | None = None) -> None:
         super().__init__(columns, order=order, id=id)
         self.opened: set[Hashable] = set()
+        self.opened_at_first: frozenset[Hashable] = frozenset()
+        """What was open before the user opened anything: Esc does not close it."""
         self._around: dict[Hashable, Hashable] = {}
 
     def inside(self, key: Hashable, row: Row) -> Mapping[Hashable, Row]:
@@ -308,6 +310,20 @@ class TreeView(TableView[Row]):
         """The key of the open row that is under the cursor, or that holds the row there; None if that is none."""
         key = self.current
         return key if key in self.opened and self.can_open(key) else self._around.get(key)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Esc belongs to the screen unless the cursor is in a row that the user opened."""
+        if action == "close_row":
+            return self.open_around in self.opened - self.opened_at_first
+        return super().check_action(action, parameters)
+
+    def action_close_row(self) -> None:
+        """Closes the open row that the cursor is in."""
+        key = self.open_around
+        if key is not None:
+            self.opened -= {key}
+            self.move_to_key(key)
+            self.rearrange()
 
     def action_open(self) -> None:
         """Opens or closes the row under the cursor."""

@@ -117,6 +117,7 @@ class PassTree(TreeView[PassNode]):
         """Shows another tree, opened where most of the time was spent."""
         self._root = root
         self.opened = {node.path for node in root.walk() if node.seconds >= root.seconds * OPEN_FROM} if root else set()
+        self.opened_at_first = frozenset(self.opened)
         self.show_rows({root.path: root} if root is not None else {})
         self.move_to(0)
 

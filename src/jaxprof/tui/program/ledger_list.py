@@ -179,20 +179,6 @@ class LedgerList(TreeView[LedgerRow]):
 
     # -- keys -------------------------------------------------------------------------------------------------
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Esc belongs to the screen unless the cursor is in an open function."""
-        if action == "close_row":
-            return self.open_around is not None
-        return super().check_action(action, parameters)
-
-    def action_close_row(self) -> None:
-        """Closes the open function that the cursor is in."""
-        key = self.open_around
-        if key is not None:
-            self.opened -= {key}
-            self.move_to_key(key)
-            self.rearrange()
-
     def action_enter(self) -> None:
         """Opens or closes a function, or shows all of a compilation."""
         row = self.current_row
