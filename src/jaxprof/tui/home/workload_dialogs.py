@@ -19,8 +19,8 @@ from textual.widgets import Button, Input, Static
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.files import with_home
 from jaxprof.text import safe, safe_lines
-from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.dialogs import Dialog, FormDialog
+from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.kit.dialogs import Dialog, FormDialog, form_keys
 from jaxprof.tui.kit.threads import in_thread
 from jaxprof.workloads.model import WorkloadInfo
 from jaxprof.workloads.specs import split_shard
@@ -64,7 +64,7 @@ class ParametersDialog(FormDialog[ChosenParameters]):
         chosen = self._choices.of(self._info.name)
         with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
             box.border_title = Content(safe(f"Parameters of {self._info.name}"))
-            box.border_subtitle = "Enter applies, ^r resets, Esc cancels"
+            box.border_subtitle = form_keys("applies", f"{key_of('parameters.reset')} resets")
             for index, parameter in enumerate(self._info.parameters):
                 value = chosen.settings.get(parameter.name, self._preset.get(parameter.name, ""))
                 yield from self.field(f"p{index}", parameter.name, value, _hint(parameter))
@@ -185,7 +185,7 @@ class OwnWorkload(Dialog[Added | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog wide-dialog") as box:
             box.border_title = "Add a function"
-            box.border_subtitle = "Enter adds, Esc cancels"
+            box.border_subtitle = form_keys("adds")
             target_hint = "path/to/file.py:function or package.module:function"
             yield from self.field("target", "target", "", target_hint, "train.py:step")
             arguments_hint = "one spec per argument; empty if @jaxprof.workload declares them"
@@ -275,8 +275,6 @@ class CompileForDialog(FormDialog["list[PlannedRun]"]):
     """The devices, the mesh, and how inputs are split over it: read as on the command line (`--for`, `--mesh`,
     `--shard`)."""
 
-    BINDINGS: ClassVar[list[BindingType]] = bindings("form")
-
     def __init__(self, info: WorkloadInfo, choices: HomeOptions) -> None:
         super().__init__()
         self._info = info
@@ -285,7 +283,7 @@ class CompileForDialog(FormDialog["list[PlannedRun]"]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
             box.border_title = Content(safe(f"Compile {self._info.name} for"))
-            box.border_subtitle = "Enter compiles, Esc cancels"
+            box.border_subtitle = form_keys("compiles")
             yield Static(EXPLANATION, markup=False, classes="dialog-text")
             yield from self.field("devices", "devices", "h100", HINTS["devices"])
             yield from self.field("mesh", "mesh", "", HINTS["mesh"], "data=4,model=2")

@@ -68,6 +68,11 @@ class Dialog(Guarded, ModalScreen[Answer]):
             yield Button(take, id="take", variant="primary", compact=True)
 
 
+def form_keys(enter: str, *more: str) -> str:
+    """The keys of a form, for its frame: `↑ ↓ next field, ^r resets, Enter applies, Esc cancels`."""
+    return ", ".join(("↑ ↓ next field", *more, f"Enter {enter}", f"{key_of('dialog.leave')} cancels"))
+
+
 class AskText(Dialog[str | None]):
     """Asks for a line of text. Returns it, or None."""
 
@@ -130,6 +135,7 @@ class Confirm(Dialog[bool]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as box:
             box.border_title = self._title
+            box.border_subtitle = f"← → other button, Enter presses it, {key_of('dialog.leave')} is no"
             yield Static("\n".join(safe_lines(self._question)), markup=False, classes="dialog-text")
             with Horizontal(classes="dialog-buttons"):
                 yield Button(_with_key("no", self._no), id="no", compact=True)
@@ -191,8 +197,9 @@ class Choose(Dialog[int | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog wide-dialog choose") as box:
             box.border_title = Content(safe(self._title))
-            box.border_subtitle = "Enter chooses, Esc cancels"
-            if len(self._options) >= FILTER_FROM:
+            filtered = len(self._options) >= FILTER_FROM
+            box.border_subtitle = f"{'type to filter, ' if filtered else ''}↑ ↓ move, Enter chooses, Esc cancels"
+            if filtered:
                 yield Input(placeholder="filter", compact=True)
             yield Options(self._options)
 
@@ -234,6 +241,8 @@ class FormDialog(Dialog[Filled | None]):
 
     Subclasses parse a field, and make the answer from all of them.
     """
+
+    BINDINGS: ClassVar[list[BindingType]] = bindings("form")
 
     def read(self, name: str, text: str) -> str:
         """The hint beneath a valid field. Raises JaxprofError for an invalid one."""

@@ -22,7 +22,7 @@ from jaxprof.errors import UsageError
 from jaxprof.files import with_home
 from jaxprof.text import safe
 from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.dialogs import FormDialog
+from jaxprof.tui.kit.dialogs import FormDialog, form_keys
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -229,7 +229,7 @@ class ScriptDialog(FormDialog[ScriptForm]):
         }
         with VerticalScroll(classes="dialog wide-dialog", can_focus=False) as box:
             box.border_title = "Profile a script"
-            box.border_subtitle = "Enter runs it, Esc cancels"
+            box.border_subtitle = form_keys("runs it", "→ completes")
             if self._question:
                 yield Static(safe(self._question), markup=False, classes="dialog-text")
             for name, (example, hint) in _FIELDS.items():

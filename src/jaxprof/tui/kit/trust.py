@@ -127,7 +127,7 @@ class TrustDialog(Dialog[None]):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog wide-dialog") as box:
             box.border_title = "Can this capture be trusted?"
-            box.border_subtitle = "Esc closes"
+            box.border_subtitle = "↑ ↓ scroll, Esc closes"
             yield Lines(id="trust-rows")
 
     def on_mount(self) -> None:

@@ -13,7 +13,7 @@ from jaxprof import units
 from jaxprof.errors import UsageError
 from jaxprof.session.log.library import total_bytes
 from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.dialogs import Dialog
+from jaxprof.tui.kit.dialogs import Dialog, form_keys
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -41,11 +41,13 @@ class Prune(Dialog[list[Path] | None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog wide-dialog") as box:
             box.border_title = "Prune sessions"
-            box.border_subtitle = "sessions that are being written are never deleted"
+            box.border_subtitle = form_keys("goes to Delete")
             for name, label, hint in _FIELDS:
                 with Horizontal(classes="field"):
                     yield Label(label, markup=False, classes="field-name prune-name")
                     yield Input(id=name, compact=True, placeholder=hint)
+            said = "Sessions that are being written are never deleted."
+            yield Static(said, markup=False, classes="dialog-said")
             yield Static("", id="said", markup=False, classes="dialog-said")
             with Horizontal(classes="dialog-buttons"):
                 yield Button("Cancel", id="leave", compact=True)
