@@ -181,7 +181,7 @@ def test_two_modes_are_told() -> None:
     assert found.modes is not None
     (warning,) = [warning for warning in found.warnings if warning.code == "two_modes"]
     assert warning.message.startswith("two modes: 2.0")
-    assert "(66 % of the samples)" in warning.message
+    assert " ms (66 %), " in warning.message
     assert "once" not in warning.message
     assert "outliers" not in [one.code for one in found.warnings], "the slow mode is no crowd of outliers"
     once = result(session_of(run_events("r1", "jit", sorted(taking_turns))), "r1")

@@ -65,7 +65,7 @@ def test_without_a_workload_each_measurement_has_a_line(call: Caller, folder: Pa
 
 
 def test_an_empty_library(call: Caller) -> None:
-    assert call("history").out == "steady call in 0 sessions, the latest first\n  no points\n"
+    assert call("history").out == "steady call, median in 0 sessions, the latest first\n  no points\n"
     assert call("history", "--format", "json").data["series"] == []
     said = call("history", "matmul")
     assert said.code == ExitCode.USAGE

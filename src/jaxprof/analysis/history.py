@@ -145,7 +145,7 @@ class LibraryHistory:
         """What the points are, in words."""
         if self.measure in FACTS_KEPT:
             return FACTS[self.measure]
-        return {"run": "steady call", "first_run": "first run"}.get(self.measure, self.measure)
+        return {"run": "steady call, median", "first_run": "first run"}.get(self.measure, self.measure)
 
 
 def read_history(

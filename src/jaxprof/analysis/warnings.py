@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jaxprof.events import CheckReported, DeviceReading, WarningRaised
 from jaxprof.session import Run
-from jaxprof.stats import Summary, median_interval, outliers, two_modes
+from jaxprof.stats import Modes, Summary, median_interval, outliers, two_modes
 from jaxprof.units import counted, integer, percent, seconds
 
 NOISY_HALFWIDTH = 0.05
@@ -123,8 +123,7 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
         yield WarningRaised(
             run=run.id,
             code="two_modes",
-            message=f"two modes: {seconds(modes.low)} ({percent(modes.low_share)} of the samples) and "
-            f"{seconds(modes.high)}; the median is not a typical time.{once}",
+            message=f"two modes: {modes_text(modes)}; the median is not a typical time.{once}",
             advice="Look at the distribution: something alternates, such as threads, clocks, other work, or a cache.",
         )
     far = sum(outliers(samples))
@@ -136,6 +135,11 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
             f"{seconds(summary.maximum)})",
             advice="They are kept and marked; look at the distribution before you trust a single number.",
         )
+
+
+def modes_text(modes: Modes) -> str:
+    """`1.20 ms (60 %), 3.40 ms (40 %)`: the median of each mode, and its share of the samples."""
+    return f"{seconds(modes.low)} ({percent(modes.low_share)}), {seconds(modes.high)} ({percent(1 - modes.low_share)})"
 
 
 def _busy(run: Run) -> Iterator[WarningRaised]:

@@ -13,6 +13,7 @@ from typing import Final
 from jaxprof.analysis import RunResult, results
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.programs.derive import ProgramResult, is_program, program_result
+from jaxprof.analysis.warnings import modes_text
 from jaxprof.errors import UsageError
 from jaxprof.events import PHASES, STAGES, EnvironmentRead, Scalar
 from jaxprof.report.renderers import to_csv_text
@@ -261,7 +262,7 @@ def _transfer_rate(row: RunRow) -> float | None:
 
 def _modes(row: RunRow) -> str:
     modes = row.result.modes
-    return UNKNOWN if modes is None else f"{seconds(modes.low)} | {seconds(modes.high)}"
+    return UNKNOWN if modes is None else modes_text(modes)
 
 
 def _warnings(row: RunRow) -> str:

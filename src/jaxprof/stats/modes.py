@@ -10,7 +10,7 @@ fewer are (the idea of excess mass: D. W. Müller and G. Sawitzki, "Excess mass 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,8 @@ LEAST_SHARE = 0.10
 _CHANCE = 1e-4
 """Largest probability of such a deep valley in samples of one mode. Small, because the clusters were chosen by looking,
 and samples that follow each other are alike."""
+_MOST_CUTS = 3
+"""Outliers are split off twice at most: those of one side, and those of the other."""
 _DEEPEST_SHARE = 0.25
 """A valley holds at most this share of what the lesser mode holds: shallower ones are shoulders."""
 
@@ -42,6 +44,8 @@ class Modes:
     """Share of the samples, in 0..1."""
     switches: int
     """How often a sample is in another mode than the previous one: 1 is a single, lasting change."""
+    border: float
+    """The fastest of the slower samples."""
 
 
 def two_modes(samples: Sequence[float]) -> Modes | None:
@@ -54,15 +58,28 @@ def two_modes(samples: Sequence[float]) -> Modes | None:
     if not np.isfinite(values).all() or values.min() <= 0:
         return None
     ordered = np.sort(values)
-    cut = _cut(np.log(ordered))
-    share = cut / len(ordered)
-    low, high = float(np.median(ordered[:cut])), float(np.median(ordered[cut:]))
-    if not LEAST_SHARE <= share <= 1 - LEAST_SHARE or high < APART * low:
-        return None
-    if not _has_valley(ordered, low, high):
-        return None
-    fast = values < ordered[cut]
-    return Modes(low, high, share, int(np.count_nonzero(fast[1:] != fast[:-1])))
+    for first, cut, last in _cuts(ordered):
+        low, high = float(np.median(ordered[first:cut])), float(np.median(ordered[cut:last]))
+        if high >= APART * low and _has_valley(ordered, low, high):
+            fast = values < ordered[cut]
+            switches = int(np.count_nonzero(fast[1:] != fast[:-1]))
+            return Modes(low, high, cut / len(ordered), switches, float(ordered[cut]))
+    return None
+
+
+def _cuts(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Iterator[tuple[int, int, int]]:
+    """Where two clusters may begin, part and end. What a cut splits off that is less than a mode is outliers, and what
+    is left is cut again, while it holds the most of all."""
+    import numpy as np
+
+    least = LEAST_SHARE * len(ordered)
+    first, last = 0, len(ordered)
+    for _ in range(_MOST_CUTS):
+        cut = first + _cut(np.log(ordered[first:last]))
+        if min(cut - first, last - cut) >= least:
+            yield first, cut, last
+            return
+        first, last = (cut, last) if cut - first < least else (first, cut)
 
 
 def _cut(ordered: np.ndarray[tuple[int], np.dtype[np.float64]]) -> int:

@@ -10,10 +10,14 @@ from jaxprof.stats.bootstrap import bootstrap_medians
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from jaxprof.stats.modes import Modes
+
 FEWEST_FOR_INTERVAL = 5
 """Below this many samples no interval is given: the extremes themselves cover the median in under 94 % of cases."""
 
 FEWEST_FOR_P95 = 20
+_FAR = 5.0
+"""An outlier is so many standard deviations, as the MAD estimates them, from the median."""
 _NORMAL_CONSISTENCY = 1.4826
 """MAD × this estimates the standard deviation of normal noise (Rousseeuw & Croux, 1993)."""
 
@@ -84,33 +88,37 @@ def median_interval(samples: Sequence[float]) -> tuple[float, float] | None:
     return float(low), float(high)
 
 
-def outliers(samples: Sequence[float], threshold: float = 5.0) -> list[bool]:
-    """Which samples lie more than `threshold` scaled MADs from the median. They are marked, and kept."""
+def outliers(samples: Sequence[float], modes: Modes | None = None) -> list[bool]:
+    """Which samples lie more than `_FAR` scaled MADs from the median, or with two `modes` from both. They are marked,
+    and kept."""
     if not samples:
         return []
     import numpy as np
 
     values = np.asarray(samples, dtype=np.float64)
-    median = np.median(values)
-    spread = np.median(np.abs(values - median)) * _NORMAL_CONSISTENCY
-    if spread == 0:
-        return [False] * len(values)
-    flags: list[bool] = (np.abs(values - median) > threshold * spread).tolist()
+    far = np.full(len(values), fill_value=True)
+    for cluster in (values,) if modes is None else (values[values < modes.border], values[values >= modes.border]):
+        median = np.median(cluster)
+        spread = np.median(np.abs(cluster - median)) * _NORMAL_CONSISTENCY
+        if spread == 0:
+            return [False] * len(values)
+        far &= np.abs(values - median) > _FAR * spread
+    flags: list[bool] = far.tolist()
     return flags
 
 
-def histogram(samples: Sequence[float], bins: int) -> tuple[list[int], float, float, int]:
+def histogram(samples: Sequence[float], bins: int, modes: Modes | None = None) -> tuple[list[int], float, float, int]:
     """Counts in `bins` equal bins, the low and high edge, and how many samples lie above the last bin.
 
-    The scale ends where the outliers begin, so that one slow call does not squeeze the others into one bin.
-    Raises ValueError for no samples or no bins.
+    The scale ends where the outliers begin, so that one slow call does not squeeze the others into one bin; two `modes`
+    are both on it. Raises ValueError for no samples or no bins.
     """
     if not samples or bins < 1:
         raise ValueError("a histogram wants samples and bins")
     import numpy as np
 
     values = np.asarray(samples, dtype=np.float64)
-    kept = values[~np.asarray(outliers(samples), dtype=bool)]
+    kept = values[~np.asarray(outliers(samples, modes), dtype=bool)]
     low, high = float(kept.min()), float(kept.max())
     if high <= low:
         high = low + max(abs(low) * 1e-6, 1e-12)

@@ -54,7 +54,7 @@ async def test_a_change_is_shown_at_its_point_and_nowhere_without_one(planted: P
     async with stage.app.run_test(size=(120, 70), notifications=True) as pilot:
         screen = await opened(stage, pilot)
         screen.query_one(Measurements).move_to(0)
-        await until(pilot, lambda: "steady call · selu jit" in screen_text(stage.app))
+        await until(pilot, lambda: "steady call, median · selu jit" in screen_text(stage.app))
         await until(pilot, lambda: "no lasting change" in screen_text(stage.app))
         assert "══" not in screen_text(stage.app)
         assert "not measured together" not in screen_text(stage.app)

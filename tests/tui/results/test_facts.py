@@ -116,7 +116,7 @@ def test_the_phases_tell_bytes_rates_and_what_was_no_copy() -> None:
     for name in ("import", "backend init", "warm up", "trace", "lower", "compile", "first run"):
         assert name in shown
     assert "3.81 MiB  4.43 GB/s  median of 12 samples" in shown
-    assert "zero-copy  shared: no byte was moved" in shown
+    assert "zero-copy  no byte was moved" in shown
 
 
 @pytest.mark.parametrize("width", [55, 76, 110, 190])
@@ -245,5 +245,5 @@ def test_the_tail_two_modes_and_what_moved_nothing_are_told() -> None:
     tape.add(e.PhaseEnded, "r1", phase="run", seconds=1.0, zero_copy=True)
     shown = text(figure_lines(result(tape.session(), "r1"), "numpy", 100))
     assert "95 % took at most 6.02 ms" in shown
-    assert "2.00 ms | 6.01 ms" in shown or "2.01 ms | 6.01 ms" in shown
+    assert "ms (50 %), 6.01 ms (50 %)  the median is typical of neither" in shown
     assert "nothing was moved" in shown

@@ -14,6 +14,7 @@ from jaxprof.analysis.flame.graphs import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
 from jaxprof.analysis.programs.derive import ProgramResult
 from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, break_even_curve
+from jaxprof.analysis.warnings import modes_text
 from jaxprof.events import PassTimes, StepTimes
 from jaxprof.report.page.elements import Charts
 from jaxprof.report.recording.words import words
@@ -78,8 +79,10 @@ def distribution(charts: Charts, label: str, result: RunResult) -> Iterator[str]
     samples = result.run.samples("run")
     if len(samples) < _FEWEST_SAMPLES or result.summary is None:
         return
-    counts, low, high, above = histogram(samples, min(_BINS, max(_FEWEST_SAMPLES, len(samples) // 3)))
+    bins = min(_BINS, max(_FEWEST_SAMPLES, len(samples) // 3))
+    counts, low, high, above = histogram(samples, bins, result.modes)
     outside = f", {integer(above)} above the scale" if above else ""
+    outside += f"; two modes: {modes_text(result.modes)}" if result.modes is not None else ""
     yield charts.figure(
         "histogram",
         f"{label}: {counted(len(samples), 'sample')}{outside}, median {seconds(result.summary.median)}",

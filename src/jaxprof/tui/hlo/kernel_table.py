@@ -26,10 +26,10 @@ _NAME_AT_MOST = 48
 _MEASURED = 500
 """Kernels whose names and places are measured for the widths of their columns."""
 _WIDTHS = {
-    "measured": 9, "least": 9, "name": 0, "kind": 15, "times": 6, "flops": 8, "bytes": 9, "intensity": 7, "bound": 8,
-    "source": 20,
+    "measured": 9, "least": 9, "name": 0, "kind": 16, "times": 6, "flops": 8, "bytes": 9, "intensity": 7, "bound": 8,
+    "source": 26,
 }  # fmt: skip
-"""The columns from left to right, with their widths; the name takes what is left."""
+"""The columns from left to right, with their widths, a place with its widest; the name takes what is left."""
 _FIRST = ("measured", "least", "source", "kind", "bytes", "bound", "flops", "times", "intensity")
 """The columns in the order in which they appear as the terminal gets wider."""
 
@@ -211,7 +211,11 @@ class KernelTable(RowList):
         for name, size in self._columns(width):
             column = COLUMNS[name]
             indent = "  " * depth
-            text = indent + shorten_middle(row.kernel.name, size - len(indent)) if name == "name" else column.text(row)
+            text = column.text(row)
+            if name == "name":
+                text = indent + shorten_middle(row.kernel.name, size - len(indent))
+            elif name == "source":
+                text = shorten_middle(text, size)  # the number of the line is what tells places apart
             style = _STYLES.get(name, "")
             if name == "bound" and text in _BOUNDS:
                 style = _BOUNDS[text]

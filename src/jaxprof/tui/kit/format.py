@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
+from jaxprof.stats.summary import FEWEST_FOR_INTERVAL
 from jaxprof.text import safe
-from jaxprof.units import UNKNOWN, integer, percent, ratio, ratio_interval, seconds
+from jaxprof.units import UNKNOWN, counted, integer, percent, ratio, ratio_interval, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
@@ -60,12 +61,19 @@ def half_width(summary: Summary | None) -> str:
     return UNKNOWN if share is None else f"± {percent(share)}"
 
 
+def half_width_short(summary: Summary | None) -> str:
+    """As `half_width`, for a column: `± >100×` where a percentage says no more."""
+    text = half_width(summary)
+    return "± >100×" if "over" in text else text
+
+
 def interval(summary: Summary | None) -> str:
     """`95 %: 0.62 ms to 0.64 ms`, or why there is none."""
     if summary is None:
         return UNKNOWN
     if summary.low is None or summary.high is None:
-        return f"{summary.count} sample{'' if summary.count == 1 else 's'}: too few for an interval"
+        few = summary.count < FEWEST_FOR_INTERVAL
+        return f"{counted(summary.count, 'sample')}: too {'few' if few else 'much alike'} for an interval"
     return f"95 %: {seconds(summary.low)} to {seconds(summary.high)}"
 
 

@@ -17,7 +17,7 @@ from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.kit.format import (
     clock,
-    half_width,
+    half_width_short,
     parameters_text,
     remaining,
     speedup_short,
@@ -169,7 +169,7 @@ class RunList(TableView[Union["Run", RunHeading]]):
 
     def _half(self, run: Run) -> str:
         summary = self._result(run).summary
-        return half_width(summary) if summary is not None else ""
+        return half_width_short(summary) if summary is not None else ""
 
     def _status(self, run: Run) -> str:
         """The status; in a session that nobody writes, a run that was not over is cancelled or crashed."""

@@ -11,34 +11,51 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from jaxprof.text import columns
+from jaxprof.analysis.warnings import modes_text
+from jaxprof.text import columns, shorten
 from jaxprof.tui.kit.canvas import Canvas
 from jaxprof.tui.kit.drawing import SPARKS, styled_runs
 from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.stats import Summary
+    from jaxprof.stats import Modes, Summary
 
 
 _FEWEST = 2
+_FEWEST_ROWS = 4
+"""From more rows on, two modes are also said in words."""
 WAITING = "waiting for samples"
 """The default text before there are samples."""
 
 
 def distribution(
-    samples: Sequence[float], summary: Summary | None, width: int, height: int, empty: str = WAITING
+    samples: Sequence[float],
+    summary: Summary | None,
+    width: int,
+    height: int,
+    empty: str = WAITING,
+    modes: Modes | None = None,
 ) -> Content:
-    """The histogram of `samples` (seconds a call) in `width` by `height` columns."""
+    """The histogram of `samples` (seconds a call) in `width` by `height` columns. Two modes are both on the scale and
+    in words, with a peak on the axis for each in place of the median, which is typical of neither."""
     if summary is None or len(samples) < _FEWEST or width < 16 or height < 3:
         return Content.styled(empty if len(samples) < _FEWEST else "no room", "$quiet")
     from jaxprof.stats import histogram
 
-    bins = min(width, max(4, math.ceil(2 * math.sqrt(len(samples)))))
-    counts, low, high, above = histogram(samples, bins)
+    finer = 2 if modes is None else 4
+    bins = min(width, max(4, math.ceil(finer * math.sqrt(len(samples)))))
+    counts, low, high, above = histogram(samples, bins, modes)
     heights = _stretch(counts, width)
-    interval = summary.ci95
-    rows = _bars(heights, height - 2, lambda column: _within(interval, low, high, column, width))
-    return Content("\n").join([*rows, _axis(summary, low, high, width), _numbers(summary, low, high, above, width)])
+    interval = summary.ci95 if modes is None else None
+    said = [_modes_line(modes, width)] if modes is not None and height > _FEWEST_ROWS else []
+    rows = _bars(heights, height - 2 - len(said), lambda column: _within(interval, low, high, column, width))
+    peaks = [summary.median] if modes is None else [modes.low, modes.high]
+    axis = _axis(peaks, interval, low, high, width)
+    return Content("\n").join([*said, *rows, axis, _numbers(peaks, low, high, above, width)])
+
+
+def _modes_line(modes: Modes, width: int) -> Content:
+    return Content.styled(shorten(f"two modes: {modes_text(modes)}", width), "$warning")
 
 
 def _stretch(counts: Sequence[int], width: int) -> list[int]:
@@ -62,53 +79,61 @@ def _bars(heights: Sequence[int], rows: int, marked: Callable[[int], bool]) -> l
         text = "".join(
             " " if tall <= below else SPARKS[min(7, tall - below - 1)] if tall - below < 8 else "█" for tall in eighths
         )
-        lines.append(styled_runs((text[at], "$better" if marked(at) else "$bar") for at in range(len(text))))
+        lines.append(styled_runs((text[at], "$accent" if marked(at) else "$bar") for at in range(len(text))))
     return lines
 
 
-def _axis(summary: Summary, low: float, high: float, width: int) -> Content:
-    """The line below the bars: heavy where the interval of the median is, a peak at the median."""
+def _column(value: float, low: float, high: float, width: int) -> int:
+    return min(width - 1, max(0, round((value - low) / (high - low) * (width - 1))))
 
-    def column(value: float) -> int:
-        return min(width - 1, max(0, round((value - low) / (high - low) * (width - 1))))
 
+def _axis(peaks: Sequence[float], interval: tuple[float, float] | None, low: float, high: float, width: int) -> Content:
+    """The line below the bars: heavy where the interval of the median is, a peak at the median, or at each mode."""
     line = ["─"] * width
     styles = ["$rule"] * width
-    if summary.ci95 is not None:
-        for at in range(column(summary.ci95[0]), column(summary.ci95[1]) + 1):
-            line[at], styles[at] = "━", "bold $better"
-    line[column(summary.median)], styles[column(summary.median)] = "┻", "bold $foreground"
+    if interval is not None:
+        for at in range(_column(interval[0], low, high, width), _column(interval[1], low, high, width) + 1):
+            line[at], styles[at] = "━", "bold $accent"
+    for peak in peaks:
+        at = _column(peak, low, high, width)
+        line[at], styles[at] = "┻", "bold $foreground"
     return Content.assemble(*zip(line, styles, strict=True))
 
 
-def _numbers(summary: Summary, low: float, high: float, above: int, width: int) -> Content:
-    """Both ends of the scale, the number of outliers, and the median under its peak if there is room."""
+def _numbers(peaks: Sequence[float], low: float, high: float, above: int, width: int) -> Content:
+    """Both ends of the scale, the number of outliers, and what stands under each peak if there is room."""
     left = seconds(low)
     right = f"{seconds(high)}  +{above} slower" if above else seconds(high)
-    middle = seconds(summary.median)
-    at = round((summary.median - low) / (high - low) * (width - 1)) - columns(middle) // 2
     if columns(left) + columns(right) + 1 > width:
         left = ""
-    line = left.ljust(width - columns(right)) + right
-    parts = Content.styled(line, "$text-muted")
-    fits = columns(left) < at and at + columns(middle) < width - columns(right)
-    if not fits:
-        return parts
-    return Content.assemble(
-        (line[:at], "$text-muted"), (middle, "bold $foreground"), (line[at + columns(middle) :], "$text-muted")
-    )
+    parts: list[tuple[str, str]] = [(left, "$text-muted")]
+    used, end = columns(left), width - columns(right)
+    for peak in peaks:
+        middle = seconds(peak)
+        at = _column(peak, low, high, width) - columns(middle) // 2
+        if used < at and at + columns(middle) < end:
+            parts += [(" " * (at - used), ""), (middle, "bold $foreground")]
+            used = at + columns(middle)
+    return Content.assemble(*parts, (" " * (end - used), ""), (right, "$text-muted"))
 
 
 OUTLIER = "▲"
 
 
-def trend(samples: Sequence[float], summary: Summary | None, width: int, height: int, empty: str = WAITING) -> Content:
+def trend(
+    samples: Sequence[float],
+    summary: Summary | None,
+    width: int,
+    height: int,
+    empty: str = WAITING,
+    modes: Modes | None = None,
+) -> Content:
     """One dot per sample from left to right, the median as a line; outliers are marks at the top or bottom edge."""
     if summary is None or width < 16 or height < 3:
         return Content.styled(empty if summary is None else "no room", "$quiet")
     from jaxprof.stats import outliers
 
-    far = outliers(samples)
+    far = outliers(samples, modes)
     near = [value for value, is_far in zip(samples, far, strict=True) if not is_far] or list(samples)
     low, high = min(near), max(near)
     if high <= low:

@@ -244,7 +244,7 @@ def head_lines(found: SessionDifference, width: int) -> list[Content]:
         if versus is None:
             lines += hang(Content(" "), said, width, f"bold {speedup_style(speedup)}")
         parts = [f"{speedup_text(speedup)}  {speedup.basis}"]
-        parts.append(f"{seconds(phase.before_seconds)} → {seconds(phase.after_seconds)} a call")
+        parts.append(f"{seconds(phase.before_seconds)} → {seconds(phase.after_seconds)} a call, medians")
         if speedup.between_share is not None:
             parts.append(f"{percent(speedup.between_share)} of the variance is between launches")
         lines += hang(Content(" "), "  ·  ".join(parts), width)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.analysis.memory import peak_memory
-from jaxprof.analysis.warnings import what_is_wrong, worst_element
+from jaxprof.analysis.warnings import modes_text, what_is_wrong, worst_element
 from jaxprof.report.runs import break_even_text, one_time_text
 from jaxprof.text import columns, safe, safe_lines
 from jaxprof.tui.kit.drawing import cell
@@ -25,7 +25,7 @@ from jaxprof.tui.kit.format import (
 )
 from jaxprof.tui.kit.phase_bars import STYLES, plain_bar, title
 from jaxprof.tui.kit.table_columns import Cell, TableColumn, header_line, placed, row_line
-from jaxprof.units import UNKNOWN, bytes_, counted, percent, scaled, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis import RunResult
@@ -41,11 +41,14 @@ _NOTES_FROM = 74
 """From this width on, the table of phases has notes."""
 
 
-def fact(name: str, value: str | Content, width: int, note: str = "", style: str = "") -> Content:
-    """One line: a name, a value, and a dimmed note on where it comes from."""
+def fact(name: str, value: str | Content, width: int, note: str = "", style: str = "") -> list[Content]:
+    """A name, a value, and a dimmed note on where it comes from: one line, or more where they need them."""
     shown = value if isinstance(value, Content) else Content.styled(safe(value), style)
-    line = Content.assemble((f"{name:<{NAME}}", "$text-muted"), shown, ("  ", ""), (safe(note), "$quiet"))
-    return line.truncate(width, ellipsis=True)
+    if note:
+        shown = Content.assemble(shown, "  ", (safe(note), "$quiet"))
+    first, *others = shown.wrap(max(12, width - NAME)) or [Content("")]
+    indent = Content(" " * NAME)
+    return [Content.styled(f"{name:<{NAME}}", "$text-muted") + first, *(indent + line for line in others)]
 
 
 def wrapped(text: str, width: int, style: str = "", indent: str = "") -> list[Content]:
@@ -64,42 +67,37 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
     summary, run = result.summary, result.run
     if summary is None:
         return []
-    lines = [fact("median", f"{seconds(summary.median)} {half_width(summary)}", width, interval(summary), "bold")]
+    lines = fact("median", f"{seconds(summary.median)} {half_width(summary)}", width, interval(summary), "bold")
     calls = run.series["run"].calls_per_sample
     spread = f"{seconds(summary.minimum)} to {seconds(summary.maximum)}, MAD {seconds(summary.mad)}"
-    lines.append(fact("samples", f"{summary.count}" + (f" of {calls} calls" if calls > 1 else ""), width, spread))
+    lines += fact("samples", integer(summary.count) + (f" of {calls} calls" if calls > 1 else ""), width, spread)
     if summary.p95 is not None:
-        lines.append(fact("mean", seconds(summary.mean), width, f"95 % took at most {seconds(summary.p95)}"))
+        lines += fact("mean", seconds(summary.mean), width, f"95 % took at most {seconds(summary.p95)}")
     if result.modes is not None:
-        note = f"{percent(result.modes.low_share)} of the samples are in the faster one"
-        lines.append(
-            fact("two modes", f"{seconds(result.modes.low)} | {seconds(result.modes.high)}", width, note, "$warning")
-        )
+        lines += fact("two modes", modes_text(result.modes), width, "the median is typical of neither", "$warning")
     if result.moved_nothing:
-        lines.append(fact("speed-up", UNKNOWN, width, "nothing was moved: the result shares its argument's memory"))
+        lines += fact("speed-up", UNKNOWN, width, "nothing was moved: the result shares its argument's memory")
     if result.versus is not None:
         speedup = result.versus.speedup
         text = Content.styled(speedup_text(speedup), versus_style(result))
         basis = f", {speedup.basis}" if speedup.verdict != "inconclusive" else ""
         words = f"{baseline} once more, the control" if run.plan.is_control else speedup.words(baseline)
-        lines.append(fact("speed-up", text, width, words + basis))
+        lines += fact("speed-up", text, width, words + basis)
         if result.once_seconds is not None:
-            lines.append(fact("break-even", break_even_text(result), width, "until the one-time cost is won back"))
+            lines += fact("break-even", break_even_text(result), width, "until the one-time cost is won back")
             lines += _one_time_lines(result, width)
     if run.plan.how != "numpy":
-        note = "until the call returned"
-        lines.append(fact("dispatch", seconds(result.dispatch_median_seconds), width, note))
-        note = "awaiting only the last call"
-        lines.append(fact("pipelined", seconds(result.pipelined_median_seconds), width, note))
+        note = "median, until the call returned"
+        lines += fact("dispatch", seconds(result.dispatch_median_seconds), width, note)
+        note = "median a call, awaiting only the last of many"
+        lines += fact("pipelined", seconds(result.pipelined_median_seconds), width, note)
     if result.flops is not None or result.bytes_accessed is not None:
         note = f"{scaled(result.flops, 'FLOP')} a call, an estimate"
-        lines.append(fact("rate", scaled(result.flops_per_second, "FLOP/s"), width, note))
+        lines += fact("rate", scaled(result.flops_per_second, "FLOP/s"), width, note)
         note = f"{scaled(result.bytes_accessed, 'B')} a call, an estimate"
-        lines.append(fact("traffic", scaled(result.bytes_per_second, "B/s"), width, note))
+        lines += fact("traffic", scaled(result.bytes_per_second, "B/s"), width, note)
         if run.cost is not None:
-            lines.append(
-                Content.styled(" " * NAME + f"source: {safe(run.cost.source)}", "$quiet").truncate(width, ellipsis=True)
-            )
+            lines += fact("", f"source: {run.cost.source}", width, style="$quiet")
     return [*lines, *check_lines(result, width)]
 
 
@@ -108,8 +106,7 @@ def _one_time_lines(result: RunResult, width: int) -> list[Content]:
     if not result.one_time_phases:
         return []
     whole = f"{seconds(sum(result.one_time_phases.values()))}: "
-    first, *rest = wrapped(whole + one_time_text(result), width - NAME, "$quiet")
-    return [fact("one-time cost", first, width), *(Content(" " * NAME) + line for line in rest)]
+    return fact("one-time cost", whole + one_time_text(result), width, style="$quiet")
 
 
 def check_lines(result: RunResult, width: int) -> list[Content]:
@@ -121,13 +118,13 @@ def check_lines(result: RunResult, width: int) -> list[Content]:
              ("tolerance", check.tolerance)) if value is not None]  # fmt: skip
     note = ", ".join([*values, *(words for words in (check.against, check.note) if words)])
     if check.passed is None:
-        return [fact("result", UNKNOWN, width, note)]
+        return fact("result", UNKNOWN, width, note)
     word = Content.styled("✓ right", "$better") if check.passed else Content.styled("✗ wrong", "bold $error")
-    lines = [fact("result", word, width, note)]
+    lines = fact("result", word, width, note)
     if not check.passed:
         lines += wrapped(what_is_wrong(check), width, "$error", indent=" " * NAME)
     elif worst_element(check):
-        lines.append(fact("", f"furthest off{worst_element(check)}", width, style="$quiet"))
+        lines += fact("", f"furthest off{worst_element(check)}", width, style="$quiet")
     return lines
 
 
@@ -137,7 +134,7 @@ def phase_lines(result: RunResult, width: int) -> list[Content]:
         return []
     longest = max((value for value in result.phase_seconds.values() if value), default=0.0)
     room_for_notes = width >= _NOTES_FROM
-    bar_width = max(5, min(30, width - NAME - 9 - 25 - (28 if room_for_notes else 0)))
+    bar_width = max(5, min(30, width - 12 - 9 - 25 - (28 if room_for_notes else 0)))
 
     def moved(phase: str) -> int | None:
         timing = result.run.phases.get(phase)
@@ -162,7 +159,7 @@ def phase_lines(result: RunResult, width: int) -> list[Content]:
 
     layout = placed(
         (
-            TableColumn[str]("phase", lambda phase: (title(phase), STYLES.get(phase, "$quiet")), NAME, gap=0),
+            TableColumn[str]("phase", lambda phase: (title(phase), STYLES.get(phase, "$quiet")), 12, gap=0),
             TableColumn("time", time, 9, right=True, gap=2),
             TableColumn("", picture, bar_width, gap=2),
             TableColumn("bytes", size, 9, right=True, style="$text-muted", gap=2),
@@ -184,7 +181,7 @@ def _phase_note(result: RunResult, phase: str) -> str:
     if timing is not None and timing.note:
         return timing.note
     if timing is not None and timing.zero_copy:
-        return "shared: no byte was moved"
+        return "no byte was moved"
     summary = result.transfers.get(phase) or (result.summary if phase == "run" else None)
     return f"median of {counted(summary.count, 'sample')}" if summary is not None else ""
 
@@ -203,7 +200,7 @@ def memory_lines(result: RunResult, width: int) -> list[Content]:
         ("temporaries", memory.temporary_bytes, analysis),
         ("allocator peak", memory.allocator_peak_bytes, _limit(memory.allocator_limit_bytes)),
     )
-    return [fact(name, bytes_(value), width, note) for name, value, note in rows if value is not None]
+    return [line for name, value, note in rows if value is not None for line in fact(name, bytes_(value), width, note)]
 
 
 def _limit(limit: int | None) -> str:
@@ -220,18 +217,16 @@ def environment_lines(result: RunResult, width: int) -> list[Content]:
         versions += f", jax {environment.jax}" + (
             f" (jaxlib {environment.jaxlib})" if environment.jaxlib != environment.jax else ""
         )
-    lines = [fact("versions", versions, width)]
+    lines = fact("versions", versions, width)
     device = next((entry for entry in environment.devices if entry.get("id") == result.run.plan.device), None)
     if device is not None:
-        lines.append(fact("device", result.run.plan.device, width, str(device.get("kind", ""))))
+        lines += fact("device", result.run.plan.device, width, str(device.get("kind", "")))
     settings = [
         f"{name.replace('_', ' ')} {_plain(value)}" for name, value in environment.settings.items() if value is not None
     ]
     if settings:
-        first, *rest = textwrap.wrap(safe(" · ".join(settings)), max(20, width - NAME))
-        lines.append(fact("settings", first, width))
-        lines += [Content(" " * NAME + line) for line in rest]
-    lines.append(fact("python", result.run.python or UNKNOWN, width))
+        lines += fact("settings", " · ".join(settings), width)
+    lines += fact("python", result.run.python or UNKNOWN, width)
     return lines
 
 
@@ -272,7 +267,7 @@ def compile_lines(result: RunResult, width: int, most: int = 12) -> list[Content
     if not totals:
         return []
     ranked = sorted(totals.items(), key=lambda item: -sum(item[1]))
-    lines = [fact(seconds(sum(spent)), name, width) for name, spent in ranked[:most]]
+    lines = [line for name, spent in ranked[:most] for line in fact(seconds(sum(spent)), name, width)]
     hidden = len(ranked) - most
     if hidden > 0:
         lines.append(Content.styled(f"{hidden} more", "$quiet"))

@@ -125,8 +125,8 @@ class RunDetailScreen(SessionScreen):
         key = (run_result.run.id, len(samples))
         spread, in_order = self.query_one("#distribution", Picture), self.query_one("#trend", Picture)
         spread.display = in_order.display = bool(samples)
-        spread.show(key, lambda w, h: distribution(samples, run_result.summary, w, h))
-        in_order.show(key, lambda w, h: trend(samples, run_result.summary, w, h))
+        spread.show(key, lambda w, h: distribution(samples, run_result.summary, w, h, modes=run_result.modes))
+        in_order.show(key, lambda w, h: trend(samples, run_result.summary, w, h, modes=run_result.modes))
         curve = break_even_curve(run_result, baseline)
         picture = self.query_one("#break-even", Picture)
         picture.display = curve is not None

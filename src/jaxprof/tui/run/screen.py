@@ -150,10 +150,12 @@ class RunScreen(SessionScreen):
         empty = why_no_samples(run)
         shown = (key, empty)
         self.query_one("#distribution", Picture).show(
-            shown, lambda w, h: distribution(samples, run_result.summary, w, h, empty)
+            shown, lambda w, h: distribution(samples, run_result.summary, w, h, empty, run_result.modes)
         )
         beside = empty if empty == WAITING else ""
-        self.query_one("#trend", Picture).show(shown, lambda w, h: trend(samples, run_result.summary, w, h, beside))
+        self.query_one("#trend", Picture).show(
+            shown, lambda w, h: trend(samples, run_result.summary, w, h, beside, run_result.modes)
+        )
         so_far = convergence_text(self._convergence.of(run))
         baseline = self.profiler.session.runs.get(run.plan.baseline)
         theirs = len(baseline.samples("run")) if baseline is not None else 0
