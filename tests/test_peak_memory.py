@@ -20,7 +20,7 @@ from jaxprof.report.page.document import to_page
 from jaxprof.report.text import to_text
 from jaxprof.report.views import view_json, view_text
 from jaxprof.session import Session
-from jaxprof.tui.profile.memory_pane import head_lines
+from jaxprof.tui.kit.memory.plots import peak_lines
 from jaxprof.tui.results.facts import memory_lines
 from jaxprof.tui.results.result_list import ResultList
 from jaxprof.units import bytes_
@@ -88,7 +88,7 @@ def test_every_text_says_it_by_its_name_and_nothing_else_goes_by_that_name(measu
         "show --memory": view_text(measured, "memory"),
         "HTML": to_page(measured, "s"),
         "details of a run": "\n".join(line.plain for line in memory_lines(result(measured, run.id), 100)),
-        "Profile": "\n".join(line.plain for line in head_lines(picture, run, 100)),
+        "Profile": "\n".join(line.plain for line in peak_lines(picture, 100)),
     }
     for where, text in texts.items():
         assert "peak memory" in text, where

@@ -39,4 +39,7 @@ def test_what_leaves_is_ascii_of_the_same_width(text: str) -> None:
 
 
 def test_escape_sequences_pass_unchanged() -> None:
+    for apart in ("█▓▒░▚", "✗▣✓○", "─━┄", "⠉⠁⠿"):
+        assert len(set(apart.translate(TO_ASCII))) == len(apart), f"{apart} differ without colours"
+    assert not "0.52× (0-∞)".translate(TO_ASCII).endswith("8)"), "no bound that nobody measured"
     assert "\x1b[38;2;1;2;3m─\x1b[0m".translate(TO_ASCII) == "\x1b[38;2;1;2;3m-\x1b[0m"

@@ -51,8 +51,8 @@ _LOOKALIKES = {
     "▾": "v",
     "◀": "<",
     "✓": "+",
-    "✗": "x",
-    "✘": "x",
+    "✗": "X",
+    "✘": "X",
     "●": "*",
     "○": "o",
     "◆": "*",
@@ -67,18 +67,21 @@ _LOOKALIKES = {
     "≤": "<",
     "≥": ">",
     "≈": "~",
-    "≠": "#",
+    "≠": "!",
     "▴": "^",
     "◉": "@",
     "²": "2",
     "³": "3",
-    "∞": "8",
+    "∞": "?",
     "\u202f": " ",
     "\u00a0": " ",
     "\u2009": " ",
 }
 _SPARKS = dict(zip("▁▂▃▄▅▆▇█", "_..-=+*#", strict=True))
 _BARS = dict(zip("▏▎▍▌▋▊▉▐", ".:-=+*##", strict=True))
+_SHADES = dict(zip("░▒▓▚", ".o%x", strict=True))
+_LEVEL = (0x09, 0x12, 0x24, 0xC0)
+"""Two dots of a braille cell side by side, in each of its rows: a piece of a line, not single points."""
 
 
 class _Table(dict[int, str]):
@@ -93,20 +96,28 @@ class _Table(dict[int, str]):
         elif 0x2580 <= code <= 0x259F:
             replacement = "#"
         elif 0x2800 <= code <= 0x28FF:
-            replacement = " " if code == 0x2800 else ":" if (code - 0x2800).bit_count() > 2 else "."
+            replacement = _braille(code - 0x2800)
         else:
             replacement = "?" * columns(character)
         self[code] = replacement
         return replacement
 
 
+def _braille(dots: int) -> str:
+    return " " if not dots else "-" if dots in _LEVEL else ":" if dots.bit_count() > 2 else "."
+
+
 def _box(code: int) -> str:
-    if chr(code) in "─━┄┅┈┉═╌╍╴╶╸╺╼╾":
+    if chr(code) in "━═╸╺╼╾":
+        return "="
+    if chr(code) in "┄┅┈┉╌╍":
+        return "."
+    if chr(code) in "─╴╶":
         return "-"
     return "|" if chr(code) in "│┃┆┇┊┋║╎╏╵╷╹╻╽╿" else "+"
 
 
-TO_ASCII = _Table({ord(key): value for key, value in {**_LOOKALIKES, **_SPARKS, **_BARS}.items()})
+TO_ASCII = _Table({ord(key): value for key, value in {**_LOOKALIKES, **_SPARKS, **_BARS, **_SHADES}.items()})
 
 
 def wants_ascii() -> bool:

@@ -52,6 +52,15 @@ def test_the_smallest_bar_is_seen() -> None:
 
 def test_stacked_phases_fill_the_width_in_proportion() -> None:
     bar, legend = stacked({"trace": 0.01, "compile": 0.03, "first_run": None, "run": 9.0}, 40)
-    assert bar.plain == "█" * 40
-    assert legend.plain.split("  ")[:2] == ["■ trace 25 %", "■ compile 75 %"]
+    assert bar.plain == "█" * 10 + "▓" * 30
+    assert legend.plain.split("  ")[:2] == ["█ trace 25 %", "▓ compile 75 %"]
     assert stacked({"run": 1.0}, 40) == []
+
+
+def test_the_legend_has_every_phase_that_can_be_seen() -> None:
+    phases = {"trace": 3e-3, "lower": 9e-3, "compile": 71e-3, "transfer_in": 29e-6, "first_run": 18e-3}
+    for width in (75, 58):
+        _, legend = stacked(phases, width)
+        assert "compile 70" in legend.plain
+        assert legend.plain.rstrip().endswith("run 18 %")
+        assert "transfer" not in legend.plain

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from textual.content import Content
 from textual.pilot import Pilot
 
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.tui.results import compare_screen
-from jaxprof.tui.results.compare_screen import CompareScreen, unfit
+from jaxprof.tui.results.compare_screen import CompareScreen, halves, unfit
 from jaxprof.tui.results.result_list import ResultList
 from jaxprof.tui.results.screen import ResultsScreen
 from tui import session_tapes as sessions
@@ -84,6 +85,27 @@ async def test_exact_facts_stand_below_the_verdict_and_the_phases_after_them() -
         assert facts.split() == ["FLOPs", "5.00", "M", "6.00", "M", "+20", "%"]
         order = [text.index(words) for words in ("the environments are", "exact fact", "what changed", "phase  ")]
         assert order == sorted(order)
+
+
+async def test_a_wide_terminal_has_tables_beside_each_other() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(200, 60), notifications=True) as pilot:
+        await results(stage, pilot, two_programs())
+        await pilot.press("down", "space", "space", "c")
+        await until(pilot, lambda: "jit-highest is slower than jit" in screen_text(stage.app))
+        lines = screen_text(stage.app).splitlines()
+        assert any("the environments are the same" in line and "what changed" in line for line in lines)
+        phases = next(at for at, line in enumerate(lines) if line.strip().startswith("phase  "))
+        assert lines[phases + 1].rstrip().endswith("inconclusive: one launch, and its sides did not take turns"), (
+            "whole"
+        )
+
+
+@pytest.mark.parametrize(("lengths", "cut"), [([4, 4], 1), ([1, 2, 9], 2), ([9, 2, 1], 1), ([5], 1), ([], 0)])
+def test_blocks_stand_in_two_columns_of_like_length(lengths: list[int], cut: int) -> None:
+    blocks = [[Content(f"{number}")] * length for number, length in enumerate(lengths)]
+    left, right = halves(blocks)
+    assert (len(left), len(right)) == (sum(lengths[:cut]), sum(lengths[cut:]))
 
 
 async def test_the_same_program_has_no_difference_to_show() -> None:

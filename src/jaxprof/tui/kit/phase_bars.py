@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 
 from textual.content import Content
 
@@ -30,7 +31,14 @@ STYLES = {
     "transfer_out": "$phase-transfer",
 }
 SHOWN = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "transfer_out")
+UNTIL_FIRST = SHOWN[: SHOWN.index("first_run") + 1]
+"""What a first result takes."""
 _SHORT = {"transfer_in": "copy in", "first_run": "1st run", "transfer_out": "copy out"}
+_FILLS = "█▓▒░▚"
+"""Phases that are stacked differ without colours, too."""
+_SHORT_TITLE = 8
+_LEAST_IN_LEGEND = 0.5
+"""Per cent: what is less has no room in the bar either."""
 _LABEL_LIMIT = 18
 _NARROW, _NARROW_LABEL = 90, 12
 
@@ -113,25 +121,29 @@ def plain_bar(share: float, width: int, style: str) -> Content:
 
 
 def stacked(phases: Mapping[str, float | None], width: int) -> list[Content]:
-    """The cost of a first result: the phases up to it, end to end on a linear scale, with a legend."""
-    upto = [phase for phase in SHOWN[: SHOWN.index("first_run") + 1] if phases.get(phase)]
+    """The cost of a first result: the phases up to it, end to end on a linear scale, with a legend of what shows."""
+    upto = [phase for phase in UNTIL_FIRST if phases.get(phase)]
     values = {phase: seconds_ for phase in upto if (seconds_ := phases[phase])}
     total = sum(values.values())
     if not total:
         return []
     parts: list[tuple[str, str]] = []
+    fills = dict(zip(values, cycle(_FILLS), strict=False))
     done, columns_done = 0.0, 0
     for phase, value in values.items():
         done += value
         until = round(done / total * width)
-        parts.append(("█" * (until - columns_done), STYLES[phase]))
+        parts.append((fills[phase] * (until - columns_done), STYLES[phase]))
         columns_done = until
-    legend: list[Content | tuple[str, str]] = []
-    used = 0
-    for phase, value in values.items():
-        text = f"{title(phase)} {value / total * 100:.0f} %"
-        if used + columns(text) + 4 > width:
+    for most in (99, _SHORT_TITLE):
+        items = [
+            Content.assemble(
+                (f"{fills[phase]} ", STYLES[phase]), (f"{title(phase, most)} {share:.0f} %", "$text-muted")
+            )
+            for phase, value in values.items()
+            if (share := value / total * 100) >= _LEAST_IN_LEGEND
+        ]
+        legend = Content("  ").join(items)
+        if legend.cell_length <= width:
             break
-        legend += [("■ ", STYLES[phase]), (text + "  ", "$text-muted")]
-        used += columns(text) + 4
-    return [Content.assemble(*parts), Content.assemble(*legend)]
+    return [Content.assemble(*parts), legend.truncate(width, ellipsis=True)]

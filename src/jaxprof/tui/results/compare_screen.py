@@ -6,6 +6,7 @@ It lies over Results; Esc goes back there. The facts come from the HLO of both r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
 _NAME_WIDTH = 24
 _NAMES_SHARE = 6
 """A name in the heading of a table takes at most this part of the width."""
+_TWO_COLUMNS = 160
+"""From this width on tables stand beside each other."""
+_BETWEEN = 3
 _PLAIN_MOST = 36
 """Terminal columns of a text in a table that does not give way."""
 
@@ -266,11 +270,29 @@ def fact_lines(found: SessionDifference, width: int) -> list[Content]:
     ours, theirs = (shorten(name, max(9, width // _NAMES_SHARE)) for name in names(pair.before, pair.after))
     every = list(tables(pair))
     every.sort(key=lambda table: table.columns is PHASES)
+    room = (width - _BETWEEN) // 2 if width >= _TWO_COLUMNS else 0
+    narrow: list[list[Content]] = []
     lines: list[Content] = []
     for table in (environment_table(found), *every):
-        block = list(table_lines(named(table, ours, theirs), width))
-        lines += [*block, Content("")] if block else []
-    return lines
+        block = [*table_lines(named(table, ours, theirs), width), Content("")]
+        if all(columns(line.plain.rstrip()) <= room for line in block):
+            narrow.append(block)
+        else:
+            lines += block if len(block) > 1 else []
+    return [*_beside(narrow, room), *lines]
+
+
+def _beside(blocks: Sequence[Sequence[Content]], room: int) -> Iterator[Content]:
+    """The blocks in two columns of `room`, none of whose lines is longer."""
+    for one, other in zip_longest(*halves(blocks), fillvalue=Content("")):
+        yield one.rstrip().pad_right(room + _BETWEEN - columns(one.plain.rstrip())) + other
+
+
+def halves(blocks: Sequence[Sequence[Content]]) -> tuple[list[Content], list[Content]]:
+    """The blocks in their order in two columns, of which the longer one is as short as can be."""
+    lengths = [len(block) for block in blocks]
+    cut = min(range(len(blocks) + 1), key=lambda at: (max(sum(lengths[:at]), sum(lengths[at:])), -at))
+    return [line for block in blocks[:cut] for line in block], [line for block in blocks[cut:] for line in block]
 
 
 def table_lines(table: Table[Any], width: int) -> Iterator[Content]:

@@ -21,7 +21,7 @@ from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.format import parameters_text
 from jaxprof.tui.kit.line_plot import STYLES, Axis, Mark, PlotLine, count_tick, line_plot, seconds_tick
-from jaxprof.tui.kit.phase_bars import stacked
+from jaxprof.tui.kit.phase_bars import UNTIL_FIRST, stacked
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.sample_plots import distribution, trend
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
@@ -35,7 +35,7 @@ from jaxprof.tui.results.facts import (
     warning_lines,
 )
 from jaxprof.tui.results.screen import row_text
-from jaxprof.units import counted
+from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -216,7 +216,8 @@ def _phases(run_result: RunResult, width: int) -> list[Content]:
     """The table of phases, and below it the cost of a first result, phase by phase."""
     table = phase_lines(run_result, width)
     bars = stacked(run_result.phase_seconds, width) if run_result.run.plan.how != "numpy" else []
-    head = Content.styled("time to the first result, on a linear scale", "$quiet")
+    first = sum(took for phase in UNTIL_FIRST if (took := run_result.phase_seconds.get(phase)) is not None)
+    head = Content.styled(f"time to the first result: {seconds(first)}, on a linear scale", "$quiet")
     return [*table, Content(""), head, *bars] if bars else table
 
 
