@@ -59,8 +59,9 @@ def test_stacked_phases_fill_the_width_in_proportion() -> None:
 
 def test_the_legend_has_every_phase_that_can_be_seen() -> None:
     phases = {"trace": 3e-3, "lower": 9e-3, "compile": 71e-3, "transfer_in": 29e-6, "first_run": 18e-3}
-    for width in (75, 58):
-        _, legend = stacked(phases, width)
-        assert "compile 70" in legend.plain
-        assert legend.plain.rstrip().endswith("run 18 %")
-        assert "transfer" not in legend.plain
+    for width, lines in ((75, 1), (50, 2)):
+        _, *legend = stacked(phases, width)
+        said = "  ".join(line.plain for line in legend)
+        assert said == "█ trace 3 %  ▓ lower 9 %  ▒ compile 70 %  ▚ first run 18 %"
+        assert len(legend) == lines
+        assert all(line.cell_length <= width for line in legend)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -81,6 +82,7 @@ async def test_exact_facts_stand_below_the_verdict_and_the_phases_after_them() -
         await until(pilot, lambda: "jit-highest is slower than jit" in screen_text(stage.app))
         text = screen_text(stage.app)
         assert "the environments are the same" in text
+        assert not any(one.strip() == two.strip() == "" for one, two in pairwise(text.rstrip().splitlines()[:20]))
         facts = next(line for line in text.splitlines() if line.strip().startswith("FLOPs"))
         assert facts.split() == ["FLOPs", "5.00", "M", "6.00", "M", "+20", "%"]
         order = [text.index(words) for words in ("the environments are", "exact fact", "what changed", "phase  ")]

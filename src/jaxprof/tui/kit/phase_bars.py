@@ -36,7 +36,6 @@ UNTIL_FIRST = SHOWN[: SHOWN.index("first_run") + 1]
 _SHORT = {"transfer_in": "copy in", "first_run": "1st run", "transfer_out": "copy out"}
 _FILLS = "█▓▒░▚"
 """Phases that are stacked differ without colours, too."""
-_SHORT_TITLE = 8
 _LEAST_IN_LEGEND = 0.5
 """Per cent: what is less has no room in the bar either."""
 _LABEL_LIMIT = 18
@@ -135,15 +134,12 @@ def stacked(phases: Mapping[str, float | None], width: int) -> list[Content]:
         until = round(done / total * width)
         parts.append((fills[phase] * (until - columns_done), STYLES[phase]))
         columns_done = until
-    for most in (99, _SHORT_TITLE):
-        items = [
-            Content.assemble(
-                (f"{fills[phase]} ", STYLES[phase]), (f"{title(phase, most)} {share:.0f} %", "$text-muted")
-            )
-            for phase, value in values.items()
-            if (share := value / total * 100) >= _LEAST_IN_LEGEND
-        ]
-        legend = Content("  ").join(items)
-        if legend.cell_length <= width:
-            break
-    return [Content.assemble(*parts), legend.truncate(width, ellipsis=True)]
+    legend = [Content("")]
+    for phase, value in values.items():
+        if (share := value / total * 100) < _LEAST_IN_LEGEND:
+            continue
+        name = f"{title(phase)} {share:.0f} %  "
+        if legend[-1].cell_length + columns(name) > width:
+            legend.append(Content(""))
+        legend[-1] += Content.assemble((f"{fills[phase]} ", STYLES[phase]), (name, "$text-muted"))
+    return [Content.assemble(*parts), *(line.rstrip() for line in legend)]

@@ -274,11 +274,11 @@ def fact_lines(found: SessionDifference, width: int) -> list[Content]:
     narrow: list[list[Content]] = []
     lines: list[Content] = []
     for table in (environment_table(found), *every):
-        block = [*table_lines(named(table, ours, theirs), width), Content("")]
-        if all(columns(line.plain.rstrip()) <= room for line in block):
-            narrow.append(block)
-        else:
-            lines += block if len(block) > 1 else []
+        block = list(table_lines(named(table, ours, theirs), width))
+        if block and all(columns(line.plain.rstrip()) <= room for line in block):
+            narrow.append([*block, Content("")])
+        elif block:
+            lines += [*block, Content("")]
     return [*_beside(narrow, room), *lines]
 
 
