@@ -164,3 +164,14 @@ def test_what_its_host_explains_is_not_blamed_on_its_device(tmp_path: Path) -> N
     assert codes(job(tmp_path, *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))) == [
         ("straggler", 1, "data")
     ]
+
+
+def test_a_killed_process_comes_before_the_exceptions_of_those_that_missed_it(tmp_path: Path) -> None:
+    """They notice it before its own end is known."""
+    reset = ["Traceback (most recent call last):", "jax.errors.JaxRuntimeError: connection reset by peer"]
+    for index in range(3):
+        words = [] if index == 0 else stderr(*reset, seconds=19.98 + index / 1000)
+        process(tmp_path, index, 3, *loop(), *words, wall=20.0 if index == 0 else 24.0, exit_code=137)
+    first, others = figures(tmp_path).findings
+    assert (first.code, first.index) == ("process-failed", 0)
+    assert others.message == "processes 1, 2 ended after that: jax.errors.JaxRuntimeError: connection reset by peer"

@@ -13,6 +13,7 @@ Shares come from samples of the stack. A difference is named where it is at leas
 from __future__ import annotations
 
 import math
+import signal
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,11 @@ at."""
 _IN_STEP: Final = 1.15
 """Processes that wait for each other are in the loop for as long as each other, up to this factor."""
 _MOST_NAMED: Final = 8
+_SIGNALLED: Final = 128
+_LEFT_OVER: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
+"""Exit codes of processes that are ended because another one has failed."""
+_NOTICED_SECONDS: Final = 1.0
+"""By how much the end of a process may be known later than the others notice it."""
 _WORDS_KEPT: Final = 300
 _SLOW_DEVICE: Final = (
     "Its device has more to compute, or computes more slowly: look at the sizes of its shards, and at its clock, "
@@ -78,6 +84,13 @@ class ProcessFigures:
     exception: tuple[float, str] | None
     """When it wrote the traceback of its last exception, in Unix time, and the line that names it, if it failed; None
     without one."""
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it ended without having had a say: by a signal that neither JAX nor a launcher sends to those that
+        are left over, or together with what recorded it."""
+        code = self.result.exit_code if self.result is not None else None
+        return self.status == "interrupted" or (code is not None and code > _SIGNALLED and code not in _LEFT_OVER)
 
     @property
     def shares(self) -> Mapping[str, float] | None:
@@ -150,31 +163,32 @@ def _process(member: JobMember[Session]) -> ProcessFigures:
     else:
         result = program_result(session, run.id)
         status, error, advice = run.status, run.error, run.advice
+        offset = session.header.wall_seconds - session.header.monotonic_seconds
+        at = run.ended_seconds
         if not run.over and not member.live:
             status, error = "interrupted", "its session has no end: the process, or its host, was killed"
-        offset = session.header.wall_seconds - session.header.monotonic_seconds
-        ended = run.ended_seconds + offset if run.ended_seconds is not None else None
+            at = session.last_seconds
+        ended = at + offset if at is not None else None
         exception = _exception(run, offset) if status in ("failed", "crashed", "interrupted") else None
     host, path = session.header.host, str(member.path)
     return ProcessFigures(member.index, host, path, status, error, advice, result, ended, exception)
 
 
 def _failures(processes: Sequence[ProcessFigures]) -> Iterator[JobFinding]:
-    """Those that failed, the first one first, and what the others ended with because it had gone.
+    """The process that failed first, and what the others ended with because it had gone.
 
-    The first is the one that raised an exception first, where one did: in a job a process that has failed may hang for
-    minutes until JAX's runtime ends all of them, in any order.
+    One that raised failed when it did: in a job it may hang for minutes, until JAX's runtime ends all of them in any
+    order. One that was killed has no exception of its own, and those of the others come after its end.
     """
     failed = sorted((each for each in processes if each.status in ("failed", "crashed", "interrupted")), key=_when)
-    raised = [process for process in failed if process.exception is not None]
-    for process in raised or failed[:1]:
-        what = process.exception[1] if process.exception is not None else process.error or process.status
-        advice = "" if process.exception is not None else process.advice
-        yield JobFinding("process-failed", process.index, f"process {process.index} on {process.host}: {what}", advice)
-    after = failed[len(raised or failed[:1]) :] if not raised else [each for each in failed if each.exception is None]
+    if not failed:
+        return
+    first = failed[0]
+    advice = "" if first.exception is not None else first.advice
+    yield JobFinding("process-failed", first.index, f"process {first.index} on {first.host}: {_failure(first)}", advice)
     by_error: dict[str, list[ProcessFigures]] = {}
-    for process in after:
-        by_error.setdefault(process.error or process.status, []).append(process)
+    for process in failed[1:]:
+        by_error.setdefault(_failure(process), []).append(process)
     for error, group in by_error.items():
         named = ", ".join(str(process.index) for process in group[:_MOST_NAMED])
         more = f" and {len(group) - _MOST_NAMED} more" if len(group) > _MOST_NAMED else ""
@@ -182,10 +196,20 @@ def _failures(processes: Sequence[ProcessFigures]) -> Iterator[JobFinding]:
         yield JobFinding("failed-after", group[0].index, f"{which} ended after that: {error}", "")
 
 
+def _failure(process: ProcessFigures) -> str:
+    return process.exception[1] if process.exception is not None else process.error or process.status
+
+
 def _when(process: ProcessFigures) -> tuple[float, int]:
-    """When it failed by the clock of its host; processes without an end come last."""
-    at = process.exception[0] if process.exception is not None else process.ended_seconds
-    return math.inf if at is None else at, process.index
+    """When it failed, by the clock of its host: the earlier, if it was killed.
+
+    The others notice within a millisecond that a process has gone, before its own end is known; and nobody kills a
+    process because another one has gone.
+    """
+    if process.exception is not None:
+        return process.exception[0], process.index
+    at = math.inf if process.ended_seconds is None else process.ended_seconds
+    return at - (_NOTICED_SECONDS if process.was_killed else 0.0), process.index
 
 
 def _exception(run: Run, offset: float) -> tuple[float, str] | None:
