@@ -93,7 +93,7 @@ def batches(text, batch, length):
         yield rows[start : start + batch]
 
 
-def main(epochs=12, batch=16, length=64):
+def main(epochs=24, batch=16, length=64):
     text = np.frombuffer(Path(__file__).read_bytes(), np.uint8).astype(np.int32) % CHARACTERS
     params = new_params(np.random.default_rng(0), 128, 2, length)
     momentum = jax.tree.map(np.zeros_like, params)
@@ -102,7 +102,7 @@ def main(epochs=12, batch=16, length=64):
         for rows in batches(text, batch, length):
             params, momentum, value = train_step(params, momentum, rows)
             history.append(float(value))
-        if epoch % 3 == 0:
+        if epoch % 6 == 0:
             right = jax.jit(lambda p, t: (logits(p, t[:, :-1]).argmax(-1) == t[:, 1:]).mean())(params, rows)
             print(f"epoch {epoch:2}  loss {history[-1]:.3f}  right {right:.0%}")
 

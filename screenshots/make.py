@@ -1,6 +1,6 @@
 """Pictures of every screen, from real runs on this machine: `python screenshots/make.py` (about five minutes).
 
-A session is recorded first, through the same queue that the app uses; then the app is opened on it without a
+Sessions are recorded first, of workloads and of `examples/transformer.py`; then the app is opened on them without a
 terminal, at two sizes, and each screen is written as SVG beside this script. The Run screen is taken from a run that
 is really going on.
 """
@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from random import choices
+from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,90 +30,74 @@ ROOT = str(HERE.parent)
 SIZES = {"": (120, 40), "-80x24": (80, 24)}
 WORKLOADS = ("selu", "batch-matmul-mean", "mlp-train-step")
 PATIENCE_SECONDS = 120.0
-PROGRAM = """\
-import jax
-import jax.numpy as jnp
-import numpy as np
+STAND_IN = "/home/me/transformer"
+"""What the pictures call the folder that they were taken in, and nobody's machine."""
 
 
-def batches(count):
-    random = np.random.default_rng(0)
-    for number in range(count):
-        size = 256 if number % 5 else 160 + number
-        x = np.sort(random.standard_normal((size, 256), dtype=np.float32), axis=1)
-        yield x, x[:, :1] * 0.5
+@contextmanager
+def studio() -> Iterator[Path]:
+    """A folder with the example as `train.py`, and a state folder of its own, while the block runs.
+
+    Its path is as long as `STAND_IN`, and ends as that does, because each text of a picture has a width.
+    """
+    before, temporary, ends = Path.cwd(), tempfile.gettempdir(), Path(STAND_IN).name
+    parent = Path(temporary) / "".join(choices(ascii_lowercase, k=max(3, len(STAND_IN) - len(f"{temporary}//{ends}"))))
+    folder = parent / ends
+    folder.mkdir(parents=True)
+    shutil.copy(HERE.parent / "examples" / "transformer.py", folder / "train.py")
+    os.environ["JAXPROF_HOME"] = str(folder / ".jaxprof")
+    os.chdir(folder)
+    try:
+        yield folder
+    finally:
+        os.chdir(before)
+        shutil.rmtree(parent)
 
 
-def loss(weights, x, y):
-    return jnp.mean((jnp.tanh(x @ weights["in"]) @ weights["out"] - y) ** 2)
+def in_the_pictures(text: str) -> str:
+    """A picture, or a page, without the folders of this machine."""
+    text = text.replace(str(Path(os.environ["JAXPROF_HOME"]).parent), STAND_IN)
+    return text.replace(ROOT, f"/home/me/{'jaxprof':_<{max(0, len(ROOT) - len('/home/me/'))}}")
 
 
-@jax.jit
-def train_step(weights, x, y):
-    value, gradient = jax.value_and_grad(loss)(weights, x, y)
-    return jax.tree.map(lambda w, g: w - 0.001 * g, weights, gradient), value
+def picture_of(app: JaxprofApp) -> str:
+    """What is on the screen, as SVG."""
+    return in_the_pictures(app.export_screenshot(title="jaxprof"))
 
 
-weights = {"in": jnp.full((256, 512), 0.01), "out": jnp.full((512, 1), 0.01)}
-history = []
-for step, (x, y) in enumerate(batches(120)):
-    weights, value = train_step(weights, x, y)
-    history.append(float(value))
-    if step % 20 == 0:
-        largest = jax.jit(lambda w: jnp.abs(w).max() + step)(weights["in"])
-        print(f"step {step}  loss {history[-1]:.4f}  largest {largest:.2f}")
-"""
-"""A training loop with what people plant in one: ragged batches, a lambda jitted anew, a loss read at each step."""
-
-
-def in_the_pictures(path: str) -> str:
-    """What stands for a folder of this machine, as long as that: each text of a picture has a width."""
-    return f"/home/me/{'jaxprof':_<{max(0, len(path) - len('/home/me/'))}}"
+def jaxprof(*words: str) -> None:
+    """Run a command, in the studio."""
+    subprocess.run([sys.executable, "-m", "jaxprof", *words], check=True, stdout=subprocess.DEVNULL)
 
 
 def record(folder: Path) -> Path:
-    """A finished session of several workloads, and of one sweep, in `folder`."""
-    from jaxprof.runner import PlanOptions, Scheduler, find_interpreter, plan_runs
-    from jaxprof.session.log import Library, LogWriter, new_header
-    from jaxprof.workloads import built_in
-    from jaxprof.workloads.model import workload_info
+    """A finished session of several workloads and of the example's step, in `folder`.
 
-    header = new_header(command=["jaxprof", "run", *WORKLOADS])
-    path = Library(folder / "sessions").new_path(header)
-    scheduler = Scheduler(LogWriter(header, path), find_interpreter(), lambda batch: None)
-    scheduler.add(plan_runs([workload_info(built_in(name)) for name in WORKLOADS], PlanOptions(budget_seconds=1.0)))
-    scheduler.run()
-    scheduler.close()
+    The machine's own ceilings are measured first: without them there is no roofline.
+    """
+    path = folder / "transformer.jaxprof"
+    jaxprof("run", "gemm-peak", "triad", "--launches", "1", "--budget", "1", "--no-capture")
+    jaxprof("run", *WORKLOADS, "train.py:train_step", "--budget", "1", "--out", str(path))
     return path
 
 
 def record_sweep(folder: Path) -> Path:
     """A finished session of selu over a range of sizes."""
-    from jaxprof.runner import PlanOptions, Scheduler, find_interpreter, plan_runs
-    from jaxprof.session.log import Library, LogWriter, new_header
-    from jaxprof.workloads import built_in
-    from jaxprof.workloads.model import workload_info
-
-    header = new_header(command=["jaxprof", "run", "selu", "--sweep", "n=1e2..1e7"])
-    path = Library(folder / "sessions").new_path(header)
-    scheduler = Scheduler(LogWriter(header, path), find_interpreter(), lambda batch: None)
-    choice = PlanOptions(sweep="n=1e2..1e7:6", variants=["jit"], budget_seconds=0.5, capture=False)
-    scheduler.add(plan_runs([workload_info(built_in("selu"))], choice))
-    scheduler.run()
-    scheduler.close()
+    path = folder / "sweep.jaxprof"
+    jaxprof("run", "selu", "--variant", "jit", "--sweep", "n=1e2..1e7:6", "--budget", "0.5", "--no-capture",
+            "--out", str(path))  # fmt: skip
     return path
 
 
 def record_program(folder: Path) -> Path:
-    """The finished recording of a program."""
+    """The finished recording of the example as a program."""
     from jaxprof.runner import find_interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.runner.program_run import ProgramScheduler
-    from jaxprof.session.log import Library, LogWriter, new_header
+    from jaxprof.session.log import LogWriter, new_header
 
-    (folder / "train.py").write_text(PROGRAM)
     header = new_header(command=["jaxprof", "script", "train.py"])
-    path = Library(folder / "sessions").new_path(header)
+    path = folder / "train.jaxprof"
     program = ProgramCommand(path="train.py", directory=str(folder))
     scheduler = ProgramScheduler(LogWriter(header, path), find_interpreter(), lambda batch: None, program)
     scheduler.start()
@@ -131,13 +119,18 @@ STEPS = {9: STEP.format(1), 6: STEP.format(3)}
 """A function that is measured so many times, and then edited."""
 
 
-def record_history(folder: Path) -> None:
-    """Sessions of a function, before and after an edit, by the command line."""
-    command = [sys.executable, "-m", "jaxprof", "run", "step.py:step", "--variant", "jit", "--arg", "f32[512,512]"]
+def record_history(folder: Path) -> Path:
+    """The folder of sessions of a function, before and after an edit."""
+    (folder / "old").mkdir()
+    os.environ["JAXPROF_HOME"] = str(folder / "old")
     for times, source in STEPS.items():
         (folder / "step.py").write_text(source)
         for _ in range(times):
-            subprocess.run([*command, "--launches", "1", "--budget", "0.3", "--no-capture"], cwd=folder, check=True)
+            jaxprof("run", "step.py:step", "--variant", "jit", "--arg", "f32[512,512]", "--launches", "1",
+                    "--budget", "0.3", "--no-capture")  # fmt: skip
+    (folder / "step.py").unlink()
+    os.environ["JAXPROF_HOME"] = str(folder / ".jaxprof")
+    return folder / "old" / "sessions"
 
 
 class Camera:
@@ -156,10 +149,7 @@ class Camera:
         """Presses `keys`, lets the screen settle, and writes its picture."""
         await self.pilot.press(*keys)
         await self.pilot.pause(settle)
-        picture = self.app.export_screenshot(title="jaxprof")
-        for path in (ROOT, os.environ["JAXPROF_HOME"]):
-            picture = picture.replace(path, in_the_pictures(path))
-        (HERE / f"{name}{self.suffix}.svg").write_text(picture)
+        (HERE / f"{name}{self.suffix}.svg").write_text(picture_of(self.app))
         print(f"{name}{self.suffix}.svg")
 
 
@@ -173,9 +163,12 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     await camera.pilot.press("escape", "home", "space", "down", "space")
     await camera.shoot("compare", "c", settle=3.0)
     await camera.pilot.press("escape")
-    await camera.shoot("hlo", "4", settle=3.0)
+    await camera.pilot.press("3", "end")  # the step of the example, compiled
+    await camera.shoot("hlo", "h", settle=4.0)
     await camera.shoot("hlo-text", "enter", settle=2.0)
-    await camera.shoot("timeline", "6", "t", settle=3.0)
+    await camera.pilot.press("i")
+    await camera.shoot("roofline", "f5", settle=3.0)
+    await camera.shoot("timeline", "6", "t", *["full_stop"] * 12, *["plus"] * 3, settle=3.0)
     await camera.shoot("compile", "b", settle=2.0)
     await camera.shoot("memory", "m", settle=2.0)
     await camera.shoot("sessions", "5", settle=2.0)
@@ -183,11 +176,12 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     await camera.pilot.press("escape")
     app.open_session(sweep)
     await camera.until(lambda: app.session_path == sweep)
-    await camera.shoot("sweep", "3", settle=2.0)
+    await camera.shoot("sweep", "3", "home", settle=2.0)
     app.open_session(program)
     await camera.until(lambda: app.session_path == program)
     await camera.shoot("program", "7", "down", "down", "enter", settle=2.0)
     await camera.shoot("findings", "f", settle=2.0)
+    await camera.shoot("flame", "O", "F", settle=2.0)
 
 
 async def take_history(camera: Camera) -> None:
@@ -236,15 +230,11 @@ async def take(path: Path, sweep: Path, program: Path, histories: Path) -> None:
 
 def main() -> None:
     """Everything, in a state folder of its own."""
-    with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
-        os.environ["JAXPROF_HOME"] = folder
-        path, sweep, program = record(Path(folder)), record_sweep(Path(folder)), record_program(Path(folder))
-        histories = Path(folder) / "histories"
-        histories.mkdir()
-        os.environ["JAXPROF_HOME"] = str(histories)
-        record_history(histories)
-        os.environ["JAXPROF_HOME"] = folder
-        asyncio.run(take(path, sweep, program, histories / "sessions"))
+    with studio() as folder:
+        path, sweep, program, histories = (
+            make(folder) for make in (record, record_sweep, record_program, record_history)
+        )
+        asyncio.run(take(path, sweep, program, histories))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,10 @@ wide as a phone.
 
 from __future__ import annotations
 
-import os
 import sys
-import tempfile
 from pathlib import Path
 
-from make import HERE, ROOT, in_the_pictures, record
+from make import HERE, in_the_pictures, record, studio
 
 sys.path.insert(0, str(HERE.parent / "tests"))
 from browser import MISSING, Page, chromium, executable
@@ -46,14 +44,11 @@ def main() -> None:
     program = executable()
     if program is None:
         sys.exit(MISSING)
-    with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
-        os.environ["JAXPROF_HOME"] = folder
-        file = Path(folder) / "report.html"
-        session = record(Path(folder))
-        file.write_text(
-            to_page(load(session, Session), session.stem).replace(ROOT, in_the_pictures(ROOT)), encoding="utf-8"
-        )
-        with chromium(Path(folder) / "chromium", program) as tab:
+    with studio() as folder:
+        file = folder / "report.html"
+        session = record(folder)
+        file.write_text(in_the_pictures(to_page(load(session, Session), session.stem)), encoding="utf-8")
+        with chromium(folder / "chromium", program) as tab:
             page = tab()
             for name, section, width, height, dark in SHOTS:
                 shoot(page, file, name, section, (width, height), dark=dark)

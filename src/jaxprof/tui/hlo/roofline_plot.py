@@ -206,9 +206,12 @@ def _draw_roof(canvas: Canvas, device: DevicePeaks, roofs: Sequence[tuple[str, f
 
 def _name_roofs(canvas: Canvas, device: DevicePeaks, roofs: Sequence[tuple[str, float]], x: Scale, y: Scale) -> None:
     """Writes what each ceiling is where nothing is drawn, as near to it as there is room."""
+    named: dict[float, list[str]] = {}
     for name, peak in roofs:
+        named.setdefault(peak, []).append(name)
+    for peak, names in named.items():
         if y.low < peak < y.high:
-            label = f" {name} {scaled(peak, 'FLOP/s')} "
+            label = f" {', '.join(names)} {scaled(peak, 'FLOP/s')} "
             row = canvas.row_of(y.place(peak))
             _put_where_free(canvas, label, canvas.width - columns(label), (row - 1, row + 1, row - 2, row + 2))
     start = max(x.low, y.low / device.bandwidth)
