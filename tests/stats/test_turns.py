@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.stats import BLOCK_SECONDS, Block, LaunchBlocks, balanced_order, in_blocks, plan_turns
+from jaxprof.stats.turns import LEAST_SAMPLES
 
 
 def test_two_sides_take_turns_in_abba_baab() -> None:
@@ -115,10 +116,13 @@ def test_where_a_call_is_longer_than_a_block_the_longest_call_is_the_block() -> 
     assert plan_turns([0.001, 0.1], 0.75).block_seconds == pytest.approx(0.75 / 8)
 
 
-def test_a_long_call_still_gets_its_turns_there_and_back_twice() -> None:
-    plan = plan_turns([5.0, 1.0], 2.0)
-    assert len(plan.order) == 8
-    assert plan.block_seconds == 0.5
+def test_a_long_call_still_gets_six_samples_over_all_launches() -> None:
+    """Four calls of two seconds, in the one launch of the published train step, said next to nothing."""
+    for launches, in_each in ((1, 6), (2, 4), (3, 4)):
+        plan = plan_turns([5.0, 1.0], 2.0, launches=launches)
+        assert plan.order.count(0) == plan.order.count(1) == in_each
+        assert launches * in_each >= LEAST_SAMPLES
+    assert plan_turns([5.0, 1.0], 2.0, launches=2).block_seconds == 0.5
 
 
 def test_each_launch_has_an_order_of_its_own() -> None:

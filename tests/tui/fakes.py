@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -92,6 +92,7 @@ class FakeConductor:
         self.header = header
         self.listen = listen
         self.planned: list[PlannedRun] = []
+        self.batches = 0
         self.cancelled: list[str] = []
         self.closed = ""
         self.moved_to: list[Path] = []
@@ -104,15 +105,23 @@ class FakeConductor:
     def busy(self) -> bool:
         return bool(self._queue)
 
-    def add(self, planned: Sequence[PlannedRun]) -> list[str]:
+    def add(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> list[str]:
         ids = []
+        self.batches += 1
         for plan in planned:
             self.planned.append(plan)
             run = f"r{len(self.planned)}"
             ids.append(run)
             self._queue.append(run)
             baseline = f"r{self.planned.index(plan.baseline) + 1}" if plan.baseline is not None else ""
-            self.emit(e.RunPlanned(run=run, spec=replace(plan.spec, baseline=baseline)))
+            self.emit(
+                e.RunPlanned(
+                    run=run,
+                    spec=replace(plan.spec, baseline=baseline),
+                    batch=self.batches,
+                    expected_seconds=(expected or {}).get(plan),
+                )
+            )
             if plan.comparison is not None:
                 self.emit(replace(plan.comparison, run=run))
         return ids
@@ -227,6 +236,7 @@ class Needs:
     """A built-in workload, as far as the screens ask it."""
 
     published = ()
+    has_dots = False
 
     def estimate(self, parameters: object) -> Estimate:
         return Estimate(memory_bytes=24e6, flops=5e6, traffic_bytes=8e6)

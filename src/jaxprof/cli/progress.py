@@ -15,6 +15,7 @@ from typing import TextIO
 from jaxprof.analysis import RunResult, result
 from jaxprof.events import Event, RunFinished
 from jaxprof.report.runs import interval_text, versus_text
+from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.session import Run, Session
 from jaxprof.text import shorten
 from jaxprof.units import counted, percent, seconds
@@ -68,9 +69,9 @@ class Progress:
         measured = result(self.session, run.id)
         if measured.summary is not None:
             parts.append(f"{_median(measured)}  {counted(measured.summary.count, 'sample')}")
-        if run.fraction is not None:
-            left = f", {seconds(run.remaining_seconds, 2)} left" if run.remaining_seconds else ""
-            parts.append(f"{percent(run.fraction)}{left}")
+        share = percent(run.fraction) if run.fraction is not None else ""
+        left = left_in_words(seconds_left(self.session.runs.values(), self._clock()))
+        parts.append(", ".join(filter(None, (share, left))))
         return "  ".join(part for part in parts if part)
 
     def _phase(self, run: Run) -> str:

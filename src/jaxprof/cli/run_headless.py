@@ -11,7 +11,7 @@ from __future__ import annotations
 import queue
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -60,12 +60,14 @@ class HeadlessRuns:
         """The first signal that ended the plan early."""
         self._asked = 0
 
-    def work(self, planned: Sequence[PlannedRun]) -> None:
-        """Block until the plan is done or a signal has ended it. Either way the log is closed properly."""
+    def work(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> None:
+        """Block until the plan is done or a signal has ended it. Either way the log is closed properly.
+
+        `expected` as in `Scheduler.add`."""
         before = self._catch_signals()
         try:
             self._report_storage()
-            self.scheduler.add(planned)
+            self.scheduler.add(planned, expected)
             thread = threading.Thread(target=self._run_scheduler, name="jaxprof-scheduler", daemon=True)
             thread.start()
             ended = self._wait()

@@ -16,6 +16,7 @@ History of the schema (a minor version adds types or optional fields, a major on
 1.4  measuring in turns: launches, blocks of samples, the side of a run in a comparison.
 1.5  comparisons: what their sides are, and how far their results are apart.
 1.6  of a planned run: arguments that are donated to try it, and made anew for each call.
+1.7  of the header: the job. Of a planned run: the batch that it is of, and how long it was expected to take.
 """
 
 from __future__ import annotations

@@ -82,6 +82,12 @@ class RunPlanned(Event):
     type: ClassVar[str] = "run_planned"
 
     spec: RunSpec = field(metadata=FLAT)
+    batch: int | None = None
+    """Its batch, from 1: runs that joined the queue together have one number. None where they joined no queue, and in
+    sessions of schema 1.6 and before."""
+    expected_seconds: float | None = None
+    """How long it and the runs that are measured together with it were expected to take, on the first of them. An
+    estimate; None on the others, and where nothing was known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -273,11 +273,3 @@ def _one_size(
             if baseline is None:
                 baseline = planned
     return plans
-
-
-def expected_seconds(plans: Sequence[PlannedRun]) -> float:
-    """A rough lower bound of the plan's duration: start-up and time budget of each run. An estimate."""
-    specs = [plan.spec for plan in plans]
-    return math.fsum(
-        spec.launches + min(spec.timing_seconds, spec.max_seconds or spec.timing_seconds) for spec in specs
-    )

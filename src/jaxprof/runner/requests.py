@@ -12,7 +12,7 @@ from jaxprof.devices.inventory.placement import WorkerEnvironment, probe_environ
 from jaxprof.devices.targets import wheels
 from jaxprof.devices.targets.chips import target_config
 from jaxprof.engine.protocol.request import CompileRequest, OpenTraceRequest, Request, RunRequest
-from jaxprof.events import RunPlanned
+from jaxprof.events import RunPlanned, RunSpec
 from jaxprof.files import with_home
 from jaxprof.runner.engine_process import host_devices, jax_devices
 from jaxprof.runner.interpreter import Interpreter
@@ -42,12 +42,23 @@ def place(planned: PlannedRun, interpreter: Interpreter) -> WorkerEnvironment:
     return worker_environment(planned.spec.device, devices)
 
 
-def plan_event(run: str, plan: PlannedRun, ids: Mapping[PlannedRun, str]) -> RunPlanned:
+def plan_event(
+    run: str,
+    plan: PlannedRun,
+    ids: Mapping[PlannedRun, str],
+    batch: int | None = None,
+    expected_seconds: float | None = None,
+) -> RunPlanned:
     """The event that a run joined the queue; `ids` holds the ids of all runs so far."""
     baseline = ids[plan.baseline] if plan.baseline is not None else ""
+    spec = replace(spec_in_log(plan), baseline=baseline)
+    return RunPlanned(run=run, spec=spec, batch=batch, expected_seconds=expected_seconds)
+
+
+def spec_in_log(plan: PlannedRun) -> RunSpec:
+    """Its spec as a log has it, valid from any folder; without the id of its baseline."""
     lender = _found_again_at(plan.baseline) or plan.spec.inputs_from if plan.baseline and plan.spec.inputs_from else ""
-    spec = replace(plan.spec, baseline=baseline, target=_found_again_at(plan), inputs_from=lender)
-    return RunPlanned(run=run, spec=spec)
+    return replace(plan.spec, target=_found_again_at(plan), inputs_from=lender)
 
 
 def _found_again_at(plan: PlannedRun) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,7 +59,7 @@ class Scheduler:
         self._working: dict[str, Worker] = {}
         """The child that works on a run, by run id."""
         self._waiting: Worker | None = None
-        self._blocks = itertools.count(1)
+        self._batches, self._blocks = itertools.count(1), itertools.count(1)
         self._closed = False
 
     @property
@@ -78,15 +78,19 @@ class Scheduler:
         with self._lock:
             return bool(self._current or self._queue)
 
-    def add(self, planned: Sequence[PlannedRun]) -> list[str]:
-        """Adds runs to the queue and emits an event for each; returns their ids, in the same order."""
+    def add(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> list[str]:
+        """Adds a batch of runs to the queue and emits an event for each; returns their ids, in the same order.
+
+        `expected`: how long the runs that are measured together will take, by the first of them, as far as it is known.
+        """
         ids: list[str] = []
         with self._lock:
+            batch = next(self._batches)
             for plan in planned:
                 run = self._ids[plan] = self._session_recorder.new_id()
                 self._queue.append((run, plan))
                 ids.append(run)
-                self._session_recorder.emit(plan_event(run, plan, self._ids))
+                self._session_recorder.emit(plan_event(run, plan, self._ids, batch, (expected or {}).get(plan)))
                 if plan.comparison is not None:
                     self._session_recorder.emit(replace(plan.comparison, run=run))
             self._session_recorder.flush()

@@ -96,7 +96,9 @@ class Session:
 def _planned(session: Session, event: e.RunPlanned) -> None:
     run = session.runs.get(event.run)
     if run is None:
-        session.runs[event.run] = Run(id=event.run, plan=event.spec)
+        session.runs[event.run] = Run(
+            id=event.run, plan=event.spec, batch=event.batch, expected_seconds=event.expected_seconds
+        )
         if event.spec.baseline and not event.spec.is_control:
             session.family[event.spec.baseline] += 1
     else:
@@ -155,6 +157,7 @@ def _samples(session: Session, event: e.SamplesTaken) -> None:
 def _progress(session: Session, event: e.ProgressMade) -> None:
     run = session._run(event)
     run.fraction, run.remaining_seconds, run.note = event.fraction, event.remaining_seconds, event.note
+    run.progress_seconds = event.monotonic_seconds
 
 
 def _finished(session: Session, event: e.RunFinished) -> None:

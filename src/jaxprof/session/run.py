@@ -86,6 +86,10 @@ class Run:
     id: str
     plan: RunSpec
     """How it was requested."""
+    batch: int | None = None
+    """The runs that joined the queue together have one number; None where none was recorded."""
+    expected_seconds: float | None = None
+    """How long it and the runs that are measured together with it were expected to take, on the first of them."""
     status: str = "queued"
     """`queued`, `running`, or one of `events.STATUSES`."""
     pid: int | None = None
@@ -100,6 +104,9 @@ class Run:
     """Samples of all launches, in the order in which they were taken."""
     fraction: float | None = None
     remaining_seconds: float | None = None
+    """What was left of its group's measuring at `progress_seconds`; an estimate."""
+    progress_seconds: float | None = None
+    """Monotonic."""
     note: str = ""
     environment: EnvironmentRead | None = None
     revision: RevisionRead | None = None

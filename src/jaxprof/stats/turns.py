@@ -22,6 +22,8 @@ BLOCK_SECONDS = 0.01
 
 LEAST_BLOCKS = 4
 """The fewest blocks of a side in a launch, however long its calls: twice there and back."""
+LEAST_SAMPLES = 6
+"""The fewest of a side over all launches: four calls of two seconds, in one launch, said next to nothing."""
 MOST_SAMPLES = 10_000
 """Of one side, over all launches."""
 
@@ -150,13 +152,18 @@ def plan_turns(
     """The turns of sides whose samples take `call_seconds` each, in one of `launches`; each side has `budget_seconds`
     in it. Blocks are of `block_seconds`, or as long as the longest sample."""
     longest = max(block_seconds, *call_seconds)
-    rounds = max(LEAST_BLOCKS, math.ceil(budget_seconds / longest))
+    rounds = max(least_blocks(launches), math.ceil(budget_seconds / longest))
     rounds += rounds % 2
     return TurnPlan(
         order=balanced_order(len(call_seconds), rounds, seed=launch),
         block_seconds=max(block_seconds, budget_seconds / rounds),
         most_samples=max(1, MOST_SAMPLES // (rounds * launches)),
     )
+
+
+def least_blocks(launches: int) -> int:
+    """The fewest blocks of a side in each of so many launches, however long its calls."""
+    return max(LEAST_BLOCKS, math.ceil(LEAST_SAMPLES / launches))
 
 
 def _williams_square(sides: int) -> list[tuple[int, ...]]:

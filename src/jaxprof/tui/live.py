@@ -8,7 +8,7 @@ A failure of a child, or of the disk, arrives as a message, and the app goes on.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -44,7 +44,7 @@ class Driven(Protocol):
 class SchedulerLike(Driven, Protocol):
     """What a scheduler of measured runs offers."""
 
-    def add(self, planned: Sequence[PlannedRun]) -> list[str]: ...
+    def add(self, planned: Sequence[PlannedRun], expected: Mapping[PlannedRun, float] | None = None) -> list[str]: ...
 
 
 @runtime_checkable
@@ -204,7 +204,10 @@ class Live:
         in_thread(self._app, work, name, group="live", exclusive=False)
 
     def _start(self, planned: Sequence[PlannedRun]) -> None:
+        from jaxprof.runner.expected_time import expect, measured_before
+
         interpreter = self.interpreter()
+        expected = expect(planned, measured_before()).of_groups
         with self._lock:
             scheduler = self._scheduler
             if scheduler is None or isinstance(scheduler, ProgramSchedulerLike):
@@ -215,7 +218,7 @@ class Live:
                 scheduler, session, self.path = self._make(interpreter, self._listener(made))
                 made.append(session)
                 self._scheduler, self.session, self.program = scheduler, session, None
-            self.planned.update(zip(scheduler.add(planned), planned, strict=True))
+            self.planned.update(zip(scheduler.add(planned, expected), planned, strict=True))
             if self._driving:
                 return
             self._driving = True

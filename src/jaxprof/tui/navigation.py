@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.tui.comparison import LiveComparison
 from jaxprof.tui.kit.threads import in_thread
-from jaxprof.tui.profiler import Profiler
+from jaxprof.tui.profiler import ModeScreen, Profiler
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from textual.actions import ActionParseResult
+    from textual.dom import DOMNode
     from textual.widget import AwaitMount
 
 TWICE_SECONDS = 2.0
@@ -42,6 +46,24 @@ class ScreenNavigation(Profiler):
         elif mode != self.current_mode:
             self._trail.append(self.current_mode)
         return super().switch_mode(mode)
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Runs the action of a key; says why where its screen dims it."""
+        if await super().run_action(action, default_namespace, namespaces):
+            return True
+        screen = self.screen
+        if default_namespace is not screen or not isinstance(screen, ModeScreen) or not isinstance(action, str):
+            return False
+        dimmed = "(" not in action and screen.check_action(action, ()) is None
+        reason = screen.why_not(action) if dimmed else ""
+        if reason:
+            self.notify(reason, markup=False)
+        return bool(reason)
 
     async def action_back(self) -> None:
         """Closes the screen on top; from a mode, goes back to the one before, in the end to Home."""

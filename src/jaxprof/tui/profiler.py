@@ -86,6 +86,10 @@ class ModeScreen(Guarded, Screen[None]):
         """Notes what changed while this screen was not in view."""
         raise NotImplementedError
 
+    def why_not(self, action: str) -> str:
+        """Why an action that the key bar dims does nothing now; empty where that is plain."""
+        return ""
+
 
 class Profiler(Guarded, App[None]):
     """The terminal app, to its screens. The UI thread calls every method, unless a method says otherwise."""

@@ -23,7 +23,7 @@ SPEC = RunSpec(workload="selu", variant="jit", how="jit", device="cuda:0", budge
 
 
 def foretell(
-    estimate: Estimate, how: str = "eager", device: Any = None, **workload: Any
+    estimate: Estimate, how: str = "eager", device: Any = None, spec: RunSpec = SPEC, **workload: Any
 ) -> tuple[float | None, list[Event]]:
     events: list[Event] = []
     variant = replace(SELU.variants[0], how=how)
@@ -31,7 +31,7 @@ def foretell(
         Reporter(events.append, RunControl()),
         replace(SELU, **workload),
         variant,
-        RunRequest(run="r1", spec=SPEC),
+        RunRequest(run="r1", spec=spec, in_turns=True),
         estimate,
         device,
     )
@@ -91,6 +91,15 @@ def test_a_call_longer_than_the_budget_is_told(machine: None) -> None:
     assert isinstance(warning, WarningRaised)
     assert warning.code == "over_budget"
     assert "at least 3" in warning.message
+    assert "at least 6 timed calls" in warning.message
+
+
+def test_fewer_samples_than_six_are_told_before_they_are_taken(machine: None) -> None:
+    capped = replace(SPEC, max_seconds=7.0)
+    assert foretell(Estimate(flops=1e10), has_dots=True, spec=capped)[1] == [], "a warm-up and six calls of a second"
+    (warning,) = foretell(Estimate(flops=1.5e10), has_dots=True, spec=capped)[1]
+    assert isinstance(warning, WarningRaised)
+    assert "the hard cap of 7.00 s ends it after 3 samples at most, not 6" in warning.message
 
 
 def test_a_call_takes_as_long_as_its_products_or_its_traffic(machine: None) -> None:

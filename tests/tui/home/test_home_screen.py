@@ -9,7 +9,7 @@ import pytest
 from textual.widgets import Input, Static
 
 from jaxprof.errors import WorkerError
-from jaxprof.runner import expected_seconds
+from jaxprof.runner.expected_time import expect
 from jaxprof.text import columns
 from jaxprof.tui.home.device_list import DeviceList
 from jaxprof.tui.home.screen import HomeScreen
@@ -144,7 +144,7 @@ async def test_the_launches_are_asked_for_beside_the_budget_and_kept_for_all_wor
     async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
         screen = await ready(stage, pilot)
         assert "3 runs × 3 launches" in plan_line(screen)
-        three = expected_seconds(screen.choices.plan([screen.info]))
+        three = expect(screen.choices.plan([screen.info]), ()).whole.seconds or 0.0
         await pilot.press("e")
         dialog = stage.app.screen
         field, hint = dialog.query_one("#launches", Input), dialog.query_one("#launches-hint", Static)
@@ -166,7 +166,7 @@ async def test_the_launches_are_asked_for_beside_the_budget_and_kept_for_all_wor
         await pilot.press("enter")
         await until(pilot, lambda: stage.app.screen is screen)
         assert "3 runs × 1 launch ·" in plan_line(screen)
-        assert expected_seconds(screen.choices.plan([screen.info])) < three
+        assert (expect(screen.choices.plan([screen.info]), ()).whole.seconds or 0.0) < three
         await pilot.press("down", "e")
         await pilot.pause()
         assert stage.app.screen.query_one("#launches", Input).value == "1"

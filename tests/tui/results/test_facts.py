@@ -16,7 +16,6 @@ from jaxprof.text import safe
 from jaxprof.tui import theme
 from jaxprof.tui.kit.format import (
     clock,
-    remaining,
     speedup_short,
     speedup_style,
     speedup_text,
@@ -49,12 +48,6 @@ def text(lines: object) -> str:
 )
 def test_a_clock_never_shows_a_time_that_has_not_come(elapsed: float, shown: str) -> None:
     assert clock(elapsed) == shown
-
-
-def test_what_is_left_is_an_estimate_or_nothing() -> None:
-    assert remaining(None) == ""
-    assert remaining(0.1) == "≈ 1 s"
-    assert remaining(75) == "≈ 1:15 min"
 
 
 def test_a_speedup_is_shown_with_what_is_known_of_it() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ class Now:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, tape: Tape) -> None:
         self.seconds = tape.now
-        for module in ("kit.run_list", "run.current_run"):
+        for module in ("kit.run_list", "run.current_run", "run.screen"):
             monkeypatch.setattr(f"jaxprof.tui.{module}.monotonic", lambda: self.seconds)
 
 
@@ -111,7 +112,11 @@ async def test_samples_are_shown_as_they_come(monkeypatch: pytest.MonkeyPatch) -
     async with stage.app.run_test(size=(100, 30)) as pilot:
         screen = await shown(stage, pilot, tape)
         assert "37 samples" in screen_text(stage.app)
-        assert "≈ 1 s" in screen_text(stage.app)
+        assert "1 of 3 done · 1 queued · ≈ 2 s left" in screen_text(stage.app)
+        stage.app.session.runs["r3"].plan = replace(stage.app.session.runs["r3"].plan, baseline="")
+        stage.app.session.runs["r3"].expected_seconds = 20.0
+        screen.show_session(frozenset({"r2"}), replaced=False)
+        await until(pilot, lambda: "1 of 3 done · 1 queued · ≈ 25 s left" in screen_text(stage.app))
         told = len(tape.events)
         tape.samples("r2", "run", tape.noise(0.63e-3, 30), 4)
         stage.app.session.extend(tape.events[told:])
@@ -148,7 +153,7 @@ async def test_a_later_launch_has_clocks_of_its_own_and_says_which_it_is(monkeyp
         stage.app.session.extend(tape.events[told:])
         screen.show_session(frozenset({"r2"}), replaced=False)
         await until(pilot, lambda: f"{note} · running · pid 4800" in screen_text(stage.app))
-        assert "≈ 4 s" in screen_text(stage.app)
+        assert "≈ 4 s left" in screen_text(stage.app)
 
 
 @pytest.mark.usefixtures("growing")
@@ -212,13 +217,15 @@ async def test_the_log_takes_the_place_of_the_samples_in_a_low_terminal() -> Non
     async with stage.app.run_test(size=(80, 24)) as pilot:
         screen = await shown(stage, pilot, sessions.troubled())
         screen.query_one(RunList).move_to_key("r3")
-        await pilot.pause()
-        assert "F0000" not in screen_text(stage.app)
+        await until(pilot, lambda: "Process output" in screen_text(stage.app))
+        assert "F0000" in screen_text(stage.app), "the last lines, below the run"
+        assert "start-up" in screen_text(stage.app)
         await pilot.press("l")
-        await until(pilot, lambda: "F0000" in screen_text(stage.app))
+        await until(pilot, lambda: "start-up" not in screen_text(stage.app))
+        assert "F0000" in screen_text(stage.app)
         assert stage.app.focused is screen.query_one(LogPane)
         await pilot.press("l")
-        await until(pilot, lambda: "F0000" not in screen_text(stage.app))
+        await until(pilot, lambda: "start-up" in screen_text(stage.app))
 
 
 async def test_enter_opens_the_run_and_escape_comes_back() -> None:
@@ -265,7 +272,7 @@ async def test_runs_are_cancelled_and_run_again() -> None:
 
 async def test_a_run_of_an_opened_session_is_run_again_only_where_its_function_is_known() -> None:
     from jaxprof.errors import UsageError
-    from jaxprof.tui.run.screen import planned_again
+    from jaxprof.tui.run.run_again import planned_again
 
     session = sessions.finished().session()
     first, second = planned_again(session, "r3", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -107,3 +108,66 @@ async def test_keys_follow_the_queue_at_once() -> None:
         await until(pilot, lambda: not stage.app.live.busy)
         await until(pilot, lambda: screen.check_action("cancel_all", ()) is None)
         assert not screen.check_action("pause", ()), "nothing comes any more"
+
+
+async def test_a_key_that_can_do_nothing_says_why_and_one_that_can_works_at_once() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        scheduler = await started(stage, pilot)
+        screen = stage.app.screen
+        scheduler.emit(begun("r1"), e.PhaseStarted(run="r1", phase="compile"))
+        await until(pilot, lambda: "compile" in screen_text(stage.app))
+        assert screen.check_action("cancel", ()), "during a compile, too"
+        scheduler.emit(e.RunFinished(run="r1", status="ok"))
+        await until(pilot, lambda: screen.check_action("cancel", ()) is None)
+        await pilot.press("C")
+        await until(pilot, lambda: "this run has ended" in screen_text(stage.app))
+        assert not scheduler.cancelled
+        await pilot.press("down")
+        assert screen.check_action("cancel", ()), "this one waits"
+        scheduler.emit(*(e.RunFinished(run=run, status="ok") for run in ("r2", "r3")))
+        scheduler.finish()
+        await until(pilot, lambda: screen.check_action("cancel_all", ()) is None)
+        await pilot.press("Q")
+        await until(pilot, lambda: "nothing runs or waits here" in screen_text(stage.app))
+        assert stage.app.screen is screen, "nothing is asked"
+
+
+async def test_batches_stand_apart_with_their_own_counts_and_the_next_run_is_marked() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 40)) as pilot:
+        scheduler = await started(stage, pilot)
+        assert "batch" not in screen_text(stage.app), "there is one"
+        scheduler.emit(begun("r1"), e.PhaseStarted(run="r1", phase="import"))
+        await until(pilot, lambda: phases(stage) == ["import", "next", "queued"])
+        scheduler.emit(e.PhaseEnded(run="r1", phase="import", seconds=0.3))
+        await until(pilot, lambda: phases(stage) == ["waiting", "next", "queued"])
+        assert "starting" not in screen_text(stage.app)
+        scheduler.emit(e.RunFinished(run="r1", status="ok"), begun("r2"))
+        await pilot.press("1", "enter")
+        await until(pilot, lambda: len(stage.app.session.runs) == 6)
+        await until(pilot, lambda: "batch 2 · 0 of 3" in screen_text(stage.app))
+        assert "batch 1 · 1 of 3" in screen_text(stage.app)
+        assert phases(stage) == ["ok", "starting", "next", "queued", "queued", "queued"]
+        scheduler.emit(*(e.RunFinished(run=run, status="ok") for run in ("r2", "r3")), begun("r4"))
+        await until(pilot, lambda: "batch 1 · 3 of 3" in screen_text(stage.app))
+        assert phases(stage)[4:] == ["next", "queued"]
+
+
+def phases(stage: Stage) -> list[str]:
+    """The column of that name."""
+    return re.findall(r"^│.* (?:cpu|cuda):0 +(\w+)", screen_text(stage.app), re.MULTILINE)
+
+
+async def test_the_last_lines_of_the_output_stand_beside_the_live_view() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        scheduler = await started(stage, pilot)
+        scheduler.emit(begun("r1"))
+        await until(pilot, lambda: current(stage) == "r1")
+        assert "Process output" not in screen_text(stage.app), "there is none, and no room for saying so"
+        scheduler.emit(*(e.LogLine(run="r1", stream="stdout", text=f"step {number}") for number in range(9)))
+        await until(pilot, lambda: "step 8" in screen_text(stage.app))
+        assert "Process output" in screen_text(stage.app)
+        assert "step 7" in screen_text(stage.app)
+        assert "step 6" not in screen_text(stage.app), "two lines"

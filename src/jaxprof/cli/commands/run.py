@@ -204,16 +204,20 @@ def _work(
     form: str,
     max_silence_seconds: float,
 ) -> int:
-    """Print `notes`, run the plan to its end and print the session. Returns the exit code."""
+    """Print `notes` and how long it will take, run the plan to its end and print the session. Returns the exit code."""
     from jaxprof.cli.progress import Progress
     from jaxprof.cli.run_headless import HeadlessRuns
+    from jaxprof.runner.expected_time import expect, few_samples, measured_before
+    from jaxprof.units import counted
 
     progress = Progress(sys.stderr)
-    for each in notes:
+    expected = expect(planned, measured_before())
+    for each in [*notes, *few_samples([run.spec for run in planned])]:
         progress.note(f"note: {each}")
+    progress.note(f"{counted(len(planned), 'run')}: {expected.whole.words}")
     headless_runs = HeadlessRuns(writer, interpreter, progress)
     headless_runs.scheduler.max_silence_seconds = max_silence_seconds
-    headless_runs.work(planned)
+    headless_runs.work(planned, expected.of_groups)
     kept = report_location(writer, progress.note)
     path = writer.path if writer.failure is None else None
     return _finish(headless_runs, path, kept=kept, form=form)

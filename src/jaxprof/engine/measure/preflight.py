@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxprof.engine.measure.reporter import Reporter
+from jaxprof.engine.measure.sampling import LONG_CALL_SAMPLES
 from jaxprof.errors import DoesNotFitError
 from jaxprof.events import BuffersReported
-from jaxprof.units import bytes_, seconds
+from jaxprof.stats.turns import LEAST_SAMPLES
+from jaxprof.units import bytes_, counted, seconds
 from jaxprof.workloads.model import Estimate, Variant, Workload
 
 if TYPE_CHECKING:
@@ -52,14 +54,24 @@ def preflight(
             "Choose a smaller size: --set, or another --preset.",
         )
     least = expected_call_seconds(estimate, has_dots=workload.has_dots)
-    if on_host and least is not None and least > request.spec.timing_seconds:
-        recorder.warn(
-            "over_budget",
-            f"one call is expected to take at least {seconds(least)}, more than the budget of "
-            f"{seconds(request.spec.timing_seconds)}: one warm-up and three timed calls",
-            "A smaller size or a larger --budget gives more samples; --max-seconds is the hard cap.",
-        )
+    if on_host and least:
+        _warn_of_few_samples(recorder, request, least)
     return least
+
+
+def _warn_of_few_samples(recorder: Reporter, request: RunRequest, least: float) -> None:
+    """Reports a call, of `least` seconds, that is longer than the budget, or too long for the hard cap."""
+    budget, cap = request.spec.timing_seconds, request.spec.max_seconds
+    fewest = LEAST_SAMPLES if request.in_turns else LONG_CALL_SAMPLES
+    call = f"one call is expected to take at least {seconds(least)}"
+    if cap is not None and cap < (fewest + 1) * least:
+        most = max(0, int(cap / least) - 1)
+        text = f"{call}: the hard cap of {seconds(cap)} ends it after {counted(most, 'sample')} at most, not {fewest}"
+        recorder.warn("over_budget", text, "A smaller size, or a larger --max-seconds.")
+    elif least > budget:
+        text = f"{call}, more than the budget of {seconds(budget)}: one warm-up and at least {fewest} timed calls"
+        advice = "A smaller size or a larger --budget gives more samples; --max-seconds is the hard cap."
+        recorder.warn("over_budget", text, advice)
 
 
 def available_host_bytes() -> int | None:

@@ -17,12 +17,13 @@ from jaxprof.events import DEFAULT_BUDGET_SECONDS, DEFAULT_LAUNCHES
 from jaxprof.text import columns, safe
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.units import counted, seconds
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from jaxprof.runner import Interpreter, PlannedRun
+    from jaxprof.runner.expected_time import MeasuredGroup
     from jaxprof.tui.profiler import PlanSides
     from jaxprof.workloads.model import Estimate, VariantInfo, WorkloadInfo
 
@@ -186,14 +187,16 @@ class PlanLine(Guarded, Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
 
-    def show(self, chosen: Sequence[WorkloadInfo], choices: HomeOptions) -> None:
-        """Shows what Enter would run, or the error in the options."""
+    def show(self, chosen: Sequence[WorkloadInfo], choices: HomeOptions, before: Sequence[MeasuredGroup]) -> None:
+        """Shows what Enter would run and how long it will take, or the error in the options.
+
+        `before` is what was measured on this machine, the newest first."""
         if chosen:
-            self.update(_plan(chosen, choices, self.app.size.width), layout=False)
+            self.update(_plan(chosen, choices, before, self.app.size.width), layout=False)
 
 
-def _plan(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> Content:
-    from jaxprof.runner import expected_seconds
+def _plan(chosen: Sequence[WorkloadInfo], choices: HomeOptions, before: Sequence[MeasuredGroup], width: int) -> Content:
+    from jaxprof.runner.expected_time import expect
 
     try:
         planned = choices.plan(chosen)
@@ -202,7 +205,7 @@ def _plan(chosen: Sequence[WorkloadInfo], choices: HomeOptions, width: int) -> C
     what = chosen[0].name if len(chosen) == 1 else f"{len(chosen)} workloads"
     runs = counted(len(planned), "run")
     launches = counted(choices.launches, "launch")
-    lasts = f"at least {seconds(expected_seconds(planned), 2)}"
+    lasts = expect(planned, before).whole.words
     where = f"on {', '.join(choices.devices)}"
     forms = (f" · {runs} × {launches} · {choices.preset}{sizes} · {where} · {lasts}" for sizes in (" sizes", ""))
     room = width - columns(safe(what)) - 3

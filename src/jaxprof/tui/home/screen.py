@@ -33,6 +33,7 @@ from jaxprof.workloads import names
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
+    from jaxprof.runner.expected_time import MeasuredGroup
     from jaxprof.session.log import Entry
     from jaxprof.tui.kit.filter_line import FilterLine
     from jaxprof.tui.kit.script_dialog import ScriptForm
@@ -62,6 +63,8 @@ class HomeScreen(SessionScreen):
         self._infos: dict[str, WorkloadInfo] = {}
         self._names = names()
         self._entries: list[Entry] = []
+        self._before: list[MeasuredGroup] = []
+        """What was measured on this machine, from which the time of the plan is estimated."""
         self._only = ""
         self._device_proposed = False
         """Whether the first accelerator was already chosen for the user."""
@@ -109,7 +112,7 @@ class HomeScreen(SessionScreen):
         self.post_message(WorkloadsLoaded(workloads.infos()))
         self.profiler.list_sessions(self)
         self._read_own()
-        import_module("jaxprof.runner")  # early, so that the first key does not wait for it
+        import_module("jaxprof.runner.expected_time")  # early, so that the first key does not wait for it
 
     def _read_own(self) -> None:
         """Runs in a thread: looks for the user's programs."""
@@ -133,7 +136,11 @@ class HomeScreen(SessionScreen):
     def on_entries_read(self, message: EntriesRead) -> None:
         if not self.whole:
             return
+        from jaxprof.runner.expected_time import LOOKED_AT, measured_groups
+
         self._entries = message.entries
+        self._before = measured_groups(message.entries[:LOOKED_AT])
+        self._show_plan()
         self.query_one("#recent", SessionList).show_entries(message.entries[:RECENT])
         self._show_detail()
 
@@ -228,7 +235,7 @@ class HomeScreen(SessionScreen):
         if row is not None:
             self.query_one(PlanLine).update(plan_text(row, self.app.size.width), layout=False)
             return
-        self.query_one(PlanLine).show(self._chosen(), self.choices)
+        self.query_one(PlanLine).show(self._chosen(), self.choices, self._before)
 
     def _show_marks(self) -> None:
         listed = self.query_one(WorkloadList)

@@ -48,13 +48,6 @@ def clock(elapsed_seconds: float) -> str:
     return f"{whole // 3600}:{whole // 60 % 60:02d}:{whole % 60:02d} h"
 
 
-def remaining(left_seconds: float | None) -> str:
-    """An estimate of what is left: `≈ 3 s`; empty if unknown."""
-    if left_seconds is None:
-        return ""
-    return f"≈ {clock(max(1, round(left_seconds))).replace('.0', '')}"
-
-
 def half_width(summary: Summary | None) -> str:
     """`± 0.9 %`, or a dash with too few samples for an interval."""
     share = summary.relative_halfwidth if summary is not None else None

@@ -17,8 +17,11 @@ from jaxprof.tui.kit.guard import Guarded
 if TYPE_CHECKING:
     from jaxprof.events import LogLine
 
+OUTPUT_TITLE = "Process output"
 STREAM = 7
-_NOTHING = "this run wrote nothing to stdout or stderr"
+_TALLEST = 40
+"""Lines up to which the height follows the content, where the stylesheet lets it."""
+_NOTHING = "nothing written to stdout or stderr"
 _NOTHING_OF_PROGRAM = "No output: the program wrote nothing, or wrote straight to its terminal (--plain)."
 
 
@@ -42,11 +45,15 @@ class LogPane(Guarded, ScrollView, can_focus=True):
         if run == self._run and last is self._last:
             return
         follow = run != self._run or self.scroll_offset.y >= self.max_scroll_y - 1
+        grows = min(len(self._lines), len(lines)) < _TALLEST and len(self._lines) != len(lines)
         self._run, self._last, self._lines = run, last, list(lines)
         self.virtual_size = Size(self.size.width, len(self._lines))
         if follow:
             self.call_after_refresh(self.scroll_end, animate=False)
-        self.refresh()
+        self.refresh(layout=grows)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        return max(1, min(len(self._lines), _TALLEST))
 
     def _line(self, line: LogLine, width: int) -> Content:
         stream = "$warning" if line.stream == "stderr" else "$quiet"
@@ -70,3 +77,7 @@ class LogPane(Guarded, ScrollView, can_focus=True):
             content = said[y] if y < len(said) else Content("")
         strips = Visual.to_strips(self, content, width, 1, self.visual_style, pad=True)
         return strips[0] if strips else Strip.blank(width)
+
+
+class LastLines(LogPane, can_focus=False):
+    """The end of the output beside a live view; never in the way of its keys."""

@@ -19,7 +19,6 @@ from jaxprof.tui.kit.format import (
     clock,
     half_width_short,
     parameters_text,
-    remaining,
     speedup_short,
     status_mark,
     versus_style,
@@ -27,7 +26,7 @@ from jaxprof.tui.kit.format import (
 from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
 from jaxprof.tui.kit.table_view import TableView
-from jaxprof.units import seconds
+from jaxprof.units import percent, seconds
 
 if TYPE_CHECKING:
     from jaxprof.session import Run, Session
@@ -39,12 +38,19 @@ class RunHeading:
 
     name: str
     note: str
+    batch: str = ""
+    """`batch 2 · 3 of 8`, on the first heading of each of several batches."""
 
     def line(self, width: int) -> Content:
         """The heading in `width` columns."""
-        text = shorten(self.name, max(1, min(40, width - 2))) if self.name else ""
-        note = cell(self.note, width - columns(text) - 3, "$text-muted")
-        return Content.assemble(" ", (text, "bold $primary"), "  ", note)
+        room = width - columns(self.batch) - 3 if self.batch else width
+        text = shorten(self.name, max(1, min(40, room - 2))) if self.name else ""
+        start = Content.assemble(" ", (text, "bold $primary"), "  ")
+        if not self.batch:
+            return start + cell(self.note, width - columns(text) - 3, "$text-muted")
+        line = start + Content.styled(shorten(self.note, max(1, room - columns(text) - 3)), "$text-muted")
+        rule = "─" * (width - line.cell_length - columns(self.batch) - 3)
+        return Content.assemble(line, " ", (rule, "$rule"), " ", (self.batch, "$text-muted"), " ")
 
 
 class RunList(TableView[Union["Run", RunHeading]]):
@@ -78,6 +84,8 @@ class RunList(TableView[Union["Run", RunHeading]]):
         self._growing = False
         self._results: dict[str, RunResult] = {}
         """Cached results of runs that have not changed since they were drawn."""
+        self._next = ""
+        """The queued run that begins next."""
         self.shift_seconds = 0.0
         """How far the writer's clock is ahead of ours, if another machine writes the session."""
         self.cancelling: Set[str] = frozenset()
@@ -90,14 +98,21 @@ class RunList(TableView[Union["Run", RunHeading]]):
         if replaced:
             self._results.clear()
         rows: dict[Hashable, Run | RunHeading] = {}
-        for heading, members in groupby(session.runs.values(), key=_heading):
+        changed: set[Hashable] = {self._next}
+        batches = _batches(session)
+        for (batch, *_), members in groupby(session.runs.values(), key=_heading):
             listed = list(members)
-            rows[heading.name, heading.note, listed[0].id] = heading
+            name, note = listed[0].plan.workload, parameters_text(listed[0].plan.parameters)
+            key = (name, note, listed[0].id)
+            rows[key] = RunHeading(name, note, batches.pop(batch, ""))
             rows |= {run.id: run for run in listed}
-        changed = {run.id for run in session.runs.values() if run.id in runs or run.plan.baseline in runs}
-        for run in changed:
-            self._results.pop(run, None)
-        self.show_rows(rows, None if replaced else changed)
+            changed.add(key)
+        for run in session.runs.values():
+            if run.id in runs or run.plan.baseline in runs:
+                self._results.pop(run.id, None)
+                changed.add(run.id)
+        self._next = next((run.id for run in session.runs.values() if run.status == "queued"), "") if growing else ""
+        self.show_rows(rows, None if replaced else {*changed, self._next})
 
     def tick(self) -> None:
         """Redraws the clocks whose text has changed."""
@@ -123,6 +138,8 @@ class RunList(TableView[Union["Run", RunHeading]]):
         status = self._status(run)
         if run.id in self.cancelling and not run.over:
             return "cancelling", "bold $warning"
+        if run.id == self._next and status == "queued":
+            return "next", "$accent"
         if status != "running":
             return status or "starting", "$text-muted"
         if run.current_phase:
@@ -154,12 +171,12 @@ class RunList(TableView[Union["Run", RunHeading]]):
     def _progress(self, run: Run) -> Cell:
         if self._status(run) != "running" or run.fraction is None or run.current_phase not in SAMPLED_PHASES:
             return ""
-        share, left = round(run.fraction, 2), remaining(run.remaining_seconds)
+        share = round(run.fraction, 2)
 
         def draw(width: int) -> Content:
-            left_text = f" {left} left" if left and width > 32 else f" {left}"
-            room = min(24, width - columns(left_text) - 1)
-            return bar(share, room, "$warning") + cell(left_text, width - max(0, room), "$text-muted")
+            text = f" {percent(share)}"
+            room = min(24, width - columns(text) - 1)
+            return bar(share, room, "$warning") + cell(text, width - max(0, room), "$text-muted")
 
         return draw
 
@@ -196,5 +213,20 @@ def _began_seconds(run: Run) -> float | None:
     return max(ended) if ended else run.launches[-1].started_seconds if run.launches else run.started_seconds
 
 
-def _heading(run: Run) -> RunHeading:
-    return RunHeading(run.plan.workload, parameters_text(run.plan.parameters))
+def _heading(run: Run) -> tuple[int | None, str, str]:
+    return run.batch, run.plan.workload, parameters_text(run.plan.parameters)
+
+
+def _batches(session: Session) -> dict[int | None, str]:
+    """What is said of each batch, by its number; empty if there is only one."""
+    runs: dict[int | None, list[Run]] = {}
+    for run in session.runs.values():
+        runs.setdefault(run.batch, []).append(run)
+    if len(runs) < 2:
+        return {}
+    return {
+        batch: " · ".join(
+            [*([f"batch {batch}"] if batch else []), f"{sum(run.over for run in members)} of {len(members)}"]
+        )
+        for batch, members in runs.items()
+    }

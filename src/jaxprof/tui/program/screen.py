@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
+from textual.containers import Vertical
 from textual.content import Content
 from textual.timer import Timer
 from textual.widgets import Static
@@ -20,6 +21,7 @@ from jaxprof.tui.kit.explanation import ExplanationHead
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import on
 from jaxprof.tui.kit.icicle.pane import IciclePane
+from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LastLines
 from jaxprof.tui.kit.program_capture import can_capture, capture, is_ours
 from jaxprof.tui.kit.program_summary import ProgramHead, head_of
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
@@ -74,6 +76,9 @@ class ProgramScreen(SessionScreen):
         yield StageTabs(id="program-tabs")
         yield FilterLine()
         yield ProgramPanes(id="program-body")
+        with Vertical(id="last-output") as box:
+            box.border_title = OUTPUT_TITLE
+            yield LastLines(of_program=True, id="last-lines")
 
     def on_mount(self) -> None:
         self.add_class(f"-view-{self._view}", f"-main-{self._main}")
@@ -131,6 +136,7 @@ class ProgramScreen(SessionScreen):
         head.shift_seconds = self.profiler.clock_shift_seconds
         head.show(head_of(session, result, growing=self.profiler.session_grows, silent=self.profiler.silent_since))
         self.query_one(ProgramPanes).show(session, result)
+        self.query_one(LastLines).show(run.id, run.log)
         self._arrange()
         self._show_tabs(result)
         self._set_clock(head.runs)
@@ -151,9 +157,12 @@ class ProgramScreen(SessionScreen):
 
     def _arrange(self) -> None:
         """Gives the views that are side by side the room for what they hold: a program that wrote nothing has no
-        output to show, until it is asked for."""
+        output to show, until it is asked for; the last lines of one that runs stand below where its output is not in
+        view."""
         if self.run is not None:
             self.set_class(not self.run.log and self._view != "output", "-quiet")
+            watched = self.query_one(ProgramHead).runs and bool(self.run.log) and "output" not in self._shown
+            self.set_class(watched, "-watched")
             self.call_after_refresh(lambda: self.query_one(ProgramPanes).share_height(self._main))
 
     @property
@@ -273,6 +282,14 @@ class ProgramScreen(SessionScreen):
         if action == "unfilter":
             return bool(self._only) or self.has_class("-zoom")
         return super().check_action(action, parameters)
+
+    def why_not(self, action: str) -> str:
+        run = self.run
+        if action == "cancel" and run is not None:
+            return "this program has ended" if run.over else "it was not started here: end it where it runs"
+        if action == "again" and run is not None:
+            return "this program has not ended yet"
+        return ""
 
     @property
     def _ours(self) -> bool:

@@ -6,8 +6,7 @@ there is no timer, and nothing is sent to the terminal.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
@@ -18,11 +17,11 @@ from textual.timer import Timer
 from jaxprof.analysis import result
 from jaxprof.analysis.programs.derive import is_program, program_result
 from jaxprof.analysis.run_result import Convergence
-from jaxprof.errors import JaxprofError
+from jaxprof.runner.expected_time import left_in_words, seconds_left
 from jaxprof.text import shorten
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Confirm
-from jaxprof.tui.kit.log_pane import LogPane
+from jaxprof.tui.kit.log_pane import OUTPUT_TITLE, LogPane
 from jaxprof.tui.kit.picture import Lines, Picture
 from jaxprof.tui.kit.program_summary import summary_lines
 from jaxprof.tui.kit.run_list import RunList
@@ -38,13 +37,12 @@ from jaxprof.tui.run.current_run import (
     steps,
     why_no_samples,
 )
+from jaxprof.tui.run.run_again import run_again
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
-    from jaxprof.runner import PlannedRun
     from jaxprof.session import Run, Session
-    from jaxprof.tui.profiler import Profiler
 
 
 TICK_SECONDS = 0.1
@@ -79,7 +77,7 @@ class RunScreen(SessionScreen):
             yield Lines(id="figures")
             yield Lines(id="failure")
         with Vertical(id="log-box", classes="box") as box:
-            box.border_title = "Process output"
+            box.border_title = OUTPUT_TITLE
             yield LogPane(id="log")
 
     # -- showing ----------------------------------------------------------------------------------------------
@@ -112,12 +110,14 @@ class RunScreen(SessionScreen):
         return self.profiler.session.runs.get(key) if isinstance(key, str) else None
 
     def _show_summary(self) -> None:
-        """Shows on the frame of the list how many runs are done."""
+        """Shows on the frame of the list how many runs are done, and about how long the others will take."""
         runs = self.profiler.session.runs.values()
-        over = sum(run.over for run in runs)
-        waiting = sum(run.status == "queued" for run in runs) if self.profiler.session_grows else 0
-        text = f"{over} of {len(runs)} done" if len(runs) else ""
-        self._set_title("runs-box", "", f"{text} · {waiting} queued" if waiting else text)
+        parts = [f"{sum(run.over for run in runs)} of {len(runs)} done"] if runs else []
+        if self.profiler.session_grows:
+            waiting = sum(run.status == "queued" for run in runs)
+            parts += [f"{waiting} queued"] if waiting else []
+            parts += [left_in_words(seconds_left(runs, monotonic() + self.profiler.clock_shift_seconds))]
+        self._set_title("runs-box", "", " · ".join(filter(None, parts)))
 
     def _set_title(self, box: str, title: str, subtitle: str) -> None:
         if self._titles.get(box) != title + "\0" + subtitle:
@@ -131,6 +131,7 @@ class RunScreen(SessionScreen):
         """Shows the run under the cursor."""
         run = self._run()
         self.set_class(run is None, "-nothing")
+        self.set_class(run is not None and bool(run.log), "-wrote")
         self.refresh_bindings()
         if run is None:
             self.query_one(LogPane).show("", ())
@@ -196,6 +197,7 @@ class RunScreen(SessionScreen):
     def _tick(self) -> None:
         self.query_one(RunList).tick()
         self.query_one(PhaseStrip).tick()
+        self._show_summary()
 
     def on_screen_suspend(self) -> None:
         """Stops the clock: out of view, nothing ticks."""
@@ -244,6 +246,16 @@ class RunScreen(SessionScreen):
         if action == "profile":
             return True if run is not None and parameters[0] in views_of(self.profiler.session, run) else None
         return super().check_action(action, parameters)
+
+    def why_not(self, action: str) -> str:
+        run = self._run()
+        if action == "cancel" and run is not None:
+            return "this run has ended" if run.over else "another process runs this session: cancel it there"
+        if action in ("cancel", "cancel_all"):
+            return "nothing runs or waits here"
+        if action == "again" and run is not None:
+            return "this run has not ended yet"
+        return ""
 
     @property
     def _ours(self) -> bool:
@@ -323,65 +335,3 @@ def newest_run(session: Session) -> str:
     running = [run.id for run in runs if run.status == "running"]
     ended = [(run.ended_seconds, at) for at, run in enumerate(runs) if run.ended_seconds is not None]
     return running[-1] if running else runs[max(ended)[1]].id if ended else ""
-
-
-_MOST_LINES = 8
-_WIDEST = 150
-
-
-def run_again(app: Profiler, run: Run) -> None:
-    """Queues a run and its baseline again. Shows code that only a session file names before it runs."""
-    if is_program(run):
-        from jaxprof.tui.kit.script_dialog import rerun_program
-
-        rerun_program(app, run)
-        return
-    try:
-        plans = app.live.planned if app.session is app.live.session else {}
-        planned = planned_again(app.session, run.id, plans)
-    except JaxprofError as error:
-        app.tell(error)
-        return
-    shown = "" if run.id in plans else code_to_confirm(planned)
-    if not shown:
-        app.start_runs(planned)
-        return
-
-    question = f"This comes from the session file. It runs the code of:\n{shown}"
-    app.push_screen(Confirm("Run again", question, "Run"), lambda yes: app.start_runs(planned) if yes else None)
-
-
-def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]) -> list[PlannedRun]:
-    """The plan of the run `run_id` of `session`, its baseline first.
-
-    `plans` holds the plans of this app by run id; for an opened session the plan comes from its file. Raises UsageError
-    if the file does not say enough.
-    """
-    planned = plans.get(run_id)
-    if planned is None:
-        from jaxprof.runner.rerun import plan_again
-
-        return plan_again(session, run_id)
-    if planned.spec.side:
-        first = planned.baseline or planned
-        again = replace(first)
-        others = [plan for plan in plans.values() if plan.baseline is first]
-        return [again, *(replace(plan, baseline=again) for plan in others)]
-    if planned.baseline is None:
-        return [replace(planned)]
-    baseline = replace(planned.baseline)
-    return [baseline, replace(planned, baseline=baseline)]
-
-
-def code_to_confirm(planned: list[PlannedRun]) -> str:
-    """What to show before running somebody's code that a session file names; else empty."""
-    from jaxprof.runner.rerun import is_of_a_user, what_runs
-
-    if any(run.spec.side for run in planned):
-        return "\n".join(what_runs(planned))
-    if not is_of_a_user(planned[-1]):
-        return ""
-    last = planned[-1].spec
-    lines = [f"  {shorten(argument, _WIDEST)}" for argument in last.arguments[:_MOST_LINES]]
-    more = len(last.arguments) - len(lines)
-    return "\n".join([last.target, *lines, *([f"  and {more} more arguments"] if more else [])])

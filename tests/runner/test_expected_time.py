@@ -1,0 +1,155 @@
+"""How long runs will take: as the last time where they were measured here, else by what a call needs, or unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.runner.expected_time import (
+    Basis,
+    ExpectedTime,
+    MeasuredGroup,
+    expected_time,
+    few_samples,
+    in_sum,
+    left_in_words,
+    measured_groups,
+    seconds_left,
+)
+from jaxprof.session import Run
+from jaxprof.session.log import Library, LogWriter
+
+QUICK, PUBLISHED = {"n": 1000}, {"n": 3000}
+
+
+def sides(parameters: dict[str, Any] = QUICK, **fields: Any) -> list[e.RunSpec]:
+    """matmul: NumPy and jit."""
+    given = {"workload": "matmul", "device": "cpu:0", "launches": 3, "budget_seconds": 2.0, **fields}
+    return [
+        e.RunSpec(variant="numpy", how="numpy", parameters=parameters, **given),
+        e.RunSpec(variant="jit", how="jit", parameters=parameters, **given),
+    ]
+
+
+def kept(
+    folder: Path, name: str, *groups: Sequence[e.RunSpec], took: float, host: str = "box", ok: bool = True
+) -> None:
+    """A session in which these groups were measured, one after the other."""
+    writer = LogWriter(e.Header(session=name, host=host, wall_seconds=1.0), folder / f"{name}.jaxprof")
+    now, number = 100.0, 0
+    for specs in groups:
+        first = f"r{number + 1}"
+        for spec in specs:
+            number += 1
+            baseline = "" if f"r{number}" == first else first
+            writer.append(e.RunPlanned(run=f"r{number}", spec=replace(spec, baseline=baseline), monotonic_seconds=now))
+        for at, spec in enumerate(specs):
+            writer.append(
+                e.RunClosed(
+                    run=f"r{number - len(specs) + at + 1}", workload=spec.workload, variant=spec.variant,
+                    device=spec.device, status="ok" if ok else "cancelled", wall_seconds=took - at,
+                    monotonic_seconds=now + took,
+                )
+            )  # fmt: skip
+        now += took
+    writer.close()
+
+
+def test_quick_and_published_differ_before_anything_was_measured() -> None:
+    quick, published = expected_time(sides(), ()), expected_time(sides(PUBLISHED), ())
+    assert quick.seconds is not None
+    assert published.seconds is not None
+    assert 5 < 1.2 * quick.seconds < published.seconds
+    assert quick.basis == published.basis == Basis.ROUGH
+    assert published.words.endswith("a rough estimate")
+
+
+def test_after_one_run_it_is_what_that_took_and_other_sizes_are_corrected_by_it(tmp_path: Path) -> None:
+    before = expected_time(sides(PUBLISHED), ()).seconds
+    kept(tmp_path, "one", sides(preset="quick", seed=7), took=60.0)
+    known = measured_groups(Library(tmp_path).entries(), "box")
+    assert expected_time(sides(), known) == ExpectedTime(60.0, Basis.LAST_TIME)
+    assert expected_time(sides(), known).words == "≈ 60 s, as last time"
+    other = expected_time(sides(PUBLISHED), known)
+    assert before is not None
+    assert other.seconds is not None
+    assert other.seconds > 1.5 * before, "this machine is slower than was thought"
+    assert other.basis == Basis.ROUGH
+    assert expected_time(sides(launches=1), known).seconds != 60.0
+
+
+def test_only_whole_groups_of_this_machine_count_and_each_once(tmp_path: Path) -> None:
+    kept(tmp_path, "elsewhere", sides(), took=10.0, host="another")
+    kept(tmp_path, "cancelled", sides(), took=20.0, ok=False)
+    assert measured_groups(Library(tmp_path).entries(), "box") == []
+    kept(tmp_path, "two", sides(), sides(PUBLISHED), took=30.0)
+    found = measured_groups(Library(tmp_path).entries(), "box")
+    assert [(group.specs[0].parameters, group.seconds) for group in found] == [(PUBLISHED, 30.0), (QUICK, 30.0)]
+
+
+def test_what_a_call_takes_is_not_guessed_for_functions_of_the_users_and_for_accelerators() -> None:
+    for specs in (sides(target="/home/me/train.py:step"), sides(device="cuda:0")):
+        expected = expected_time(specs, ())
+        assert expected.basis == Basis.LEAST
+        assert expected.words.startswith("at least")
+    compiled = [replace(sides()[1], how="compile")]
+    assert expected_time(compiled, ()) == ExpectedTime(None, Basis.UNKNOWN)
+    assert expected_time(compiled, [MeasuredGroup(tuple(compiled), 4.0)]) == ExpectedTime(4.0, Basis.LAST_TIME)
+    own = sides(target="/home/me/train.py:step", workload="train.py:step")
+    other_size = MeasuredGroup(tuple(replace(spec, arguments=("f32[8]",)) for spec in own), 500.0)
+    assert expected_time(own, [other_size]).basis == Basis.LEAST, "another size says nothing of this one"
+
+
+def test_a_sum_is_as_well_known_as_the_worst_of_its_parts() -> None:
+    last, rough = ExpectedTime(3.0, Basis.LAST_TIME), ExpectedTime(4.0, Basis.ROUGH)
+    assert in_sum([last, rough]) == ExpectedTime(7.0, Basis.ROUGH)
+    assert in_sum([last, ExpectedTime(None, Basis.UNKNOWN)]).words == "time unknown"
+
+
+def test_a_hard_cap_that_leaves_too_few_samples_is_told_beforehand() -> None:
+    assert few_samples(sides(PUBLISHED)) == []
+    assert few_samples(sides(max_seconds=60.0)) == []
+    said = few_samples(sides(PUBLISHED, max_seconds=1e-3))
+    assert [text.split(":")[0] for text in said] == [
+        "matmul numpy will have about 0 samples, not 6",
+        "matmul jit will have about 0 samples, not 6",
+    ]
+
+
+@pytest.fixture
+def runs() -> list[Run]:
+    """Two groups: one that began at 100 s and was expected to take 30 s, one that waits and was expected to take 20."""
+    first, second = sides()
+    listed = [Run("r1", first), Run("r2", replace(second, baseline="r1")), Run("r3", first)]
+    listed[0].expected_seconds, listed[2].expected_seconds = 30.0, 20.0
+    for run in listed[:2]:
+        run.status, run.started_seconds = "running", 100.0
+    return listed
+
+
+def test_what_is_left_goes_down_and_what_the_turns_say_counts_when_it_is_more(runs: list[Run]) -> None:
+    assert seconds_left(runs, 110.0) == 40.0
+    runs[1].remaining_seconds, runs[1].progress_seconds = 50.0, 110.0
+    assert seconds_left(runs, 115.0) == 65.0
+    for run in runs[:2]:
+        run.status = "ok"
+    assert seconds_left(runs, 170.0) == 20.0
+    runs[2].status = "cancelled"
+    assert seconds_left(runs, 170.0) == 0.0
+
+
+def test_what_is_left_is_unknown_where_the_estimate_is_over_or_there_was_none(runs: list[Run]) -> None:
+    assert seconds_left(runs, 131.0) is None, "it should have ended"
+    runs[2].expected_seconds = None
+    assert seconds_left(runs, 110.0) is None
+
+
+def test_what_is_left_is_said_in_steps_that_an_estimate_is_worth() -> None:
+    given = (None, 0.0, 0.2, 9.0, 12.0, 61.0, 110.0, 111.0, 301.0)
+    said = ["", "", "≈ 1 s", "≈ 9 s", "≈ 15 s", "≈ 70 s", "≈ 110 s", "≈ 2 min", "≈ 6 min"]
+    assert [left_in_words(left).removesuffix(" left") for left in given] == said
