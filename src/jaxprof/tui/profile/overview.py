@@ -120,8 +120,8 @@ def _kernels(profile: ProfileOverview, width: int) -> Iterator[Fact]:
         TableColumn("self", lambda kernel: seconds(kernel.self_seconds), 8, right=True, style="bold"),
         TableColumn("per call", lambda kernel: seconds(kernel.per_call_seconds), 9, right=True),
         TableColumn("times", lambda kernel: integer(kernel.count), 9, right=True, gap=2),
-        TableColumn("kernel", lambda kernel: kernel.name, 16, weight=3, style="$foreground"),
-        TableColumn("program", lambda kernel: kernel.module, 8, weight=1, most=32, style="$text-muted"),
+        TableColumn("kernel", lambda kernel: kernel.name, 16, most=64, fits=True, style="$foreground", gap=2),
+        TableColumn("program", lambda kernel: kernel.module, 8, weight=1, style="$text-muted"),
     )
     yield from _table(columns, rows, width)
     for device, took in profile.unattributed_seconds.items():

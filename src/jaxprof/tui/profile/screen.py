@@ -261,7 +261,10 @@ def why_no_passes(run: Run) -> str:
     if run.plan.how == "eager":
         return "An op-by-op run compiles each op by itself: the details of the run list the time of each."
     if run.plan.how == "imported":
-        return "This profile contains no compile, or one without phases."
+        return (
+            "This profile contains no compile, or one without phases. One that begins before the first call of a "
+            "function has it."
+        )
     if not run.over:
         return "The compile is captured after the timing, which has not finished yet."
     untaken = [row.message for row in run.trust["compile"].rows] if "compile" in run.trust else []

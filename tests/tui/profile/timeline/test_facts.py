@@ -48,16 +48,16 @@ def test_the_totals_of_a_range_fill_their_room_and_no_more() -> None:
     totals = range_totals(found, 0, 4_000_000)
     stream = next(at for at, lane in enumerate(found.lanes) if lane.on_device)
     for width, height in ((40, 3), (76, 6), (116, 12), (196, 20)):
-        lines = range_facts(found, totals, stream, width, height, "Esc clears it").plain.split("\n")
+        lines = range_facts(found, totals, stream, width, height, "range", "Esc clears it").plain.split("\n")
         assert len(lines) == height
         assert all(len(line) <= width for line in lines)
-    wide = range_facts(found, totals, stream, 116, 12, "Esc clears it").plain.split("\n")
+    wide = range_facts(found, totals, stream, 116, 12, "range", "Esc clears it").plain.split("\n")
     assert wide[0].startswith("range  4.00 ms  from 0 ns to 4.0000 ms   Esc clears it")
     assert wide[2].split()[:8] == ["gpu:0", "#1", "Compute", "70", "%", "2.80", "ms", "1.20"]
     assert "gemm_kernel" in wide[2]
     assert wide[2].split()[-5:] == ["1.80", "ms", "45", "%", "×2"]
-    host = range_facts(found, totals, 0, 116, 12, "").plain.split("\n")
+    host = range_facts(found, totals, 0, 116, 12, "range", "").plain.split("\n")
     assert "PjitFunction(selu)" in "\n".join(host), "on a host, what the lane under the cursor did"
-    nothing = range_facts(found, range_totals(found, 500, 600), stream, 76, 6, "").plain
+    nothing = range_facts(found, range_totals(found, 500, 600), stream, 76, 6, "range", "").plain
     assert "nothing ran" in nothing
     assert "lanes idle throughout" in nothing

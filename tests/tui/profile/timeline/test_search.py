@@ -66,4 +66,4 @@ class TestLaunches:
         lanes = joined_lanes([4], [4])
         lane = lanes.lanes[1]
         lines = cursor_lines(lanes, TimeWindow(0, 105), 101, (lane, lane.rows[0], 0), 100, End(0, 0, 0))
-        assert "l: launched by x, 100 ns earlier" in lines[1].plain
+        assert "M: launched by x, 100 ns earlier" in lines[1].plain

@@ -258,6 +258,11 @@ class Browse:
         low, high = sorted((self.anchor, self.time if self.fixed is None else self.fixed))
         return low, max(high, low + 1)
 
+    @property
+    def in_view(self) -> tuple[int, int]:
+        """Begin and end of the window."""
+        return self.window.start, self.window.end
+
     def mark(self) -> None:
         """Starts a range at the cursor, ends it there, and clears it."""
         if self.anchor is None:

@@ -11,6 +11,7 @@ from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.steps import mean_step
 from jaxprof.events import StepParts, StepTimes
 from jaxprof.text import safe, shorten
+from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.profile.timeline.browse import extent
 from jaxprof.tui.profile.timeline.window import TimeWindow
@@ -46,13 +47,14 @@ def legend(lanes: Lanes, width: int) -> Content:
 
 
 def link_words(lanes: Lanes, lane: LaneGroup, end: End, begin: int) -> str:
-    """The other end of a launch or a kernel, and how much later or earlier it begins; `l` goes there."""
+    """The other end of a launch or a kernel, and how much later or earlier it begins; with the key that goes there."""
     other = lanes.lanes[end.lane]
     row = other.rows[end.row]
     name = shorten(other.labels[int(row.label[end.index])][0], 40)
     apart = int(row.starts[end.index]) - begin
     when = f"{seconds(abs(apart) * NS)} {'later' if apart >= 0 else 'earlier'}"
-    return f"l: launched by {name}, {when}" if lane.on_device else f"l: launched {name}, {when}"
+    key = key_of("timeline.launch")
+    return f"{key}: launched by {name}, {when}" if lane.on_device else f"{key}: launched {name}, {when}"
 
 
 def cursor_lines(
@@ -96,12 +98,15 @@ def cursor_lines(
     name, op = lane.labels[label]
     kind = KINDS[lane.kind_of_label[label]]
     place = _rank(rank)
+    again = _occurrence(*same) if same is not None and len(same[0]) > 1 else ""
+    if not place and len(name) + len(times) + len(kind) + len(again) + 10 <= width:
+        place, again = f"  {again}", ""
     room = max(12, width - len(times) - len(kind) - len(place) - 8)
     details = f"{WORDS.get(kind, kind)}  {times}"
     head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details, (place, "$accent"))
     parts = [where, share]
-    if same is not None and len(same[0]) > 1:
-        parts.insert(0, _occurrence(*same))
+    if again:
+        parts.insert(0, again)
     if link is not None:
         parts.insert(0, link_words(lanes, lane, link, begin))
     if op is not None:

@@ -34,6 +34,12 @@ if TYPE_CHECKING:
     from jaxprof.tui.profile.timeline.browse import Browse
 
 
+FACTS = 8
+"""The least lines of the lower box, with its frame."""
+LEAST_TABLE = 3
+"""The least lines of the totals: two headings and a row."""
+
+
 class TimelinePane(Guarded, Vertical):
     """The timeline of one run."""
 
@@ -60,8 +66,8 @@ class TimelinePane(Guarded, Vertical):
         self._matches: Matches | None = None
         self._pattern = ""
         self._search_state = ""
-        self._totals: tuple[object, RangeTotals] | None = None
-        """The totals of the range in view, with the lanes and the range."""
+        self._totals: tuple[Lanes, RangeTotals] | None = None
+        """The last totals, with their lanes."""
         self._kernel = ""
         """The kernel to go to once the timeline has been read."""
 
@@ -75,7 +81,7 @@ class TimelinePane(Guarded, Vertical):
             with Vertical(id="here-facts"):
                 yield Lines(id="cursor-facts")
                 yield Lines(id="step-facts")
-            yield Picture(id="range-facts")
+            yield Picture(id="totals")
 
     @property
     def view(self) -> TimelineView:
@@ -138,6 +144,7 @@ class TimelinePane(Guarded, Vertical):
         browse = self.view.browse
         box = self.query_one("#lane-box")
         if browse is None:
+            self._fit(None)
             box.border_subtitle = Content("")
             for name in ("cursor-facts", "step-facts"):
                 self.query_one(f"#{name}", Lines).show(None, lambda width: ())
@@ -151,7 +158,8 @@ class TimelinePane(Guarded, Vertical):
             self._search_state or f"{shown} · {counted(lanes.intervals, 'event')}{left_out}{hidden}"
         )
         box.border_title = Content.assemble("Timeline  ", legend(lanes, self.size.width - 18))
-        self._show_range(browse)
+        self._fit(browse)
+        self._show_totals(browse)
         under = browse.under_cursor
         if under is not None and browse.range is None:
             lane, row, at = under
@@ -166,24 +174,45 @@ class TimelinePane(Guarded, Vertical):
                        lambda width: step_lines(steps, time * NS, lane.device, width))  # fmt: skip
         self.refresh_bindings()
 
-    def _show_range(self, browse: Browse) -> None:
-        """Shows the totals of the range in place of what is under the cursor, as long as there is a range."""
+    def _fit(self, browse: Browse | None) -> None:
+        """Makes the upper box as high as its lanes; what is below has the rest, and more of it for a range."""
+        box = self.query_one("#lane-box")
+        if browse is None:
+            box.styles.height = "1fr"
+            return
+        below = FACTS + self.screen.has_class("-tall")
+        if browse.range is not None:
+            below = max(below, self.size.height * 2 // 5)
+        frame = 2 + self.query_one(FilterLine).display
+        box.styles.height = frame + self.view.fit(max(4, self.size.height - below - frame))
+
+    def _show_totals(self, browse: Browse) -> None:
+        """Shows the totals of the range, or below what is under the cursor, if there is room, those of the view."""
         chosen = browse.range
         self.set_class(chosen is not None, "-range")
         self.query_one("#timeline-facts").border_title = Content("Range" if chosen else "Under the cursor")
-        if chosen is None:
-            return
-        from jaxprof.analysis.lanes.totals import range_totals
         from jaxprof.tui.profile.timeline.range_facts import range_facts
 
-        lanes, lane = browse.lanes, browse.places[browse.line].lane
-        if self._totals is None or self._totals[0] != (id(lanes), chosen):
-            self._totals = (id(lanes), chosen), range_totals(lanes, *chosen)
-        totals = self._totals[1]
-        keys = f"{key_of('timeline.fit')} zooms to it, {key_of('profile.back')} clears it"
-        self.query_one("#range-facts", Picture).show(
-            (id(lanes), chosen, lane), lambda width, height: range_facts(lanes, totals, lane, width, height, keys)
-        )
+        lanes, lane, span = browse.lanes, browse.places[browse.line].lane, chosen or browse.in_view
+        keys = f"{key_of('timeline.fit')} zooms to it, {key_of('profile.back')} clears it" if chosen else ""
+        name = "range" if chosen else "in view"
+
+        def draw(width: int, height: int) -> Content:
+            space = 0 if chosen else 1
+            if height < space + LEAST_TABLE:
+                return Content("")
+            facts = range_facts(lanes, self._totals_of(lanes, span), lane, width, height - space, name, keys)
+            return Content("\n" * space) + facts
+
+        self.query_one("#totals", Picture).show((id(lanes), name, span, lane), draw)
+
+    def _totals_of(self, lanes: Lanes, span: tuple[int, int]) -> RangeTotals:
+        """The totals of a range, which are kept: most keys leave it as it is."""
+        from jaxprof.analysis.lanes.totals import range_totals
+
+        if self._totals is None or self._totals[0] is not lanes or (self._totals[1].begin, self._totals[1].end) != span:
+            self._totals = lanes, range_totals(lanes, *span)
+        return self._totals[1]
 
     # -- keys -------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The totals of the selected range: how busy and idle each lane was, and what took most of it."""
+"""The totals of a range, or of what is in view: how busy and idle each lane was, and what took most of it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _TIME, _SHARE, _COUNT = 8, 7, 8
 """Columns of a time, a share and a number, with a space before it."""
 
 
-def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height: int, keys: str) -> Content:
-    """The totals of a range in `width` by `height`, beside each other: the lanes, the one under the cursor first, and
-    the names that took most of the time, of its device's kernels or, on a host, of the lane itself. `keys` says what
-    can be done with the range."""
+def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height: int, name: str, keys: str) -> Content:
+    """The totals of a range, called `name`, in `width` by `height`. Beside each other stand the lanes, the one under
+    the cursor first, and the names that took most of the time: of its device's kernels or, on a host, of the lane
+    itself. `keys` says what can be done with the range."""
     head = Content.assemble(
-        ("range", "bold $accent"), f"  {seconds(totals.span_ns * NS)}  from {seconds(totals.begin * NS, 5)} "
+        (name, "bold $accent"), f"  {seconds(totals.span_ns * NS)}  from {seconds(totals.begin * NS, 5)} "
         f"to {seconds(totals.end * NS, 5)}",
     )  # fmt: skip
     if head.cell_length + len(keys) + 3 <= width:

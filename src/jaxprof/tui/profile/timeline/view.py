@@ -54,6 +54,8 @@ class TimelineView(TimelineKeys, can_focus=True):
         """What was drawn of each row of the present lanes and matches, in the window of `_kept_of`."""
         self._kept_of: object = None
         self._map: Minimap | None = None
+        self._most = 0
+        """The most lines that there are for it."""
         self._drag: Drag | None = None
         """While a button of the mouse is pressed."""
 
@@ -84,9 +86,18 @@ class TimelineView(TimelineKeys, can_focus=True):
         self._kept.clear()
         self.refresh()
 
+    def fit(self, most: int) -> int:
+        """Takes the most lines that there are for it, and answers how many it needs; opens as many lanes as fit."""
+        self._most = most
+        if self.browse is None:
+            return most
+        self.browse.resize(self._width, self._room)
+        self.browse.bring_into_view()
+        return min(most, self._head + len(self.browse.places))
+
     @property
     def _map_lines(self) -> int:
-        return 1 if self.size.height < SHORT else 2
+        return 1 if self._most < SHORT else 2
 
     @property
     def _head(self) -> int:
@@ -95,7 +106,7 @@ class TimelineView(TimelineKeys, can_focus=True):
 
     @property
     def _room(self) -> int:
-        return max(1, self.size.height - self._head)
+        return max(1, self._most - self._head)
 
     @property
     def _gutter(self) -> int:
@@ -203,8 +214,6 @@ class TimelineView(TimelineKeys, can_focus=True):
         return Overlays(browse, self._gutter, self._width, self._room, self._style)
 
     def on_resize(self) -> None:
-        if self.browse is not None:
-            self.browse.resize(self._width, self._room)
         self.changed()
 
     # -- mouse ------------------------------------------------------------------------------------------------
