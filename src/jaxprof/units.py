@@ -91,6 +91,11 @@ def percent(fraction: float | None, significant: int = 2) -> str:
     return f"{_digits(value, significant)} %"
 
 
+def percent_or_less(fraction: float | None) -> str:
+    """A share for a column of a table: as `percent`, and `< 0.1 %` of what is less."""
+    return "< 0.1 %" if fraction is not None and 0 < fraction < 0.001 else percent(fraction)
+
+
 def growth(fraction: float | None) -> str:
     """A difference as a share of what it differs from: `+12 %`, `-0.40 %`, `0 %`; without a sign `under 0.001 %`."""
     if fraction is None or math.isnan(fraction):

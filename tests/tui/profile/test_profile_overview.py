@@ -138,3 +138,13 @@ def test_hostile_names_are_shown_and_not_obeyed() -> None:
     for fact in overview_facts(found(session), 100):
         assert isinstance(fact.content, Content)
         assert "\x1b" not in fact.content.plain
+
+
+def test_a_high_terminal_has_more_kernels_and_no_more_lines_than_it_has() -> None:
+    profile = found(profiles.imported().session())
+    (run, kernel) = profile.kernels[0]
+    many = replace(profile, kernels=[(run, replace(kernel, name=f"kernel {n}")) for n in range(30)])
+    for height, kernels in ((0, 12), (24, 12), (45, 30)):
+        lines = [fact.content.plain for fact in overview_facts(many, 100, height)]
+        assert sum("kernel " in line and "per call" not in line for line in lines) == kernels
+        assert kernels == 12 or len(lines) <= height

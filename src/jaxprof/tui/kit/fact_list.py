@@ -73,19 +73,20 @@ class FactList(RowList):
         """Shows the facts about a subject; the cursor stays if the subject is the same as before."""
         fresh = about != self._about
         self._about, self._make = about, facts
-        self._rebuild()
+        self.rebuild()
         if fresh:
             self.move_to(0)
             self.scroll_to(y=0, animate=False)
 
-    def _rebuild(self) -> None:
+    def rebuild(self) -> None:
+        """Makes the lines again, for the present size."""
         width = max(16, self.size.width)
         self._made = (width, tuple(self._make(width - 2)))
         self.set_keys(list(range(len(self._made[1]))))
 
     def on_resize(self) -> None:
         if max(16, self.size.width) != self._made[0]:
-            self._rebuild()
+            self.rebuild()
 
     @property
     def target(self) -> FactTarget | None:

@@ -23,7 +23,7 @@ from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import Drawing, TableColumn, in_order
 from jaxprof.tui.kit.table_view import TreeView
-from jaxprof.units import integer, percent, seconds
+from jaxprof.units import integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -85,7 +85,7 @@ def stage_lines(tree: PassTimes, width: int, most: int) -> list[Content]:
     return [
         Content.assemble(
             cell(stage, 18), " ", cell(seconds(time), 8, "bold", right=True),
-            cell(percent(time / whole) if time >= whole / 1000 else "< 0.1 %", 8, "$text-muted", right=True), "  ",
+            cell(percent_or_less(time / whole), 8, "$text-muted", right=True), "  ",
             bar(time / max(row[1] for row in rows), room, "$phase-compile"),
         )
         for stage, time in rows

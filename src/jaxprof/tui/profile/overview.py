@@ -18,7 +18,7 @@ from jaxprof.tui.kit.drawing import bar, hang
 from jaxprof.tui.kit.fact_list import Fact, FactList, FactTarget, heading
 from jaxprof.tui.kit.table_columns import Row, TableColumn, header_line, placed, row_line
 from jaxprof.tui.kit.trust import MARKS
-from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent, seconds
+from jaxprof.units import UNKNOWN, bytes_, counted, integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.measured import MeasuredKernel
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.steps import DeviceSteps
 
 KERNELS, PROGRAMS, DEVICES, DOUBTS = 12, 8, 16, 4
-"""How many of each are shown; a line counts the rest."""
+"""How many of each are shown, of kernels and programs at least; a line counts the rest."""
 _BAR = 10
 
 
@@ -36,12 +36,29 @@ class OverviewList(FactList):
     EMPTY = "Reading the profile…"
     BINDINGS: ClassVar[list[BindingType]] = bindings("overview")
 
+    def show_profile(self, about: object, profile: ProfileOverview) -> None:
+        """Shows a profile, with as many kernels as there is room for."""
+        self.show(about, lambda width: overview_facts(profile, width, self.size.height))
 
-def overview_facts(profile: ProfileOverview, width: int) -> Sequence[Fact]:
-    """All lines of the overview in `width` columns."""
+    def on_resize(self) -> None:
+        self.rebuild()
+
+
+def overview_facts(profile: ProfileOverview, width: int, height: int = 0) -> Sequence[Fact]:
+    """All lines of the overview in `width` columns; where they leave lines of `height` empty, more kernels and
+    programs."""
+    lines = _lines(profile, width, KERNELS, PROGRAMS)
+    room = height - len(lines)
+    if room <= 0:
+        return lines
+    kernels = max(KERNELS, min(len(profile.kernels), KERNELS + room))
+    return _lines(profile, width, kernels, PROGRAMS + room - (kernels - KERNELS))
+
+
+def _lines(profile: ProfileOverview, width: int, kernels: int, programs: int) -> list[Fact]:
     parts = [list(part) for part in (
-        _head(profile), _doubts(profile, width), _devices(profile.devices, width), _kernels(profile, width),
-        _programs(profile.programs, width),
+        _head(profile), _doubts(profile, width), _devices(profile.devices, width),
+        _kernels(profile, width, kernels), _programs(profile.programs, width, programs),
     )]  # fmt: skip
     lines: list[Fact] = []
     for part in parts:
@@ -86,8 +103,8 @@ def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[Fact]:
     yield heading("Devices", f"idle and busy are of the whole {seconds(span)}" if span is not None else "")
     columns: tuple[TableColumn[DeviceSteps], ...] = (
         TableColumn("", lambda steps: lambda width: bar(steps.idle_share, width, "$quiet"), _BAR),
-        TableColumn("idle", lambda steps: percent(steps.idle_share), 6, right=True, style="bold"),
-        TableColumn("busy", lambda steps: seconds(steps.busy_seconds), 8, right=True, gap=2),
+        TableColumn("idle", lambda steps: percent_or_less(steps.idle_share), 6, right=True, style="bold"),
+        TableColumn("busy", lambda steps: seconds(steps.busy_seconds), 8, fits=True, right=True, gap=2),
         TableColumn("device", lambda steps: steps.device, 7, fits=True, style="$foreground"),
         TableColumn("steps", lambda steps: integer(steps.count), 7, right=True),
         TableColumn("median", lambda steps: seconds(steps.median_seconds), 8, right=True, style="bold", gap=2),
@@ -100,8 +117,8 @@ def _devices(devices: Sequence[DeviceSteps], width: int) -> Iterator[Fact]:
         yield Fact(Content.styled(f"and {len(devices) - DEVICES} more devices", "$text-muted"))
 
 
-def _kernels(profile: ProfileOverview, width: int) -> Iterator[Fact]:
-    shown = profile.kernels[:KERNELS]
+def _kernels(profile: ProfileOverview, width: int, most: int) -> Iterator[Fact]:
+    shown = profile.kernels[:most]
     if not shown:
         yield heading("Kernels", "none were recorded")
         return
@@ -116,9 +133,9 @@ def _kernels(profile: ProfileOverview, width: int) -> Iterator[Fact]:
     ]
     columns: tuple[TableColumn[MeasuredKernel], ...] = (
         TableColumn("", lambda kernel: lambda width: bar(kernel.share, width), _BAR),
-        TableColumn("share", lambda kernel: percent(kernel.share), 7, right=True),
-        TableColumn("self", lambda kernel: seconds(kernel.self_seconds), 8, right=True, style="bold"),
-        TableColumn("per call", lambda kernel: seconds(kernel.per_call_seconds), 9, right=True),
+        TableColumn("share", lambda kernel: percent_or_less(kernel.share), 7, right=True),
+        TableColumn("self", lambda kernel: seconds(kernel.self_seconds), 8, fits=True, right=True, style="bold"),
+        TableColumn("per call", lambda kernel: seconds(kernel.per_call_seconds), 9, fits=True, right=True),
         TableColumn("times", lambda kernel: integer(kernel.count), 9, right=True, gap=2),
         TableColumn("kernel", lambda kernel: kernel.name, 16, most=64, fits=True, style="$foreground", gap=2),
         TableColumn("program", lambda kernel: kernel.module, 8, weight=1, style="$text-muted"),
@@ -129,22 +146,20 @@ def _kernels(profile: ProfileOverview, width: int) -> Iterator[Fact]:
             yield Fact(Content.styled(safe(f"{seconds(took)} on {device} belong to no HLO op"), "$text-muted"))
 
 
-def _programs(programs: Sequence[ProfileProgram], width: int) -> Iterator[Fact]:
+def _programs(programs: Sequence[ProfileProgram], width: int, most: int) -> Iterator[Fact]:
     if not programs:
         return
-    rest = len(programs) - PROGRAMS
-    yield heading("Programs", f"the longest {PROGRAMS} of {len(programs)}" if rest > 0 else "")
+    rest = len(programs) - most
+    yield heading("Programs", f"the longest {most} of {len(programs)}" if rest > 0 else "")
     columns: tuple[TableColumn[ProfileProgram], ...] = (
         TableColumn("", lambda program: lambda width: bar(program.share, width), _BAR),
-        TableColumn("share", lambda program: percent(program.share), 7, right=True),
-        TableColumn("self", lambda program: seconds(program.seconds), 8, right=True, style="bold"),
+        TableColumn("share", lambda program: percent_or_less(program.share), 7, right=True),
+        TableColumn("self", lambda program: seconds(program.seconds), 8, fits=True, right=True, style="bold"),
         TableColumn("calls", lambda program: integer(program.calls), 9, right=True),
         TableColumn("peak memory", _peak, 14, right=True, gap=2),
         TableColumn("program", _program_name, 8, weight=1, style="$foreground"),
     )
-    rows = [
-        (program, FactTarget("", "", run=program.run) if program.has_hlo else None) for program in programs[:PROGRAMS]
-    ]
+    rows = [(program, FactTarget("", "", run=program.run) if program.has_hlo else None) for program in programs[:most]]
     yield from _table(columns, rows, width)
 
 

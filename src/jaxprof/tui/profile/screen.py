@@ -27,7 +27,7 @@ from jaxprof.tui.kit.trust import TrustLine, why_no_capture
 from jaxprof.tui.kit.views import first_with_capture, source_of, views_of, whole_of
 from jaxprof.tui.profile.compile_pane import CompilePane
 from jaxprof.tui.profile.memory_pane import MemoryPane
-from jaxprof.tui.profile.overview import OverviewList, overview_facts
+from jaxprof.tui.profile.overview import OverviewList
 from jaxprof.tui.profile.timeline.pane import TimelinePane
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class ProfileScreen(SessionScreen):
     def on_profile_screen_overview_read(self, message: OverviewRead) -> None:
         contents = message.contents
         if (contents.run, message.session) == self._overview_of:
-            self.query_one(OverviewList).show(self._overview_of, lambda width: overview_facts(contents, width))
+            self.query_one(OverviewList).show_profile(self._overview_of, contents)
 
     @on(OverviewList.Followed)
     def _to_hlo_of(self, message: OverviewList.Followed) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from jaxprof.tui.profile.timeline.view import SHORT
+import pytest
+
 from tui import profiles
 from tui.fakes import Stage, screen_text, until
 from tui.profile.test_profile_screen import shown
@@ -61,7 +62,8 @@ async def test_the_mouse_jumps_on_the_map_selects_on_the_ruler_and_pans_on_the_l
     stage = Stage()
     async with stage.app.run_test(size=(100, 30)) as pilot:
         view = await shown(stage, pilot, profiles.captured())
-        gutter, ruler = view.size.width - view.browse.width, 1 if view.size.height < SHORT else 2
+        gutter = view.size.width - view.browse.width
+        ruler = next(y for y in range(view.size.height) if "▼" in view.render_line(y).text)
         await pilot.press("plus", "plus", "plus")
         before = view.browse.window
         await pilot.mouse_down(view, offset=(gutter + 60, 0))
@@ -77,3 +79,22 @@ async def test_the_mouse_jumps_on_the_map_selects_on_the_ruler_and_pans_on_the_l
         await pilot.mouse_up(view, offset=(gutter + 60, ruler + 2))
         assert view.browse.window.start < window.start
         assert view.browse.range is not None, "a drag leaves it"
+
+
+@pytest.mark.parametrize(("size", "totals"), [((100, 24), False), ((120, 40), True), ((200, 60), True)], ids=str)
+async def test_the_lanes_take_the_lines_that_they_need_and_the_totals_of_the_view_the_rest(
+    size: tuple[int, int], totals: bool
+) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=size) as pilot:
+        view = await shown(stage, pilot, profiles.captured())
+        facts, pane = (stage.app.screen.query_one(name) for name in ("#timeline-facts", "TimelinePane"))
+        await until(pilot, lambda: facts.region.bottom == pane.region.bottom)
+        lanes = len(view.browse.places)
+        assert view.size.height == lanes + (3 if totals else 2), "the minimap, the ruler, the lanes"
+        assert facts.size.height >= 6
+        assert ("kernels of gpu:0" in screen_text(stage.app)) == totals
+        await pilot.press("full_stop", "space", "full_stop", "full_stop")
+        await pilot.pause()
+        assert len(view.browse.places) == lanes, "no lane closes for the range"
+        assert "kernels of gpu:0" in screen_text(stage.app)

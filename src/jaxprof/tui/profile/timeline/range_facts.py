@@ -12,7 +12,7 @@ from jaxprof.text import shorten, shorten_middle
 from jaxprof.tui.kit.drawing import bar, cell
 from jaxprof.tui.profile.timeline.drawing import lane_name
 from jaxprof.tui.profile.timeline.facts import NS, STYLES
-from jaxprof.units import counted, integer, percent, seconds
+from jaxprof.units import counted, integer, percent_or_less, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.rows import Lanes
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _GAP = 3
 """Columns between the two tables."""
-_TIME, _SHARE, _COUNT = 8, 7, 8
+_TIME, _SHARE, _COUNT = 8, 8, 8
 """Columns of a time, a share and a number, with a space before it."""
 
 
@@ -53,11 +53,6 @@ def range_facts(lanes: Lanes, totals: RangeTotals, lane: int, width: int, height
     return Content("\n").join(lines[:height])
 
 
-def _share(value: float) -> str:
-    """A share that fits its column."""
-    return "<0.1 %" if 0 < value < 0.001 else percent(value)
-
-
 def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: int) -> list[Content]:
     """A heading and a line for each lane that did anything, with busy and idle time; exactly `rows` lines."""
     ran = [found for found in totals.lanes if found.count or found.lane == lane]
@@ -75,7 +70,7 @@ def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: 
         return Content.assemble(
             cell(shorten(words, max(4, name - len(threads) - 1)) + threads, name,
                  "bold" if found.lane == lane else "$foreground"),
-            cell(_share(found.busy_share), _SHARE, "bold", right=True),
+            cell(percent_or_less(found.busy_share), _SHARE, "bold", right=True),
             cell(seconds(found.busy_ns * NS), _TIME, right=True),
             cell(seconds(found.idle_ns * NS), _TIME, "$text-muted", right=True),
             cell(integer(found.count), _COUNT if events else 0, "$text-muted", right=True),
@@ -100,7 +95,7 @@ def _name_table(names: Sequence[NameTotal], title: str, span: int, width: int, r
             bar(total.self_ns / most if most else None, bars - 1 if bars else 0),
             " " if bars else "",
             cell(seconds(total.self_ns * NS), _TIME, "bold", right=True),
-            cell(_share(total.self_ns / max(1, span)), _SHARE, "$text-muted", right=True),
+            cell(percent_or_less(total.self_ns / max(1, span)), _SHARE, "$text-muted", right=True),
             cell(f"×{integer(total.count)}", _COUNT, "$text-muted", right=True),
         )
 
