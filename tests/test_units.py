@@ -56,7 +56,7 @@ def test_scaled_rates_and_counts() -> None:
 
 
 def test_a_share_in_a_column_is_never_longer_than_its_least() -> None:
-    assert [percent_or_less(share) for share in (None, 0, 1e-9, 0.00099, 0.001, 0.5, 1)] == [
+    assert [units.percent_or_less(share) for share in (None, 0, 1e-9, 0.00099, 0.001, 0.5, 1)] == [
         "-", "0 %", "< 0.1 %", "< 0.1 %", "0.10 %", "50 %", "100 %",
     ]  # fmt: skip
 

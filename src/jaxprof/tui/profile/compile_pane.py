@@ -100,13 +100,13 @@ class PassTree(TreeView[PassNode]):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("phase or pass", self._pass, 12, weight=4),
-                TableColumn("stage", lambda node: node.stage, 12, weight=1, most=18, style="$text-muted"),
+                TableColumn("phase or pass", self._pass, 34, weight=4, most=64),
+                TableColumn("stage", lambda node: node.stage, 12, weight=1, most=18, priority=1, style="$text-muted"),
                 TableColumn("times", lambda node: integer(node.count) if node.count > 1 else "", 5, right=True,
                        style="$text-muted"),
                 TableColumn("total", lambda node: seconds(node.seconds), 8, right=True),
                 TableColumn("self", lambda node: seconds(node.self_seconds), 8, right=True, style="bold", gap=2),
-                TableColumn("", self._bar, 6, weight=3, most=30),
+                TableColumn("", self._bar, 6, weight=3),
             ),
             id=id,
         )  # fmt: skip
