@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,3 +57,19 @@ class TestNames:
         shown_names = [name + threads_of(lane) for name, lane in zip(found, lanes, strict=True)]
         assert len(set(found)) == len(lanes)
         assert all(columns(name) <= room for name in shown_names)
+
+
+@pytest.mark.parametrize(
+    ("columns", "wanted"),
+    [
+        ((3, 7), "╷0 ├───┤╷5 ms   "),
+        ((0, 5), "├0───┤  ╷5 ms   "),
+        ((-4, 4), "╷0──┤   ╷5 ms   "),
+        ((4, 40), "╷0  ├───╷5 ms───"),
+        ((5, 5), "╷0   ┼  ╷5 ms   "),
+    ],
+)
+def test_a_range_is_between_brackets_on_the_ruler(columns: tuple[int, int], wanted: str) -> None:
+    from jaxprof.tui.profile.timeline.drawing import with_range
+
+    assert with_range("╷0      ╷5 ms   ", *columns) == wanted

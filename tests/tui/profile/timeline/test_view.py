@@ -98,3 +98,20 @@ async def test_the_lanes_take_the_lines_that_they_need_and_the_totals_of_the_vie
         await pilot.pause()
         assert len(view.browse.places) == lanes, "no lane closes for the range"
         assert "kernels of gpu:0" in screen_text(stage.app)
+
+
+async def test_the_columns_of_a_range_have_another_ground_and_names_stay_readable() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(100, 30)) as pilot:
+        view = await shown(stage, pilot, profiles.captured())
+        await pilot.press("full_stop", "space", "full_stop", "full_stop")
+        await pilot.pause()
+        first, last = (view.browse.window.column_of(time, view.browse.width) for time in view.browse.range)
+        gutter = view.size.width - view.browse.width
+        empty = view.render_line(view.size.height - 1)
+        grounds = [segment.style.bgcolor for segment in empty for _ in segment.text]
+        assert grounds[gutter + first] != grounds[gutter + last + 2]
+        assert set(grounds[gutter + first : gutter + last]) == {grounds[gutter + first]}
+        for y in range(view.size.height):
+            for segment in view.render_line(y):
+                assert not segment.text.strip() or segment.style.color != segment.style.bgcolor

@@ -31,6 +31,8 @@ _HEIGHTS = "▁▂▃▄▅▆▇█"
 _UNITS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"), (1, "ns"))
 _TICK_COLUMNS = 14
 """The least distance between two marks of the ruler."""
+_FREE = re.compile(r" {2,}|^ | $")
+"""What no label of the ruler takes: a label has single spaces."""
 _WORDY = re.compile(r"\s+")
 
 
@@ -58,6 +60,17 @@ def ruler(window: TimeWindow, width: int) -> str:
             text[column : column + len(label)] = list(label)
             free = column + len(label) + 1
     return "".join(text)
+
+
+def with_range(text: str, first: int, last: int) -> str:
+    """A ruler with the columns of a range between brackets, which show without colours too; the labels stay.
+
+    A bracket is left out where the range goes on outside of the ruler: `first` below 0, or `last` beyond its end.
+    """
+    marks = {first: "├", last: "┤"} if first != last else {first: "┼"}
+    free = [space.span() for space in _FREE.finditer(text)]
+    between = {at for begin, end in free for at in range(max(begin, first), min(end, last + 1))}
+    return "".join(marks.get(at, "─" if at in between else character) for at, character in enumerate(text))
 
 
 def ruler_time(value: float, step: float) -> str:
@@ -225,7 +238,7 @@ class Overlays:
         return self.gutter + 1 + first, self.gutter + 1 + max(first, last)
 
     def in_range(self, strip: Strip) -> Strip:
-        """Draws the columns of the selected range on another background."""
+        """Draws the columns of the selected range on another background; a name keeps that of its interval."""
         if self.browse.range is None:
             return strip
         first, last = self._columns(*self.browse.range)
@@ -233,7 +246,14 @@ class Overlays:
         if first >= last:
             return strip
         before, inside, after = strip.divide([first, last, strip.cell_length])
-        return Strip.join([before, inside.apply_style(self.style("range", solid=False, ground=True)), after])
+        ground, usual = self.style("range", solid=False, ground=True), self.style("gap").bgcolor
+        lit = [
+            Segment(segment.text, (segment.style or ground) + ground)
+            if segment.style is None or segment.style.bgcolor in (None, usual)
+            else segment
+            for segment in inside
+        ]
+        return Strip.join([before, Strip(lit), after])
 
     def link(self, strip: Strip, y: int) -> Strip:
         """Draws an arrow to the other end of the link under the cursor, in the column where that end begins."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from textual.content import Content
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.lanes.rows import Lanes
     from jaxprof.analysis.lanes.totals import LaneTotals, NameTotal, RangeTotals
 
+Item = TypeVar("Item")
 _GAP = 3
 """Columns between the two tables."""
 _TIME, _SHARE, _COUNT = 8, 8, 8
@@ -78,12 +79,13 @@ def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: 
 
     heading = _heading("lane", name, (("busy", _SHARE), ("", _TIME), ("idle", _TIME), ("events", _COUNT * events)))
     rest = f"{counted(quiet, 'lane')} idle throughout" if quiet else ""
-    return _filled(heading, [line(found) for found in listed], rows, width, "lane", rest)
+    return _filled(heading, listed, line, rows, width, "lane", rest)
 
 
 def _name_table(names: Sequence[NameTotal], title: str, span: int, width: int, rows: int) -> list[Content]:
     """A heading and a line for each name, the longest first; exactly `rows` lines."""
-    name = width - _TIME - _SHARE - _COUNT - 2
+    share = _SHARE if width >= _TIME + _SHARE + _COUNT + 20 else 0
+    name = width - _TIME - share - _COUNT - 2
     most = names[0].self_ns if names else 0
     bars = max(0, min(16, name - 40))
     name -= bars
@@ -95,12 +97,12 @@ def _name_table(names: Sequence[NameTotal], title: str, span: int, width: int, r
             bar(total.self_ns / most if most else None, bars - 1 if bars else 0),
             " " if bars else "",
             cell(seconds(total.self_ns * NS), _TIME, "bold", right=True),
-            cell(percent_or_less(total.self_ns / max(1, span)), _SHARE, "$text-muted", right=True),
+            cell(percent_or_less(total.self_ns / max(1, span)), share, "$text-muted", right=True),
             cell(f"×{integer(total.count)}", _COUNT, "$text-muted", right=True),
         )
 
-    heading = _heading(title, name + 2 + bars, (("self", _TIME), ("", _SHARE), ("", _COUNT)))
-    return _filled(heading, [line(total) for total in names], rows, width, "name", "" if names else "nothing ran")
+    heading = _heading(title, name + 2 + bars, (("self", _TIME), ("", share), ("", _COUNT)))
+    return _filled(heading, names, line, rows, width, "name", "" if names else "nothing ran")
 
 
 def _heading(title: str, width: int, columns: Sequence[tuple[str, int]]) -> Content:
@@ -110,14 +112,23 @@ def _heading(title: str, width: int, columns: Sequence[tuple[str, int]]) -> Cont
     )
 
 
-def _filled(heading: Content, lines: list[Content], rows: int, width: int, what: str, rest: str) -> list[Content]:
-    """The heading, as many lines as fit, and how many more there are; empty lines up to `rows`."""
-    shown = [heading, *lines]
-    if len(shown) > rows:
-        more = counted(len(shown) - rows + 1, f"more {what}")
+def _filled(
+    heading: Content,
+    items: Sequence[Item],
+    line: Callable[[Item], Content],
+    rows: int,
+    width: int,
+    what: str,
+    rest: str,
+) -> list[Content]:
+    """The heading, as many lines as fit, and how many more there are; empty lines up to `rows`. Only the lines that
+    fit are made: a lane may have thousands of names."""
+    fit = len(items) if len(items) < rows else max(0, rows - 2)
+    if fit < len(items):
+        more = counted(len(items) - fit, f"more {what}")
         rest = f"and {more}" + (f", {rest}" if rest else "")
-        shown = shown[: max(1, rows - 1)]
+    shown = [heading, *map(line, items[:fit])]
     if rest and len(shown) < rows:
         shown.append(Content.styled(shorten(rest, width), "$text-muted"))
     shown += [Content("")] * (rows - len(shown))
-    return [line.truncate(width, ellipsis=True).pad_right(max(0, width - line.cell_length)) for line in shown[:rows]]
+    return [one.truncate(width, ellipsis=True).pad_right(max(0, width - one.cell_length)) for one in shown[:rows]]

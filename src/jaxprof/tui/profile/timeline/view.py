@@ -18,7 +18,7 @@ from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.tui.profile.timeline.browse import Browse, TimelineRow
 from jaxprof.tui.profile.timeline.browse_keys import TimelineKeys
 from jaxprof.tui.profile.timeline.drag import Drag
-from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler, title
+from jaxprof.tui.profile.timeline.drawing import Overlays, cells, ruler, title, with_range
 from jaxprof.tui.profile.timeline.facts import NS
 from jaxprof.units import seconds
 
@@ -174,6 +174,8 @@ class TimelineView(TimelineKeys, can_focus=True):
     def _ruler(self, browse: Browse) -> Strip:
         """Round times above the lanes, with a mark at the cursor."""
         text = ruler(browse.window, self._width)
+        if browse.range is not None:
+            text = with_range(text, *(browse.window.column_of(time, self._width) for time in browse.range))
         part = f"view {seconds(browse.window.span * NS)}" if browse.window != browse.whole else ""
         strip = self._titled(part, [Segment(text, self._style("ruler"))])
         return self._overlays(browse).cursor(strip, "▼")
