@@ -43,6 +43,16 @@ def screen_text(app: Any) -> str:
     return "\n".join(rows[y] for y in sorted(rows))
 
 
+async def test_a_short_list_leaves_its_lines_to_the_facts_below_it() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, program_session())
+        screen = stage.app.screen
+        height = screen.query_one("#list-box").size.height
+        assert height < screen.query_one("#fact-box").size.height, "one kernel and what is known of it"
+        assert height >= screen.query_one(KernelTable).count
+
+
 async def shown(stage: Stage, pilot: Pilot[Any], session: Session) -> HloScreen:
     """The HLO screen, once everything about the program was worked out."""
     stage.app.set_session(session, None)

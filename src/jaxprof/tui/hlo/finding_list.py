@@ -82,10 +82,11 @@ class FindingList(KernelNoteList["HloFinding"]):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(
             (
-                TableColumn("finding", lambda finding: finding.code.replace("-", " "), 24, style="bold $accent"),
+                TableColumn("finding", lambda finding: finding.code.replace("-", " "), 12, most=24, fits=True,
+                            style="bold $accent", gap=2),
                 TableColumn("what", lambda finding: finding.message, 1, weight=1),
-                TableColumn("bytes", lambda finding: bytes_(finding.bytes) if finding.bytes is not None else "", 9,
-                            right=True, style="$text-muted"),
+                TableColumn("bytes", lambda finding: bytes_(finding.bytes) if finding.bytes is not None else "", 5,
+                            most=9, fits=True, right=True, style="$text-muted"),
             ),
             id=id,
         )  # fmt: skip

@@ -171,7 +171,7 @@ def _cost(ranked: Ranked, width: int) -> list[Fact]:
     if ranked.measured_seconds is not None:
         of_roof = ranked.least_seconds / ranked.measured_seconds if ranked.least_seconds else None
         reached = f": {percent(of_roof)} of the roofline" if of_roof is not None else ""
-        facts.append(figure_fact("measured", f"{seconds(ranked.measured_seconds)}{reached}"))
+        facts.append(figure_fact("measured", f"{seconds(ranked.measured_seconds)} a call, the mean{reached}"))
     if kernel.precision and kernel.precision != "default":
         facts.append(figure_fact("precision", kernel.precision))
     if kernel.asynchronous:

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
 
 LISTS = ("kernels", "findings", "barriers", "roofline")
 
+_FRAME = 3
+"""Lines around the rows of a list: its frame and its heading."""
+_LEAST_LINES = 5
+_FACT_LINES = (10, 16)
+"""Lines of the facts below a long list, on a low and on a tall terminal; as in the style sheet."""
+
 
 class KernelSide(Guarded, Container):
     """One list at a time, and the facts beside or below it."""
@@ -189,6 +195,24 @@ class KernelSide(Guarded, Container):
             below = "bytes are estimates"
         box.border_title = Content(safe(f"{opened.program.title} · {words}" if words else opened.program.title))
         box.border_subtitle = Content(below if opened.kernels is not None else "")
+        self._share_height()
+
+    def on_resize(self) -> None:
+        """Shares another height."""
+        self._share_height()
+
+    def _share_height(self) -> None:
+        """Gives a list that is shorter than its share only what it holds; the facts below it take the rest."""
+        lists, facts, screen = self.query_one("#list-box"), self.query_one("#fact-box"), self.screen
+        below = screen.has_class("-very-wide") or not screen.has_class("-wide")
+        lines = max(_LEAST_LINES, self.current_list.count + self.query_one(FilterLine).display + _FRAME)
+        height, facts_lines = self.size.height, _FACT_LINES[screen.has_class("-tall")]
+        share = height // 2 if screen.has_class("-very-wide") else height - facts_lines
+        if below and self._tab != "roofline" and lines < share:
+            lists.styles.height, facts.styles.height = lines, "1fr"
+        else:
+            lists.styles.clear_rule("height")
+            facts.styles.clear_rule("height")
 
     def _show_facts(self) -> None:
         opened = self._opened

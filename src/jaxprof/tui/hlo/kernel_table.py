@@ -15,7 +15,7 @@ from jaxprof.report.kernels import COLUMNS, total_text
 from jaxprof.text import shorten_middle
 from jaxprof.tui.hlo.kernel_rows import DEEPEST, KernelRows, OriginsFailed, OriginsRead
 from jaxprof.tui.keys import bindings
-from jaxprof.tui.kit.drawing import bar, cell
+from jaxprof.tui.kit.drawing import bar, cell, place_cell
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.messages import Failed
 from jaxprof.units import UNKNOWN, counted, integer, percent, seconds
@@ -211,15 +211,13 @@ class KernelTable(RowList):
         for name, size in self._columns(width):
             column = COLUMNS[name]
             indent = "  " * depth
-            text = column.text(row)
-            if name == "name":
-                text = indent + shorten_middle(row.kernel.name, size - len(indent))
-            elif name == "source":
-                text = shorten_middle(text, size)  # the number of the line is what tells places apart
+            text = indent + shorten_middle(row.kernel.name, size - len(indent)) if name == "name" else column.text(row)
             style = _STYLES.get(name, "")
             if name == "bound" and text in _BOUNDS:
                 style = _BOUNDS[text]
-            parts += [Content(" "), cell(text, size, "$quiet" if text == UNKNOWN else style, right=column.is_right)]
+            style = "$quiet" if text == UNKNOWN else style
+            drawn = place_cell(text, size, style) if name == "source" else None
+            parts += [Content(" "), drawn or cell(text, size, style, right=column.is_right)]
         return Content.assemble(*parts)
 
     def _draw_group(self, group: KernelGroup, width: int) -> Content:

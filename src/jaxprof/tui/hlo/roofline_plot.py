@@ -8,6 +8,7 @@ named below the plot, all of them where several are in one place.
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from jaxprof.analysis.roofline_points import RooflinePoint, roofline_ceilings, roofline_points
-from jaxprof.text import columns, shorten, shorten_middle
+from jaxprof.text import columns, shorten_middle
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.canvas import Canvas, Scale
 from jaxprof.units import percent, scaled
@@ -265,5 +266,5 @@ def _below(x: Scale, gutter: int, inner: int, width: int) -> list[Content]:
 
 
 def _note(text: str, more: str, width: int, height: int) -> Content:
-    lines = [shorten(line, max(1, width)).center(width) for line in (text, more) if line]
+    lines = [line.center(width) for words in (text, more) for line in textwrap.wrap(words, max(8, width - 2))][:height]
     return Content("\n" * max(0, (height - len(lines)) // 2)) + Content.styled("\n".join(lines), "$quiet")
