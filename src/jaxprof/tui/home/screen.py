@@ -221,7 +221,8 @@ class HomeScreen(SessionScreen):
         info = self.info
         box = self.query_one("#detail-box")
         box.border_title = Content(safe(info.name) if info is not None else "")
-        last = last_medians(info.name, self._entries) if info is not None else {}
+        sizes = self.choices.parameters(info) if info is not None else {}
+        last = last_medians(info.name, sizes, self._entries) if info is not None else {}
         self.query_one(WorkloadDetail).show_info(info, last, self.choices.estimate(info) if info is not None else None)
 
     def _chosen(self) -> list[WorkloadInfo]:

@@ -259,12 +259,16 @@ def _size(value: object) -> str:
     return units.integer(value) if isinstance(value, int) and not isinstance(value, bool) else safe(str(value))
 
 
-def last_medians(workload: str, entries: Sequence[Entry]) -> dict[str, str]:
-    """The median of each variant in the newest session that has it, in words; `entries` come newest first."""
+def last_medians(workload: str, parameters: Mapping[str, object], entries: Sequence[Entry]) -> dict[str, str]:
+    """The median of each variant in the newest session that has it with these parameters, in words; `entries` come
+    newest first."""
     medians: dict[str, str] = {}
     for entry in entries:
+        alike = {plan.run for plan in entry.planned if plan.spec.parameters == parameters}
         for closed in entry.closed:
-            if closed.workload == workload and closed.median_seconds is not None and closed.variant not in medians:
+            if closed.workload != workload or closed.run not in alike:
+                continue
+            if closed.median_seconds is not None and closed.variant not in medians:
                 where = "" if closed.device == "cpu:0" else f" {closed.device}"
                 medians[closed.variant] = f"last {seconds(closed.median_seconds)}{where}"
     return medians
