@@ -67,7 +67,14 @@ def picture_of(app: JaxprofApp) -> str:
 
 def jaxprof(*words: str) -> None:
     """Run a command, in the studio."""
-    subprocess.run([sys.executable, "-m", "jaxprof", *words], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([str(Path(sys.executable).with_name("jaxprof")), *words], check=True, stdout=subprocess.DEVNULL)
+
+
+def kept(folder: Path, name: str) -> Path:
+    """Where a session of that name is kept."""
+    sessions = folder / ".jaxprof" / "sessions"
+    sessions.mkdir(parents=True, exist_ok=True)
+    return sessions / f"{name}.jaxprof"
 
 
 def record(folder: Path) -> Path:
@@ -75,7 +82,7 @@ def record(folder: Path) -> Path:
 
     The machine's own ceilings are measured first: without them there is no roofline.
     """
-    path = folder / "transformer.jaxprof"
+    path = kept(folder, "transformer")
     jaxprof("run", "gemm-peak", "triad", "--launches", "1", "--budget", "1", "--no-capture")
     jaxprof("run", *WORKLOADS, "train.py:train_step", "--budget", "1", "--out", str(path))
     return path
@@ -83,7 +90,7 @@ def record(folder: Path) -> Path:
 
 def record_sweep(folder: Path) -> Path:
     """A finished session of selu over a range of sizes."""
-    path = folder / "sweep.jaxprof"
+    path = kept(folder, "sweep")
     jaxprof("run", "selu", "--variant", "jit", "--sweep", "n=1e2..1e7:6", "--budget", "0.5", "--no-capture",
             "--out", str(path))  # fmt: skip
     return path
@@ -97,7 +104,7 @@ def record_program(folder: Path) -> Path:
     from jaxprof.session.log import LogWriter, new_header
 
     header = new_header(command=["jaxprof", "script", "train.py"])
-    path = folder / "train.jaxprof"
+    path = kept(folder, "train")
     program = ProgramCommand(path="train.py", directory=str(folder))
     scheduler = ProgramScheduler(LogWriter(header, path), find_interpreter(), lambda batch: None, program)
     scheduler.start()
@@ -179,7 +186,7 @@ async def take_finished(camera: Camera, sweep: Path, program: Path) -> None:
     await camera.shoot("sweep", "3", "home", settle=2.0)
     app.open_session(program)
     await camera.until(lambda: app.session_path == program)
-    await camera.shoot("program", "7", "down", "down", "enter", settle=2.0)
+    await camera.shoot("program", "7", "down", settle=2.0)
     await camera.shoot("findings", "f", settle=2.0)
     await camera.shoot("flame", "O", "F", settle=2.0)
 
