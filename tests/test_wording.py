@@ -26,7 +26,7 @@ GIVEN_UP = {
     r"once-only": "one-time cost",
     r"says nothing of a copy": "No copy happened on this CPU; a GPU or TPU would copy",
     r"[\"'](nothing|gap)[\"'] (if|else)\b": "idle",
-    r"[\"']recording (\{percent|took)": "profiler overhead",
+    r"[\"']recording \{percent|recording took": "profiler overhead",
     r"[\"'](Leave|Take)[\"']": "Cancel; Apply",
     r"[\"']HLO before\b": "HLO (unoptimised)",
     r"[\"']Own[\"']": "Add function",
@@ -34,7 +34,7 @@ GIVEN_UP = {
     r"[\"']what is there[\"']": "source",
     r"\b(Log of the worker|[Ww]orker log)\b": "Process output",
     r"\bcut off\b": "interrupted; of a file or a text: truncated",
-    r"\b(not well|not end well)\b": "failed",
+    r"\b(not well|not end well|ends well)\b": "failed; does not fail",
     r"[\"'( ]torn(:|\b[\"'])|if one is torn": "interrupted",
 }
 """What was given up, as a regular expression, and what is said instead."""

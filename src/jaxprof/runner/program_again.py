@@ -37,7 +37,7 @@ def command_again(session: Session, program: ProgramResult, folder: Path) -> Lau
     nothing_redacted(program.argv)
     if not program.ended or program.exit_code != 0:
         how = "has not ended" if not program.ended else f"ended with exit code {program.exit_code}"
-        raise UsageError(f"the recorded program {how}", "Record a run that ends well.")
+        raise UsageError(f"the recorded program {how}", "Record a run that does not fail.")
     if not Path(program.directory or ".").is_dir():
         raise UsageError(f"its folder {program.directory} is not here", RECORD_AGAIN)
     if program.how == "script":

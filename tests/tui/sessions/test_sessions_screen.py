@@ -224,3 +224,17 @@ async def test_hostile_names_in_a_session_are_shown_and_not_obeyed(shelf: Path) 
 )
 def test_ago(passed: float, words: str) -> None:
     assert ago(NOW - passed, NOW) == words
+
+
+async def test_the_list_is_as_high_as_its_sessions_and_the_summary_has_the_rest(kept: list[Path]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        table = await listed(stage, pilot)
+        await pilot.press("down")
+        await until(pilot, lambda: "out of memory" in screen_text(stage.app))
+        assert table.size.height == len(kept) + 1
+        summary = stage.app.screen.query_one("#summary-box")
+        assert summary.max_scroll_y == 0, "nothing of it is out of view beside empty lines"
+        lines = [line[2:].rstrip(" │") for line in screen_text(stage.app).splitlines()]
+        at = next(number for number, line in enumerate(lines) if line.startswith("state "))
+        assert lines[at + 1] == " " * 10 + "read"  # wrapped under its own column

@@ -64,9 +64,11 @@ def _of_kind(kind: str, changes: Sequence[Change], verb: str) -> str:
     if shared:
         named = [" ".join(filter(None, (change.name[len(shared) :], change.text))) for change in changes]
         return f"{kind}{of}{shared}{verb}: {'; '.join(named)}"
-    first, *rest = changes
-    head = f"{kind}{of}{first.name}{verb}" + (f": {first.text}" if first.text else "")
-    return "; ".join([head, *(f"{one.name}: {one.text}" if one.text else one.name for one in rest)])
+    unnamed = "argument " if of == " of " else ""
+    names = [f"{unnamed}{change.name}" if change.name[:1].isdigit() else change.name for change in changes]
+    first, *rest = [": ".join(filter(None, (name, change.text))) for name, change in zip(names, changes, strict=True)]
+    begin = names[0]
+    return "; ".join([f"{kind}{of}{begin}{verb}{first[len(begin) :]}", *rest])
 
 
 def _shared(names: Sequence[str]) -> str:

@@ -144,7 +144,7 @@ def _table(entries: list[Entry]) -> Table[Entry]:
             Column("", "created", at("header.created"), _created, right=False),
             Column("size_bytes", "size", show=bytes_),
             Column("", "runs", _runs, right=True),
-            Column("", "state", _state, widest=24),
+            Column("", "state", _state, widest=40),
             Column("", "workloads", lambda entry: entry.problem or ", ".join(entry.workloads), widest=40),
         ),
         entries,

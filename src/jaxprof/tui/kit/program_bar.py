@@ -12,7 +12,7 @@ from textual.content import Content
 
 from jaxprof.analysis.programs.parts import NOT_SEEN
 from jaxprof.text import columns, shorten
-from jaxprof.tui.kit.drawing import SPARKS, cell, styled_runs
+from jaxprof.tui.kit.drawing import SPARKS, cell, hang, styled_runs
 from jaxprof.tui.kit.phase_bars import plain_bar
 from jaxprof.units import percent, seconds
 
@@ -97,14 +97,12 @@ def share_table(rows: Sequence[tuple[str, float, bool]], wall_seconds: float, wi
             continue
         share = value / wall_seconds if wall_seconds else None
         note = EXPLAINED.get(state, "")
-        lines.append(
-            Content.assemble(
-                ("■ ", state_style(state)), cell(state_title(state), 9), cell(seconds(value), 10, "bold", right=True),
-                cell(_share(share), 8, "$text-muted", right=True), "   " if exact or state == NOT_SEEN else " ≈ ",
-                plain_bar(value / longest, graph, state_style(state)), "  ",
-                cell(note, rest, "$quiet") if rest >= min(24, columns(note)) else "",
-            )
+        row = Content.assemble(
+            ("■ ", state_style(state)), cell(state_title(state), 9), cell(seconds(value), 10, "bold", right=True),
+            cell(_share(share), 8, "$text-muted", right=True), "   " if exact or state == NOT_SEEN else " ≈ ",
+            plain_bar(value / longest, graph, state_style(state)), "  ",
         )  # fmt: skip
+        lines += hang(row, note, width, "$quiet") if rest >= min(24, columns(note)) else [row]
     total = sum(value for _, value, _ in rows)
     lines.append(
         Content.assemble(

@@ -86,7 +86,7 @@ class SessionTable(SessionList):
 
     def _all(self) -> tuple[TableColumn[Entry], ...]:
         return (
-            TableColumn("name", lambda entry: entry.name, 11, weight=6, most=28, style="bold"),
+            TableColumn("name", lambda entry: entry.name, 11, most=48, fits=True, style="bold"),
             TableColumn(
                 "when",
                 lambda entry: either(moment(entry.modified_seconds), self.when(entry), style="$text-muted"),

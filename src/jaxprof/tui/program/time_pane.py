@@ -309,7 +309,7 @@ def _recording(result: ProgramResult) -> list[Content]:
     if result.own_seconds is not None:
         share = percent(result.of_wall(result.own_seconds))
         lines.append(
-            Content(f"{counted(result.samples, 'sample')}; recording took {seconds(result.own_seconds)} ({share})")
+            Content(f"{counted(result.samples, 'sample')}; profiler overhead {seconds(result.own_seconds)} ({share})")
         )
     if result.import_seconds is not None:
         lines.append(Content(f"import jax took {seconds(result.import_seconds)}"))

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.widgets import Static
 
 from jaxprof import units
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
-from jaxprof.tui.keys import bindings
+from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.kit.drawing import hang
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.format import moment
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.screen import SessionScreen
 from jaxprof.tui.kit.session_list import SessionList, SessionTable
@@ -53,7 +54,7 @@ class SessionsScreen(SessionScreen):
                 yield SessionTable(id="sessions")
             with VerticalScroll(id="summary-box", classes="box") as box:
                 box.border_title = "Summary"
-                yield Static(id="summary", markup=False)
+                yield Lines(id="summary")
 
     def come_into_view(self) -> None:
         super().come_into_view()
@@ -94,7 +95,8 @@ class SessionsScreen(SessionScreen):
 
     def _show_summary(self) -> None:
         entry = self.query_one(SessionTable).entry
-        self.query_one("#summary", Static).update(summary(entry, self.profiler.session_path))
+        open_path = self.profiler.session_path
+        self.query_one("#summary", Lines).show((repr(entry), open_path), lambda width: summary(entry, open_path, width))
 
     @on(SessionList.Opened)
     def _open(self) -> None:
@@ -234,36 +236,37 @@ _MARKS = {
 }
 
 
-def summary(entry: Entry | None, open_path: Path | None) -> Content:
+def summary(entry: Entry | None, open_path: Path | None, width: int) -> list[Content]:
     """The summary of `entry`; without one, what to do."""
     if entry is None:
-        return Content.styled("No sessions yet. Press 1 for Home, then Enter to run a workload.", "$text-muted")
-    lines = [Content.styled(safe(entry.name), "bold")]
+        words = f"No sessions yet. Press {key_of('app.mode.home')} for Home, then Enter to run a workload."
+        return Content.styled(words, "$text-muted").wrap(width)
+    lines = Content.styled(safe(entry.name), "bold").wrap(width)
     if entry.problem:
-        return Content("\n").join(
-            [*lines, Content.styled(safe(entry.problem), "$warning"), _line("file", str(entry.path))]
-        )
+        return [
+            *lines,
+            *Content.styled(safe(entry.problem), "$warning").wrap(width),
+            *_line("file", str(entry.path), width),
+        ]
     header = entry.header
     if header is not None:
         host = header.host
         if entry.process_count > 1:
             host += f", process {entry.process_index} of {entry.process_count}"
-        lines += [
-            _line("recorded", f"{moment(header.wall_seconds)} on {host}, jaxprof {header.jaxprof}"),
-            _line("command", " ".join(header.command)),
-        ]
-    lines.append(_line("file", f"{entry.path} · {units.bytes_(entry.size_bytes)}"))
-    lines.append(_line("state", _state(entry, open_path)))
+        lines += _line("recorded", f"{moment(header.wall_seconds)} on {host}, jaxprof {header.jaxprof}", width)
+        lines += _line("command", " ".join(header.command), width)
+    lines += _line("file", f"{entry.path} · {units.bytes_(entry.size_bytes)}", width)
+    lines += _line("state", _state(entry, open_path), width)
     lines.append(Content(""))
     closed = {event.run: event for event in entry.closed}
-    lines += _runs([SummarisedRun(plan.spec, closed.get(plan.run), entry.live) for plan in entry.planned])
+    lines += _runs([SummarisedRun(plan.spec, closed.get(plan.run), entry.live) for plan in entry.planned], width)
     if not entry.planned:
         lines.append(Content.styled("No run was planned in this session.", "$text-muted"))
-    return Content("\n").join(lines)
+    return lines
 
 
-def _line(name: str, text: str) -> Content:
-    return Content.assemble((f"{name:<10}", "$primary"), (safe(text), "$text-muted"))
+def _line(name: str, text: str, width: int) -> list[Content]:
+    return hang(Content.styled(f"{name:<10}", "$primary"), safe(text), width, "$text-muted")
 
 
 def _state(entry: Entry, open_path: Path | None) -> str:
@@ -301,27 +304,27 @@ class SummarisedRun:
         """`n=1000, k=32`."""
         return ", ".join(f"{name}={value}" for name, value in self.plan.parameters.items())
 
-    def error_line(self) -> list[Content]:
+    def error_lines(self, width: int) -> list[Content]:
         """The error below the run; nothing without one."""
         if self.closed is None or not self.closed.error:
             return []
         style = "$error" if self.closed.status != "cancelled" else "$warning"
-        return [Content.styled(f"   {safe(self.closed.error)}", style)]
+        return hang(Content("   "), self.closed.error, width, style)
 
 
 _RUN_COLUMNS: Sequence[TableColumn[SummarisedRun]] = (
     TableColumn("", SummarisedRun.mark, 1),
-    TableColumn("workload", lambda run: run.plan.workload, 20),
-    TableColumn("variant", lambda run: run.plan.variant, 16),
+    TableColumn("workload", lambda run: run.plan.workload, 8, most=34, fits=True),
+    TableColumn("variant", lambda run: run.plan.variant, 5, most=24, fits=True),
     TableColumn("device", lambda run: run.plan.device, 7, fits=True, style="$text-muted"),
     TableColumn("median", SummarisedRun.median, 9, gap=2, right=True, style="bold"),
-    TableColumn("parameters", SummarisedRun.sizes, 0, fits=True, style="$text-muted"),
+    TableColumn("parameters", SummarisedRun.sizes, 8, weight=1, style="$text-muted"),
 )
 
 
-def _runs(runs: Sequence[SummarisedRun]) -> Iterator[Content]:
-    """A line per run; the widget wraps a long one, so no column shrinks."""
-    layout = placed(_RUN_COLUMNS, 1 << 16, runs)
+def _runs(runs: Sequence[SummarisedRun], width: int) -> Iterator[Content]:
+    """A line per run, and its error."""
+    layout = placed(_RUN_COLUMNS, width, runs, margin=0)
     for run in runs:
-        yield row_line(run, layout, 1 << 16).rstrip()
-        yield from run.error_line()
+        yield row_line(run, layout, width).rstrip()
+        yield from run.error_lines(width)
