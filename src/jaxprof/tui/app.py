@@ -117,6 +117,11 @@ class JaxprofApp(ScreenNavigation):
         return self._in_view.session
 
     @property
+    def run_ids(self) -> frozenset[str]:
+        """The runs of the open session."""
+        return self._in_view.opened.run_ids
+
+    @property
     def session_path(self) -> Path | None:
         """The file of the open session; None while it has none."""
         return self._in_view.opened.path

@@ -31,13 +31,22 @@ class ScreenNavigation(Profiler):
         super().__init__(**options)
         self._trail: list[str] = []
         """The modes that Esc leads back through, the last one first gone to last."""
+        self._mode_wanted = ""
+        """Where a key leads to that came with others; empty once there."""
         self._interrupted_seconds = float("-inf")
         """When the user pressed ctrl+c last."""
         self.comparison = LiveComparison(self)
 
     def action_go(self, mode: str) -> None:
-        """Goes to a mode."""
-        self.switch_mode(mode)
+        """Goes to a mode. Of several that were asked for at once, only to the last: a change of screen costs a new
+        layout, and nothing is drawn until all are over."""
+        self._mode_wanted = mode
+        self.call_later(self._arrive)
+
+    def _arrive(self) -> None:
+        mode, self._mode_wanted = self._mode_wanted, ""
+        if mode:
+            self.switch_mode(mode)
 
     def switch_mode(self, mode: str) -> AwaitMount:
         """Goes to a mode, and remembers from where. A mode that lies on the way back is gone back to."""

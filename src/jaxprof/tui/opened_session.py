@@ -63,6 +63,11 @@ class OpenedSession:
         return self._session
 
     @property
+    def run_ids(self) -> frozenset[str]:
+        """The runs of the session in view. Before there is one, the types of its events are not imported."""
+        return frozenset(self._session.runs) if self._session is not None else frozenset()
+
+    @property
     def followed(self) -> bool:
         """Whether another process still seems to write it, so that clocks may run on."""
         return self._follower is not None and not self._gone

@@ -123,6 +123,11 @@ class Profiler(Guarded, App[None]):
         raise NotImplementedError
 
     @property
+    def run_ids(self) -> frozenset[str]:
+        """The runs of the open session."""
+        raise NotImplementedError
+
+    @property
     def session_path(self) -> Path | None:
         """The file of the open session; None while it has none."""
         raise NotImplementedError

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.profile import IMPORTED
 from jaxprof.errors import JaxprofError
 from jaxprof.text import safe
 from jaxprof.tui.kit.threads import in_thread
@@ -191,6 +190,8 @@ class SessionInView:
 
 def place_of(session: Session) -> str:
     """The mode that fits the content of a session."""
+    from jaxprof.analysis.profile import IMPORTED  # and with it the reader of HLO, for which the first frame would wait
+
     ways = {run.plan.how for run in session.runs.values()}
     if "program" in ways:
         return "program"

@@ -112,7 +112,8 @@ class HomeScreen(SessionScreen):
         self.post_message(WorkloadsLoaded(workloads.infos()))
         self.profiler.list_sessions(self)
         self._read_own()
-        import_module("jaxprof.runner.expected_time")  # early, so that the first key does not wait for it
+        for name in ("jaxprof.runner.expected_time", "jaxprof.session.fold", "jaxprof.tui.kit.dialogs"):
+            import_module(name)  # early, so that the first key does not wait for it
 
     def _read_own(self) -> None:
         """Runs in a thread: looks for the user's programs."""
@@ -165,8 +166,8 @@ class HomeScreen(SessionScreen):
 
     def show_session(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Lists the sessions again when a run has ended."""
-        session_runs = self.profiler.session.runs
-        if any(run in session_runs and session_runs[run].over for run in runs):
+        known = runs & self.profiler.run_ids
+        if any(self.profiler.session.runs[run].over for run in known):
             self._list_sessions()
 
     def come_into_view(self) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content, Span
 
-from jaxprof.hlo.analysis.origin import source_lines
 from jaxprof.text import safe_lines
 
 if TYPE_CHECKING:
@@ -98,4 +97,6 @@ def excerpt(place: HloSourceLocation, around: int) -> Excerpt:
 
 @lru_cache(maxsize=512)
 def _read(place: HloSourceLocation, around: int, modified_seconds: float) -> Excerpt:
+    from jaxprof.hlo.analysis.origin import source_lines  # for which the first frame would wait
+
     return Excerpt(source_lines(place, around), modified_seconds)

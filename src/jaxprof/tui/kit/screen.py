@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
     from textual.types import CSSPathType
 
+    from jaxprof.tui.kit.explanation import ExplanationHead
+
 
 SETTLE_SECONDS = 0.06
 """How long the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
@@ -99,11 +101,9 @@ class SessionScreen(ModeScreen):
 
     def _explain(self) -> None:
         """Shows at the head of the screen, if it has one for it, what to do."""
-        from jaxprof.tui.kit.explanation import ExplanationHead
-
         profiler = self.profiler
-        for head in self.query(ExplanationHead):
-            head.show_session(profiler.session, self._called, growing=profiler.session_grows)
+        for head in self.query("ExplanationHead"):  # by its name: Home has none, and imports none for its first frame
+            cast("ExplanationHead", head).show_session(profiler.session, self._called, growing=profiler.session_grows)
 
     def miss(self, runs: frozenset[str], *, replaced: bool) -> None:
         """Notes what changed while this screen is out of view."""
@@ -168,7 +168,7 @@ class SessionScreen(ModeScreen):
         self.query_one(ModeBar).show_state()
         self.query_one(ReadingLine).show_state()
         if self._missed or self._replaced:
-            self.on_session_changed(SessionChanged(frozenset(self.profiler.session.runs), replaced=self._replaced))
+            self.on_session_changed(SessionChanged(self.profiler.run_ids, replaced=self._replaced))
 
 
 def set_size_classes(screen: Screen[Any]) -> None:

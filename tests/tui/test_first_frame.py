@@ -1,0 +1,59 @@
+"""What is imported before the first frame with its rows is there: a start that becomes slower is seen here first."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src"
+UNTIL_THE_FRAME = """
+import asyncio, json, sys
+from jaxprof.tui.app import JaxprofApp
+from jaxprof.tui.terminal_driver import driver_for_this_terminal
+from jaxprof.config import read_config
+
+found = []
+
+def shown(app):
+    if not found and app.screen_stack and any(rows.size for rows in app.screen.query("WorkloadList")):
+        found.extend(sorted(sys.modules))
+
+JaxprofApp.post_display_hook = shown
+app = JaxprofApp(config=read_config())
+
+async def run():
+    async with app.run_test(size=(80, 24)) as pilot:
+        while not found:
+            await pilot.pause(0.01)
+asyncio.run(run())
+print(json.dumps(found))
+"""
+WAITS = (
+    "jax", "jaxlib", "numpy", "scipy", "psutil", "pynvml", "msgspec", "duckdb",
+    "jaxprof.hlo", "jaxprof.trace", "jaxprof.report", "jaxprof.engine", "jaxprof.recorder", "jaxprof.query",
+    "jaxprof.analysis.measured", "jaxprof.analysis.profile", "jaxprof.analysis.explain", "jaxprof.analysis.timeline",
+    "jaxprof.tui.kit.dialogs", "jaxprof.tui.kit.explanation", "jaxprof.tui.kit.script_dialog", "jaxprof.tui.help",
+    "jaxprof.tui.palette", "jaxprof.tui.results", "jaxprof.tui.program", "jaxprof.tui.profile.screen",
+)  # fmt: skip
+"""What the first frame shows nothing of. Libraries come in threads afterwards, screens and dialogs when they are gone
+to."""
+MOST_OWN = 66
+"""Files of ours. Each costs a millisecond and more."""
+
+
+def test_the_first_frame_waits_for_nothing_that_it_does_not_show(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", UNTIL_THE_FRAME],
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(SOURCE), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "JAXPROF_HOME": str(tmp_path)},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    modules: list[str] = json.loads(done.stdout.splitlines()[-1])
+    assert "jaxprof.tui.home.screen" in modules
+    assert [name for name in modules for waits in WAITS if f"{name}.".startswith(f"{waits}.")] == []
+    own = [name for name in modules if name.startswith("jaxprof")]
+    assert len(own) <= MOST_OWN, own
