@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from jaxprof.tui.keys import key_of
+from jaxprof.tui.kit.pane_edges import DividedScreen
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, TooSmall
 from jaxprof.tui.messages import LiveChanged, SessionChanged
-from jaxprof.tui.profiler import ModeScreen, Profiler
+from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.theme import STYLES
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ SETTLE_SECONDS = 0.06
 """How long the cursor rests before the details of its row are shown: longer than the repeat of a held key."""
 
 
-class SessionScreen(ModeScreen):
+class SessionScreen(DividedScreen):
     """A screen that shows the app's session. Subclasses give `compose_body` and `show_session`."""
 
     CSS_PATH: ClassVar[CSSPathType | None] = STYLES
