@@ -48,6 +48,7 @@ class ProgramPanes(Guarded, Container):
         super().__init__(id=id)
         self._result: ProgramResult | None = None
         self._titles: dict[str, str] = {}
+        self._main = "ledger"
 
     def compose(self) -> ComposeResult:
         for name, widget in (
@@ -81,8 +82,14 @@ class ProgramPanes(Guarded, Container):
         self._show_time(session, result)
         self._show_sums()
 
+    def on_resize(self) -> None:
+        """Shares the height again: the first lines of the screen come and go above."""
+        if self._result is not None:
+            self.share_height(self._main)
+
     def share_height(self, main: str) -> None:
         """Shares the height among the views that are side by side by what they hold; `main` is the large one."""
+        self._main = main
         height, screen = self.size.height, self.screen
         if not (
             screen.has_class("-tall") and (screen.has_class("-wide") or screen.has_class("-very-wide"))
