@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.kit.pane_edges import DividedScreen
 from jaxprof.tui.kit.screen_bars import KeyBar, ModeBar, ReadingLine, TooSmall
 from jaxprof.tui.messages import LiveChanged, SessionChanged
+from jaxprof.tui.pane_edges import DividedScreen
 from jaxprof.tui.profiler import Profiler
 from jaxprof.tui.theme import STYLES
 

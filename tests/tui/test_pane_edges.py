@@ -6,8 +6,8 @@ from textual.pilot import Pilot
 
 from jaxprof.tui.hlo.kernel_table import KernelTable
 from jaxprof.tui.home.workload_list import WorkloadList
-from jaxprof.tui.kit.pane_edges import LEAST_COLUMNS, LEAST_ROWS
 from jaxprof.tui.kit.screen_bars import StageTabs
+from jaxprof.tui.pane_edges import LEAST_COLUMNS, LEAST_ROWS
 from tui import profiles
 from tui import session_tapes as sessions
 from tui.fakes import Stage, screen_text, still, until
