@@ -135,6 +135,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
         for view in ("compiles", "findings", "transfers", "timeline")
     },
     "session-lanes": ["show traced.jaxprof --lanes --from 2ms --to 4ms"],
+    "session-flame": ["show captured.jaxprof --flame", "show program.jaxprof --flame"],
     "comparison": ["compare runs.jaxprof captured.jaxprof", "compare program.jaxprof sides.jaxprof",
                    "compare captured.jaxprof again.jaxprof", "compare sides.jaxprof:r1 sides.jaxprof:r3",
                    "compare program.jaxprof remade.jaxprof", "compare sides.jaxprof torn.jaxprof"],
@@ -146,6 +147,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "hlo-kernels": ["hlo cut.hlo --kernels", "hlo captured.jaxprof --kernels"],
     "hlo-findings": ["hlo cut.hlo --findings", "hlo large.hlo --findings", "hlo captured.jaxprof --findings"],
     "hlo-barriers": ["hlo cut.hlo --barriers", "hlo large.hlo --barriers", "hlo captured.jaxprof --barriers"],
+    "hlo-flame": ["hlo cut.hlo --flame", "hlo large.hlo --flame", "hlo captured.jaxprof --flame"],
     "hlo-memory": ["hlo cut.hlo --memory", "hlo large.hlo --memory", "hlo captured.jaxprof --memory"],
     "hlo-stage": ["hlo small.hlo --stage hlo"],
     "hlo-diff": ["hlo small.hlo --diff large.hlo", "hlo small.hlo --diff changed.hlo"],

@@ -22,6 +22,7 @@ from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.analysis.tree import text_tree, tree
 from jaxprof.hlo.frames import is_own
 from jaxprof.hlo.problems import problems
+from jaxprof.report.flame.rows import FLAME, graph_json, graph_lines, graph_rows, module_flame
 from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
 from jaxprof.report.kernels import row_json
 from jaxprof.report.memory import memory_lines
@@ -161,6 +162,18 @@ def memory_text(module: Module, picture: MemoryPicture | None) -> list[str]:
     lines = [line.removeprefix("  ") for line in memory_lines(picture)]
     why = "not known: the order of the instructions is not that of execution, or there are none"
     return [*notices_text(module), *(lines or [why])]
+
+
+def flame_text(module: Module, machine: Machine | None, run: Run | None) -> list[str]:
+    """The kernels by named scope, with the weights that shares are of."""
+    graph = module_flame(module, machine, run)
+    return [*notices_text(module), *(graph_lines(graph) if graph.tree.total else [graph.remark or "no kernels"])]
+
+
+def flame_json(module: Module, machine: Machine | None, run: Run | None) -> dict[str, Any]:
+    """The same frames, those with most first, and what their amounts are."""
+    graph = module_flame(module, machine, run)
+    return {"flame": _later(lambda: records(Table(FLAME, graph_rows(graph)))), **graph_json(graph)}
 
 
 def tree_text(kernel: Kernel) -> list[str]:

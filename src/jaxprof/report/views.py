@@ -1,4 +1,4 @@
-"""One view of a session alone (kernels, compile, steps, memory, trust), as text, JSON or CSV."""
+"""One view of a session alone (kernels, compile, steps, memory, trust, flame), as text, JSON or CSV."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from jaxprof.report.captures import (
     steps_json,
     trust_rows,
 )  # fmt: skip
+from jaxprof.report.flame.rows import FLAME, flame_json, flame_lines, flame_rows
 from jaxprof.report.memory import BUFFERS, run_memory_json, run_memory_lines
 from jaxprof.report.renderers import records, text_lines, to_csv_text, wrap
 from jaxprof.report.table import Column, Table, at, joined, pick
@@ -41,6 +42,7 @@ _NO_CAPTURE = {
     "steps": "no steps",
     "trust": "no capture",
     "memory": "no program whose memory is known",
+    "flame": "neither lines of a program nor kernels",
 }
 VIEWS = tuple(_NO_CAPTURE)
 
@@ -49,11 +51,18 @@ def view_json(session: Session, view: str) -> dict[str, Any]:
     """The view of every run that has it."""
     return {
         "runs": [
-            {"run": run.id, "label": run.label, view: data, **(steps_json(run) if view == "steps" else {})}
+            {"run": run.id, "label": run.label, view: data, **_beside(session, run, view)}
             for run in session.runs.values()
             if (data := _data(session, run, view)) is not None
         ]
     }
+
+
+def _beside(session: Session, run: Run, view: str) -> dict[str, Any]:
+    """Further keys beside the rows of a view."""
+    if view == "steps":
+        return steps_json(run)
+    return flame_json(session, run) if view == "flame" else {}
 
 
 def view_text(session: Session, view: str) -> str:
@@ -126,6 +135,7 @@ _ROWS: Final[dict[str, tuple[Sequence[Column[Any]], Callable[[Session, Run], Ite
     "steps": (STEPS, lambda _, run: run.steps.steps if run.steps is not None else ()),
     "trust": (TRUST, lambda _, run: trust_rows(run)),
     "memory": (BUFFERS, _buffers),
+    "flame": (FLAME, flame_rows),
 }
 """The columns of each view, and how a run gives its rows."""
 
@@ -250,4 +260,5 @@ _TEXTS: dict[str, Callable[[Session, Run], Iterator[str]]] = {
     "steps": _steps,
     "trust": _trust,
     "memory": run_memory_lines,
+    "flame": flame_lines,
 }

@@ -159,6 +159,7 @@ MEANINGS: dict[str, Meaning] = {
     "tab_6": Meaning("f7", "The sixth tab"),
     "tab_7": Meaning("f8", "The seventh tab"),
     "tab_8": Meaning("f9", "The eighth tab"),
+    "tab_9": Meaning("f10", "The ninth tab"),
 }
 
 QUESTION = {"yes": Meaning("y", "Yes"), "no": Meaning("n", "No")}
@@ -312,11 +313,13 @@ GROUPS: dict[str, KeyGroup] = {
         Key("tab.findings", "tab_2 findings", "tab('findings')", "Show Findings", "Go to the Findings tab", HIDDEN),
         Key("tab.barriers", "tab_3", "tab('barriers')", "Show Barriers", "Go to the Barriers tab", HIDDEN),
         Key("tab.roofline", "tab_4", "tab('roofline')", "Show Roofline", "Go to the Roofline tab", HIDDEN),
-        Key("tab.jaxpr", "tab_5", "tab('jaxpr')", "Show jaxpr", "Go to the jaxpr tab", HIDDEN),
-        Key("tab.stablehlo", "tab_6", "tab('stablehlo')", "Show StableHLO", "Go to the StableHLO tab", HIDDEN),
-        Key("tab.hlo_before", "tab_7", "tab('hlo_before')", "Show HLO (unoptimised)",
+        Key("tab.flame", "tab_5 flame", "tab('flame')", "Flame graph",
+            "Show the kernels by named scope as a flame graph", HIDDEN),
+        Key("tab.jaxpr", "tab_6", "tab('jaxpr')", "Show jaxpr", "Go to the jaxpr tab", HIDDEN),
+        Key("tab.stablehlo", "tab_7", "tab('stablehlo')", "Show StableHLO", "Go to the StableHLO tab", HIDDEN),
+        Key("tab.hlo_before", "tab_8", "tab('hlo_before')", "Show HLO (unoptimised)",
             "Go to the HLO (unoptimised) tab", HIDDEN),
-        Key("tab.hlo", "tab_8", "tab('hlo')", "Show HLO", "Go to the HLO tab", HIDDEN),
+        Key("tab.hlo", "tab_9", "tab('hlo')", "Show HLO", "Go to the HLO tab", HIDDEN),
     )),
     "kernels": KeyGroup("HLO: kernels", (
         Key("enter", "enter", "enter", "Text", "Go to the kernel's text; on a group, open or close it"),
@@ -370,9 +373,10 @@ GROUPS: dict[str, KeyGroup] = {
         Key("capture", "capture", "capture", "Capture", "Capture the program, which has no profile yet", FIRST),
         Key("overview", "time tab_1", "tab('overview')", "Overview", "Show kernels, idle time, steps and doubts"),
         Key("timeline", "timeline tab_2", "tab('timeline')", "Timeline", "Show when things ran, lane by lane"),
-        Key("compile", "compile tab_3", "tab('compile')", "Compile",
+        Key("flame", "flame tab_3", "tab('flame')", "Flame graph", "Show the kernels by named scope as a flame graph"),
+        Key("compile", "compile tab_4", "tab('compile')", "Compile",
             "Show where the compile spent its time: phases and passes"),
-        Key("memory", "memory tab_4", "tab('memory')", "Memory", "Show what makes up the peak memory"),
+        Key("memory", "memory tab_5", "tab('memory')", "Memory", "Show what makes up the peak memory"),
         Key("trust", "verify", "trust", "Checks", "List every check of this capture", HIDDEN),
         Key("run", "choose_run", "choose_run", "Choose run", "Choose the run to show"),
         Key("back", "back", "back", "Back", "Clear the search, or go back"),

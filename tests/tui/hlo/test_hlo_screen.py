@@ -625,3 +625,14 @@ async def test_every_line_that_was_fused_into_a_kernel_is_shown(tmp_path: Path) 
         await pilot.pause()
         text = screen_text(stage.app)
         assert all(f"m.py:{line}" in text for line in range(30, 42))
+
+
+async def test_without_a_capture_the_flame_graph_is_called_an_estimate_and_leads_to_the_text() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(80, 24)) as pilot:
+        await shown(stage, pilot, program_session())
+        await pilot.press("O")
+        await until(pilot, lambda: "kernels by named scope · estimate" in screen_text(stage.app))
+        assert "self 0 ns · total" in screen_text(stage.app) or "self 0 B · total" in screen_text(stage.app)
+        await pilot.press(*["down"] * 6, "enter")
+        await until(pilot, lambda: isinstance(stage.app.focused, CodeView))

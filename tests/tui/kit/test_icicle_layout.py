@@ -40,16 +40,22 @@ def test_every_column_belongs_to_one_frame_at_each_depth(frames: list[tuple[int,
 
 
 @given(TREES, st.integers(1, 120))
-def test_a_frame_is_as_wide_as_its_share_to_two_columns(frames: list[tuple[int, int]], width: int) -> None:
+def test_a_frame_is_as_wide_as_its_share_but_for_those_narrower_than_a_column(
+    frames: list[tuple[int, int]], width: int
+) -> None:
     tree = tree_of(frames)
     rows = layout(tree, FlameFrame(ROOT), width)
     for above, below in pairwise(rows):
         for holder in above:
             inside = [span for span in below if holder.begin <= span.begin < holder.end and span.frame is not None]
-            folds = sum(span.end - span.begin == 1 for span in inside)
-            for span in inside:
-                exact = tree.total_of(span.frame) / tree.total_of(holder.frame) * (holder.end - holder.begin)
-                assert abs(exact - (span.end - span.begin)) <= 1 + folds
+            width_of = {span: span.end - span.begin for span in inside}
+            whole = tree.total_of(holder.frame) if holder.frame is not None else 1
+            shares = {
+                span: tree.total_of(span.frame) / whole * (holder.end - holder.begin) for span in inside if span.frame
+            }
+            thin = sum(share < 1 for share in shares.values())
+            for span, share in shares.items():
+                assert abs(share - width_of[span]) < 1 + thin, "only what is narrower than a column takes from others"
 
 
 @given(TREES, st.integers(20, 120))
@@ -81,3 +87,12 @@ def test_a_thousand_equal_frames_are_one_fold_that_opens_into_parts() -> None:
     (_, row) = layout(tree, FlameFrame(ROOT), 80)
     assert len(row) == 10
     assert {tree.name_of(span.frame) for span in row if span.frame} == {"100 smaller"}
+
+
+def test_a_frame_of_one_column_gives_none_of_it_away() -> None:
+    tree = tree_of([(0, 255), (1, 706), (1, 1)])
+    (_, _, row) = layout(tree, FlameFrame(ROOT), 2)
+    assert [(span.end - span.begin, tree.name_of(span.frame)) for span in row if span.frame] == [
+        (1, "frame 1"),
+        (1, "frame 2"),
+    ]

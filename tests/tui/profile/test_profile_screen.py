@@ -390,3 +390,22 @@ async def test_escape_closes_the_phase_that_was_opened_and_leaves_only_then() ->
         assert stage.app.current_mode == "profile"
         await pilot.press("escape")
         await until(pilot, lambda: stage.app.current_mode != "profile")
+
+
+async def test_the_flame_graph_leads_from_a_kernel_to_its_hlo() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured())
+        await pilot.press("O")
+        await until(pilot, lambda: "kernels by named scope · estimate: bytes moved" in screen_text(stage.app))
+        assert "self 0 B · total 7.63 MiB · 100 % of all" in screen_text(stage.app)
+        await pilot.press(*["down"] * 6, "enter")
+        await until(pilot, lambda: type(stage.app.screen).__name__ == "HloScreen")
+
+
+async def test_a_run_without_kernels_says_so_in_place_of_a_flame_graph() -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE) as pilot:
+        await shown(stage, pilot, profiles.captured(), run="r1")
+        await pilot.press("O")
+        await until(pilot, lambda: "No kernels." in screen_text(stage.app))

@@ -24,6 +24,7 @@ PICOSECONDS: Final = 10**12
 """In a second. The clocks of traces count in no finer unit."""
 BASES: Final = {
     "measured": "measured self time",
+    "call": "measured self time of a call",
     "sampled": "estimate from samples",
     "least": "estimate: the least time, a lower bound",
     "bytes": "estimate: bytes moved",
@@ -64,6 +65,11 @@ class FlameGraph:
         kernels = "1 kernel is not in it: its" if self.unknown == 1 else f"{self.unknown} kernels are not in it: their"
         return f"{kernels} {what} not known."
 
+    @property
+    def is_estimate(self) -> bool:
+        """Whether the amounts were not measured."""
+        return self.basis not in ("measured", "call")
+
     def entry_of(self, node: int) -> WeightedStack | None:
         """The stack that ends in a frame; None if none does."""
         number = self.tree.entries[node]
@@ -97,6 +103,7 @@ def program_flame(program: ProgramResult) -> FlameGraph:
 def ranking_flame(ranking: Ranking) -> FlameGraph:
     """The kernels of a module under their scopes, with the weights that their shares are of."""
     from jaxprof.hlo.analysis.origin import op_path
+    from jaxprof.hlo.collecting import not_collecting
 
     scale = 1 if ranking.basis == "bytes" else PICOSECONDS
     branches = Branches()
@@ -112,20 +119,20 @@ def ranking_flame(ranking: Ranking) -> FlameGraph:
     scopes = [scope_names(op_path(op_name)) for op_name, _ in origins.places]
     weights = ranking.column("weight")
     known = [number for number, weight in enumerate(weights) if weight > 0]
-    first = origins.first
-    at: dict[int, int] = {}
-    for place in dict.fromkeys(map(first, known)):
-        at[place] = scope(scopes[place] if place >= 0 else nowhere)
     kernels = ranking.kernels
-    branches.add(
-        [at[first(number)] for number in known],
-        [kernels[number].name for number in known],
-        [round(weights[number] * scale) for number in known],
-        [int(kernels[number].count or 0) for number in known],
-        known,
-    )
-    unknown = sum(map(math.isnan, weights))
-    return FlameGraph(branches.tree(), ranking.basis, "scope", unknown=unknown)
+    with not_collecting():  # a hundred thousand frames take 60 ms, and 100 with collections between them
+        places = list(map(origins.first, known))
+        at = {place: scope(scopes[place] if place >= 0 else nowhere) for place in dict.fromkeys(places)}
+        branches.add(
+            list(map(at.__getitem__, places)),
+            [kernels[number].name for number in known],
+            [round(weights[number] * scale) for number in known],
+            [kernels[number].count or 0 for number in known],
+            known,
+        )
+        tree = branches.tree()
+    basis = "call" if ranking.basis == "measured" else ranking.basis
+    return FlameGraph(tree, basis, "scope", unknown=sum(map(math.isnan, weights)))
 
 
 def run_flame(session: Session, run: Run) -> FlameGraph | None:
@@ -133,8 +140,12 @@ def run_flame(session: Session, run: Run) -> FlameGraph | None:
     read HLO, so call it in a thread."""
     from jaxprof.analysis.programs.derive import is_program, program_result
 
-    if is_program(run):
-        return program_flame(program_result(session, run.id))
+    return program_flame(program_result(session, run.id)) if is_program(run) else kernel_flame(session, run)
+
+
+def kernel_flame(session: Session, run: Run) -> FlameGraph | None:
+    """The kernels of a run, of a whole profile those of all its programs; None if nothing is known of them. May read
+    HLO, so call it in a thread."""
     stacks = captured_stacks(session, run)
     if stacks and all(stack.measured for stack in stacks):
         return stacks_flame(stacks, "measured", "scope")

@@ -47,6 +47,7 @@ SORTS = (
         "findings": "What to improve, with advice.",
         "barriers": "Why kernels were not fused further.",
         "memory": "The peak of memory, and what is alive there.",
+        "flame": "Kernels by named scope as frames inside frames.",
         "passes": "For the folder of an XLA dump: what each pass changed.",
     }
 )
@@ -269,6 +270,8 @@ def _view(modules: list[TargetModule], view: str, choice: KernelOptions) -> None
             lines = report.barriers_text(module.hlo)
         elif view == "memory":
             lines = report.memory_text(module.hlo, module.memory)
+        elif view == "flame":
+            lines = report.flame_text(module.hlo, module.machine, module.run)
         else:
             lines = []
             print_lines(kernel_lines(module.hlo, module.machine, choice))
@@ -292,7 +295,7 @@ def _device_row(module: TargetModule, machine: Machine) -> tuple[str, Module, Ma
 
 def _json(modules: list[TargetModule], stage: str | None, view: str | None, choice: KernelOptions) -> None:
     from jaxprof.report.memory import memory_json
-    from jaxprof.report.modules import program_json
+    from jaxprof.report.modules import flame_json, program_json
 
     printed: list[dict[str, Any]]
     if stage is not None:
@@ -315,6 +318,7 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
                     choice=choice,
                 ),
                 **({"memory": memory_json(module.memory)} if view == "memory" else {}),
+                **(flame_json(module.hlo, module.machine, module.run) if view == "flame" else {}),
             }
             for module in modules
             if module.has_hlo
@@ -326,7 +330,7 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
 def _next(modules: list[TargetModule], view: str | None, stage: str | None) -> list[str]:
     """The other views of the same programs, and their other stages."""
     without = ("top", "sort", "stage", "out", "force")
-    others = [other for other in ("kernels", "findings", "barriers", "memory") if other != view]
+    others = [other for other in ("kernels", "findings", "barriers", "memory", "flame") if other != view]
     kept = {name for module in modules for name in module.stages.stages}
     stages = [other for other in STAGES if other.replace("-", "_") in kept and other != stage]
     named = [same_command(f"--{other}", without=without) for other in others]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         "steps": "Where the time of each step went.",
         "memory": "What the peak memory is made of, and the largest buffers.",
         "trust": "Whether the captures can be trusted.",
+        "flame": "Time as frames inside frames: of a program its lines, else kernels by named scope.",
         "compiles": "For a program: each compilation, and why.",
         "findings": "For a program: what to change, and at which line.",
         "transfers": "For a program: implicit copies, host to device.",
@@ -79,13 +80,13 @@ def command(
 
         with imported(profile, profile_run, hosts, _needed(view)) as (_, read):
             if show is not None:
-                show(_only(read, run_id), form, profile)
+                show(_only(read, run_id, with_programs=view == "flame"), form, profile)
             else:
                 _print_session(_only(read, run_id, with_baseline=True), form, profile)
         return
     refuse_of_profile(file)
     path = Library().find(file)
-    session = _only(load(path, Session), run_id, with_baseline=view is None)
+    session = _only(load(path, Session), run_id, with_baseline=view is None, with_programs=view == "flame")
     live = not session.complete and is_live(path)
     if show is not None:
         show(session, form, path)
@@ -114,8 +115,8 @@ def _print_job(file: str, view: str | None, run_id: str | None, form: str) -> No
     print_job(read(with_home(file)), form)
 
 
-def _only(session: Session, run_id: str | None, *, with_baseline: bool = False) -> Session:
-    """`session` with this run alone, or with it and its baseline. Raises UsageError."""
+def _only(session: Session, run_id: str | None, *, with_baseline: bool = False, with_programs: bool = False) -> Session:
+    """`session` with this run alone, or with it and its baseline, or of a profile its programs. Raises UsageError."""
     if run_id is None:
         return session
     from copy import copy
@@ -125,6 +126,10 @@ def _only(session: Session, run_id: str | None, *, with_baseline: bool = False) 
     if run_id not in session.runs:
         raise unknown_name("run", run_id, session.runs)
     kept = {run_id, session.runs[run_id].plan.baseline if with_baseline else run_id}
+    if with_programs:
+        from jaxprof.analysis.profile import programs_of
+
+        kept |= {program.id for program in programs_of(session, session.runs[run_id])}
     part = copy(session)
     part.runs = {name: run for name, run in session.runs.items() if name in kept}
     return part
@@ -136,6 +141,8 @@ def _needed(view: str | None) -> tuple[str, ...]:
         return ("kernels", "steps", "compile", "memory", "trust")
     if view == "lanes":
         return ("timeline",)
+    if view == "flame":
+        return ("kernels", "trust")
     return (view,) if view in ("kernels", "compile", "steps", "memory", "trust") else ("trust",)
 
 

@@ -8,6 +8,7 @@ from textual.containers import Container, Vertical
 from textual.content import Content
 from textual.message import Message
 
+from jaxprof.analysis.flame.graphs import ranking_flame
 from jaxprof.analysis.ranking import Ranking
 from jaxprof.text import safe
 from jaxprof.tui.hlo.finding_list import BarrierList, FindingList, KernelNoteList, barrier_facts, finding_facts
@@ -17,6 +18,7 @@ from jaxprof.tui.hlo.roofline_view import RooflineView
 from jaxprof.tui.kit.fact_list import FactList, FactTarget
 from jaxprof.tui.kit.filter_line import FilterLine
 from jaxprof.tui.kit.guard import Guarded, on
+from jaxprof.tui.kit.icicle.pane import IciclePane
 from jaxprof.tui.kit.row_list import RowList
 
 if TYPE_CHECKING:
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
 
     from jaxprof.analysis.ranking import Ranked
     from jaxprof.tui.hlo.modules import OpenedModule
+    from jaxprof.tui.kit.icicle.widget import Icicle
 
-LISTS = ("kernels", "findings", "barriers", "roofline")
+LISTS = ("kernels", "findings", "barriers", "roofline", "flame")
 
 _FRAME = 3
 """Lines around the rows of a list: its frame and its heading."""
@@ -60,6 +63,7 @@ class KernelSide(Guarded, Container):
             yield KernelTable(id="kernels")
             yield FindingList(id="findings")
             yield BarrierList(id="barriers")
+            yield IciclePane("frames")
         with Vertical(id="fact-box", classes="box") as box:
             box.border_title = "Kernel"
             yield FactList(id="facts")
@@ -105,6 +109,7 @@ class KernelSide(Guarded, Container):
         self.table.show_kernels(ranking)
         self._show_facts()
         self._show_roofline()
+        self._show_flame()
         self._show_titles()
 
     def show_notes(self) -> None:
@@ -130,6 +135,8 @@ class KernelSide(Guarded, Container):
         for name in ("findings", "barriers"):
             self.query_one(f"#{name}").display = tab == name
         self.table.display = tab in ("kernels", "roofline")
+        self._flame.display = tab == "flame"
+        self.set_class(tab == "flame", "-flame")
         self.query_one("#roofline").display = tab == "roofline"
         self.set_class(tab == "roofline", "-roofline")
         filtering = self.query_one(FilterLine)
@@ -139,6 +146,7 @@ class KernelSide(Guarded, Container):
         filtering.display = bool(kept)
         self._show_facts()
         self._show_roofline()
+        self._show_flame()
         self._show_titles()
 
     @property
@@ -146,8 +154,14 @@ class KernelSide(Guarded, Container):
         return "kernels" if self._tab == "roofline" else self._tab
 
     @property
-    def current_list(self) -> RowList:
-        """The list that takes the keys."""
+    def _flame(self) -> IciclePane:
+        return self.query_one(IciclePane)
+
+    @property
+    def current_list(self) -> RowList | Icicle:
+        """What takes the keys."""
+        if self._tab == "flame":
+            return self._flame.view
         notes = self._notes
         return notes if notes is not None else self.table
 
@@ -205,10 +219,12 @@ class KernelSide(Guarded, Container):
         """Gives a list that is shorter than its share only what it holds; the facts below it take the rest."""
         lists, facts, screen = self.query_one("#list-box"), self.query_one("#fact-box"), self.screen
         below = screen.has_class("-very-wide") or not screen.has_class("-wide")
-        lines = max(_LEAST_LINES, self.current_list.count + self.query_one(FilterLine).display + _FRAME)
+        listed = self.current_list if self._tab not in ("roofline", "flame") else None  # a picture takes all there is
+        rows = listed.count if isinstance(listed, RowList) else self.size.height
+        lines = max(_LEAST_LINES, rows + self.query_one(FilterLine).display + _FRAME)
         height, facts_lines = self.size.height, _FACT_LINES[screen.has_class("-tall")]
         share = height // 2 if screen.has_class("-very-wide") else height - facts_lines
-        if below and self._tab != "roofline" and lines < share:
+        if below and lines < share:
             lists.styles.height, facts.styles.height = lines, "1fr"
         else:
             lists.styles.clear_rule("height")
@@ -249,6 +265,11 @@ class KernelSide(Guarded, Container):
         chosen = self.table.ranked.number if self.table.ranked is not None else None
         self.query_one(RooflineView).show_kernels(ranking, numbers, self.table.rows.changes, chosen)
 
+    def _show_flame(self) -> None:
+        ranking = self.table.rows.ranking
+        if self._tab == "flame":
+            self._flame.read(ranking, lambda: ranking_flame(ranking), "No kernels here.")
+
     # -- messages from the lists ---------------------------------------------------------------------------------
 
     @on(RowList.Highlighted, "#kernels")
@@ -271,6 +292,12 @@ class KernelSide(Guarded, Container):
     @on(RowList.Highlighted, "#barriers")
     def _note_in_view(self) -> None:
         self._show_facts()
+
+    @on(IciclePane.OpenRequested)
+    def _frame_entered(self, message: IciclePane.OpenRequested) -> None:
+        number, ranking = message.graph.tree.entries[message.node], self.table.rows.ranking
+        if 0 <= number < len(ranking):
+            self.post_message(self.OpenRequested(FactTarget(*ranking[number].key, kernel=True)))
 
     @on(KernelTable.Arranged)
     def _arranged(self) -> None:
@@ -303,7 +330,10 @@ class KernelSide(Guarded, Container):
     # -- the filter -------------------------------------------------------------------------------------------
 
     def open_filter(self) -> None:
-        """Opens the filter line of the list in view."""
+        """Opens the filter line of the list in view; the search line of the flame graph."""
+        if self._tab == "flame":
+            self._flame.action_search()
+            return
         line = self.query_one(FilterLine)
         line.open(self._filters.get(self._filter_key, ""))
         self.screen.set_focus(line)

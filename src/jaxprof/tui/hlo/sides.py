@@ -28,7 +28,13 @@ if TYPE_CHECKING:
     from jaxprof.tui.kit.screen import SessionScreen
 
 
-LIST_TITLES = {"kernels": "Kernels", "findings": "Findings", "barriers": "Barriers", "roofline": "Roofline"}
+LIST_TITLES = {
+    "kernels": "Kernels",
+    "findings": "Findings",
+    "barriers": "Barriers",
+    "roofline": "Roofline",
+    "flame": "Flame",
+}
 TAB_TITLES = {name: LIST_TITLES.get(name) or TITLES[name] for name in (*LISTS, *(stage.name for stage in STAGES))}
 """Every possible tab, from left to right."""
 

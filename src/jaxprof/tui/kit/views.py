@@ -22,6 +22,8 @@ def views_of(session: Session, run: Run) -> frozenset[str]:
     views = set()
     if TEXT_NAME in source_of(session, run).texts:
         views.add("timeline")
+    if has_kernels(session, run):
+        views.add("flame")
     if run.compile_passes is not None:
         views.add("compile")
     if _has_memory(with_hlo(session, run)):
@@ -29,6 +31,11 @@ def views_of(session: Session, run: Run) -> frozenset[str]:
     if whole_of(session, run) is not None:
         views.add("overview")
     return frozenset(views)
+
+
+def has_kernels(session: Session, run: Run) -> bool:
+    """Whether kernels of the run, or of the programs of a whole profile, were captured or are in its HLO."""
+    return any(part.measured or "hlo" in part.texts for part in (run, *programs_of(session, run)))
 
 
 def _has_memory(run: Run) -> bool:

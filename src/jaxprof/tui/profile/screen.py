@@ -9,15 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
-from textual.containers import Container
+from textual.containers import Container, Vertical
 from textual.message import Message
 
+from jaxprof.analysis.flame.graphs import kernel_flame
 from jaxprof.analysis.profile import overview, with_hlo
 from jaxprof.analysis.timeline import TEXT_NAME
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import bindings, key_of
 from jaxprof.tui.kit.dialogs import Choose, Option
 from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.icicle.pane import IciclePane
 from jaxprof.tui.kit.memory.buffers import BufferList
 from jaxprof.tui.kit.program_capture import can_capture, capture, how_to_capture, uncaptured_program
 from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from jaxprof.analysis.profile import ProfileOverview
     from jaxprof.session import Run, Session
 
-VIEWS = {"overview": "Overview", "timeline": "Timeline", "compile": "Compile", "memory": "Memory"}
-FOCUS = {"overview": "#overview", "timeline": "#lanes", "compile": "#passes", "memory": "#buffers"}
+VIEWS = {"overview": "Overview", "timeline": "Timeline", "flame": "Flame", "compile": "Compile", "memory": "Memory"}
+FOCUS = {"overview": "#overview", "timeline": "#lanes", "flame": "#frames", "compile": "#passes", "memory": "#buffers"}
 """The widget that takes the focus in each view."""
 
 
@@ -73,6 +75,9 @@ class ProfileScreen(SessionScreen):
         with Container(id="profile-body"):
             yield OverviewList(id="overview")
             yield TimelinePane(id="timeline")
+            with Vertical(id="flame", classes="box") as box:
+                box.border_title = "Flame"
+                yield IciclePane("frames")
             yield CompilePane(id="compile")
             yield MemoryPane(id="memory")
 
@@ -124,8 +129,31 @@ class ProfileScreen(SessionScreen):
         self._show_overview(run)
         passes = run.compile_passes
         self.query_one(CompilePane).show(passes.tree if passes is not None else None, missing or why_no_passes(run))
+        if self._view == "flame":
+            self._show_flame(run)
         if self._view == "memory":
             self.query_one(MemoryPane).show(session, with_hlo(session, run), missing)
+
+    def _show_flame(self, run: Run | None) -> None:
+        """Reads the flame graph in a thread, because that reads the HLO of the programs."""
+        session, pane = self.profiler.session, self.query_one(IciclePane)
+        if run is None:
+            pane.show(None, "Nothing was run yet.")
+            return
+        key = (id(session), run.id, tuple(run.measured), tuple(run.texts))
+        words = self._missing(run) or f"No kernels. {why_no_capture(run)}"
+        pane.read(key, lambda: kernel_flame(session, run), words)
+
+    @on(IciclePane.OpenRequested)
+    def _kernel_of_frame(self, message: IciclePane.OpenRequested) -> None:
+        """Goes to the HLO of a kernel."""
+        graph, session = message.graph, self.profiler.session
+        entry = graph.entry_of(message.node)
+        run = session.runs.get(entry.run if entry is not None else self._run)
+        if run is None or "hlo" not in run.texts:
+            self.notify("The HLO of this kernel was not recorded.", title="No HLO", markup=False)
+        else:
+            self.profiler.show_hlo(run.id, kernel=graph.tree.names[message.node])
 
     def _missing(self, run: Run | None) -> str:
         """What brings a capture of `run`, if it is a program without one."""
@@ -187,6 +215,8 @@ class ProfileScreen(SessionScreen):
         self._view = name
         for view in VIEWS:
             self.query_one(f"#{view}").display = view == name
+        if name == "flame":
+            self._show_flame(run)
         if name == "memory":
             self.query_one(MemoryPane).show(
                 session, with_hlo(session, run) if run is not None else None, self._missing(run)

@@ -87,6 +87,6 @@ def _columns(amounts: Sequence[int], own: int, width: int) -> list[int]:
         columns[part] += 1
     for part in range(len(amounts)):
         if not columns[part]:
-            columns[max(range(len(columns)), key=columns.__getitem__)] -= 1
+            columns[max(range(len(columns)), key=lambda other: columns[other] - (other < len(amounts)))] -= 1
             columns[part] = 1
     return columns[:-1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
@@ -20,6 +20,7 @@ from jaxprof.tui.kit.guard import Guarded, on
 from jaxprof.tui.kit.icicle.widget import Icicle
 from jaxprof.tui.kit.picture import Lines
 from jaxprof.tui.kit.search import compiled
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import counted, integer, percent
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _LISTED_FROM = 34
 """Lines of a terminal that has room for a list of what is inside a frame."""
+_LISTED, _LISTED_AT_MOST = 6, 14
 
 
 def figures(graph: FlameGraph, frame: FlameFrame) -> str:
@@ -75,17 +77,28 @@ class IciclePane(Guarded, Vertical):
             super().__init__()
             self.graph, self.node = graph, node
 
+    class Read(Message, bubble=False):
+        """A thread has made the graph that was requested with this key."""
+
+        def __init__(self, key: Hashable, graph: FlameGraph | None, words: str) -> None:
+            super().__init__()
+            self.key, self.graph, self.words = key, graph, words
+
     def __init__(self, view_id: str) -> None:
         super().__init__()
         self._view_id = view_id
-        self._graph: FlameGraph | None = None
+        self._key: Hashable = None
+        self.graph: FlameGraph | None = None
+        """What is shown."""
         self._pattern = ""
         self._matches: FlameMatches | None = None
         self._wrong = ""
         self._next = -1
 
     def compose(self) -> ComposeResult:
-        yield FilterLine()
+        line = FilterLine()
+        line.placeholder = "search"
+        yield line
         yield Icicle(id=self._view_id)
         yield Lines(classes="flame-facts")
 
@@ -98,16 +111,36 @@ class IciclePane(Guarded, Vertical):
         """Shows a flame graph, or `words` if there is none; with `same`, one that has grown."""
         if graph is not None and not graph.tree.total:
             words, graph = graph.remark or words, None
-        self._graph = graph
+        kept = same or self.graph is None  # what was typed while the graph was made
+        self.graph = graph
         self.view.show(graph, words, same=same)
-        self._search(self._pattern if same else "")
+        if self._pattern and not kept:
+            self.query_one(FilterLine).clear()
+        self._search(self._pattern if kept else "")
+
+    def read(self, key: Hashable, make: Callable[[], FlameGraph | None], words: str) -> None:
+        """Makes a graph in a thread and shows it, or `words` if there is none; does nothing if the key is the same."""
+        if key == self._key:
+            return
+        self._key = key
+        self.show(None, "Reading the scopes…")
+        in_thread(
+            self,
+            lambda: self.post_message(self.Read(key, make(), words)),
+            "flame",
+            failed=lambda error: self.post_message(self.Read(key, None, error.what)),
+        )
+
+    def on_icicle_pane_read(self, message: Read) -> None:
+        if message.key == self._key:
+            self.show(message.graph, message.words)
 
     # -- facts ------------------------------------------------------------------------------------------------
 
     @on(Icicle.Moved)
     def _show_facts(self) -> None:
-        graph, frame = self._graph, self.view.pointed
-        key = (id(graph), frame, id(self._matches), self._wrong, self.screen.size.height >= _LISTED_FROM)
+        graph, frame = self.graph, self.view.pointed
+        key = (id(graph), frame, id(self._matches), self._wrong, self.screen.size.height)
         self.query_one(Lines).show(key, lambda width: list(self._facts(graph, frame, width)))
         self.refresh_bindings()
 
@@ -124,7 +157,8 @@ class IciclePane(Guarded, Vertical):
             yield Content.styled(safe(found), "bold $accent")
         elif graph.remark:
             yield Content.styled(graph.remark, "$warning")
-        if self.screen.size.height >= _LISTED_FROM and (lines := inside_lines(graph, frame, width, 6)):
+        room = (self.screen.size.height - _LISTED_FROM) // 2 + _LISTED
+        if room >= _LISTED and (lines := inside_lines(graph, frame, width, min(room, _LISTED_AT_MOST))):
             yield Content("")
             yield from lines
 
@@ -136,15 +170,15 @@ class IciclePane(Guarded, Vertical):
             return self._wrong
         if not matches.count:
             return f"/{self._pattern}: no frame"
-        amount = matches.tree and self._graph.text(matches.amount) if self._graph is not None else ""
+        amount = matches.tree and self.graph.text(matches.amount) if self.graph is not None else ""
         return (
             f"/{self._pattern}: {counted(matches.count, 'frame')}, together {amount}, {percent(matches.share)} of all"
         )
 
     @on(Icicle.Opened)
     def _opened(self, message: Icicle.Opened) -> None:
-        if self._graph is not None:
-            self.post_message(self.OpenRequested(self._graph, message.node))
+        if self.graph is not None:
+            self.post_message(self.OpenRequested(self.graph, message.node))
 
     # -- search -----------------------------------------------------------------------------------------------
 
@@ -177,7 +211,7 @@ class IciclePane(Guarded, Vertical):
 
     def action_copy(self) -> None:
         """Copies the path and the figures of the frame under the cursor."""
-        graph, frame = self._graph, self.view.pointed
+        graph, frame = self.graph, self.view.pointed
         if graph is not None and frame is not None:
             names = [graph.tree.names[node] for node in graph.tree.path(frame.node)]
             names += [graph.tree.name_of(frame)] if frame.size else []
@@ -197,9 +231,9 @@ class IciclePane(Guarded, Vertical):
 
     def _search(self, pattern: str) -> None:
         self._pattern, self._matches, self._wrong, self._next = pattern, None, "", -1
-        if pattern and self._graph is not None:
+        if pattern and self.graph is not None:
             try:
-                self._matches = self._graph.tree.matching(compiled(pattern).search)
+                self._matches = self.graph.tree.matching(compiled(pattern).search)
             except UsageError as error:
                 self._wrong = error.what
         self.view.show_matches(self._matches)

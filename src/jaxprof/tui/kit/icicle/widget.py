@@ -57,7 +57,8 @@ class Icicle(Guarded, Widget, can_focus=True):
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         *(f"icicle--{number}" for number in range(HUES)),
         *(f"icicle--{state.replace('_', '-')}" for state in _STATES.values()),
-        "icicle--top", "icicle--fold", "icicle--hit", "icicle--other", "icicle--cursor", "icicle--head", "icicle--edge",
+        "icicle--top", "icicle--plain", "icicle--fold",
+        "icicle--hit", "icicle--other", "icicle--cursor", "icicle--head", "icicle--edge",
     }  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = bindings("flame")
 
@@ -213,7 +214,9 @@ class Icicle(Guarded, Widget, can_focus=True):
         elif frame.node == ROOT:
             style = self._style("top")
         else:
-            style = self._style(hue(browse.graph.tree.names[frame.node]))
+            name = browse.graph.tree.names[frame.node]
+            plain = browse.graph.by == "line" and name not in _STATES
+            style = self._style("plain" if plain else hue(name))
         marked = frame in (browse.cursor, self._hover)
         return style + Style(bold=True, underline=True) if marked else style
 

@@ -1,0 +1,1 @@
+"""Flame graphs as text and as data."""

@@ -1,0 +1,159 @@
+"""The flame graph of a run as rows: for people a tree, the small frames of each frame added up; for programs all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from jaxprof.analysis.flame.graphs import PICOSECONDS, FlameGraph, ranking_flame, run_flame
+from jaxprof.analysis.flame.tree import ROOT, FlameFrame
+from jaxprof.analysis.profile import IMPORTED, is_whole
+from jaxprof.report.renderers import text_lines
+from jaxprof.report.table import Column, Table
+from jaxprof.session import Run, Session
+from jaxprof.units import integer, percent
+
+if TYPE_CHECKING:
+    from jaxprof.devices.targets import Machine
+    from jaxprof.hlo.model import Module
+
+_WORTH_SHOWING: Final = 0.005
+"""Frames with a smaller share of everything are added up in the text."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlameRow:
+    """One frame of a graph, or several small ones that are beside each other."""
+
+    graph: FlameGraph
+    frame: FlameFrame
+    depth: int
+
+    @property
+    def name(self) -> str:
+        return self.graph.tree.name_of(self.frame)
+
+    @property
+    def total(self) -> int:
+        return self.graph.tree.total_of(self.frame)
+
+    @property
+    def own(self) -> int:
+        return self.graph.tree.own_of(self.frame)
+
+    @property
+    def path(self) -> list[str]:
+        """The names from below the root."""
+        tree = self.graph.tree
+        return [tree.names[node] for node in tree.path(self.frame.node)]
+
+    @property
+    def share(self) -> float:
+        return self.graph.tree.share_of(self.frame)
+
+    @property
+    def share_of_parent(self) -> float | None:
+        around = self.graph.tree.around(self.frame)
+        whole = self.graph.tree.totals[around] if around is not None else 0
+        return self.total / whole if whole else None
+
+    @property
+    def count(self) -> int | None:
+        counted = self.graph.by == "scope" and not self.frame.size
+        return (self.graph.tree.counts[self.frame.node] or None) if counted else None
+
+
+def _seconds(row: FlameRow, amount: int) -> float | None:
+    return amount / PICOSECONDS if row.graph.basis != "bytes" else None
+
+
+def _bytes(row: FlameRow, amount: int) -> int | None:
+    return amount if row.graph.basis == "bytes" else None
+
+
+FLAME: Final[list[Column[FlameRow]]] = [
+    Column("path", value=lambda row: row.path),
+    Column("share", "of all", show=percent, right=True),
+    Column("share_of_parent", "of parent", show=percent, right=True),
+    Column("seconds", value=lambda row: _seconds(row, row.total)),
+    Column("self_seconds", value=lambda row: _seconds(row, row.own)),
+    Column("bytes", value=lambda row: _bytes(row, row.total)),
+    Column("self_bytes", value=lambda row: _bytes(row, row.own)),
+    Column("", "total", lambda row: row.graph.text(row.total), right=True),
+    Column("", "self", lambda row: row.graph.text(row.own) if row.own else None, right=True),
+    Column("count", "times", show=integer, right=True),
+    Column("", "frame", lambda row: "  " * row.depth + row.name, widest=90),
+]
+
+
+def graph_of(session: Session, run: Run) -> FlameGraph | None:
+    """The flame graph of a run; None if there is none, or the whole profile that the run belongs to has it."""
+    if run.plan.how == IMPORTED and not is_whole(run) and any(map(is_whole, session.runs.values())):
+        return None
+    graph = run_flame(session, run)
+    return graph if graph is not None and graph.tree.total else None
+
+
+def graph_rows(graph: FlameGraph) -> Iterator[FlameRow]:
+    """Every frame, those with most first."""
+    tree = graph.tree
+    nodes = sorted(range(ROOT + 1, len(tree)), key=lambda node: -tree.totals[node])
+    return (FlameRow(graph, FlameFrame(node), 0) for node in nodes)
+
+
+def graph_lines(graph: FlameGraph) -> Iterator[str]:
+    """The tree, for people."""
+    notes = (graph.title, *([graph.remark] if graph.remark else []))
+    return text_lines(Table(FLAME, list(_worth_showing(graph)), notes=notes))
+
+
+def graph_json(graph: FlameGraph) -> dict[str, Any]:
+    """What the amounts are, beside the frames."""
+    return {"amounts": graph.basis, "estimate": graph.is_estimate, "unknown_kernels": graph.unknown}
+
+
+def module_flame(module: Module, machine: Machine | None, run: Run | None) -> FlameGraph:
+    """The kernels of an HLO module, with what was measured of them in its run."""
+    from jaxprof.analysis.measured import seconds_per_call
+    from jaxprof.analysis.ranking import ranking_on
+    from jaxprof.hlo.analysis.kernels import kernels
+
+    return ranking_flame(ranking_on(machine, module, kernels(module), seconds_per_call(run)))
+
+
+def flame_rows(session: Session, run: Run) -> Iterator[FlameRow]:
+    """The frames of a run; none if it has no graph."""
+    graph = graph_of(session, run)
+    return graph_rows(graph) if graph is not None else iter(())
+
+
+def flame_lines(session: Session, run: Run) -> Iterator[str]:
+    """The graph of a run, for people."""
+    graph = graph_of(session, run)
+    return graph_lines(graph) if graph is not None else iter(())
+
+
+def flame_json(session: Session, run: Run) -> dict[str, Any]:
+    """What the amounts of a run's frames are."""
+    graph = graph_of(session, run)
+    return graph_json(graph) if graph is not None else {}
+
+
+def _worth_showing(graph: FlameGraph) -> Iterator[FlameRow]:
+    tree = graph.tree
+    least = max(1, round(_WORTH_SHOWING * tree.total))
+    pending = [FlameRow(graph, FlameFrame(ROOT), 0)]
+    while pending:
+        row = pending.pop()
+        yield row
+        if row.frame.size:
+            continue
+        inside = tree.inside(row.frame.node)
+        large = next((place for place, node in enumerate(inside) if tree.totals[node] < least), len(inside))
+        large += large + 1 == len(inside)  # a single small one has a name
+        rows = [FlameRow(graph, FlameFrame(node), row.depth + 1) for node in inside[:large]]
+        rest = FlameRow(graph, FlameFrame(row.frame.node, large, len(inside) - large), row.depth + 1)
+        if large < len(inside) and rest.total:
+            rows.append(rest)
+        pending += reversed(rows)
