@@ -19,7 +19,7 @@ SIZE = (80, 24)
 
 KEYS = {
     "which line is the slowest": (["enter", "enter", "L"], "train.py:90"),
-    "why was it compiled again": (["enter", "enter"], "argument batch: shape vari"),
+    "why was it compiled again": (["enter", "enter"], "shape of batch varies"),
     "how much faster is it": (["end", "enter"], "6.9×"),
     "does it fit": (["end", "enter", "m"], "peak "),
     "a file to send": (["end", "enter", "5", "E", "enter"], ""),

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.memory import peak_memory
 from jaxprof.hlo.analysis.barriers import barriers
 from jaxprof.hlo.analysis.collectives import collectives
 from jaxprof.hlo.analysis.findings.catalogue import findings
@@ -22,10 +21,8 @@ from jaxprof.hlo.analysis.platform import platform_of
 from jaxprof.hlo.analysis.tree import text_tree, tree
 from jaxprof.hlo.frames import is_own
 from jaxprof.hlo.problems import problems
-from jaxprof.report.flame.rows import FLAME, graph_json, graph_lines, graph_rows, module_flame
 from jaxprof.report.kernel_list import LARGE, KernelOptions, rows_of
 from jaxprof.report.kernels import row_json
-from jaxprof.report.memory import memory_lines
 from jaxprof.report.renderers import records, text_lines
 from jaxprof.report.table import Column, Table, at
 from jaxprof.text import safe
@@ -159,19 +156,32 @@ def barriers_text(module: Module) -> list[str]:
 
 def memory_text(module: Module, picture: MemoryPicture | None) -> list[str]:
     """The peak of memory, and what is alive there."""
+    from jaxprof.report.memory import memory_lines  # and what it knows of sessions: only for this view
+
     lines = [line.removeprefix("  ") for line in memory_lines(picture)]
     why = "not known: the order of the instructions is not that of execution, or there are none"
     return [*notices_text(module), *(lines or [why])]
 
 
+def module_memory_json(picture: MemoryPicture | None) -> dict[str, Any] | None:
+    """The same, as `report.memory.memory_json` has it."""
+    from jaxprof.report.memory import memory_json
+
+    return memory_json(picture)
+
+
 def flame_text(module: Module, machine: Machine | None, run: Run | None) -> list[str]:
     """The kernels by named scope, with the weights that shares are of."""
+    from jaxprof.report.flame.rows import graph_lines, module_flame  # only for this view
+
     graph = module_flame(module, machine, run)
     return [*notices_text(module), *(graph_lines(graph) if graph.tree.total else [graph.remark or "no kernels"])]
 
 
 def flame_json(module: Module, machine: Machine | None, run: Run | None) -> dict[str, Any]:
     """The same frames, those with most first, and what their amounts are."""
+    from jaxprof.report.flame.rows import FLAME, graph_json, graph_rows, module_flame
+
     graph = module_flame(module, machine, run)
     return {"flame": _later(lambda: records(Table(FLAME, graph_rows(graph)))), **graph_json(graph)}
 
@@ -207,8 +217,14 @@ def devices_table(rows: Sequence[tuple[str, Module, Machine, Run | None]]) -> li
     return [*text_lines(Table(_DEVICES, costs), indent=""), "", *_WHAT_STEPS_ARE]
 
 
+def _needed_bytes(run: Run | None) -> int | None:
+    from jaxprof.analysis.memory import peak_memory  # knows sessions, which HLO of a file has none of
+
+    return peak_memory(run)
+
+
 def _memory(run: Run | None, machine: Machine) -> str:
-    needed, available = peak_memory(run), machine.device.memory_bytes
+    needed, available = _needed_bytes(run), machine.device.memory_bytes
     too_large = needed is not None and needed > available
     return f"{bytes_(needed)} of {bytes_(available)}{'  does not fit' if too_large else ''}"
 
@@ -294,7 +310,7 @@ def program_json(
             "name": device.name,
             "estimate": elsewhere,
             "memory_bytes": device.memory_bytes,
-            "memory_needed_bytes": peak_memory(run),
+            "memory_needed_bytes": _needed_bytes(run),
             "least_seconds": step.bound_seconds,
             "bound": step.limit or None,
             "estimate_seconds": step.estimate_seconds,

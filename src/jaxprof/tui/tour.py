@@ -57,7 +57,7 @@ STOPS = (
     Stop("profile", "When is the device idle? Does it fit?",
          "{results.timeline}, or {results.memory}, on a result", "idle 3.1 ms a step; peak 1.28 GiB"),
     Stop("program", "Which line is slow? Why was it compiled again?",
-         "{program.lines}; or {program.ledger}", "train.py:90  62 %; argument batch: shape varies"),
+         "{program.lines}; or {program.ledger}", "train.py:90  62 %; shape of batch varies"),
 )  # fmt: skip
 
 

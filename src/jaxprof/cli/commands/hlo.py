@@ -294,8 +294,7 @@ def _device_row(module: TargetModule, machine: Machine) -> tuple[str, Module, Ma
 
 
 def _json(modules: list[TargetModule], stage: str | None, view: str | None, choice: KernelOptions) -> None:
-    from jaxprof.report.memory import memory_json
-    from jaxprof.report.modules import flame_json, program_json
+    from jaxprof.report.modules import flame_json, module_memory_json, program_json
 
     printed: list[dict[str, Any]]
     if stage is not None:
@@ -317,7 +316,7 @@ def _json(modules: list[TargetModule], stage: str | None, view: str | None, choi
                     view=view,
                     choice=choice,
                 ),
-                **({"memory": memory_json(module.memory)} if view == "memory" else {}),
+                **({"memory": module_memory_json(module.memory)} if view == "memory" else {}),
                 **(flame_json(module.hlo, module.machine, module.run) if view == "flame" else {}),
             }
             for module in modules

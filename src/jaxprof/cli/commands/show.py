@@ -96,9 +96,13 @@ def command(
 
 def _is_job(file: str) -> bool:
     from jaxprof.files import with_home
+
+    path = with_home(file)
+    if not path.is_dir():
+        return False
     from jaxprof.session.log.job_folder import is_job_folder
 
-    return is_job_folder(with_home(file))
+    return is_job_folder(path)
 
 
 def _print_job(file: str, view: str | None, run_id: str | None, form: str) -> None:
