@@ -334,9 +334,7 @@ class KernelSide(Guarded, Container):
         if self._tab == "flame":
             self._flame.action_search()
             return
-        line = self.query_one(FilterLine)
-        line.open(self._filters.get(self._filter_key, ""))
-        self.screen.set_focus(line)
+        self.query_one(FilterLine).open(self._filters.get(self._filter_key, ""))
 
     def clear_filter(self) -> bool:
         """Clears the filter; False if there was none."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import events
+from textual.actions import SkipAction
 from textual.binding import BindingType
 from textual.message import Message
 from textual.widgets import Input
@@ -33,7 +34,10 @@ class FilterLine(Guarded, Input):
         self.display = False
 
     def open(self, text: str) -> None:
-        """Shows the line and focuses it."""
+        """Shows the line and focuses it. Its key goes before those of whatever has the focus, so that letters which
+        arrive together with it are typed here. Raises SkipAction where it has the focus already: there `/` is text."""
+        if self.screen.focused is self:
+            raise SkipAction
         self.display = True
         self.value = text
         self.screen.set_focus(self)  # at once, unlike `focus`: this line gets the very next key

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, ClassVar
 
+from textual.actions import SkipAction
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -106,7 +107,9 @@ class TextPane(Guarded, Vertical):
     # -- searching --------------------------------------------------------------------------------------------
 
     def action_search(self) -> None:
-        """Opens the search line."""
+        """Opens the search line. Raises SkipAction where it has the focus already: there `/` is text."""
+        if self.screen.focused is self.query_one(SearchInput):
+            raise SkipAction
         self._line.display = True
         self._from = self.view.document.offset(self.view.cursor)
         line = self.query_one(SearchInput)

@@ -1,0 +1,39 @@
+"""What is typed quickly arrives together, over a slow line: `/` and the words after it are one search."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from textual import events
+from textual.app import App
+from textual.widgets import Input
+
+from tui.fakes import Stage, until
+from tui.test_one_step_back import HLO, HOME, PROGRAM, SESSIONS, TIMELINE, Place, shown
+
+pytestmark = pytest.mark.usefixtures("catalogue", "one_moment", "shelf")
+TYPED = "/lo/x"
+"""`l`, `o` and `x` are keys on most screens."""
+
+
+def typed(app: App[Any]) -> str:
+    return app.focused.value if isinstance(app.focused, Input) else ""
+
+
+@pytest.mark.parametrize(
+    ("place", "before"),
+    [(HOME, []), (PROGRAM, []), (PROGRAM, ["O"]), (SESSIONS, []), (HLO, []), (HLO, ["i"]), (TIMELINE, [])],
+    ids=lambda value: value.mode if isinstance(value, Place) else "".join(value) or "-",
+)
+async def test_letters_that_come_with_the_slash_are_searched_for(place: Place, before: list[str]) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40)) as pilot:
+        app = stage.app
+        await shown(stage, pilot, place)
+        await pilot.press(*before)
+        await pilot.pause()
+        for letter in TYPED:
+            app.post_message(events.Key("slash" if letter == "/" else letter, letter))
+        await until(pilot, lambda: typed(app) == TYPED[1:], f"{TYPED[1:]!r} is typed, not {typed(app)!r}")
+        assert app.current_mode == place.mode
