@@ -173,10 +173,10 @@ class TestLiveLine:
             e.WorkerStarted(run="r1", pid=1, python="p"),
             e.PhaseStarted(run="r1", phase="run", monotonic_seconds=17.0),
             *sessions.turns("r1", 1e-3, side=0),
-            e.ProgressMade(run="r1", fraction=0.5, remaining_seconds=1.0),
+            e.ProgressMade(run="r1", fraction=0.5, remaining_seconds=1.0, monotonic_seconds=18.0),
         ]
         line = self.line(monkeypatch, events)
-        assert line == "[1/1] selu jit cpu:0  run 1.0 s  998 µs  7 samples  50 %, 1.0 s left"
+        assert line == "[1/1] selu jit cpu:0  run 1.0 s  998 µs  7 samples  50 %, ≈ 1 s left"
 
     def test_a_name_cannot_move_the_cursor(self, monkeypatch: pytest.MonkeyPatch) -> None:
         events = [

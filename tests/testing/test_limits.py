@@ -96,7 +96,7 @@ def test_limits(run_tests: Run) -> None:
         [
             "jaxprof: step: max_compiles=1, compiled 2 times",
             "  1. step(x: f32[[]8,4] from NumPy) at *test_it.py:*: first time",
-            "  2. step(x: f32[[]7,4] from NumPy) at *test_it.py:*: argument x: f32[[]8,4] → f32[[]7,4]",
+            "  2. step(x: f32[[]7,4] from NumPy) at *test_it.py:*: shape of x: f32[[]8,4] → f32[[]7,4]",
         ]
     )
     result.stdout.fnmatch_lines(["  2. <lambda>(x: f32[[]8,4] from NumPy) at *: new function object each time*"])

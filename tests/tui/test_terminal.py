@@ -134,7 +134,7 @@ def test_a_session_is_opened_and_each_of_its_views_comes_up(python: str, tmp_pat
         terminal.sees("loop_fusion")
         brings(terminal, b"V", "╭─ Can this capture be trusted?")
         brings(terminal, b"R", "╭─ Which program?")
-        for tab in ("[Findings", "[Barriers", "[Roofline", "[HLO]"):
+        for tab in ("[Findings", "[Barriers", "[Roofline", "[Flame]", "[HLO]"):
             terminal.type(b"]")
             terminal.sees(tab)
         terminal.type(b"6")
@@ -161,7 +161,7 @@ def test_a_recorded_program_is_opened_and_each_of_its_views_comes_up(python: str
         terminal.sees("▾ train_step")
         terminal.type(b"j")
         brings(terminal, ENTER, "╭─ Compilation of ")
-        for key, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "╭─ Output")):
+        for key, title in ((b"f", "╭─ Findings"), (b"L", "╭─ Lines"), (b"T", "╭─ Time"), (b"l", "╭─ Process output")):
             terminal.type(key)
             terminal.sees(title)
         terminal.type(b"b")

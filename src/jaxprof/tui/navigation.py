@@ -49,7 +49,9 @@ class ScreenNavigation(Profiler):
             self.switch_mode(mode)
 
     def switch_mode(self, mode: str) -> AwaitMount:
-        """Goes to a mode, and remembers from where. A mode that lies on the way back is gone back to."""
+        """Goes to a mode, and remembers from where. A mode that lies on the way back is gone back to, and one that was
+        asked for before is not gone to any more."""
+        self._mode_wanted = ""
         if mode in self._trail:
             del self._trail[self._trail.index(mode) :]
         elif mode != self.current_mode:
@@ -120,21 +122,25 @@ class ScreenNavigation(Profiler):
     def show_hlo(self, run: str = "", kernel: str = "") -> None:
         """Goes to the HLO of that run, and to a kernel in it; Esc returns to the current mode."""
         self.run_in_view, self.kernel_wanted = run or self.run_in_view, kernel
-        self.switch_mode("hlo")
+        self._show_in("hlo")
 
     def open_hlo(self, path: Path) -> None:
         """Goes to the HLO in a file, or in a folder of XLA dumps."""
         self.hlo_wanted = path
-        in_view = self.current_mode == "hlo"
-        self.switch_mode("hlo")
+        self._show_in("hlo")
+
+    def _show_in(self, mode: str) -> None:
+        """Goes to a mode that has something to show, also if it is in view already."""
+        in_view = self.current_mode == mode
+        self.switch_mode(mode)
         for screen in self.session_screens:
-            if in_view and screen.MODE == "hlo":
+            if in_view and mode == screen.MODE:
                 screen.come_into_view()
 
     def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
         """Goes to a view of that run's profile, and to a kernel in it; Esc returns to the current mode."""
         self.run_in_view, self.view_wanted, self.kernel_wanted = run or self.run_in_view, view, kernel
-        self.action_go("profile")
+        self._show_in("profile")
 
     def show_history(self, workload: str = "") -> None:
         """Shows how a workload, or all of them, went over the kept sessions, on a screen above the current one."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import sys
 import time
 import unicodedata
 from contextlib import suppress
@@ -48,9 +47,12 @@ class Question:
         self._asked_seconds = time.monotonic()
         self._attributes: list[Any] | None = None
         # The console of Linux shows the question instead of answering it.
-        if sys.platform == "win32" or os.environ.get("TERM") == "linux":
+        if os.environ.get("TERM") == "linux":
             return
-        import termios
+        try:
+            import termios
+        except ImportError:  # Windows
+            return
 
         with suppress(termios.error, OSError):
             attributes = termios.tcgetattr(0)

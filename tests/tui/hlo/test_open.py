@@ -144,7 +144,7 @@ async def test_the_memory_of_a_file_stands_above_it(tmp_path: Path) -> None:
     async with stage.app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: "out" in screen_text(stage.app))
         await pilot.press("m")
-        await until(pilot, lambda: "2 buffers of 2.00 KiB alive at the peak: out" in screen_text(stage.app))
+        await until(pilot, lambda: "2 buffers of 2.00 KiB alive at the highest point: out" in screen_text(stage.app))
         await pilot.press("down", "enter")
         await until(pilot, lambda: "ROOT" in screen_text(stage.app), "the text of the instruction")
         assert isinstance(stage.app.screen, HloScreen)

@@ -276,11 +276,11 @@ async def test_the_cursor_over_the_schedule_lists_what_is_alive_there() -> None:
 
         await listed("y", "big", "x", "small")
         text = screen_text(stage.app)
-        assert "4 buffers of 6.00 KiB alive at the peak: small, instruction 5 of 7" in text
+        assert "4 buffers of 6.00 KiB alive at the highest point: small, instruction 5 of 7" in text
         assert "peak memory 11.4 MiB" in text, "the sum stays that of XLA's own assignment"
         await pilot.press("right")
         await listed("y", "x", "loop")
-        assert "2.00 KiB below the peak" in screen_text(stage.app)
+        assert "2.00 KiB below the highest" in screen_text(stage.app)
         await pilot.press("comma", "comma")
         await listed("y", "big", "x")
         await pilot.press("A")

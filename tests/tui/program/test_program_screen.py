@@ -452,7 +452,7 @@ async def test_views_side_by_side_have_the_height_of_what_they_hold(size: tuple[
         await shown(stage, pilot, silent)
         await until(pilot, lambda: not output.size.width)
         assert time.size.width > written  # beside a program that writes nothing there is no empty view
-        assert "[l Output]" not in screen_text(stage.app)
+        assert "[l Process output]" not in screen_text(stage.app)
         await pilot.press("l")
         await until(pilot, lambda: output.size.width > 0)
         assert "the program wrote nothing" in screen_text(stage.app)

@@ -37,7 +37,7 @@ VIEWS = {
     "lines": "Lines",
     "flame": "Flame",
     "time": "Time",
-    "output": "Output",
+    "output": "Process output",
 }
 
 

@@ -131,7 +131,7 @@ def live_plot(points: Sequence[LivePoint], at: int, width: int, height: int) -> 
     lines, x, y = _live_frame(points)
     scale, _ = unit_of(points[peak][1])
     place, size = points[at]
-    marks = [Mark(float(points[peak][0]), points[peak][1] / scale, f"peak {bytes_(points[peak][1])}")]
+    marks = [Mark(float(points[peak][0]), points[peak][1] / scale, f"highest {bytes_(points[peak][1])}")]
     if at != peak:
         lines = [*lines, PlotLine("", ((place, 0.0), (place, size / scale)), "$accent", dotted=True)]
         marks.append(Mark(float(place), size / scale, bytes_(size), "bold $accent", "◆"))

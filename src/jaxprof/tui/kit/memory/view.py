@@ -102,7 +102,8 @@ class MemoryView(Guarded, Container):
         listed.show(alive)
         at_peak = schedule.points[self._at].bytes == schedule.peak_bytes
         size = schedule.points[self._at].bytes
-        below = "the peak" if at_peak else f"the cursor, {bytes_(schedule.peak_bytes - size)} below the peak"
+        lower = bytes_(schedule.peak_bytes - size)
+        below = "the highest point" if at_peak else f"the cursor, {lower} below the highest"
         box.border_title = Content(
             f"{counted(len(alive), 'buffer')} of {bytes_(size)} alive at {below}: {where(schedule, self._at)}"
         )
