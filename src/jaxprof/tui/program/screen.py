@@ -220,8 +220,13 @@ class ProgramScreen(SessionScreen):
         self.action_tab(self._view)
 
     def action_filter(self) -> None:
-        """Opens the filter line."""
-        self.query_one(FilterLine).open(self._only)
+        """Opens the filter line; in the flame graph, its search line."""
+        around = self.focused.ancestors if self.focused is not None else ()
+        flame = next((each for each in around if isinstance(each, IciclePane)), None)
+        if flame is not None:
+            flame.action_search()
+        else:
+            self.query_one(FilterLine).open(self._only)
 
     def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
         self._only = message.text
