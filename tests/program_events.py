@@ -147,6 +147,12 @@ def steps(
     )
 
 
+def passes(first: int, seconds: list[float], number: int = 85, name: str = "step", **more: Any) -> e.StepsTaken:
+    """Passes of the loop at line `number`, one after another from the start of the program's sixth second."""
+    fields: dict[str, Any] = {"found_by": "monitoring", "began_seconds": BEGAN + 5.1, "where": at(number)} | more
+    return e.StepsTaken(run=RUN, first=first, numbered_by=name, seconds=seconds, **fields)
+
+
 def arrays(counts: list[int], size: int = 1024) -> list[e.Event]:
     """The live arrays, counted once a second."""
     return [
@@ -245,6 +251,7 @@ def training_events() -> list[e.Event]:
         *(compiled(name, line=72, op_by_op=True, cache="off", operations=1, defined_at=e.NOWHERE, library=True,
                    compile_seconds=0.01, lower_seconds=0.002, trace_seconds=None) for name in ("add", "mul", "sin")),
         steps(2400, 6.2e-3, 85, lines={91: 0.5, 88: 0.4, 86: 0.1}),
+        passes(12, [6.2e-3] * 2388),
         *arrays([40, 60, 61, 61, 60, 61]),
         copies("host_to_device", 2400, bytes=9_830_400),
         copies("host_to_device", 14, "samples", seconds=0.14, **asdict(at(88))),

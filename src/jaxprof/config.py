@@ -83,6 +83,8 @@ SETTINGS: Final = (
     Setting("budget", "seconds of sampling for each run", _seconds, "a number of seconds above 0"),
     Setting("comparison_budget", "seconds of `ab`, and of the times of `gate`, in all", _seconds,
             "a number of seconds above 0"),
+    Setting("upload_wait", "seconds that `script --out URL` uploads at its end", _seconds,
+            "a number of seconds above 0"),
     Setting("margin", "closer than this is the same, in `ab`", _share, "a share: 2% or 0.02"),
     Setting("fail_on", "the limits of `gate`", _words, 'limits: ["kernels", "run:5%"]'),
 )  # fmt: skip
@@ -128,6 +130,12 @@ class Config:
     def budget_seconds(self) -> float | None:
         """The sampling of each run; None if nobody has chosen."""
         value = self.values.get("budget")
+        return value if isinstance(value, float) else None
+
+    @property
+    def upload_wait_seconds(self) -> float | None:
+        """How long a recording waits at its end for its upload; None if nobody has chosen."""
+        value = self.values.get("upload_wait")
         return value if isinstance(value, float) else None
 
     def options(self, command: str) -> dict[str, Value]:

@@ -1,8 +1,8 @@
 """Which process of a multi-process job this is, as its launcher tells it in the environment.
 
-Slurm, Open MPI, MPICH and torchrun each have variables of their own; `jaxprof script -n` sets those of this module and,
-for `jax.distributed.initialize()`, Open MPI's. The processes of one job agree on `job`, so that each of them finds the
-folder of the job by itself.
+Slurm, Open MPI, MPICH, torchrun, TPU pods and Kubernetes have variables of their own; `jaxprof script -n` sets those of
+this module and, for `jax.distributed.initialize()`, Open MPI's. The processes of one job agree on `job`, so that each
+of them finds the folder of the job by itself.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ INDEX: Final = "JAXPROF_JOB_INDEX"
 COUNT: Final = "JAXPROF_JOB_COUNT"
 JOB: Final = "JAXPROF_JOB"
 """What `jaxprof script -n` tells the processes that it starts."""
+OWN_JOBS: Final = "jaxprof-"
+"""What the id of a job begins with that `jaxprof script -n` has started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class JobProcess:
 
     index: int = 0
     count: int = 1
+    """0: its launcher does not tell; JAX does once it knows."""
     job: str = ""
     """The launcher and its id of the job, `slurm-1234.0`; empty if it gives none."""
 
@@ -59,13 +62,48 @@ Open MPI sets"; torchrun: https://pytorch.org/docs/stable/elastic/run.html."""
 
 def job_process(environment: Mapping[str, str] = os.environ) -> JobProcess:
     """As the launcher's variables say; the only process where there are none, or they contradict each other."""
+    return _told(environment) or _of_tpu_pod(environment) or _of_kubernetes(environment) or JobProcess()
+
+
+def _told(environment: Mapping[str, str]) -> JobProcess | None:
+    """As a launcher says that tells both, index and count."""
     for launcher in _LAUNCHERS:
         index, count = environment.get(launcher.index, ""), environment.get(launcher.count, "")
         if launcher.needs and launcher.needs not in environment:
             continue
         if index.isdecimal() and count.isdecimal() and int(index) < int(count):
             return JobProcess(int(index), int(count), _job(launcher, environment))
-    return JobProcess()
+    return None
+
+
+def _of_tpu_pod(environment: Mapping[str, str]) -> JobProcess | None:
+    """One worker of a slice of several hosts. Of several slices (`MEGASCALE_NUM_SLICES`) each has its workers from 0,
+    and JAX counts slice by slice. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/tpus and JAX's own
+    detection, `jax.distributed.initialize`."""
+    worker = environment.get("TPU_WORKER_ID", "")
+    hosts = len(list(filter(None, environment.get("TPU_WORKER_HOSTNAMES", "").split(","))))
+    slices, slice_ = environment.get("MEGASCALE_NUM_SLICES", "1"), environment.get("MEGASCALE_SLICE_ID", "0")
+    if not (worker.isdecimal() and slices.isdecimal() and slice_.isdecimal()):
+        return None
+    index, count = int(slice_) * hosts + int(worker), int(slices) * hosts
+    if int(worker) >= hosts or index >= count or count < 2:
+        return None
+    return JobProcess(index, count, _named_by_kubernetes(environment))
+
+
+def _of_kubernetes(environment: Mapping[str, str]) -> JobProcess | None:
+    """One pod of an indexed job. How many there are is not in its environment: `JAXPROF_JOB_COUNT` may say it. Source:
+    https://kubernetes.io/docs/concepts/workloads/controllers/job/#completion-mode."""
+    index, count = environment.get("JOB_COMPLETION_INDEX", ""), environment.get(COUNT, "0")
+    if not index.isdecimal() or not count.isdecimal() or (int(count) and int(index) >= int(count)):
+        return None
+    return JobProcess(int(index), int(count), _named_by_kubernetes(environment))
+
+
+def _named_by_kubernetes(environment: Mapping[str, str]) -> str:
+    """`kubernetes-train` of a pod whose host name is `train-3`, as those of indexed jobs are; empty for others."""
+    name, dash, index = environment.get("HOSTNAME", "").rpartition("-")
+    return f"kubernetes-{name}" if dash and name and index == environment.get("JOB_COMPLETION_INDEX") else ""
 
 
 def _job(launcher: _Launcher, environment: Mapping[str, str]) -> str:

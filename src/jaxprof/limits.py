@@ -69,6 +69,10 @@ DEPTH: Final = Limit("depth", 200, "levels")
 """Values within each other in a line. A tree of the compiler's passes has up to 130."""
 PROCESSES: Final = Limit("processes", 4096, "processes")
 """Of a job: the sessions in its folder that are opened."""
+FETCHED: Final = Limit("fetched", 16 << 30, "bytes")
+"""What is fetched from one URL."""
+FETCHED_FILES: Final = Limit("fetched_files", 50_000, "files")
+"""Of a folder at a URL. A job of 4096 processes has some 30 000."""
 QUERY_MEMORY: Final = Limit("query_memory", 2 << 30, "bytes")
 """What a query may hold while it is computed, and the rows of the tables that it reads."""
 QUERY_TIME: Final = Limit("query_time", 60, "seconds")
@@ -76,7 +80,7 @@ QUERY_TIME: Final = Limit("query_time", 60, "seconds")
 
 LIMITS: Final = (
     FILE, UNPACKED, PLANES, LINES, NAMES, EVENTS, INSTRUCTIONS, OUTPUT, LINE, DEPTH, PROCESSES,
-    QUERY_MEMORY, QUERY_TIME,
+    FETCHED, FETCHED_FILES, QUERY_MEMORY, QUERY_TIME,
 )  # fmt: skip
 
 _UNITS: Final = {"": 1, "k": 10, "m": 20, "g": 30, "t": 40}

@@ -75,7 +75,12 @@ _SECRET_VALUE = re.compile(
     r"|AIza[\w-]{20,}|eyJ[\w-]{8,}\.[\w.-]{8,}"
     r")"
 )
-_IN_URL = re.compile(r"(?<=://)[^/\s@]+(?=@)")
+_IN_URL = re.compile(r"(?<=://)[^/\s?#]+(?=@)")
+_PASSWORD_IN_URL = re.compile(r"(?<=://)([^/\s@:]*):[^/\s]*(?=@)")
+_USER_OF_WEB_URL = re.compile(r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)")
+_QUERY_IN_URL = re.compile(r"(://[^\s?#]*)\?[^\s#]*")
+_SIGNATURES = frozenset(("sig", "signature", "sas"))
+"""Of signed URLs: `sig=` of Azure, `X-Amz-Signature=`, `X-Goog-Signature=`."""
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+\S+")
 
 
@@ -118,6 +123,7 @@ def redacted(command: Sequence[str]) -> list[str]:
             kept.append(REDACTED)
             is_value = False
             continue
+        word = _signed(word)
         name, equals, _ = word.rpartition("=") if word.count("=") == 1 else _named(word)
         if equals and is_secret_name(name.rpartition("=")[2]):
             kept.append(f"{name}={REDACTED}")
@@ -126,6 +132,38 @@ def redacted(command: Sequence[str]) -> list[str]:
             kept.append(_BEARER.sub(rf"\1 {REDACTED}", text))
         is_value = word.startswith("-") and not equals and is_secret_name(word)
     return kept
+
+
+def without_url_secrets(text: str) -> str:
+    """A text with the passwords in its URLs, the users of web addresses (which may be tokens) and all queries replaced.
+    The user of `ssh://alice@host` and the container of `abfs://container@account` stay: they say which place it is."""
+    text = _PASSWORD_IN_URL.sub(rf"\1:{REDACTED}", _SECRET_VALUE.sub(REDACTED, text))
+    return _QUERY_IN_URL.sub(rf"\1?{REDACTED}", _USER_OF_WEB_URL.sub(REDACTED, text))
+
+
+def url_secrets(url: str) -> list[str]:
+    """The passwords, and the values of the query, in a URL; the longest first. Those of fewer than four characters are
+    left out: they may be part of any word."""
+    from urllib.parse import unquote  # not in recorded programs, which import this module, too
+
+    rest = url.partition("://")[2]
+    user, at, _ = rest.partition("/")[0].rpartition("@")
+    found = [user.partition(":")[2]] if at else []
+    if "?" in rest:
+        found += [item.partition("=")[2] for item in rest.partition("?")[2].partition("#")[0].split("&")]
+    found += [unquote(secret) for secret in found]
+    return sorted({secret for secret in found if len(secret) > 3}, key=len, reverse=True)
+
+
+def _signed(word: str) -> str:
+    """A URL of which the signature is in the query, `https://host/x?sp=r&sig=...`: the whole query is replaced."""
+    query = _QUERY_IN_URL.search(word)
+    if query is None:
+        return word
+    names = [item.partition("=")[0] for item in word.partition("?")[2].split("&")]
+    words = {piece.lower() for name in names for piece in _WORD.findall(name)}
+    secret = not words.isdisjoint(_SIGNATURES) or any(map(is_secret_name, names))
+    return _QUERY_IN_URL.sub(rf"\1?{REDACTED}", word) if secret else word
 
 
 def _named(word: str) -> tuple[str, str, str]:

@@ -62,12 +62,14 @@ def steps(count: int, seconds: float = 1.0) -> StepsCounted:
 def test_a_window_of_some_seconds_holds_what_ran_in_it(stage: Stage) -> None:
     stage.window.begin(seconds=1.5)
     assert stage.window.begun
+    assert stage.window.turns == 2, "before the profiler was started, and after"
     jax.jit(step)(jnp.ones(1000)).block_until_ready()
     stage.after(1.4)
     assert stage.states == ["began"]
     stage.after(0.2)
     assert stage.states == ["began", "ended"]
     assert not stage.window.begun
+    assert stage.window.turns == 4
     table = op_times(read_chosen(choose(Path(stage.last.path))))
     assert "jit_step" in {row.op.module for row in table}
 

@@ -122,3 +122,34 @@ def test_what_a_recorded_program_waits_for_is_little(tmp_path: Path) -> None:
     before = set(imported.stderr.splitlines())
     assert "jaxprof.runner.program" in before
     assert not before & {"jax", "numpy", "textual", "psutil", "msgspec", "importlib.metadata", "jaxprof.analysis"}
+
+
+LOOPS = """
+import sys, time
+import jax, jax.numpy as jnp
+
+@jax.jit
+def step(x):
+    return jnp.tanh(x @ x)
+
+x = step(jnp.ones((32, 32)))
+for number in range(400):
+    x = step(x).block_until_ready()
+    time.sleep(0.002)
+time.sleep(0.3)
+"""
+
+
+@pytest.mark.parametrize("python", EVERY)
+def test_the_passes_of_a_loop_have_their_numbers(python: str, tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(LOOPS)
+    recorded = run_recorded(tmp_path, "x.py", options=("--python", python))
+    assert (recorded.code, recorded.out, recorded.err) == (0, "", "")
+    program = program_in(tmp_path).program
+    assert program is not None
+    passes = program.passes
+    assert {(event.numbered_by, event.where.line) for event in passes} == {("number", 10)}
+    assert [event.first for event in passes[1:]] == [event.first + event.count for event in passes[:-1]]
+    assert passes[0].first < 200
+    last = passes[-1].first + passes[-1].count - 1
+    assert last == 399 if passes[0].found_by == "monitoring" else 340 <= last <= 399

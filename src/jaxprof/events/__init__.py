@@ -17,6 +17,8 @@ History of the schema (a minor version adds types or optional fields, a major on
 1.5  comparisons: what their sides are, and how far their results are apart.
 1.6  of a planned run: arguments that are donated to try it, and made anew for each call.
 1.7  of the header: the job. Of a planned run: the batch that it is of, and how long it was expected to take.
+1.8  of a program: the passes of its hot loop; when it was stopped; of a sample window, how long the main thread was
+     blocked by its device.
 """
 
 from __future__ import annotations
@@ -60,9 +62,11 @@ if TYPE_CHECKING:
     from jaxprof.events.comparisons import ComparisonPlanned, ResultsCompared, SideSpec
     from jaxprof.events.programs import (
         CACHE_STATES,
+        PASSES_FOUND_BY,
         PROGRAM_STATES,
         REASONS,
         STAGES,
+        STOP_WITNESSES,
         ArraysCounted,
         CaptureWindow,
         ClosureChange,
@@ -76,10 +80,12 @@ if TYPE_CHECKING:
         ProgramEnded,
         ProgramSampled,
         ProgramStarted,
+        ProgramStopped,
         SampledLine,
         SignatureLeaf,
         StageRunning,
         StepsCounted,
+        StepsTaken,
         TimedLine,
         TransfersSeen,
     )
@@ -135,9 +141,11 @@ _HOME = {
     **dict.fromkeys(
         (
             "CACHE_STATES",
+            "PASSES_FOUND_BY",
             "PROGRAM_STATES",
             "REASONS",
             "STAGES",
+            "STOP_WITNESSES",
             "ArraysCounted",
             "CaptureWindow",
             "ClosureChange",
@@ -151,10 +159,12 @@ _HOME = {
             "ProgramEnded",
             "ProgramSampled",
             "ProgramStarted",
+            "ProgramStopped",
             "SampledLine",
             "SignatureLeaf",
             "StageRunning",
             "StepsCounted",
+            "StepsTaken",
             "TimedLine",
             "TransfersSeen",
         ),
@@ -216,6 +226,7 @@ __all__ = [
     "DEFAULT_BUDGET_SECONDS",
     "DEFAULT_LAUNCHES",
     "NOWHERE",
+    "PASSES_FOUND_BY",
     "PHASES",
     "PROGRAM_STATES",
     "REASONS",
@@ -225,6 +236,7 @@ __all__ = [
     "STAGES",
     "STARTUP_PHASES",
     "STATUSES",
+    "STOP_WITNESSES",
     "ArraysCounted",
     "BuffersReported",
     "CaptureTaken",
@@ -261,6 +273,7 @@ __all__ = [
     "ProgramEnded",
     "ProgramSampled",
     "ProgramStarted",
+    "ProgramStopped",
     "ProgressMade",
     "ResultsCompared",
     "RevisionRead",
@@ -281,6 +294,7 @@ __all__ = [
     "StepsCounted",
     "StepsDevice",
     "StepsMeasured",
+    "StepsTaken",
     "TextChunk",
     "TextRecorded",
     "TimedLine",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 7
+SCHEMA_MINOR = 8
 
 Scalar = bool | int | float | str
 

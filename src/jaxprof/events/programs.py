@@ -43,12 +43,17 @@ PROGRAM_STATES = (
     "device_busy",
     "host_busy",
     "waiting",
+    "stopped",
 )
 """What the program's main thread is doing, one at a time, so that they add up to the wall time.
 
 `device_busy`: inside a compiled function or blocked until its result is there; `waiting`: blocked on anything else;
-`data`: in an iterator or loader that feeds the loop; `host_busy`: Python, NumPy, and JAX's own dispatch op by op.
+`data`: in an iterator or loader that feeds the loop; `host_busy`: Python, NumPy, and JAX's own dispatch op by op;
+`stopped`: the whole process stood still, by a signal or with its container.
 """
+
+STOP_WITNESSES = ("state", "standstill", "clock")
+"""How a stop was found, as in `ProgramStopped.found_by`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,6 +292,9 @@ class ProgramSampled(Event):
     """The loops to which the lines refer by number; None in the place of one that is damaged in the file."""
     own_seconds: float | None = None
     """What recording itself took of it: CPU time of its thread."""
+    device_wait_seconds: float | None = None
+    """For how long the main thread was blocked by the device, by its CPU clock: neither running, nor waiting for a
+    processor, nor blocked elsewhere. None where the system has no such clock, and in an older file."""
     debug_settings: list[str] = field(default_factory=list)
     """The options of `jax.config` that were on for the whole process at its end and are there to find faults."""
 
@@ -310,6 +318,61 @@ class StepsCounted(Event):
     """Single ones, thinned to at most 100 a window."""
     lines: list[TimedLine] = field(default_factory=list)
     """The lines of the loop, over those intervals."""
+
+
+PASSES_FOUND_BY = ("monitoring", "number")
+"""How passes were seen: each by Python's own event for it, or by the loop's counter, which is read with the samples."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepsTaken(Event):
+    """Passes of the program's hot loop, one after another without a gap. The next stretch is another event."""
+
+    type: ClassVar[str] = "steps_taken"
+
+    where: SourceLocation
+    """The loop's first line."""
+    found_by: str
+    """One of `PASSES_FOUND_BY`. By `number`, the counts are exact and the times those of the samples: an entry began
+    and ended up to one interval of the samples earlier."""
+    first: int
+    """Number of the first pass: by the loop's own counter, else by how many of them were seen before it."""
+    numbered_by: str = ""
+    """The local variable that counts the passes; empty if there is none, and they are numbered from the first one
+    seen."""
+    began_seconds: float
+    """Monotonic: when the first pass began."""
+    seconds: list[float]
+    """By entry: a pass, or some passes together where `counts` says so."""
+    counts: list[int] = field(default_factory=list)
+    """Passes in each entry; empty for one each."""
+
+    @property
+    def count(self) -> int:
+        """How many passes it holds."""
+        return sum(self.counts) if self.counts else len(self.seconds)
+
+    @property
+    def ended_seconds(self) -> float:
+        """Monotonic: when the last pass ended."""
+        return self.began_seconds + sum(self.seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProgramStopped(Event):
+    """The program did not run for a while, and goes on, or has ended. The same stop may be found in two ways, and then
+    comes twice."""
+
+    type: ClassVar[str] = "program_stopped"
+
+    began_seconds: float
+    """Monotonic; half of the time between two looks is its uncertainty."""
+    seconds: float
+    found_by: str
+    """One of `STOP_WITNESSES`. `state`: the recording process saw it stopped by a signal. `standstill`: its own sampler
+    did not run, though nothing but a stop kept it from running; this is what a stop of the whole group, and of a
+    container, leaves. `clock`: the machine was suspended, which the monotonic clock leaves out: these seconds are no
+    part of any other time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

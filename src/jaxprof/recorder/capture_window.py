@@ -59,6 +59,9 @@ class CaptureWindows:
         self._until = 0.0
         self._steps_left: float | None = None
         self._originals: dict[str, Any] = {}
+        self.turns = 0
+        """Goes up before and after the profiler is started or stopped. Stopping it takes seconds, in which the thread
+        that does it sleeps, and any other that takes its turn here."""
 
     @property
     def begun(self) -> bool:
@@ -138,7 +141,9 @@ class CaptureWindows:
             options = jax.profiler.ProfileOptions()
             options.python_tracer_level = 0
             options.host_tracer_level = 2
+            self.turns += 1
             jax.profiler.start_trace(folder, profiler_options=options)
+            self.turns += 1
         except Exception as error:  # noqa: BLE001 - whatever the profiler raises, the program goes on
             _remove(folder)
             self._failed(f"the profiler could not be started: {error}")
@@ -154,12 +159,15 @@ class CaptureWindows:
         folder, self._folder = self._folder, ""
         profiler = sys.modules["jax"].profiler
         self._step_aside(profiler)
+        self.turns += 1
         try:
             profiler.stop_trace()
         except Exception as error:  # noqa: BLE001 - as above; the program itself may have stopped the profiler
             _remove(folder)
             self._failed(f"the profiler could not be stopped: {error}")
             return
+        finally:
+            self.turns += 1
         if any(Path(folder).rglob("*.xplane.pb")):
             self._emit(CaptureWindow(state="ended", path=folder, note=note))
         else:

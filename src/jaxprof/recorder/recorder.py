@@ -189,6 +189,7 @@ class Recorder:
             self._take, self._ledger, main_thread=threading.main_thread().ident or 0, began_seconds=self._began
         )
         self._sampler.on_tick.append(self._tick)
+        self._sampler.turns = lambda: self._window.turns if self._window is not None else 0
         self._sampler.start()
 
     def _take(self, event: Event) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from jaxprof.events import PROGRAM_STATES
 from jaxprof.recorder.samples.sample_window import MOST_LINES, SampleWindow
-from jaxprof.recorder.samples.states import COMPILED, HOST, STATES, SYNC, Seen, UserLine
+from jaxprof.recorder.samples.states import COMPILED, DATA, HOST, READ, STATES, SYNC, Seen, UserLine
 
 NO_STAGES = {"trace": 0.0, "lower": 0.0, "compile": 0.0}
 
@@ -46,6 +46,17 @@ def test_without_samples_the_time_has_the_state_that_is_given() -> None:
     assert SampleWindow(2.0).event(3.0, None, least="import").states == {"import": 1.0}
 
 
+def test_time_in_which_the_process_stood_still_is_no_lines() -> None:
+    """Without it, the second of the stop would be the waiting line's, and the other blocked line's."""
+    window = SampleWindow(10.0)
+    window.add(Seen(COMPILED, _line(1)), 0.5, running=False, stages=NO_STAGES, busy_seconds=0.0)
+    window.stopped += 1.0
+    window.add(Seen(HOST, _line(2)), 0.5, running=False, stages=NO_STAGES, busy_seconds=0.0)
+    event = window.event(12.0, None)
+    assert event.states == {"device_busy": 0.5, "waiting": 0.5, "stopped": 1.0}
+    assert [line.seconds for line in event.lines] == [0.5, 0.5]
+
+
 def test_never_seen_blocked_is_not_called_waiting() -> None:
     stretch = SampleWindow(0.0)
     stretch.add(Seen(COMPILED, _line(1)), 1.0, running=True, stages=NO_STAGES, busy_seconds=0.7)
@@ -64,6 +75,29 @@ def test_the_scheduler_is_not_waiting() -> None:
     stretch.add(Seen(HOST, _line(1)), 0.5, running=False, stages=NO_STAGES, busy_seconds=0.0)
     stretch.delayed(0.25, 1.0)
     assert stretch.event(1.0, None).states == {"host_busy": 0.5, "waiting": 0.5}
+
+
+def _waited(*samples: tuple[str, bool], busy: float | None, delay: float = 0.0) -> float | None:
+    """What a window of a second with these samples says of waiting for the device."""
+    stretch = SampleWindow(0.0)
+    for kind, running in samples:
+        each = 1.0 / len(samples)
+        ran = None if busy is None else busy * each
+        stretch.add(Seen(kind, _line(1)), each, running=running, stages=NO_STAGES, busy_seconds=ran)
+    stretch.delayed(delay, 1.0)
+    seconds = stretch.event(1.0, None).device_wait_seconds
+    return None if seconds is None else round(seconds, 9)
+
+
+def test_the_clock_says_how_long_the_device_was_waited_for() -> None:
+    blocked, elsewhere = (SYNC, False), (DATA, False)
+    assert _waited(blocked, blocked, busy=0.25) == 0.75, "no sample saw it running: the clock did"
+    assert _waited(blocked, (HOST, True), busy=0.25, delay=0.25) == 0.5, "it was kept from running: that is no wait"
+    assert _waited(blocked, elsewhere, busy=0.2) == 0.4
+    assert _waited((COMPILED, False), (READ, False), (HOST, True), busy=0.4) == 0.6
+    assert _waited((SYNC, True), (HOST, True), busy=1.0) == 0.5, "it waits with its processor"
+    assert _waited((COMPILED, True), (HOST, True), busy=1.0) == 0.0
+    assert _waited(blocked, busy=None) is None
 
 
 def test_lines_are_bounded() -> None:

@@ -246,8 +246,25 @@ class TestTracing:
         assert sys.gettrace() is before
         counter.close()
 
+    def test_a_spell_that_ends_at_a_line_leaves_the_frame_to_the_next_one(self) -> None:
+        """What a local trace function returns is the frame's trace function from then on."""
+        spells: list[line_clock.Moments] = []
+        clock = line_clock.TracedLines(threading.get_ident())
+        until = time.monotonic() + 20
+        while len(spells) < 3 and time.monotonic() < until:  # one frame, which calls no Python function
+            if clock.over:
+                if spells and len(spells[-1]) < 3:
+                    spells.pop()
+                clock._next = 0.0
+                moments = clock.begin(loops_of(sys._getframe().f_code)[0])
+                assert moments is not None
+                spells.append(moments)
+        clock.close()
+        assert len(spells) == 3
+        assert len(spells[1]) >= 3
+
     def test_without_pending_calls_nothing_is_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(line_clock, "_pending_call", lambda _: None)
+        monkeypatch.setattr(line_clock, "pending_call", lambda _: None)
         counter, event = _counted(50)
         assert event is None
         assert counter.unavailable

@@ -88,8 +88,22 @@ def own_switches() -> int | None:
     return int(_resource.getrusage(_resource.RUSAGE_THREAD).ru_nvcsw)
 
 
+def own_faults() -> int | None:
+    """How often the calling thread has waited for its memory to come from the disk; None if the system does not report
+    it."""
+    if _resource is None:
+        return None
+    return int(_resource.getrusage(_resource.RUSAGE_THREAD).ru_majflt)
+
+
 def run_delay_seconds(task: int) -> float:
-    """How long a thread of this process was ready to run while others had the CPU; 0 if the system does not report it.
+    """As `run_delay_or_none`; 0 if the system does not report it."""
+    return run_delay_or_none(task) or 0.0
+
+
+def run_delay_or_none(task: int) -> float | None:
+    """How long a thread of this process was ready to run while others had the CPU; None if the system does not report
+    it.
 
     `task`: its number in the system (`native_id`). Linux reports this. No descriptor is kept open, because descriptor
     numbers belong to the program. The interpreter's lock is released meanwhile.
@@ -98,7 +112,7 @@ def run_delay_seconds(task: int) -> float:
         with open(f"/proc/self/task/{task}/schedstat", "rb", buffering=0) as stream:
             return int((stream.read(96) or b"").split()[1]) * 1e-9
     except (OSError, ValueError, IndexError):
-        return 0.0
+        return None
 
 
 @dataclass(frozen=True, slots=True)

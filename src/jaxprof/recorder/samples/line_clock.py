@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any, Final
 
 from jaxprof.recorder.samples.loops import Loop
@@ -30,8 +30,6 @@ JUMP: Final = -1
 """Takes the place of a line number: the loop begins another iteration."""
 LEFT: Final = -2
 """Takes the place of a line number: the loop has been left, and the time until its next iteration is not part of it."""
-_TOOLS: Final = (4, 3)
-"""The tool numbers that Python leaves free; the named ones belong to debuggers, coverage tools and profilers."""
 
 Moments = list[tuple[int, float]]
 
@@ -77,91 +75,6 @@ class LineTimes:
         self.hits[line] = self.hits.get(line, 0) + 1
 
 
-class MonitoredLines:
-    """For Python 3.12 and later. Any thread may switch it on and off."""
-
-    found_by: Final = "monitoring"
-    over: Final = True
-    """The events of a spell may be read at any time."""
-    goes_on: Final = True
-    """A spell ends when it is full, not before."""
-
-    def __init__(self, main_thread: int) -> None:
-        self._main_thread = main_thread
-        self._tool: int | None = None
-        self._code: CodeType | None = None
-
-    def begin(self, loop: Loop) -> Moments | None:
-        """Begins a spell, which fills the returned list; None if Python has no free number for another tool."""
-        monitoring = _monitoring()
-        if self._tool is None and not self._take_tool():
-            return None
-        moments: Moments = []
-        begins, first, last, main_thread = loop.begins, loop.line, loop.last_line, self._main_thread
-        disable, clock, current = monitoring.DISABLE, time.perf_counter, _thread.get_ident
-
-        def jumped(_code: object, _offset: int, destination: int) -> object:
-            if destination != begins or len(moments) >= MOST_EVENTS:
-                return disable
-            if current() == main_thread:
-                moments.append((JUMP, clock()))
-            return None
-
-        def lined(_code: object, line: int) -> object:
-            inside = first <= line <= last
-            if len(moments) >= MOST_EVENTS or (not inside and moments and moments[-1][0] == LEFT):
-                return disable  # lines outside cost nothing, except the one at which the loop is left
-            if current() == main_thread:
-                moments.append((line if inside else LEFT, clock()))
-            return None
-
-        def returned(_code: object, _offset: int, _value: object) -> object:
-            if len(moments) >= MOST_EVENTS:
-                return disable
-            if current() == main_thread:
-                moments.append((LEFT, clock()))
-            return None
-
-        self.end()
-        self._code = loop.code
-        for event, callback in zip(self._events(), (jumped, lined, returned), strict=True):
-            monitoring.register_callback(self._tool, event, callback)
-        monitoring.set_local_events(self._tool, loop.code, sum(self._events()))
-        return moments
-
-    def end(self) -> None:
-        """Stops watching."""
-        if self._code is not None and self._tool is not None:
-            _monitoring().set_local_events(self._tool, self._code, 0)
-        self._code = None
-
-    def close(self) -> None:
-        """Gives the tool number back."""
-        self.end()
-        if self._tool is not None:
-            for event in self._events():
-                _monitoring().register_callback(self._tool, event, None)
-            _monitoring().free_tool_id(self._tool)
-            self._tool = None
-
-    @staticmethod
-    def _events() -> tuple[int, int, int]:
-        events = _monitoring().events
-        return events.JUMP, events.LINE, events.PY_RETURN
-
-    def _take_tool(self) -> bool:
-        monitoring = _monitoring()
-        for number in _TOOLS:
-            if monitoring.get_tool(number) is None:
-                try:
-                    monitoring.use_tool_id(number, "jaxprof")
-                except ValueError:  # another tool was faster
-                    continue
-                self._tool = number
-                return True
-        return False
-
-
 class TracedLines:
     """For Python 3.11: a trace function in the main thread, set and removed by a pending call."""
 
@@ -174,9 +87,11 @@ class TracedLines:
         self._next = 0.0
         self._wanted: tuple[Loop, Moments] | None = None
         self._last: Moments | None = None
+        self.at_jump: Callable[[FrameType, bool], None] | None = None
+        """Called in the main thread when an iteration begins within a spell; true for the first one of a spell."""
         self.over = True
         """Whether the last requested spell has ended."""
-        self._call = _pending_call(self._set)
+        self._call = pending_call(self._set)
 
     @property
     def usable(self) -> bool:
@@ -239,9 +154,12 @@ class TracedLines:
             if event == "line":
                 if inner.f_lasti == begins:
                     moments.append((JUMP, now))
+                    if self.at_jump is not None:
+                        self.at_jump(inner, len(moments) == 1 or all(mark != JUMP for mark, _ in moments[:-1]))
                 moments.append((inner.f_lineno if first <= inner.f_lineno <= last else LEFT, now))
             if event == "return" or now > ends or len(moments) >= MOST_EVENTS or not self._spell:
                 stop()
+                return None  # what is returned here would become the frame's trace function again
             return lined
 
         self.over = False
@@ -249,15 +167,7 @@ class TracedLines:
         sys.settrace(called)
 
 
-def line_clock(main_thread: int) -> MonitoredLines | TracedLines | None:
-    """The line clock for this Python; None if it has none."""
-    if sys.version_info >= (3, 12):
-        return MonitoredLines(main_thread)
-    clock = TracedLines(main_thread)
-    return clock if clock.usable else None
-
-
-def _pending_call(function: Callable[[], None]) -> Callable[[], bool] | None:
+def pending_call(function: Callable[[], None]) -> Callable[[], bool] | None:
     """A function that asks the main thread to call `function` soon; None if this Python has none."""
     try:
         import ctypes
@@ -275,7 +185,3 @@ def _pending_call(function: Callable[[], None]) -> Callable[[], bool] | None:
     kept = kind(run)
     add.argtypes, add.restype = [kind, ctypes.c_void_p], ctypes.c_int
     return lambda: add(kept, None) == 0
-
-
-def _monitoring() -> Any:
-    return sys.monitoring  # type: ignore[attr-defined,unused-ignore]

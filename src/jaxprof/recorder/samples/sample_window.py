@@ -56,6 +56,8 @@ class SampleWindow:
     """Seconds outside the stages in which the thread ran; None if there is no such clock."""
     delay: float = 0.0
     """Seconds outside the stages in which it was ready to run while the scheduler ran others."""
+    stopped: float = 0.0
+    """Seconds in which the whole process stood still: no line's."""
 
     def add(
         self,
@@ -100,7 +102,7 @@ class SampleWindow:
 
     def delayed(self, seconds: float, now: float) -> None:
         """The thread would have run for so much longer in this window if the scheduler had let it."""
-        total = now - self.began
+        total = now - self.began - self.stopped
         if total > 0:
             self.delay += seconds * max(0.0, 1.0 - sum(self.stages.values()) / total)
 
@@ -109,7 +111,9 @@ class SampleWindow:
     ) -> ProgramSampled:
         """Closes the window at `now`. `least`: the state for time that no sample accounts for. `timed`: a loop whose
         lines were timed."""
-        total = max(0.0, now - self.began)
+        length = max(0.0, now - self.began)
+        stopped = min(self.stopped, length)
+        total = length - stopped
         in_stages = sum(self.stages.values())
         if in_stages > total:  # the two clocks are not read at the same instant
             self.stages = {name: value * total / in_stages for name, value in self.stages.items()}
@@ -122,6 +126,7 @@ class SampleWindow:
             states[state] += seconds
         for name, value in self.stages.items():
             states[name] += value
+        states["stopped"] = stopped
         lines.update(self._stage_seconds_of_lines())
         rows, sites = _largest(lines, self.largest)
         return ProgramSampled(
@@ -132,6 +137,7 @@ class SampleWindow:
             lines=rows,
             sites=sites,
             own_seconds=own_seconds,
+            device_wait_seconds=self._device_wait(total - in_stages),
         )
 
     def _shared_out(self, rest: float, least: str) -> _Weights:
@@ -153,6 +159,27 @@ class SampleWindow:
             for key, weight in weights.items():
                 shared[key] += seconds * weight / whole
         return shared
+
+    def _device_wait(self, rest: float) -> float | None:
+        """Of the time outside the stages: how long the thread was blocked by the device.
+
+        The clock says for how long it was blocked at all. Samples say by what: a blocked thread does not hold the
+        interpreter's lock, so these come without a wait, evenly. A thread that runs while it waits for a value counts
+        as blocked too: some runtimes wait so.
+        """
+        if self.busy is None:
+            return None
+        ran = min(rest, self.busy + self.delay)
+        waited = 0.0
+        for weights, seconds in ((self.blocked, rest - ran), (self.running, ran)):
+            whole = sum(weights.values())
+            waits = sum(
+                weight
+                for (state, kind, *_), weight in weights.items()
+                if kind == SYNC or (weights is self.blocked and state == "device_busy")
+            )
+            waited += seconds * waits / whole if whole else 0.0
+        return waited
 
     def _locate(self, lines: _Weights, timed: TimedLoop) -> None:
         """Corrects the distribution of a loop's time over its lines by the lines' measured times.

@@ -16,12 +16,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from jaxprof.events import Compiled, Event, StageRunning, StepsCounted, WarningRaised
+from jaxprof.events import Compiled, Event, ProgramStopped, StageRunning, StepsCounted, WarningRaised
 from jaxprof.recorder.samples.arrays import ArrayCounter
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
 from jaxprof.recorder.samples.sample_window import SampledTransfers, SampleWindow, TimedLoop
 from jaxprof.recorder.samples.stack import Stack, read_stack
+from jaxprof.recorder.samples.standstill import StandstillTest
 from jaxprof.recorder.samples.states import Seen
 from jaxprof.recorder.samples.steps import StepCounter
 
@@ -81,6 +82,8 @@ class StackSampler:
         there to `start` counts as import."""
         self.on_tick: list[Callable[[float], None]] = []
         """Called with the monotonic time, on the sampler's thread, several times a second."""
+        self.turns: Callable[[], int] = int
+        """A number that goes up when the recorder itself lets this thread wait: then a late sample is no standstill."""
         self._emit, self._ledger, self._main_thread = emit, ledger, main_thread
         self._began = began_seconds
         self._stop = _thread.allocate_lock()
@@ -139,6 +142,9 @@ class StackSampler:
 
     def _sample_until_stopped(self) -> None:
         self._own_began = time.thread_time()
+        still = StandstillTest(_thread.get_native_id(), self._task)
+        turns = self.turns()
+        counted_at, counted = time.monotonic(), own_switches()
         now = self._last_at
         if now > self._began:
             self._send_stretch(now, least="import")
@@ -154,30 +160,51 @@ class StackSampler:
                 stopped = self._stop.acquire(True, pause)
                 now, after = time.monotonic(), own_switches()
                 switches = None if before is None or after is None else after - before
-                self._sample(now, judge_wait(now - due, switches), stopped=stopped)
+                since = None if counted is None or after is None else after - counted
+                stood = still.seconds(now - counted_at - pause, since)
+                turns, before_that = self.turns(), turns
+                if turns != before_that:
+                    stood = 0.0
+                counted_at, counted = now, after
+                if stood:
+                    self._stood_still(now - stood, stood)
+                self._sample(now, judge_wait(now - due - stood, switches), stopped=stopped, stood=stood)
                 if stopped or now - self._stretch.began >= max(STRETCH_SECONDS, GROWTH * (now - self._began)):
-                    self._send_stretch(now)
+                    self._send_stretch(now, final=stopped)
                 if now >= next_tick or stopped:
                     next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
                     self._tick(now)
+                    still.mark()
         finally:
             self._steps.close()
 
-    def _sample(self, now: float, wait: Wait, *, stopped: bool) -> None:
-        """Samples the stack once, for the time since the last sample. Nothing here may release the interpreter's lock
+    def _stood_still(self, began: float, seconds: float) -> None:
+        """The process was stopped: that time belongs to no line."""
+        self._stretch.stopped += seconds
+        self._steps.stood_still(began, seconds)
+        self._emit(ProgramStopped(began_seconds=began, seconds=seconds, found_by="standstill"))
+
+    def _sample(self, now: float, wait: Wait, *, stopped: bool, stood: float = 0.0) -> None:
+        """Samples the stack once, for the time since the last sample, of which the process stood still for `stood`
+        seconds. Nothing here may release the interpreter's lock
         before the stack is read: the thread would have moved on."""
         self._running_test.begin()
         stages, cpu = self._ledger.stage_seconds(), self._cpu.seconds()
-        seconds = now - self._last_at
+        seconds = max(0.0, now - self._last_at - stood)
         self._close_left -= max(0.0, seconds - sum(stages.values()) + sum(self._last_stages.values()))
         passed = {name: max(0.0, value - self._last_stages.get(name, 0.0)) for name, value in stages.items()}
+        if stood and (in_stages := sum(passed.values())) > seconds:  # the clock of a stage went on
+            passed = {name: value * seconds / in_stages for name, value in passed.items()}
         ran = None if cpu is None or self._last_cpu is None else max(0.0, cpu - self._last_cpu)
         self._last_at, self._last_cpu, self._last_stages = now, cpu, stages
         if stopped:  # the stack shows our own exit handler
             self._stretch.add(None, seconds, running=True, stages=passed, busy_seconds=ran)
             return
-        stack = read_stack(sys._current_frames().get(self._main_thread))
+        frame = sys._current_frames().get(self._main_thread)
+        stack = read_stack(frame)
         running = self._running_test.end() is not False
+        self._steps.passes.sample(frame)
+        del frame
         stage = self._main_stage() if any(passed.values()) else ""
         seen = self._understand(stack, stage, before=wait.let_in)
         share = ran / seconds if ran is not None and seconds > 0 else None
@@ -211,7 +238,7 @@ class StackSampler:
     def _main_stage(self) -> str:
         return next((item.stage for item in self._ledger.running() if not item.thread), "")
 
-    def _send_stretch(self, now: float, least: str = "host_busy") -> None:
+    def _send_stretch(self, now: float, least: str = "host_busy", *, final: bool = False) -> None:
         own, delay = time.thread_time(), run_delay_seconds(self._task)
         self._stretch.delayed(delay - self._last_delay, now)
         self._last_delay = delay
@@ -226,7 +253,7 @@ class StackSampler:
             else:
                 self._interval = min(LONGEST_INTERVAL, max(SHORTEST_INTERVAL, each / OWN_SHARE))
         self._own_began = own
-        for beside in (counted, self._transfers.collect(now)):
+        for beside in (counted, *self._steps.passes.collect(now, final=final), self._transfers.collect(now)):
             if beside is not None:
                 self._emit(beside)
 

@@ -6,12 +6,14 @@ number of lines: a loop of microseconds is measured by a sample of its iteration
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from jaxprof.events import StepsCounted, TimedLine
 from jaxprof.hot_loop import hot_loop
-from jaxprof.recorder.samples.line_clock import MOST_EVENTS, LineTimes, Moments, line_clock
+from jaxprof.recorder.samples.line_clock import MOST_EVENTS, LineTimes, Moments
 from jaxprof.recorder.samples.loops import Loop
+from jaxprof.recorder.samples.pass_watch import PassWatch, line_clock
 from jaxprof.recorder.samples.states import SYNC, Seen
 
 MOST_INTERVALS: Final = 100
@@ -21,8 +23,10 @@ FADING: Final = 0.7
 """In the next window, what was seen in this one is weighted by this factor."""
 LEAST_HITS: Final = 5
 """A line that was timed less often does not represent the time between the spells."""
+FEW_INTERVALS: Final = 10
 _CHAINS_AT_MOST: Final = 200
 _LINES_AT_MOST: Final = 40
+_STOPS_AT_MOST: Final = 20
 
 _Key = tuple[int, int]
 
@@ -38,10 +42,14 @@ class StepCounter:
         """Whether a loop of the user's was seen."""
         self._loop: Loop | None = None
         self._clock = line_clock(main_thread)
+        self.passes = PassWatch(self._clock, main_thread)
+        """Of the same loop."""
         self._spell: tuple[Loop, Moments] | None = None
         self.times: LineTimes | None = None
         """Of the loop that is counted, since the last `collect`."""
         self._lines: dict[int, float] = {}
+        self._still: list[tuple[float, float]] = []
+        """When the process stood still, and for how long, while the last events were taken."""
 
     def saw(self, seen: Seen, seconds: float) -> None:
         """The program was in these loops for about so long."""
@@ -56,6 +64,10 @@ class StepCounter:
             self._weights[key] = self._weights.get(key, 0.0) + seconds
             self._loops.update((loop.key, loop) for loop in loops)
 
+    def stood_still(self, began_seconds: float, seconds: float) -> None:
+        """The process was stopped from then on, by the monotonic clock: no line and no pass took that time."""
+        self._still = [*self._still[-_STOPS_AT_MOST:], (began_seconds, seconds)]
+
     def look(self) -> None:
         """Takes the events of the last spell, and begins another one: of the loop that is hot now."""
         if self._clock is None:
@@ -65,6 +77,8 @@ class StepCounter:
         if best is not None and (self._loop is None or best.key != self._loop.key):
             self._loop, self.times, self._lines = best, LineTimes(best), {}
             self._take()
+            self.passes.follow(best)
+        self.passes.look(self._usual_seconds())
         if self._loop is not None and self._spell is None:
             moments = self._clock.begin(self._loop)
             if moments is None:
@@ -85,6 +99,11 @@ class StepCounter:
         self.times = LineTimes(loop)
         return _counted(loop, times, now, self._clock.found_by) if times is not None and times.intervals else None
 
+    def _usual_seconds(self) -> float | None:
+        """Of a pass, as the spells of this window timed it; None if they timed few."""
+        timed = self.times.intervals[-FEW_INTERVALS:] if self.times is not None else []
+        return sum(timed) / len(timed) if len(timed) == FEW_INTERVALS else None
+
     @property
     def unavailable(self) -> bool:
         """Whether this Python offers no events for a loop: it has none, or other tools use them."""
@@ -103,6 +122,7 @@ class StepCounter:
 
     def close(self) -> None:
         """Stops watching."""
+        self.passes.follow(None)
         if self._clock is not None:
             self._clock.close()
         self._clock = self._loop = self._spell = None
@@ -114,7 +134,7 @@ class StepCounter:
         loop, moments = self._spell
         current = self.times is not None and loop.key == self.times.loop.key
         if self.times is not None and current:
-            done = self.times.take(list(moments))
+            done = self.times.take(without(list(moments), self._still))
             if self._clock.goes_on and len(moments) < MOST_EVENTS:
                 del moments[:done]
                 return
@@ -127,6 +147,14 @@ class StepCounter:
             return None
         weight = sum(seconds for (chain, _), seconds in self._weights.items() if key in chain)
         return self._loops.get(key) if weight >= LEAST_WEIGHT_SECONDS else None
+
+
+def without(moments: Moments, still: Sequence[tuple[float, float]]) -> Moments:
+    """The moments by a clock that did not go on while the process stood still. Where it did is known, the clocks of
+    the moments and of the sampler are the same (Linux)."""
+    if not still:
+        return moments
+    return [(mark, at - sum(min(took, max(0.0, at - began)) for began, took in still)) for mark, at in moments]
 
 
 def _counted(loop: Loop, times: LineTimes, now: float, found_by: str) -> StepsCounted:

@@ -1,0 +1,105 @@
+"""When a process was stopped by a signal, and when the machine was suspended: seen from the process beside it.
+
+SIGSTOP, SIGTSTP (ctrl+z) and reading a terminal in the background stop a process until SIGCONT. The system shows it as
+stopped meanwhile; a process that sleeps, waits for input or has no processor to run on is not. What a debugger stops
+for its own purposes has another state, and is not reported. Whoever is stopped together with the process sees nothing
+of this: that is told from within (`recorder.samples.standstill`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from jaxprof.events import ProgramStopped
+
+LOOK_SECONDS: Final = 0.1
+"""How often it is looked: 15 µs each."""
+LEAST_SUSPENDED_SECONDS: Final = 1.0
+"""The two clocks that tell a suspended machine are not read at the same instant."""
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether the process is stopped by a signal; False for one that has gone, or that cannot be looked at."""
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+    except FileNotFoundError:
+        return _is_stopped_elsewhere(pid) if not Path("/proc/self/stat").exists() else False
+    except OSError:
+        return False
+    # the name stands in parentheses, and may itself hold parentheses and blanks
+    return status.rpartition(b")")[2].split()[:1] == [b"T"]
+
+
+def _is_stopped_elsewhere(pid: int) -> bool:
+    """The same on a system without /proc (macOS)."""
+    import psutil
+
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    except psutil.Error:
+        return False
+
+
+def suspended_seconds() -> float:
+    """For how long the machine has been suspended since it started; 0 on a system that does not tell."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.clock_gettime(boot) - time.monotonic() if boot is not None else 0.0
+
+
+class StopWatch:
+    """Call `look` often, and `end` once, when the process has ended."""
+
+    def __init__(
+        self,
+        pid: int,
+        *,
+        looks_stopped: Callable[[int], bool] = is_stopped,
+        suspended: Callable[[], float] = suspended_seconds,
+    ) -> None:
+        """The process, and what tells its state and that of the machine."""
+        self._pid, self._looks_stopped, self._suspended = pid, looks_stopped, suspended
+        self._looked: float | None = None
+        self._began: float | None = None
+        self._slept = suspended()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was stopped when it was last looked at."""
+        return self._began is not None
+
+    def look(self, now: float) -> list[ProgramStopped]:
+        """What is over at `now`, by the monotonic clock: a stop that was seen, a suspension."""
+        last = self._looked
+        if last is not None and now - last < LOOK_SECONDS / 2:
+            return []
+        self._looked = now
+        over: list[ProgramStopped] = []
+        slept = self._suspended()
+        if slept - self._slept >= LEAST_SUSPENDED_SECONDS:
+            began = now if last is None else last
+            over.append(
+                ProgramStopped(
+                    began_seconds=began, seconds=slept - self._slept, found_by="clock", monotonic_seconds=now
+                )
+            )
+        self._slept = slept
+        stopped = self._looks_stopped(self._pid)
+        middle = now if last is None else (last + now) / 2  # it happened at some moment since the last look
+        if stopped and self._began is None:
+            self._began = middle
+        elif not stopped and self._began is not None:
+            over += self._over(middle, now)
+        return over
+
+    def end(self, now: float) -> list[ProgramStopped]:
+        """The stop in which the process ended, if it was in one."""
+        return self._over(now, now) if self._began is not None else []
+
+    def _over(self, until: float, now: float) -> list[ProgramStopped]:
+        assert self._began is not None
+        began, self._began = self._began, None
+        seconds = until - began
+        return [ProgramStopped(began_seconds=began, seconds=seconds, found_by="state", monotonic_seconds=now)]

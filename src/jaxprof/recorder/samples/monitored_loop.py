@@ -1,0 +1,263 @@
+"""Watches one loop with `sys.monitoring` (Python 3.12 and later): each of its passes all the time, its lines in spells.
+
+Both share one tool number, since Python leaves only two free. Events that are local to a code object are one sum for a
+tool, so the end of a spell leaves those of the passes on. One event a pass costs 0.2 to 0.4 µs: 2 %
+of a pass of 20 µs, so that such passes are no longer told after the first few.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from jaxprof.recorder.samples import line_clock as lines
+from jaxprof.recorder.samples.counters import LoopCounter, read_counter
+from jaxprof.recorder.samples.line_clock import JUMP, LEFT, Moments
+from jaxprof.recorder.samples.loops import Loop, loops_of
+from jaxprof.recorder.samples.passes import LEFT as STRETCH_ENDS
+from jaxprof.recorder.samples.passes import Values
+
+_TOOLS: Final = (4, 3)
+"""The tool numbers that Python leaves free; the named ones belong to debuggers, coverage tools and profilers."""
+_MOST_WAITING: Final = 100_000
+"""Moments that wait for the sampler's thread. Without it, as in a process that the program forked, no more are kept."""
+
+SHORTEST_SECONDS: Final = 50e-6
+"""Of a pass that is told, at about 0.3 µs each. Measured by bench/passes.py."""
+_FEW: Final = 50
+"""Passes after which their mean is judged."""
+_PAUSED: Final = 2
+"""The longest of them, in which others may have had the processor, do not count."""
+
+_Jumped = Callable[[object, int, int], object]
+
+
+@dataclass(slots=True)
+class WatchedPasses:
+    """The ends of passes, as they come."""
+
+    loop: Loop
+    counters: tuple[LoopCounter, ...]
+    moments: deque[float] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
+    """Monotonic, in seconds; `passes.LEFT` where the loop was left."""
+    read: deque[tuple[float, Values]] = field(default_factory=lambda: deque(maxlen=_MOST_WAITING))
+    """The values of the counters at some of these moments, always there before the moment is."""
+    wanted: list[bool] = field(default_factory=list)
+    """Looks at so many of the next passes, the last of the list first: True reads the counters at its end."""
+    looked: list[float] = field(default_factory=list)
+    """The ends of passes that were looked at, one after another."""
+    short: bool = False
+    """Passes are too short for each to be told, and none is any longer."""
+
+    def judge(self) -> None:
+        """The lengths of the next passes decide whether they are too short."""
+        self.looked.clear()
+        self.wanted[:0] = [False] * (_FEW + 1)
+
+    def ended(self, at: float) -> bool:
+        """A pass that is looked at ended; whether it was the last one that needs to be told."""
+        self.looked.append(at)
+        if len(self.looked) > _FEW:
+            lengths = sorted(after - before for before, after in pairwise(self.looked))
+            usual = lengths[:-_PAUSED]
+            self.looked.clear()
+            self.short = sum(usual) < SHORTEST_SECONDS * len(usual)
+        return self.short
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether moments may have been dropped."""
+        return len(self.moments) >= _MOST_WAITING
+
+    def take(self) -> tuple[list[float], dict[float, Values]]:
+        """The moments since the last call, and the counters that were read at some of them, or right after."""
+        moments = [self.moments.popleft() for _ in range(len(self.moments))]
+        return moments, dict(self.read.popleft() for _ in range(len(self.read)))
+
+
+class MonitoredLines:
+    """For Python 3.12 and later. Any thread may switch it on and off."""
+
+    found_by: Final = "monitoring"
+    over: Final = True
+    """The events of a spell may be read at any time."""
+    goes_on: Final = True
+    """A spell ends when it is full, not before."""
+
+    def __init__(self, main_thread: int) -> None:
+        self._main_thread = main_thread
+        self._tool: int | None = None
+        self._code: CodeType | None = None
+        self._watched: tuple[CodeType, _Jumped, _Jumped] | None = None
+        """The code whose passes are watched, and what is called at the end of one, and where the function begins or
+        returns."""
+
+    def begin(self, loop: Loop) -> Moments | None:
+        """Begins a spell, which fills the returned list; None if Python has no free number for another tool."""
+        if self._tool is None and not self._take_tool():
+            return None
+        moments: Moments = []
+        begins, first, last, main_thread = loop.begins, loop.line, loop.last_line, self._main_thread
+        disable, clock, current = _monitoring().DISABLE, time.perf_counter, _thread.get_ident
+        most = lines.MOST_EVENTS
+        watched = self._watched if self._watched is not None and self._watched[0] is loop.code else None
+
+        def jumped(code: object, offset: int, destination: int) -> object:
+            further = watched[1](code, offset, destination) if watched is not None else disable
+            if destination != begins or len(moments) >= most:
+                return further
+            if current() == main_thread:
+                moments.append((JUMP, clock()))
+            return None
+
+        def lined(_code: object, line: int) -> object:
+            inside = first <= line <= last
+            if len(moments) >= most or (not inside and moments and moments[-1][0] == LEFT):
+                return disable  # lines outside cost nothing, except the one at which the loop is left
+            if current() == main_thread:
+                moments.append((line if inside else LEFT, clock()))
+            return None
+
+        def returned(code: object, offset: int, value: Any) -> object:
+            further = watched[2](code, offset, value) if watched is not None else disable
+            if len(moments) >= most:
+                return further
+            if current() == main_thread:
+                moments.append((LEFT, clock()))
+            return None
+
+        self.end()
+        self._code = loop.code
+        events = _monitoring().events
+        for event, callback in ((events.JUMP, jumped), (events.LINE, lined), (events.PY_RETURN, returned)):
+            _monitoring().register_callback(self._tool, event, callback)
+        self._set(loop.code, spell=True)
+        return moments
+
+    def end(self) -> None:
+        """Ends the spell."""
+        if self._code is not None and self._tool is not None:
+            self._set(self._code, spell=False)
+            self._call_watched()
+        self._code = None
+
+    def watch(self, loop: Loop, counters: tuple[LoopCounter, ...]) -> WatchedPasses | None:
+        """From now on the end of each pass is told, of this loop instead of an earlier one; None if Python has no free
+        number for another tool."""
+        if self._tool is None and not self._take_tool():
+            return None
+        self.unwatch()
+        told = WatchedPasses(loop, counters)
+        self._watched = (loop.code, *_callbacks(told, self._main_thread))
+        self._call_watched()
+        self._set(loop.code, spell=self._code is loop.code)
+        return told
+
+    def unwatch(self) -> None:
+        """Ends the spell, and no longer tells the ends of passes."""
+        self.end()
+        if self._watched is not None and self._tool is not None:
+            code, self._watched = self._watched[0], None
+            self._set(code, spell=False)
+            self._call_watched()
+
+    def close(self) -> None:
+        """Gives the tool number back."""
+        self.unwatch()
+        if self._tool is not None:
+            events = _monitoring().events
+            for event in (events.JUMP, events.LINE, events.PY_RETURN, events.PY_START):
+                _monitoring().register_callback(self._tool, event, None)
+            _monitoring().free_tool_id(self._tool)
+            self._tool = None
+
+    def _set(self, code: CodeType, *, spell: bool) -> None:
+        """The events that Python reports of this code: an event that is switched on anew is so at all places, those
+        included at which its callback had it switched off."""
+        events = _monitoring().events
+        wanted = 0
+        if self._watched is not None and self._watched[0] is code:
+            wanted |= events.JUMP | events.PY_START | events.PY_RETURN
+        if spell:
+            wanted |= events.JUMP | events.LINE | events.PY_RETURN
+        _monitoring().set_local_events(self._tool, code, wanted)
+
+    def _call_watched(self) -> None:
+        events = _monitoring().events
+        jumped, left = self._watched[1:] if self._watched is not None else (None, None)
+        for event, callback in ((events.JUMP, jumped), (events.PY_START, left), (events.PY_RETURN, left)):
+            _monitoring().register_callback(self._tool, event, callback)
+
+    def _take_tool(self) -> bool:
+        monitoring = _monitoring()
+        for number in _TOOLS:
+            if monitoring.get_tool(number) is None:
+                try:
+                    monitoring.use_tool_id(number, "jaxprof")
+                except ValueError:  # another tool was faster
+                    continue
+                self._tool = number
+                return True
+        return False
+
+
+def _callbacks(told: WatchedPasses, main_thread: int) -> tuple[_Jumped, _Jumped]:
+    """What Python calls at each jump of the loop's code, and where the function begins or returns. An exception here
+    would be one of the program's."""
+    code, begins = told.loop.code, told.loop.begins
+    around = {
+        other.begins for other in loops_of(told.loop.code) if other.begins < begins and told.loop.ends <= other.ends
+    }
+    disable, clock, current, append = _monitoring().DISABLE, time.monotonic, _thread.get_ident, told.moments.append
+    wanted = told.wanted
+
+    def jumped(_code: object, _offset: int, destination: int) -> object:
+        if destination == begins:
+            if current() == main_thread:
+                if wanted:
+                    return look()
+                append(clock())
+            return None
+        if destination in around:  # the loop was left, and the one around it goes on
+            left(_code, _offset)
+            return None
+        return disable
+
+    def look() -> object:
+        if told.short:
+            return disable
+        at = clock()
+        with contextlib.suppress(Exception):
+            if wanted.pop():
+                frame: FrameType | None = sys._getframe(2)
+                if frame is not None and frame.f_code is not code:  # a spell's callback is in between
+                    frame = frame.f_back
+                if frame is not None:
+                    told.read.append((at, [read_counter(frame, counter) for counter in told.counters]))
+        append(at)
+        if not told.ended(at):
+            return None
+        append(STRETCH_ENDS)
+        wanted.append(False)  # comes here again, should a spell switch the event on
+        return disable
+
+    def left(_code: object, _offset: int, _value: Any = None) -> None:
+        if current() == main_thread and not told.short:
+            append(STRETCH_ENDS)
+            told.looked.clear()
+            if not (wanted and wanted[-1]):  # the numbers may begin again
+                wanted.append(True)
+
+    return jumped, left
+
+
+def _monitoring() -> Any:
+    return sys.monitoring  # type: ignore[attr-defined,unused-ignore]

@@ -1,0 +1,296 @@
+"""Turns what was seen of a loop's passes into events: which pass took how long, by its number.
+
+Two sources give the same entries: a moment at the end of each pass (`MomentLog`), or the loop's counter, read now and
+then (`NumberLog`). What is kept is bounded: passes shorter than `LEAST_ENTRY_SECONDS` are put together, and after
+`YOUNG_SECONDS` the entries grow with the program's age, so that a day has some 600 000 of them, and a minute has all.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from jaxprof.events import StepsTaken
+from jaxprof.recorder.samples.counters import LoopCounter
+from jaxprof.recorder.samples.loops import Loop
+
+LEFT: Final = -1.0
+"""Takes the place of a moment: the loop was left, and what follows begins anew."""
+LEAST_ENTRY_SECONDS: Final = 0.005
+YOUNG_SECONDS: Final = 500.0
+PROOFS: Final = 3
+"""A counter has gone up by exactly one so often in a row."""
+_TRIES: Final = 12
+"""Passes whose counters are read until the search is given up."""
+_ENDLESS: Final = 1 << 60
+_ENTRIES_AT_MOST: Final = 2000
+"""Of one event."""
+
+Values = Sequence[int | None]
+
+
+@dataclass(slots=True)
+class _Stretch:
+    """Passes one after another: the event in the making."""
+
+    began: float
+    first: int
+    name: str
+    seconds: list[float] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    _waiting: float = 0.0
+    _passes: int = 0
+
+    def add(self, seconds: float, count: int, least_seconds: float) -> None:
+        """Adds passes; they are put together until they took `least_seconds`."""
+        self._waiting += seconds
+        self._passes += count
+        if self._waiting >= least_seconds:
+            self.close()
+
+    @property
+    def waiting_seconds(self) -> float:
+        """Of passes that are no entry yet."""
+        return self._waiting
+
+    def close(self) -> None:
+        """Makes an entry of what was put together."""
+        if self._passes:
+            self.seconds.append(self._waiting)
+            self.counts.append(self._passes)
+            self._waiting, self._passes = 0.0, 0
+
+    def take(self) -> _Stretch:
+        """The entries so far; what comes next follows them."""
+        taken = _Stretch(self.began, self.first, self.name, self.seconds, self.counts)
+        self.began += sum(self.seconds)
+        self.first += sum(self.counts)
+        self.seconds, self.counts = [], []
+        return taken
+
+
+class Stretches:
+    """The stretches of one loop until they are sent."""
+
+    def __init__(self, loop: Loop, found_by: str) -> None:
+        self._loop, self._found_by = loop, found_by
+        self._closed: list[_Stretch] = []
+        self._open: _Stretch | None = None
+        self.least_seconds = LEAST_ENTRY_SECONDS
+
+    @property
+    def missing_seconds(self) -> float:
+        """What the entry in the making lacks until it is whole."""
+        return self.least_seconds - (self._open.waiting_seconds if self._open is not None else 0.0)
+
+    def add(self, began: float, seconds: float, count: int, first: int, name: str) -> None:
+        """`count` passes from the `first` one on, which began right after those before, unless the loop was left."""
+        if self._open is not None and self._open.name != name:
+            self.leave()
+        if self._open is None:
+            self._open = _Stretch(began, first, name)
+        self._open.add(seconds, count, self.least_seconds)
+
+    def leave(self) -> None:
+        """The next pass does not follow the last one, by time or by number."""
+        if self._open is not None:
+            self._open.close()
+            if self._open.seconds:
+                self._closed.append(self._open)
+            self._open = None
+
+    def number(self, shift: int, name: str) -> None:
+        """The numbers are known now: adds `shift` to those of the passes that were not sent yet."""
+        for stretch in (*self._closed, *([self._open] if self._open is not None else [])):
+            stretch.first += shift
+            stretch.name = name
+
+    def events(self, now: float, age_seconds: float, *, final: bool = False) -> list[StepsTaken]:
+        """What was added since the last call; in the `final` one with the passes that wait for others."""
+        if final:
+            self.leave()
+        self.least_seconds = LEAST_ENTRY_SECONDS * max(1.0, age_seconds / YOUNG_SECONDS)
+        ready, self._closed = self._closed, []
+        if self._open is not None and self._open.seconds:
+            ready.append(self._open.take())
+        return [event for stretch in ready for event in self._events(stretch, now)]
+
+    def _events(self, stretch: _Stretch, now: float) -> Iterable[StepsTaken]:
+        began, first = stretch.began, stretch.first
+        for start in range(0, len(stretch.seconds), _ENTRIES_AT_MOST):
+            seconds = stretch.seconds[start : start + _ENTRIES_AT_MOST]
+            counts = stretch.counts[start : start + _ENTRIES_AT_MOST]
+            yield StepsTaken(
+                monotonic_seconds=now,
+                where=self._loop.place,
+                found_by=self._found_by,
+                first=first,
+                numbered_by=stretch.name,
+                began_seconds=round(began, 6),
+                seconds=[round(each, 7) for each in seconds],
+                counts=counts if any(count != 1 for count in counts) else [],
+            )
+            began += sum(seconds)
+            first += sum(counts)
+
+
+class CounterSearch:
+    """Finds the counter of a loop: shown the values of all candidates at the ends of passes one after another, it
+    names the first one that went up by exactly one each time."""
+
+    def __init__(self, counters: Sequence[LoopCounter]) -> None:
+        self.counters = tuple(counters)
+        self.found: LoopCounter | None = None
+        self.over = not counters
+        """Whether it needs no more passes: one is found, or there is none."""
+        self._tries = 0
+        self._last: tuple[int, Values] | None = None
+        self._rises = [0] * len(counters)
+
+    def saw(self, ordinal: int, values: Values) -> int | None:
+        """The values at the end of the pass with this ordinal. Returns the place of the counter, once it is found:
+        from then on it is the only one of `counters`."""
+        if self.over or len(values) != len(self.counters):
+            return None
+        last, self._last = self._last, (ordinal, values)
+        self._tries += 1
+        if last is not None and last[0] == ordinal - 1:
+            for index, (before, value) in enumerate(zip(last[1], values, strict=True)):
+                rose = before is not None and value == before + 1
+                self._rises[index] = self._rises[index] + 1 if rose else 0
+        else:
+            self._rises = [0] * len(self.counters)
+        found = next((index for index, rises in enumerate(self._rises) if rises >= PROOFS), None)
+        if found is not None:
+            self.found = self.counters[found]
+            self.counters = (self.found,)
+        self.over = found is not None or self._tries >= _TRIES
+        return found
+
+
+class MomentLog:
+    """The passes of a loop from the moments at which they ended."""
+
+    def __init__(self, loop: Loop, counters: Sequence[LoopCounter], seen_before: int = 0) -> None:
+        """`seen_before`: passes of this loop that were counted before."""
+        self.search = CounterSearch(counters)
+        self._stretches = Stretches(loop, "monitoring")
+        self._ordinal = seen_before
+        self._last: float | None = None
+        self._shift = 0
+        self._name = ""
+        self._read: dict[float, Values] = {}
+
+    @property
+    def seen(self) -> int:
+        """How many passes ended, timed or not, those before it included."""
+        return self._ordinal
+
+    def take(self, moments: Sequence[float], read: Mapping[float, Values]) -> None:
+        """The ends of passes in their order, with `LEFT` where the loop was left; `read`: the values of the counters
+        at some of these moments. Costs grow with the entries, not with the passes."""
+        self._read |= read
+        start = 0
+        while start < len(moments):
+            if moments[start] == LEFT:
+                self._stretches.leave()
+                self._last = None
+                start += 1
+                continue
+            end = next((at for at in range(start, len(moments)) if moments[at] == LEFT), len(moments))
+            for first, last in self._pieces(moments, start, end):
+                values = self._read.pop(moments[first], None)
+                if values is not None:
+                    self._check(self._ordinal, values)
+                self._follow(moments, first, last)
+            start = end
+
+    def _pieces(self, moments: Sequence[float], start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Ranges that begin where counters were read."""
+        marks = {bisect_left(moments, at, start, end) for at in self._read}
+        read = [mark for mark in sorted(marks) if start < mark < end and moments[mark] in self._read]
+        bounds = [start, *read, end]
+        return pairwise(bounds)
+
+    def _follow(self, moments: Sequence[float], start: int, end: int) -> None:
+        """Passes that end at these moments, and follow the one before: as many at once as make an entry."""
+        if self._last is None:
+            self._last = moments[start]
+            self._ordinal += 1
+            start += 1
+        while start < end:
+            full = self._last + self._stretches.missing_seconds
+            stop = min(bisect_left(moments, full, start, end) + 1, end)
+            seconds = max(0.0, moments[stop - 1] - self._last)
+            self._stretches.add(self._last, seconds, stop - start, self._ordinal + self._shift, self._name)
+            self._ordinal += stop - start
+            self._last = moments[stop - 1]
+            start = stop
+
+    def lost(self) -> None:
+        """Some moments were not kept: what follows begins anew."""
+        self._stretches.leave()
+        self._last = None
+
+    def _check(self, ordinal: int, values: Values) -> None:
+        search = self.search
+        if not search.over:
+            index = search.saw(ordinal, values)
+            if search.found is not None and index is not None:
+                self._name, self._shift = search.found.name, (values[index] or 0) - ordinal
+                self._stretches.number(self._shift, self._name)
+            return
+        if search.found is None or not self._name or len(values) != 1:
+            return
+        value, expected = values[0], ordinal + self._shift
+        if value == expected:
+            return
+        self._stretches.leave()
+        if value is not None and value > expected and self._last is None:  # passes that were not seen
+            self._shift = value - ordinal
+        else:  # it begins again, or is no counter: the passes are counted on from here
+            self._name = ""
+
+    def events(self, now: float, age_seconds: float, *, final: bool = False) -> list[StepsTaken]:
+        """The passes since the last call; none as long as their numbers are not known, unless it is the `final`
+        call."""
+        if not self.search.over and not final:
+            return []
+        return self._stretches.events(now, age_seconds, final=final)
+
+
+class NumberLog:
+    """The passes of a loop from its counter, read now and then."""
+
+    def __init__(self, loop: Loop, counter: LoopCounter) -> None:
+        self._name = counter.name
+        self._stretches = Stretches(loop, "number")
+        self._since: float | None = None
+        """When the last number was first seen; None outside the loop."""
+        self._number = -_ENDLESS
+        self._shift = 0
+
+    def saw(self, at: float, number: int | None) -> None:
+        """`number`: of the pass that was under way at this moment; None if the loop was not."""
+        if number is None:
+            self._stretches.leave()
+            self._since = None
+            return
+        number += self._shift
+        if number < self._number:  # it begins again: the passes are counted on from here
+            self._stretches.leave()
+            self._shift += self._number + 1 - number
+            self._name, self._number, self._since = "", self._number + 1, at
+            return
+        if self._since is not None and number > self._number:
+            count = number - self._number
+            self._stretches.add(self._since, at - self._since, count, self._number, self._name)
+        if self._since is None or number > self._number:
+            self._since, self._number = at, number
+
+    def events(self, now: float, age_seconds: float, *, final: bool = False) -> list[StepsTaken]:
+        """The passes since the last call; `final`: there will be no other one."""
+        return self._stretches.events(now, age_seconds, final=final)

@@ -1,0 +1,105 @@
+"""Whether the whole process stood still, from what its own sampler finds when it goes on.
+
+A sampler that is due and does not run has one of four reasons. The processor was given to others: the system counts
+that. Another thread kept the interpreter's lock: then the sampler asked for it every few milliseconds, which the system
+counts as well. Its memory had to come from the disk: a page fault. Or the process was stopped: by a signal, with its
+container, by a debugger. Only the last leaves nothing behind in these counts, and no time of the processor either.
+Several of them may share one lateness: on a full machine, each try for the lock is followed by a wait for a processor.
+So each takes its part off, and what is left over must be nearly all of it. The main thread's wait for a processor is
+taken off as well: whoever it keeps from running waits without a count of its own.
+Where the system does not count (macOS), nothing is called a standstill.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from jaxprof.recorder.samples.cpu_clock import own_faults, run_delay_or_none, run_delay_seconds
+
+LEAST_SECONDS: Final = 0.2
+"""A shorter one is not told from a busy machine."""
+_OTHER_REASONS: Final = 0.25
+"""Share of a standstill that the waits for the interpreter's lock, and of the main thread for a processor, may account
+for."""
+_BUSY: Final = 0.1
+"""Share of the lateness for which the process may have had a processor, beside what it may use while it runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    faults: int
+    delay: float
+    main_delay: float
+    process_seconds: float
+
+
+class StandstillTest:
+    """Call `mark` a few times a second, and `seconds` for a sample that came late; both on the sampler's thread."""
+
+    def __init__(self, task: int, main_task: int) -> None:
+        """The system's numbers of the sampler's thread and of the main thread."""
+        self._task, self._main_task = task, main_task
+        self._processors = os.cpu_count() or 1
+        self._before: _Counts | None = None
+        self._marked = 0.0
+        self.mark()
+
+    def mark(self) -> None:
+        """Remembers the counts at a moment at which the process runs."""
+        self._before, self._marked = self._counts(), time.monotonic()
+
+    def seconds(self, late_seconds: float, switches: int | None) -> float:
+        """For how much of the lateness of a sample the process stood still; 0 if it did not, or if that cannot be
+        known. An estimate: a stop begins at any moment of the pause before. `switches`: how often our thread gave up
+        the processor since the last sample; None if the system does not report it."""
+        if late_seconds < LEAST_SECONDS or switches is None:
+            return 0.0
+        before, passed = self._before, time.monotonic() - self._marked
+        self.mark()
+        after = self._before
+        if before is None or after is None or after.faults != before.faults:
+            return 0.0
+        return standstill(
+            late_seconds,
+            switches=switches,
+            delay_seconds=after.delay - before.delay,
+            main_delay_seconds=after.main_delay - before.main_delay,
+            process_seconds=after.process_seconds - before.process_seconds,
+            running_seconds=self._processors * max(0.0, passed - late_seconds),
+        )
+
+    def _counts(self) -> _Counts | None:
+        faults, delay = own_faults(), run_delay_or_none(self._task)
+        if faults is None or delay is None:
+            return None
+        return _Counts(faults, delay, run_delay_seconds(self._main_task), time.process_time())
+
+
+def standstill(
+    late_seconds: float,
+    *,
+    switches: int,
+    delay_seconds: float,
+    main_delay_seconds: float,
+    process_seconds: float,
+    running_seconds: float,
+) -> float:
+    """Seconds of a lateness that nothing but a stop of the process explains; 0 if something else does.
+
+    `switches`: how often the thread gave up the processor since the last sample: a few times for its own work, and once
+    for each time that it asked for the interpreter's lock in vain. The others are since a moment shortly before that.
+    `delay_seconds`: for how long others had the processor while it was ready; `main_delay_seconds`: the same of the
+    main thread. `process_seconds`: processor time of all the process's threads. `running_seconds`: what they may have
+    used of it before the stop.
+    """
+    asked_every = sys.getswitchinterval()
+    still = late_seconds - delay_seconds
+    running = running_seconds + _BUSY * late_seconds + (os.cpu_count() or 1) * delay_seconds
+    if asked_every > late_seconds / 20 or process_seconds > running:
+        return 0.0
+    unexplained = still - main_delay_seconds - switches * asked_every
+    return still if unexplained >= max(LEAST_SECONDS, (1 - _OTHER_REASONS) * still) else 0.0

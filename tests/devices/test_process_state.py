@@ -1,0 +1,127 @@
+"""Which processes are stopped, and for how long."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch, is_stopped, suspended_seconds
+from jaxprof.events import ProgramStopped
+
+SLEEPS = "import time; time.sleep(60)"
+READS = "import sys; sys.stdin.read()"
+BURNS = "while True: pass"
+
+
+@pytest.fixture(params=[SLEEPS, READS, BURNS])
+def process(request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
+    child = subprocess.Popen([sys.executable, "-c", request.param], stdin=subprocess.PIPE)
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
+
+
+def _until(pid: int, stopped: bool) -> None:
+    end = time.monotonic() + 10
+    while is_stopped(pid) is not stopped:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_only_a_signal_stops_it(process: subprocess.Popen[bytes]) -> None:
+    """Sleeping, reading and computing are not it."""
+    for _ in range(5):
+        assert not is_stopped(process.pid)
+        time.sleep(0.02)
+    process.send_signal(signal.SIGSTOP)
+    _until(process.pid, True)
+    assert psutil.Process(process.pid).status() == psutil.STATUS_STOPPED  # what is looked at where there is no /proc
+    process.send_signal(signal.SIGCONT)
+    _until(process.pid, False)
+
+
+def test_one_that_has_gone_is_not_stopped() -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not is_stopped(child.pid)  # a zombie
+    child.wait()
+    assert not is_stopped(child.pid)
+
+
+def test_a_name_with_parentheses_is_no_state(tmp_path: Path) -> None:
+    odd = tmp_path / "x) T (y"
+    odd.symlink_to("/bin/sleep")
+    child = subprocess.Popen([str(odd), "60"])
+    try:
+        assert not is_stopped(child.pid)
+    finally:
+        child.kill()
+        child.wait()
+
+
+class Machine:
+    """A process and a machine whose state the test sets."""
+
+    def __init__(self) -> None:
+        self.stopped, self.slept, self.now = False, 5.0, 100.0
+        self.watch = StopWatch(1, looks_stopped=lambda _: self.stopped, suspended=lambda: self.slept)
+        self.seen: list[ProgramStopped] = []
+
+    def passes(self, seconds: float, *, stopped: bool = False) -> None:
+        self.stopped = stopped
+        for _ in range(round(seconds / LOOK_SECONDS)):
+            self.seen += self.watch.look(self.now)
+            self.now += LOOK_SECONDS
+
+
+def test_a_stop_is_told_once_it_is_over() -> None:
+    machine = Machine()
+    machine.passes(1.0)
+    machine.passes(2.0, stopped=True)
+    assert machine.watch.stopped
+    assert machine.seen == []
+    machine.passes(1.0)
+    (stop,) = machine.seen
+    assert stop.found_by == "state"
+    assert stop.began_seconds == pytest.approx(101.0, abs=LOOK_SECONDS)
+    assert stop.seconds == pytest.approx(2.0, abs=LOOK_SECONDS)
+    assert machine.watch.end(machine.now) == []
+
+
+def test_one_that_is_killed_while_it_is_stopped() -> None:
+    machine = Machine()
+    machine.passes(1.0)
+    machine.passes(3.0, stopped=True)
+    (stop,) = machine.watch.end(machine.now)
+    assert stop.seconds == pytest.approx(3.0, abs=LOOK_SECONDS)
+
+
+def test_it_is_not_looked_at_more_often_than_needed() -> None:
+    looks: list[int] = []
+    watch = StopWatch(1, looks_stopped=lambda pid: bool(looks.append(pid)), suspended=lambda: 0.0)
+    for number in range(1000):
+        watch.look(number * LOOK_SECONDS / 100)
+    assert len(looks) <= 21
+
+
+def test_a_machine_that_slept() -> None:
+    machine = Machine()
+    machine.passes(1.0)
+    machine.slept += 0.4  # two clocks that are read one after the other on a busy machine
+    machine.passes(1.0)
+    assert machine.seen == []
+    machine.slept += 3600.0
+    machine.passes(1.0)
+    (stop,) = machine.seen
+    assert (stop.found_by, stop.seconds) == ("clock", pytest.approx(3600.0))
+    assert suspended_seconds() > -0.1  # two clocks, read one after the other

@@ -1,0 +1,246 @@
+"""Passes of a loop that runs, as the recorder's thread follows it beside the program."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from jaxprof.events import StepsTaken
+from jaxprof.recorder.samples import passes
+from jaxprof.recorder.samples.loops import Loop, loops_of
+from jaxprof.recorder.samples.states import COMPILED, Seen, Site
+from jaxprof.recorder.samples.steps import StepCounter
+
+EXACT = sys.version_info >= (3, 12)
+Times = dict[int, tuple[float, float]]
+"""When the body of each pass began and ended, by its number."""
+
+
+def _seen(loop: Loop) -> Seen:
+    return Seen(COMPILED, None, (Site("f.py", "f", loop.line, loop.last_line, 1, "", loop=loop),))
+
+
+@contextmanager
+def _followed(loop: Loop) -> Iterator[list[StepsTaken]]:
+    """The loop's passes are followed by another thread, as by the sampler's: the list has all of them in the end."""
+    main, over = threading.get_ident(), threading.Event()
+    counter = StepCounter(main)
+    counter.saw(_seen(loop), 10.0)
+    events: list[StepsTaken] = []
+
+    def follow() -> None:
+        turn = 0
+        while not over.wait(0.002):
+            counter.passes.sample(sys._current_frames().get(main))
+            turn += 1
+            if turn % 5 == 0:
+                counter.look()
+            if turn % 50 == 0:
+                events.extend(counter.passes.collect(time.monotonic()))
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    try:
+        yield events
+    finally:
+        over.set()
+        thread.join()
+        events.extend(counter.passes.collect(time.monotonic(), final=True))
+        counter.close()
+
+
+def _timed(count: int, times: Times) -> None:
+    for step in range(100, 100 + count):
+        began = time.monotonic()
+        time.sleep(0.002)
+        times[step] = began, time.monotonic()
+
+
+def _called(count: int, times: Times) -> None:
+    for call in range(4):
+        for step in range(count):
+            began = time.monotonic()
+            time.sleep(0.001)
+            times[call * count + step] = began, time.monotonic()
+
+
+def _counted_beside(count: int, times: Times) -> None:
+    done = 0
+    while True:
+        began = time.monotonic()
+        time.sleep(0.001)
+        for other in range(3):
+            abs(other)
+        done += 1
+        times[done] = began, time.monotonic()
+        if done >= count:
+            break
+
+
+def _without(count: int, times: Times) -> None:
+    left = list(range(count))
+    while left:
+        began = time.monotonic()
+        time.sleep(0.001)
+        number = len(times)
+        times[number] = began, time.monotonic()
+        left = left[1:]
+        number = -1
+
+
+def _generated(count: int, times: Times) -> None:
+    def passes() -> Iterator[int]:
+        for step in range(count):
+            began = time.monotonic()
+            time.sleep(0.002)
+            yield step
+            times[step] = began, time.monotonic()
+
+    sum(passes())
+
+
+def _agree(events: list[StepsTaken], times: Times, shift: int = 0) -> None:
+    """Each entry begins and ends between two bodies: after the end of the pass before, before the end of the next."""
+    for event in events:
+        at, number = event.began_seconds, event.first + shift
+        for index, seconds in enumerate([0.0, *event.seconds]):
+            at += seconds
+            if index:
+                number += event.counts[index - 1] if event.counts else 1
+            slack = 2e-6 * (index + 1)
+            assert times.get(number - 1, (0.0, 0.0))[1] - slack <= at
+            latest = times.get(number, (1e12, 1e12))[0 if EXACT else 1]
+            assert at <= latest + slack
+
+
+@pytest.mark.parametrize(("train", "name", "count"), [(_timed, "step", 150), (_counted_beside, "done", 250)])
+def test_passes_have_the_numbers_of_the_program(train: Callable[[int, Times], None], name: str, count: int) -> None:
+    times: Times = {}
+    with _followed(next(loop for loop in loops_of(train.__code__) if "sleep" in _names(loop))) as events:
+        train(count, times)
+    assert {event.numbered_by for event in events} == {name}
+    assert {event.found_by for event in events} == {"monitoring" if EXACT else "number"}
+    assert sum(event.count for event in events) > 0.3 * count
+    _agree(events, times)
+    if EXACT and train is _timed:
+        assert events[-1].first + events[-1].count - 1 == max(times)
+
+
+def _names(loop: Loop) -> str:
+    return " ".join(loop.code.co_names) if loop.last_line - loop.line > 2 else ""
+
+
+@pytest.mark.skipif(not EXACT, reason="on 3.11 how often an inner loop ran between two samples is not known")
+def test_a_counter_that_begins_again_is_counted_on() -> None:
+    times: Times = {}
+    with _followed(loops_of(_called.__code__)[0]) as events:
+        _called(80, times)
+    assert [event.numbered_by for event in events] == ["step", *[""] * (len(events) - 1)]
+    _agree(events, times)
+    assert events[-1].first + events[-1].count - 1 == max(times)
+
+
+def test_a_loop_without_a_counter_has_no_number_of_its_own() -> None:
+    times: Times = {}
+    with _followed(loops_of(_without.__code__)[0]) as events:
+        _without(200, times)
+    assert {event.numbered_by for event in events} <= {""}
+    if EXACT:
+        assert events[0].first == 1, "the pass in which it began to look has no beginning"
+        unseen = max(times) - (events[-1].first + events[-1].count)  # the last pass ends with the function
+        _agree(events, times, unseen)
+    else:
+        assert events == []
+
+
+def test_a_loop_in_a_generator() -> None:
+    times: Times = {}
+    code = next(each for each in _generated.__code__.co_consts if getattr(each, "co_name", "") == "passes")
+    with _followed(loops_of(code)[0]) as events:
+        _generated(80, times)
+    assert {event.numbered_by for event in events} == {"step"}
+    _agree(events, times)
+
+
+def _short(count: int) -> None:
+    for step in range(count):
+        abs(step)
+
+
+def test_short_passes_are_counted_by_their_number() -> None:
+    """One event a pass would cost more than half a percent of such a loop."""
+    with _followed(loops_of(_short.__code__)[0]) as events:
+        until = time.monotonic() + 20
+        while time.monotonic() < until and not any(event.found_by == "number" for event in events):
+            _short(2_000_000)
+    numbered = [event for event in events if event.found_by == "number"]
+    assert numbered[0].numbered_by == "step"
+    assert max(max(event.counts) for event in numbered) > 5000
+
+
+def test_another_thread_in_the_same_loop_adds_nothing() -> None:
+    times: Times = {}
+    with _followed(loops_of(_timed.__code__)[0]) as events:
+        beside = threading.Thread(target=_timed, args=(120, {}))
+        beside.start()
+        _timed(100, times)
+        beside.join()
+    assert {event.numbered_by for event in events} == {"step"}
+    _agree(events, times)
+
+
+@pytest.mark.skipif(not EXACT, reason="needs sys.monitoring")
+class TestMonitoring:
+    @pytest.mark.parametrize(("seconds", "told"), [(0.0, 52), (0.0005, 200)])
+    def test_short_passes_are_told_until_they_are_known_to_be_short(self, seconds: float, told: int) -> None:
+        """Without any other thread's help: each one that is told costs more than a percent of it."""
+
+        def run() -> None:
+            for step in range(200):
+                if step == 20 or seconds:
+                    time.sleep(0.01 if step == 20 else seconds)
+
+        counter = StepCounter(threading.get_ident())
+        counter.passes.follow(loops_of(run.__code__)[0])
+        run()
+        watched = counter.passes._told
+        assert watched is not None
+        assert watched.short == (seconds == 0.0)
+        assert told - 3 <= sum(moment != passes.LEFT for moment in watched.moments) <= told
+        counter.close()
+
+    def test_a_spell_that_ends_leaves_the_passes_on(self) -> None:
+        times: Times = {}
+        counter = StepCounter(threading.get_ident())
+        counter.saw(_seen(loops_of(_timed.__code__)[0]), 10.0)
+        counter.look()
+        _timed(20, times)
+        assert counter._clock is not None
+        counter._clock.end()
+        _timed(20, times)
+        events = counter.passes.collect(time.monotonic(), final=True)
+        counter.close()
+        assert sum(event.count for event in events) >= 38
+        assert all(sys.monitoring.get_tool(number) != "jaxprof" for number in range(6))
+
+    def test_an_exception_in_the_loop_is_the_programs(self) -> None:
+        def failing() -> None:
+            for step in range(50):
+                time.sleep(0.0005)
+                if step == 40:
+                    raise ValueError(step)
+
+        counter = StepCounter(threading.get_ident())
+        counter.saw(_seen(loops_of(failing.__code__)[0]), 10.0)
+        counter.look()
+        for _ in range(2):
+            with pytest.raises(ValueError, match="40"):
+                failing()
+        events = counter.passes.collect(time.monotonic(), final=True)
+        counter.close()
+        assert [(event.numbered_by, event.first, event.count) for event in events] == [("step", 1, 39), ("", 41, 39)]

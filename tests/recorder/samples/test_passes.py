@@ -1,0 +1,201 @@
+"""Passes of a loop, one after another: their times, their numbers, and what is not claimed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from jaxprof.events import StepsTaken
+from jaxprof.recorder.samples import passes
+from jaxprof.recorder.samples.counters import LoopCounter
+from jaxprof.recorder.samples.loops import loops_of
+from jaxprof.recorder.samples.passes import LEFT, CounterSearch, MomentLog, NumberLog
+
+
+def _train(count: int) -> None:
+    total = 0
+    for step in range(count):
+        total += step
+
+
+LOOP = loops_of(_train.__code__)[0]
+STEP, TOTAL = LoopCounter("step", 1, target=True), LoopCounter("total", 2)
+
+
+def _ends(*seconds: float, began: float = 100.0) -> list[float]:
+    """The moments at which passes of these lengths end; the first moment is the end of one whose begin was not seen."""
+    moments = [began]
+    for each in seconds:
+        moments.append(moments[-1] + each)
+    return moments
+
+
+def _numbered(moments: Sequence[float], first: int) -> dict[float, list[int | None]]:
+    return {at: [first + index] for index, at in enumerate(moments)}
+
+
+def _told(events: list[StepsTaken]) -> list[tuple[str, int, int]]:
+    return [(event.numbered_by, event.first, event.count) for event in events]
+
+
+class TestMoments:
+    def test_each_pass_has_its_time_and_number(self) -> None:
+        log = MomentLog(LOOP, [STEP])
+        moments = _ends(0.5, 0.25, 0.5, 1.0, 0.125)
+        log.take(moments, _numbered(moments[:4], 310))
+        (event,) = log.events(200.0, 1.0)
+        assert (event.where, event.found_by) == (LOOP.place, "monitoring")
+        assert (event.numbered_by, event.first, event.began_seconds) == ("step", 311, 100.0)
+        assert event.seconds == [0.5, 0.25, 0.5, 1.0, 0.125]
+        assert event.counts == []
+
+    def test_what_comes_next_follows_without_a_gap(self) -> None:
+        log = MomentLog(LOOP, [STEP])
+        moments = _ends(*[0.5] * 7)
+        log.take(moments[:5], _numbered(moments[:4], 0))
+        (one,) = log.events(200.0, 1.0)
+        log.take(moments[5:], {})
+        (two,) = log.events(200.0, 1.0)
+        assert _told([one, two]) == [("step", 1, 4), ("step", 5, 3)]
+        assert two.began_seconds == one.ended_seconds
+
+    def test_numbers_are_awaited_before_anything_is_told(self) -> None:
+        log = MomentLog(LOOP, [STEP])
+        moments = _ends(0.5, 0.5)
+        log.take(moments, _numbered(moments, 4))
+        assert log.events(200.0, 1.0) == []
+        assert _told(log.events(200.0, 1.0, final=True)) == [("", 1, 2)]
+
+    def test_without_a_counter_passes_are_numbered_from_the_first_one_seen(self) -> None:
+        log = MomentLog(LOOP, [], seen_before=40)
+        log.take(_ends(0.5, 0.5), {})
+        assert _told(log.events(200.0, 1.0)) == [("", 41, 2)]
+        assert log.seen == 43
+
+    def test_between_leaving_a_loop_and_its_next_pass_there_is_none(self) -> None:
+        log = MomentLog(LOOP, [])
+        log.take([*_ends(0.5, 0.5), LEFT, *_ends(0.5, began=200.0), LEFT, LEFT], {})
+        one, two = log.events(300.0, 1.0)
+        assert _told([one, two]) == [("", 1, 2), ("", 4, 1)]
+        assert (two.began_seconds, two.seconds) == (200.0, [0.5])
+
+    def test_a_counter_that_begins_again_is_counted_on_without_its_name(self) -> None:
+        log = MomentLog(LOOP, [STEP])
+        first, again = _ends(*[0.5] * 5), _ends(*[0.5] * 2, began=200.0)
+        log.take([*first, LEFT, *again], _numbered(first[:4], 10) | {again[0]: [0]})
+        assert _told(log.events(300.0, 1.0)) == [("step", 11, 5), ("", 17, 2)]
+
+    def test_passes_that_were_not_seen_are_in_the_numbers(self) -> None:
+        log = MomentLog(LOOP, [STEP])
+        first, later = _ends(*[0.5] * 5), _ends(*[0.5] * 2, began=200.0)
+        log.take([*first, LEFT, *later], _numbered(first[:4], 10) | {later[0]: [90]})
+        assert _told(log.events(300.0, 1.0)) == [("step", 11, 5), ("step", 91, 2)]
+
+    def test_what_is_no_counter_after_all_loses_its_name(self) -> None:
+        log = MomentLog(LOOP, [STEP])
+        moments = _ends(*[0.5] * 6)
+        log.take(moments, _numbered(moments[:4], 0) | {moments[5]: [77]})
+        assert _told(log.events(300.0, 1.0)) == [("step", 1, 4), ("", 5, 2)]
+
+    def test_short_passes_are_put_together_and_none_is_lost(self) -> None:
+        log = MomentLog(LOOP, [])
+        log.take(_ends(*[0.001] * 1003), {})
+        (event,) = log.events(300.0, 1.0)
+        log.take([LEFT], {})
+        (rest,) = log.events(300.0, 1.0)
+        assert event.count + rest.count == 1003
+        assert len(event.seconds) <= 201
+        assert max(event.counts) <= 6
+        assert rest.first == event.first + event.count
+
+    def test_entries_grow_with_the_age_of_the_program(self) -> None:
+        log, day = MomentLog(LOOP, []), 86_400.0
+        log.take(_ends(0.02, 0.02), {})
+        assert [event.counts for event in log.events(day, day)] == [[]]
+        log.take(_ends(*[0.02] * 1000, began=100.04)[1:], {})
+        (event,) = log.events(day, day)
+        assert 40 <= min(event.counts) <= max(event.counts) <= 44
+        slow = MomentLog(LOOP, [])
+        slow.events(day, day)
+        slow.take(_ends(2.0, 2.0, 2.0), {})
+        assert [event.seconds for event in slow.events(day, day)] == [[2.0, 2.0, 2.0]]
+
+    def test_an_event_is_not_longer_than_it_may_be(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(passes, "_ENTRIES_AT_MOST", 4)
+        log = MomentLog(LOOP, [])
+        log.take(_ends(*[0.5] * 10), {})
+        events = log.events(300.0, 1.0)
+        assert _told(events) == [("", 1, 4), ("", 5, 4), ("", 9, 2)]
+        assert [event.began_seconds for event in events] == [100.0, 102.0, 104.0]
+
+
+def test_passes_taken_at_once_are_those_taken_one_by_one() -> None:
+    """With counters read at some of them, a pause, and entries that end within what is taken."""
+    lengths = [0.0004 * (1 + index % 7) for index in range(400)]
+    moments = [*_ends(*lengths[:250]), passes.LEFT, *_ends(*lengths[250:], began=200.0)]
+    read = {moments[at]: [at, at] for at in (0, 1, 2, 3, 100, 101, 399)}
+    whole, single = MomentLog(LOOP, [TOTAL, STEP]), MomentLog(LOOP, [TOTAL, STEP])
+    whole.take(moments, read)
+    for moment in moments:
+        single.take([moment], {moment: read[moment]} if moment in read else {})
+    expected = single.events(300.0, 1.0, final=True)
+    assert len(expected) > 1
+    for event, other in zip(whole.events(300.0, 1.0, final=True), expected, strict=True):
+        assert event.counts == other.counts
+        assert (event.first, event.numbered_by) == (other.first, other.numbered_by)
+        assert event.seconds == pytest.approx(other.seconds, abs=1e-6)
+
+
+class TestSearch:
+    def test_three_rises_by_one_in_a_row(self) -> None:
+        search = CounterSearch([TOTAL, STEP])
+        for number, value in enumerate((7, 8, 20, 21, 22)):
+            search.saw(number, [value * 2, value])
+            assert search.found is None
+        search.saw(5, [46, 23])
+        assert search.found == STEP
+
+    def test_the_first_of_several_in_their_order(self) -> None:
+        search = CounterSearch([TOTAL, STEP])
+        places = [search.saw(number, [number, number + 5]) for number in range(5)]
+        assert (search.found, places) == (TOTAL, [None, None, None, 0, None])
+
+    @pytest.mark.parametrize("step", [0, 2, -1, 32])
+    def test_what_does_not_go_up_by_one_is_none(self, step: int) -> None:
+        search = CounterSearch([STEP])
+        for number in range(20):
+            search.saw(number, [step * number])
+        assert (search.found, search.over) == (None, True)
+
+    def test_passes_that_do_not_follow_each_other_prove_nothing(self) -> None:
+        search = CounterSearch([STEP])
+        for number in range(5):
+            search.saw(2 * number, [number])
+        assert search.found is None
+
+
+class TestNumbers:
+    def test_counts_are_those_of_the_counter(self) -> None:
+        log = NumberLog(LOOP, STEP)
+        for at, number in ((1.0, 5), (1.5, 5), (2.0, 8), (3.0, 9)):
+            log.saw(at, number)
+        (event,) = log.events(9.0, 1.0)
+        assert (event.found_by, event.numbered_by, event.first, event.began_seconds) == ("number", "step", 5, 1.0)
+        assert (event.seconds, event.counts) == ([1.0, 1.0], [3, 1])
+
+    def test_outside_the_loop_there_are_no_passes(self) -> None:
+        log = NumberLog(LOOP, STEP)
+        for at, number in ((1.0, 5), (2.0, 8), (3.0, None), (4.0, 8), (5.0, 9)):
+            log.saw(at, number)
+        events = log.events(9.0, 1.0)
+        assert [(event.began_seconds, event.first, event.count) for event in events] == [(1.0, 5, 3), (4.0, 8, 1)]
+
+    @pytest.mark.parametrize("between", [[], [(2.5, None)]])
+    def test_a_counter_that_begins_again_is_counted_on_without_its_name(
+        self, between: list[tuple[float, int | None]]
+    ) -> None:
+        log = NumberLog(LOOP, STEP)
+        for at, number in ((1.0, 5), (2.0, 8), *between, (3.0, 0), (4.0, 2), (5.0, None), (6.0, 2), (7.0, 3)):
+            log.saw(at, number)
+        assert _told(log.events(9.0, 1.0)) == [("step", 5, 3), ("", 9, 2), ("", 11, 1)]

@@ -1,0 +1,94 @@
+"""Programs that are stopped for a while by a signal, and what is said of that time."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxprof.analysis.programs.derive import ProgramResult, program_result
+from jaxprof.analysis.programs.stops import SIGNAL, UNKNOWN
+from recorder.running import OUT, client, environment, run_recorded, session_in
+from terminal import Terminal
+
+STOPS = """
+import os, signal, subprocess, time
+import jax, jax.numpy as jnp
+step = jax.jit(lambda x: jnp.tanh(x @ x))
+x = jnp.ones((200, 200))
+end = time.monotonic() + 3.0
+stopped = False
+while time.monotonic() < end:
+    x = step(x)
+    x.block_until_ready()
+    if not stopped and time.monotonic() > end - 2.0:
+        stopped = True
+        subprocess.Popen(["sh", "-c", f"sleep 1; kill -CONT {os.getpid()}"])
+        os.kill(os.getpid(), signal.SIGSTOP)
+"""
+WAITS = """
+import sys, threading
+import jax
+threading.Timer(1.2, lambda: print("still there", flush=True)).start()
+print(sys.stdin.readline(), flush=True)
+"""
+needs_counts = pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts what a thread waits for")
+
+
+def result(folder: Path) -> ProgramResult:
+    session = session_in(folder)
+    (run,) = session.runs
+    return program_result(session, run)
+
+
+@needs_counts
+def test_a_stop_is_no_lines_time_and_a_finding(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(STOPS)
+    assert run_recorded(tmp_path, "x.py").code == 0
+    found = result(tmp_path)
+    (stop,) = found.stops
+    assert stop.cause == SIGNAL
+    assert 0.6 < stop.seconds < 2.0
+    assert found.share("stopped").seconds == pytest.approx(stop.seconds, abs=0.4)
+    assert not [line for line in found.lines if line.call.startswith("os.kill") and line.seconds > 0.3]
+    assert [finding.code for finding in found.findings if finding.code == "stopped"] == ["stopped"]
+
+
+def test_one_that_waits_for_input_was_not_stopped(tmp_path: Path) -> None:
+    (tmp_path / "x.py").write_text(WAITS)
+    with Terminal(client("x.py"), tmp_path, environment()) as terminal:
+        terminal.until("still there")
+        terminal.type(b"typed\n")
+        assert terminal.end() == 0
+    found = result(tmp_path)
+    assert found.stops == ()
+    assert found.share("stopped").seconds == 0.0
+    assert found.share("waiting").seconds > 0.5
+
+
+@needs_counts
+@pytest.mark.skipif(shutil.which("bash") is None, reason="job control needs a shell")
+def test_ctrl_z_stops_it_with_us_and_fg_goes_on(tmp_path: Path) -> None:
+    """The recording process is stopped, too, so it sees nothing of that: the program's own sampler does."""
+    (tmp_path / "x.py").write_text(WAITS)
+    shell = ["bash", "--norc", "--noprofile", "-i"]
+    with Terminal(shell, tmp_path, environment(PS1="prompt> ")) as terminal:
+        terminal.until("prompt> ")
+        terminal.type(f"{shlex.join(client('x.py'))}\n".encode())
+        terminal.until("still there")
+        terminal.type(b"\x1a")
+        terminal.until("Stopped")
+        terminal.type(b"sleep 1; echo slept-$((40 + 2))\n")
+        terminal.until("slept-42")
+        terminal.type(b"fg\n")
+        terminal.type(b"typed\n")
+        terminal.until("jaxprof: session")
+        terminal.type(b"exit 5\n")
+        assert terminal.end() == 5
+    assert (tmp_path / OUT).exists()
+    (stop,) = result(tmp_path).stops
+    assert stop.cause == UNKNOWN
+    assert stop.seconds > 0.9
