@@ -36,6 +36,55 @@ def loop(seconds: int = 20, *, data: float = 0.02, host: float = 0.0, wait: floa
     ]
 
 
+def late_from(second: int, seconds: int = 20, *, data: float = 0.4) -> list[e.Event]:
+    """A loop that is as `loop` up to that second, and makes its input for a share `data` of the time from then on. Its
+    passes of 10 ms are numbered."""
+    inside: list[e.Event] = [program_events.compiled("step")]
+    for at in range(seconds):
+        share = data if at >= second else 0.02
+        states = {"data": share, "device_busy": 1 - share}
+        lines = [program_events.line(86, share, "data", "next()")]
+        lines.append(program_events.line(88, 1 - share, "device_busy", "step"))
+        inside.append(program_events.sampled(at, 1.0, states, lines))
+        inside.append(
+            e.StepsTaken(
+                run=program_events.RUN, where=program_events.at(85), found_by="monitoring", first=100 * at,
+                numbered_by="step", began_seconds=program_events.BEGAN + at, seconds=[0.01] * 100,
+            )
+        )  # fmt: skip
+    return inside
+
+
+def wavering(
+    seconds: int = 60,
+    *,
+    data: float = 0.1,
+    noise: float = 0.03,
+    seed: int = 0,
+    late: tuple[int, int, float] = (0, 0, 0.0),
+    clock: float | None = None,
+    alike: float = 0.0,
+) -> list[e.Event]:
+    """A loop whose share of data varies from second to second, by `noise`, and is larger from the first to the second
+    moment of `late`, by its third number. Samples see nothing of that, and the CPU clock has it, where `clock` says
+    what samples see. `alike`: the autocorrelation of the seconds."""
+    rng = np.random.default_rng(seed)
+    made: list[e.Event] = []
+    wave = rng.standard_normal()
+    for second in range(seconds):
+        wave = alike * wave + (1 - alike**2) ** 0.5 * rng.standard_normal()
+        more = late[2] if late[0] <= second < late[1] else 0.0
+        worked = min(max(data + noise * wave + more, 0.0), 1.0)
+        seen = worked if clock is None else clock
+        lines = [
+            program_events.line(86, seen, "data", "next()"),
+            program_events.line(88, 1 - seen, "device_busy", "step"),
+        ]
+        window = program_events.sampled(second, 1.0, {"data": seen, "device_busy": 1 - seen}, lines)
+        made.append(window if clock is None else replace(window, device_wait_seconds=1 - worked))
+    return [*made, program_events.compiled("step"), program_events.steps(100 * seconds, 0.01)]
+
+
 def process(
     folder: Path, index: int, count: int, *inside: e.Event, header: dict[str, Any] | None = None, **more: Any
 ) -> Path:

@@ -9,7 +9,7 @@ are laid on each other; the rest that does not fit is the uncertainty of the off
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +36,9 @@ _DISTINCT: Final = 1.5
 """How many times better the best fit has to be than the second one: of steps that all take the same time, any fits.
 Of 500 simulated pairs of captures of 60 instances with a common pattern (steps 5 % apart, ends 0.1 ms) all are laid at
 the right place with it; of 500 without one, 0.6 % somewhere."""
+
+_RESOLUTION: Final = 1e-6
+"""Seconds. Fits that are better than the clocks are not told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +78,29 @@ class Arrivals:
     """The largest median residue of the ends."""
 
 
-def arrivals(sessions: Mapping[int, Session], notices: list[str]) -> Arrivals | None:
+def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[str]) -> Arrivals | None:
     """Of the collective in which most time was spent; None if fewer than two captures hold `LEAST_INSTANCES` of one.
-    Why captures could not be laid on each other is added to `notices`."""
+    `captures`: one of each process, by the names of the collectives. Why some of them could not be laid on each other
+    is added to `notices`."""
     import numpy as np
 
     by_name: dict[str, list[CollectiveEvents]] = {}
-    for index, session in sessions.items():
-        for name, events in _collectives(index, session).items():
+    seen: dict[int, int] = {}
+    for capture in captures:
+        for name, events in capture.items():
+            seen[events.index] = max(seen.get(events.index, 0), len(events.ends))
             if len(events.ends) >= LEAST_INSTANCES:
                 by_name.setdefault(name, []).append(events)
     shared = {name: captured for name, captured in by_name.items() if len(captured) > 1}
     if not shared:
+        notices += _too_few(seen)
         return None
     name = max(shared, key=lambda name: sum(float(np.sum(each.ends - each.starts)) for each in shared[name]))
     captured = shared[name]
     laid = [captured[0]]
     shifts = {captured[0].index: (0, 0.0, 0.0)}
     for events in captured[1:]:
-        fit = _lay(captured[0], events)
+        fit = lay(captured[0].ends, events.ends, same_clock=captured[0].host == events.host)
         if fit is None:
             first = captured[0].index
             notices.append(
@@ -103,6 +110,18 @@ def arrivals(sessions: Mapping[int, Session], notices: list[str]) -> Arrivals | 
             laid.append(events)
             shifts[events.index] = fit
     return _measured(name, laid, shifts) if len(laid) > 1 else None
+
+
+def _too_few(seen: Mapping[int, int]) -> Iterator[str]:
+    """Why the captures that there are say nothing about arrivals; `seen`: by process, the executions of the collective
+    that it captured most often."""
+    if len(seen) == 1:
+        yield f"process {next(iter(seen))} alone has captured collectives: who arrives last takes two processes or more"
+    elif seen:
+        yield (
+            f"the captures hold at most {max(seen.values())} executions of one collective, and who arrives last takes "
+            f"{LEAST_INSTANCES} on two processes: capture more steps"
+        )
 
 
 def _measured(
@@ -139,28 +158,30 @@ def _measured(
     )
 
 
-def _lay(first: CollectiveEvents, other: CollectiveEvents) -> tuple[int, float, float] | None:
-    """The shift, the offset of the clocks and the median residue that fit best; None if none does, or several do."""
+def lay(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, float, float] | None:
+    """By how many places, and by which offset of the clocks, the moments of `other` fit those of `first` best, which
+    happen together; and the median residue. None if nothing fits, or several do."""
     import numpy as np
 
-    is_same = first.host == other.host
-    allowed = _SAME_HOST if is_same else _APART
-    common = 2 * min(len(first.ends), len(other.ends)) // 3
+    allowed = _SAME_HOST if same_clock else _APART
+    common = 2 * min(len(first), len(other)) // 3
     fits: list[tuple[float, int, float]] = []
-    for shift in range(common - len(first.ends), len(other.ends) - common + 1):
-        begin, end = max(0, -shift), min(len(first.ends), len(other.ends) - shift)
-        differences = other.ends[begin + shift : end + shift] - first.ends[begin:end]
+    for shift in range(common - len(first), len(other) - common + 1):
+        begin, end = max(0, -shift), min(len(first), len(other) - shift)
+        differences = other[begin + shift : end + shift] - first[begin:end]
         offset = float(np.median(differences))
         if abs(offset) <= allowed:
             fits.append((float(np.median(np.abs(differences - offset))), shift, offset))
     fits.sort()
-    if len(fits) < (1 if is_same else 2) or (len(fits) > 1 and fits[1][0] < _DISTINCT * fits[0][0]):
+    if len(fits) < (1 if same_clock else 2) or (
+        len(fits) > 1 and fits[1][0] < _DISTINCT * max(_RESOLUTION, fits[0][0])
+    ):
         return None
     residue, shift, offset = fits[0]
     return shift, offset, residue
 
 
-def _collectives(index: int, session: Session) -> dict[str, CollectiveEvents]:
+def collective_events(index: int, session: Session) -> dict[str, CollectiveEvents]:
     """By the name of the instruction: the executions on the device that has most of them, in the last capture."""
     import numpy as np
 

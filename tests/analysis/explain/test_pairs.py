@@ -27,6 +27,7 @@ from report import sessions
 TESTS = Path(__file__).parents[2]
 OF_SOURCES = {
     "program": "analysis/programs/test_findings.py::test_every_finding_has_its_pair",
+    "job": "analysis/jobs/test_codes.py::test_every_code_of_a_job_has_a_case_and_a_clean_job_has_none",
     "hlo": "hlo/analysis/test_findings.py::test_every_finding_has_a_pair_and_advice",
     "capture": "analysis/explain/test_pairs.py::test_every_code_has_a_pair",
     "run": "analysis/explain/test_pairs.py::test_every_code_has_a_pair",

@@ -84,6 +84,10 @@ def checked(setting: str, count: int) -> list[e.Event]:
 
 
 PAIRS: dict[str, tuple[list[e.Event], list[e.Event]]] = {
+    "stopped": (
+        [e.ProgramStopped(run=made.RUN, began_seconds=102.0, seconds=1.0, found_by="state")],
+        [e.ProgramStopped(run=made.RUN, began_seconds=102.0, seconds=0.1, found_by="state"), *loop()],
+    ),
     "debug_settings": (
         [made.sampled(0, 3.0, {"import": 3.0}), *checked("jax_debug_nans", 6), *made.steady(4, {"device_busy": 1.0})],
         [made.sampled(0, 3.0, {"import": 3.0}), *checked("jax_debug_nans", 4), *made.steady(6, {"device_busy": 1.0})],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from jaxprof.analysis.explain import captured_entries, program_entries, run_entries
+from jaxprof.analysis.explain import captured_entries, job_entries, program_entries, run_entries
 from jaxprof.analysis.explain.hlo_entries import hlo_entries
 from jaxprof.errors import unknown_name
 
@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 @cache
 def entries() -> dict[str, CatalogueEntry]:
     """All entries by their code, source by source."""
-    tables = (program_entries.ENTRIES, hlo_entries(), captured_entries.ENTRIES, run_entries.ENTRIES)
+    tables = (
+        program_entries.ENTRIES,
+        job_entries.ENTRIES,
+        hlo_entries(),
+        captured_entries.ENTRIES,
+        run_entries.ENTRIES,
+    )
     return {entry.code: entry for table in tables for entry in table}
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 SOURCES: Final[dict[str, str]] = {
     "program": "recorded programs",
+    "job": "jobs of several processes",
     "hlo": "compiled programs",
     "capture": "captures and profiles",
     "run": "measured runs",

@@ -9,12 +9,13 @@ from jaxprof.events import SourceLocation
 
 if TYPE_CHECKING:
     from jaxprof.analysis.explain.trial import FixTrial
+    from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.hlo.open.stages import ModuleStages
     from jaxprof.session import Session
 
-Subject: TypeAlias = Literal["program", "runs", "comparison", "profile", "hlo", "nothing"]
-"""What was explained: a recorded program, measured runs, the sides of `ab`, a profile, HLO without a session, or a
-session without a run."""
+Subject: TypeAlias = Literal["program", "job", "runs", "comparison", "profile", "hlo", "nothing"]
+"""What was explained: a recorded program, a job of several processes, measured runs, the sides of `ab`, a profile, HLO
+without a session, or a session without a run."""
 Scope: TypeAlias = Literal["program", "call", "compile", "profile", "module"]
 """What a cost is a part of: the wall time of a program, one call of a measured function, one compile,
 the devices' time in a
@@ -78,6 +79,10 @@ class RankedFinding:
     """What `--try` changes to measure the fix; empty where the fix is a change of the program."""
     trial: FixTrial | None = None
     """What that showed; None where it was not asked for."""
+    process: int | None = None
+    """Of a job: which of its processes; else None."""
+    host: str = ""
+    """Where that process ran."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,3 +112,5 @@ class Explanation:
     session: Session | None = field(default=None, repr=False)
     modules: tuple[ModuleStages, ...] = field(default=(), repr=False)
     """Of HLO without a session."""
+    job: JobFigures | None = field(default=None, repr=False)
+    """Of a job."""

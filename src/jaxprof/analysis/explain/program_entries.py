@@ -13,6 +13,13 @@ def _entry(code: str, title: str, means: str, fix: str, page: str = "programs.md
 
 ENTRIES: Final = (
     _entry(
+        "stopped",
+        "the program did not run for a while",
+        "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) stopped the process until SIGCONT, or "
+        "its container was frozen, or the machine slept. That time is no line's work, and is left out of every share.",
+        "Look for what stopped it. In a job the others wait for it all that time.",
+    ),
+    _entry(
         "debug_settings",
         "a setting that helps to find faults is on",
         "jax_debug_nans, jax_debug_infs, jax_disable_jit, jax_disable_most_optimizations and jax_check_tracer_leaks "

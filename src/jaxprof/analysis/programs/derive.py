@@ -23,8 +23,10 @@ from jaxprof.analysis.programs.parts import (
     time_line,
     transfers,
 )
+from jaxprof.analysis.programs.passes import pass_series
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.spots import Spots, line_times
+from jaxprof.analysis.programs.stops import stops
 from jaxprof.analysis.programs.verdict import COMPILE, HotLoop, Verdict, find_hot_loop, loop_figures, verdict
 from jaxprof.events import Note, SourceLocation
 from jaxprof.session import RecordedProgram, Run, Session
@@ -109,9 +111,11 @@ def _key(session: Session, run: Run, program: RecordedProgram) -> tuple[object, 
         len(program.compiled),
         len(program.sampled),
         len(program.steps),
+        len(program.passes),
         len(program.arrays),
         len(program.transfers),
         len(program.windows),
+        len(program.stops),
     )
     clock = int(2 * session.last_seconds) if program.ended is None else id(program.ended)
     running = tuple(map(id, program.running.values()))
@@ -148,6 +152,7 @@ def _derive(session: Session, run: Run, program: RecordedProgram, kept: _Kept) -
         compile_count=sum(function.count for function in functions),
         compile_seconds=sum(function.seconds for function in functions),
         loops=tuple(replace(loop, like_all=_is_like_all(loop, hot)) for loop in loops(program.steps)),
+        passes=pass_series(program.passes, hot.where),
         transfers=transfers(program.transfers),
         arrays=array_figures(program.arrays, began),
         own_seconds=totals.own_seconds,
@@ -156,6 +161,7 @@ def _derive(session: Session, run: Run, program: RecordedProgram, kept: _Kept) -
         spots=spots,
         hot=hot,
         verdict=verdict(hot),
+        stops=stops(program.stops, began),
     )
 
 

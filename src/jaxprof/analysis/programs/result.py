@@ -17,7 +17,9 @@ from jaxprof.analysis.programs.parts import (
     Transfer,
     segments,
 )
+from jaxprof.analysis.programs.passes import PassSeries
 from jaxprof.analysis.programs.spots import Spot
+from jaxprof.analysis.programs.stops import Standstill
 from jaxprof.analysis.programs.verdict import HotLoop, Verdict
 from jaxprof.events import Compiled, Note, ProgramSampled, SourceLocation, StageRunning
 from jaxprof.session import Run
@@ -138,6 +140,8 @@ class ProgramResult:
     compile_seconds: float
     """The sum over all stages of all rows, in every thread."""
     loops: tuple[StepFigures, ...]
+    passes: PassSeries | None
+    """Of the hot loop; None where none was timed by itself."""
     transfers: tuple[Transfer, ...]
     arrays: ArrayFigures | None
     own_seconds: float | None
@@ -151,6 +155,8 @@ class ProgramResult:
     """The loop in which most of the program's work happens; for a program without a loop, the whole program."""
     verdict: Verdict
     """What bounds that loop."""
+    stops: tuple[Standstill, ...] = ()
+    """When it did not run, and could not."""
     findings: tuple[ProgramFinding, ...] = ()
     """Those whose fix would save most come first."""
     remarks: tuple[Remark, ...] = ()
@@ -160,6 +166,10 @@ class ProgramResult:
     def steps(self) -> StepFigures | None:
         """The hottest loop; None if none was found."""
         return self.loops[0] if self.loops else None
+
+    def passes_of(self, steps: StepFigures) -> PassSeries | None:
+        """The passes of one of the `loops`; None where they were not timed by themselves."""
+        return self.passes if self.passes is not None and self.passes.where == steps.where else None
 
     def share(self, state: str) -> Share:
         """The share of a state. Raises KeyError for an unknown state."""
@@ -176,7 +186,7 @@ class ProgramResult:
     @property
     def active_seconds(self) -> float:
         """The wall time without imports, compiling and what was not seen: when the program did its work."""
-        idle = {*EXACT_STATES, "import", NOT_SEEN}
+        idle = {*EXACT_STATES, "import", "stopped", NOT_SEEN}
         return sum(share.seconds for share in self.timeline if share.state not in idle)
 
     @property

@@ -94,7 +94,7 @@ class Spots:
     def take(self, sampled: Sequence[ProgramSampled]) -> None:
         """Adds the sample windows that have arrived since the last call."""
         for window in sampled[self.consumed :]:
-            length = window.monotonic_seconds - window.began_seconds
+            length = window.monotonic_seconds - window.began_seconds - window.states.get("stopped", 0.0)
             for line in window.lines:
                 if not line.file or line.seconds <= 0:
                     continue

@@ -138,7 +138,8 @@ def find_hot_loop(spots: Sequence[Spot], rows: Sequence[Compiled]) -> LoopKey | 
 def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, rows: Sequence[Compiled]) -> HotLoop:
     """The figures of a loop; with `key` None, of the whole program."""
     inside = [spot for spot in spots if spot.kind != "import" and (key is None or spot.site_in(key) is not None)]
-    steady = _queued_told_apart(tuple(spot for spot in inside if spot.kind not in STAGES))
+    unstaged = tuple(spot for spot in inside if spot.kind not in STAGES)
+    steady = _queued_told_apart(unstaged, unstaged)
     staged = [spot for spot in inside if spot.kind in STAGES]
     working, eager = working_lines(inside, key), eager_lines(steady, key)
     unaccounted = unaccounted_lines(steady, key, times)
@@ -159,13 +160,27 @@ def loop_figures(spots: Sequence[Spot], key: LoopKey | None, times: LoopTimes, r
     return HotLoop(key, steady, times, parts, samples, last, library, working, eager, tiny, unaccounted)
 
 
-def _queued_told_apart(spots: tuple[Spot, ...]) -> tuple[Spot, ...]:
-    """The spots of a loop; the time that single operations wait in the device's queue goes to what they wait for.
+def parts_in(loop: HotLoop, spots: Sequence[Spot]) -> dict[str, float]:
+    """What the time at some spots of a loop goes to, in seconds by `PARTS`, by the rules of the whole loop: as
+    `HotLoop.parts` has it for all of them. Stages of compilations and imports are left out."""
+    parts = dict.fromkeys(PARTS, 0.0)
+    inside = tuple(
+        spot
+        for spot in spots
+        if spot.kind != "import" and spot.kind not in STAGES and (loop.key is None or spot.site_in(loop.key))
+    )
+    for spot in _queued_told_apart(inside, loop.spots):
+        parts[loop.part(spot)] += spot.seconds
+    return parts
+
+
+def _queued_told_apart(spots: tuple[Spot, ...], loop: Sequence[Spot]) -> tuple[Spot, ...]:
+    """Some spots of a loop; the time that single operations wait in the device's queue goes to what they wait for.
 
     A blocked operation outside any jit (`xs[i]`) beside compiled functions waits behind them: its own work would not
     take milliseconds. Where the loop has nothing but single operations, they wait for each other.
     """
-    if not any(spot.kind in ("compiled", "fed", "callback", "call") for spot in spots):
+    if not any(spot.kind in ("compiled", "fed", "callback", "call") for spot in loop):
         return spots
     return tuple(
         replace(spot, kind="compiled") if spot.kind == "dispatch" and spot.state == "device_busy" else spot

@@ -124,7 +124,10 @@ def clock(trace: Trace) -> Iterator[TrustCheck]:
         yield row(
             "clock",
             "doubt",
-            f"{spans}; {len(trace.hosts)} hosts are joined by their wall clocks, which may differ by milliseconds",
+            f"{spans}; {len(trace.hosts)} hosts are joined by their wall clocks: by how much these differ is not "
+            "known, milliseconds where they are synchronised, else up to minutes",
+            "What begins on one host before another is certain only within that. The folder of a job (jaxprof show "
+            "run.jaxprof.d) has the offsets of the clocks, from collectives.",
         )
     else:
         yield row("clock", "good", f"{spans} of one clock")

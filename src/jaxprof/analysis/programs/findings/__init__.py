@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.findings import arrays, copied, cost, loops, recompiles
+from jaxprof.analysis.programs.findings import arrays, copied, cost, loops, recompiles, stopped
 from jaxprof.analysis.programs.findings.claims import Claims
 from jaxprof.analysis.programs.result import ProgramFinding, Remark
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["CODES", "REMARKS", "ProgramFinding", "Remark", "findings", "remarks"]
 
 _LOOKS: Final[dict[str, Callable[[ProgramResult, Claims], Iterator[ProgramFinding]]]] = {
+    "stopped": stopped.stopped,
     "debug_settings": cost.debug_settings,
     "caches_cleared": recompiles.caches_cleared,
     "closure_varies": recompiles.closure_varies,

@@ -8,10 +8,10 @@ import pytest
 
 import program_events
 from jaxprof import events as e
-from jaxprof.analysis.jobs import JobFigures, job_figures
+from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
-from job_folders import captures, job, loop, process, stderr
+from job_folders import captures, job, late_from, loop, process, stderr, wavering
 
 
 def figures(folder: Path) -> JobFigures:
@@ -51,13 +51,124 @@ def test_two_late_processes_do_not_hide_each_other(tmp_path: Path) -> None:
     [
         ([loop(), loop(data=0.03), loop(data=0.04), loop()], "a small difference"),
         ([loop(data=0.3) for _ in range(4)], "all of them fetch for as long"),
-        ([loop(2), loop(2, data=0.09), loop(2)], "too few samples for this difference"),
+        ([loop(4), loop(4, data=0.3), loop(4)], "four windows are too few"),
+        ([wavering(12, seed=seed, data=0.1 + 0.06 * (seed == 1), noise=0.06) for seed in range(4)], "blocks that vary"),
         ([loop(data=0.02), loop(data=0.3), loop(data=0.15), loop(data=0.45), loop(data=0.6)], "all of them differ"),
     ],
 )
 def test_nobody_is_named_late_who_is_not(tmp_path: Path, loops: list[list[e.Event]], why: str) -> None:
     late = [finding for finding in figures(job(tmp_path, *loops)).findings if finding.code == "straggler"]
     assert not late, why
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_nobody_is_named_where_seconds_are_like_those_before(tmp_path: Path, count: int) -> None:
+    """Samples that fall in step with a program see the same for seconds: blocks are not independent either."""
+    for seed in range(0, 20 * count, count):
+        loops = [wavering(40, noise=0.08, seed=seed + index, alike=0.5, clock=0.1) for index in range(count)]
+        assert not figures(job(tmp_path / str(seed), *loops)).findings, seed
+
+
+def test_the_clock_decides_who_is_late_where_samples_are_biased(tmp_path: Path) -> None:
+    """A recorder that comes for the interpreter's lock may see a call all the time, or never."""
+    biased = [wavering(30, seed=1, clock=0.01), wavering(30, seed=2, clock=0.4), wavering(30, seed=3, clock=0.02)]
+    assert not figures(job(tmp_path / "biased", *biased)).findings
+    unseen = [wavering(30, seed=seed, clock=0.1, late=(0, 30, 0.3 * (seed == 1))) for seed in range(3)]
+    [finding] = figures(job(tmp_path / "unseen", *unseen)).findings
+    assert (finding.code, finding.index, finding.part, finding.where) == ("straggler", 1, "own", None)
+    assert "work on its main thread takes 40% of its loop, 10% on the others" in finding.message
+
+
+@pytest.mark.parametrize("clock", [None, 0.1])
+@pytest.mark.parametrize(
+    ("late", "words"), [((60, 120), "since 60.0 s into its loop: "), ((30, 80), "from 30.0 s to 80.0 s of its loop: ")]
+)
+def test_since_when_a_process_is_late(tmp_path: Path, clock: float | None, late: tuple[int, int], words: str) -> None:
+    loops = [wavering(120, seed=seed, clock=clock, late=(*late, 0.3 * (seed == 2))) for seed in range(4)]
+    [finding] = figures(job(tmp_path, *loops)).findings
+    assert (finding.code, finding.index) == ("straggler", 2)
+    assert finding.since_seconds == pytest.approx(late[0], abs=2)
+    if late[1] == 120:
+        assert finding.until_seconds is None
+    else:
+        assert finding.until_seconds == pytest.approx(late[1], abs=2)
+    assert finding.seconds == pytest.approx(0.3 * (late[1] - late[0]), rel=0.15)
+    assert words in finding.message
+    assert "40% of that time, 10% on the others" in finding.message
+
+
+def test_late_from_the_start(tmp_path: Path) -> None:
+    loops = [wavering(60, seed=seed, late=(0, 60, 0.2 * (seed == 2))) for seed in range(4)]
+    [finding] = figures(job(tmp_path, *loops)).findings
+    assert (finding.since_seconds, finding.until_seconds, finding.since_step) == (0.0, None, None)
+    assert "is late: making" in finding.message
+
+
+@pytest.mark.parametrize("seconds", [1, 3, 7])
+def test_late_from_soon_after_the_start(tmp_path: Path, seconds: int) -> None:
+    """So few seconds before do not say since when; that it is late, the others do."""
+    job(tmp_path, *(late_from(at) for at in (99, seconds, 99)))
+    [found] = figures(tmp_path).findings
+    assert (found.code, found.index, found.part) == ("straggler", 1, "data")
+    assert "its loop" in found.message
+    assert found.since_seconds == 0
+
+
+def test_since_which_step(tmp_path: Path) -> None:
+    def passes(begin: float) -> e.StepsTaken:
+        return e.StepsTaken(
+            run=program_events.RUN, where=program_events.at(85), found_by="monitoring", first=round(50 * begin) + 7,
+            began_seconds=program_events.BEGAN + begin, seconds=[0.02] * 1500,
+        )  # fmt: skip
+
+    loops = [
+        [*wavering(60, seed=seed, clock=0.1, late=(30, 60, 0.3 * (seed == 0))), passes(0.0), passes(30.0)]
+        for seed in range(3)
+    ]
+    [finding] = figures(job(tmp_path, *loops)).findings
+    assert finding.since_step is not None
+    assert finding.since_seconds is not None
+    assert finding.since_step == pytest.approx(7 + 50 * finding.since_seconds, abs=30)
+    assert f"(step {finding.since_step})" in finding.message
+
+
+def test_a_process_in_another_loop_is_left_out(tmp_path: Path) -> None:
+    other = [
+        *program_events.steady(
+            20, {"device_busy": 1.0}, [program_events.line(188, 1.0, "device_busy", "step", loop=185)]
+        ),
+        program_events.compiled("step"),
+    ]
+    found = figures(job(tmp_path, loop(), loop(data=0.3), loop(), other))
+    assert found.notices[-1] == "not compared, because their loop is at another line: 3"
+    assert found.compared == 3
+    assert [finding.index for finding in found.findings] == [1]
+
+
+def test_one_that_was_not_seen_in_the_loop(tmp_path: Path) -> None:
+    short = figures(job(tmp_path / "short", loop(), loop(4)))
+    assert "fewer than two processes were seen in a loop for 5 s or more" in short.notices[-1]
+    assert short.compared == 0
+    three = figures(job(tmp_path / "three", loop(), loop(data=0.3), loop(3)))
+    assert (three.compared, [finding.index for finding in three.findings]) == (2, [1])
+
+
+def test_a_recompiler_is_no_slow_device(tmp_path: Path) -> None:
+    taken = captures(3, late=1)
+    loops = [loop(), [*loop(), *program_events.shaped(9, "metric")], loop()]
+    assert codes(job(tmp_path, *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))) == [
+        ("recompiles-alone", 1, "compile")
+    ]
+
+
+def test_a_slow_device_whose_host_was_not_seen_says_so(tmp_path: Path) -> None:
+    taken = captures(3, late=1)
+    loops = [loop(), loop(3), loop()]
+    [finding] = figures(
+        job(tmp_path, *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))
+    ).findings
+    assert (finding.code, finding.index) == ("slow-device", 1)
+    assert "its own work on the host was not seen for long enough to exclude that" in finding.message
 
 
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
@@ -75,7 +186,7 @@ def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
 def test_a_process_that_compiles_again_alone(tmp_path: Path) -> None:
     often = [*loop(), *program_events.shaped(9, "metric")]
     [finding] = figures(job(tmp_path / "alone", loop(), often, loop())).findings
-    assert (finding.code, finding.index, finding.seconds) == ("recompiles-alone", 1, pytest.approx(0.9))
+    assert (finding.code, finding.index, finding.seconds) == ("recompiles-alone", 1, pytest.approx(0.8))
     assert (
         "process 1 compiled metric again 8 times, none of the others: argument x: f32[8,128] → f32[9,128]"
         in finding.message
@@ -175,3 +286,43 @@ def test_a_killed_process_comes_before_the_exceptions_of_those_that_missed_it(tm
     first, others = figures(tmp_path).findings
     assert (first.code, first.index) == ("process-failed", 0)
     assert others.message == "processes 1, 2 ended after that: jax.errors.JaxRuntimeError: connection reset by peer"
+
+
+@pytest.mark.parametrize(("clock", "certain"), [(0.0, True), (5.0, True), (45.0, False)])
+def test_the_order_of_failures_is_not_guessed_where_clocks_are_apart(
+    tmp_path: Path, clock: float, certain: bool
+) -> None:
+    """Process 1 raised three seconds after process 0, by clocks of which its own is behind."""
+    words = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: a damaged shard"]
+    wall = program_events.HEADER.wall_seconds
+    for index, behind in enumerate((0.0, clock)):
+        process(
+            tmp_path, index, 2, *loop(), *stderr(*words, seconds=5.0 + 3 * index), exit_code=1,
+            header={"wall_seconds": wall - behind},
+        )  # fmt: skip
+    first, other = figures(tmp_path).findings
+    assert ("which one failed first is not certain" in first.message) != certain
+    assert ("ended after that" in other.message) == certain
+    if not certain:
+        assert "the clocks of the hosts are 45.0 s apart, and process 0 may have failed before it" in first.message
+
+
+def test_on_one_host_there_is_one_clock(tmp_path: Path) -> None:
+    words = ["Traceback (most recent call last):", '  File "train.py", line 3', "ValueError: a damaged shard"]
+    wall = program_events.HEADER.wall_seconds
+    for index in range(2):
+        header = {"host": "node0", "wall_seconds": wall - 45 * index}
+        process(tmp_path, index, 2, *loop(), *stderr(*words, seconds=5.0 + index), exit_code=1, header=header)
+    assert "not certain" not in figures(tmp_path).findings[0].message
+
+
+@pytest.mark.parametrize(("instances", "whose"), [(40, (0, 1)), (100, (0,))])
+def test_captures_that_are_too_short_or_alone_say_so(tmp_path: Path, instances: int, whose: tuple[int, ...]) -> None:
+    taken = captures(2, instances=instances)
+    for index in range(2):
+        process(tmp_path, index, 2, *loop(), *(taken[index] if index in whose else []))
+    found = figures(tmp_path)
+    assert found.arrivals is None
+    [notice] = found.notices
+    wanted = "takes two processes or more" if len(whose) == 1 else "at most 40 executions of one collective"
+    assert wanted in notice

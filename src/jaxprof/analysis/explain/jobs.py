@@ -1,0 +1,91 @@
+"""Explain a job: what is wrong with which of its processes, in the form of every explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.explain.commands import command
+from jaxprof.analysis.explain.model import (
+    MOST_ABSTENTIONS,
+    MOST_FINDINGS,
+    Abstention,
+    Explanation,
+    FindingCost,
+    RankedFinding,
+)
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.jobs.finding import JobFinding
+    from jaxprof.analysis.jobs.job import JobFigures
+
+_FAULTS: Final = ("process-failed", "failed-after")
+"""Findings without a cost that come before all others: the job has not done what it was to do."""
+_EXACT: Final = ("recompiles-alone", "process-stopped")
+"""Findings whose seconds were announced, not estimated from samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStart:
+    """How `jaxprof script -n` starts the same job once more."""
+
+    count: int
+    folder: str
+    """Of the new job."""
+    argv: tuple[str, ...]
+
+    def command(self, *options: str) -> str:
+        """The command line, with these options."""
+        return command("script", "-n", str(self.count), *options, "--out", self.folder, *self.argv)
+
+
+def explanation_of_job(
+    job: JobFigures, name: str, again: JobStart | None = None, *, most: int = MOST_FINDINGS
+) -> Explanation:
+    """What to do about a job: at most `most` findings. `name`: what commands call its folder; `again`: None where a
+    launcher starts it."""
+    verify = f"{again.command()} && {command('compare', name, again.folder)}" if again is not None else ""
+    found = [_ranked(job, finding, verify) for finding in job.findings]
+    found.sort(key=lambda each: (not each.fault, -(each.cost.seconds or 0.0)))
+    return Explanation(
+        name=name,
+        subject="job",
+        findings=tuple(found[:most]),
+        left_out=max(0, len(found) - most),
+        abstentions=tuple(_unknown(job, again))[:MOST_ABSTENTIONS],
+        job=job,
+    )
+
+
+def _ranked(job: JobFigures, finding: JobFinding, verify: str) -> RankedFinding:
+    process = next(each for each in job.processes if each.index == finding.index)
+    wall = process.wall_seconds
+    return RankedFinding(
+        code=finding.code,
+        message=finding.message,
+        fix=finding.advice or "Its session has what it was doing, and what it wrote.",
+        cost=FindingCost(
+            scope="program",
+            seconds=finding.seconds,
+            share=finding.seconds / wall if finding.seconds is not None and wall else None,
+            estimate=finding.code not in _EXACT,
+        ),
+        verify=verify or command("explain", process.path),
+        where=finding.where,
+        fault=finding.code in _FAULTS,
+        process=finding.index,
+        host=process.host,
+    )
+
+
+def _unknown(job: JobFigures, again: JobStart | None) -> Iterator[Abstention]:
+    """What is missing of the job; and that no capture tells who arrives last at the collectives."""
+    for number, notice in enumerate(job.notices):
+        yield Abstention("job-incomplete" if number == 0 else f"job-incomplete-{number + 1}", notice)
+    if job.arrivals is None and job.count > 1:
+        yield Abstention(
+            "no-arrivals",
+            "fewer than two processes have captured a collective: a device that computes slowly is not told",
+            again.command("--capture-steps", "100") if again is not None else "",
+        )

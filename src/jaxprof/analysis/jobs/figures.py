@@ -1,0 +1,278 @@
+"""What the findings of a job need of one of its processes: a plain value, without its session.
+
+A value can be written to a table row and read back, so that a job of many processes is judged without reading the
+session of each.
+"""
+
+from __future__ import annotations
+
+import signal
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Final
+
+from jaxprof.analysis.jobs.clocks import DeviceClock, device_clocks
+from jaxprof.analysis.jobs.wall_time import time_of
+from jaxprof.analysis.programs.derive import ProgramResult, program_result, programs
+from jaxprof.analysis.programs.functions import row_seconds
+from jaxprof.analysis.programs.spots import Spots
+from jaxprof.analysis.programs.stops import Standstill
+from jaxprof.analysis.programs.verdict import COMPILE, LEAST_SAMPLES, PARTS, HotLoop, again_rows, parts_in
+from jaxprof.events import STAGES, Compiled, SourceLocation, StepsTaken
+from jaxprof.last_words import raised_at
+from jaxprof.session import Run, Session
+from jaxprof.session.log.job_folder import JobMember
+
+_SIGNALLED: Final = 128
+_LEFT_OVER: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
+"""Exit codes of processes that are ended because another one has failed."""
+_WORDS_KEPT: Final = 300
+
+
+@dataclass(frozen=True, slots=True)
+class LoopWindow:
+    """The hot loop in one sample window."""
+
+    began_seconds: float
+    """Monotonic, of the window."""
+    seconds: float
+    """Spent in the loop, first compilations included: `parts` add up to it without those."""
+    samples: float
+    """Number of samples that `parts` rest on."""
+    parts: Mapping[str, float]
+    """Seconds that go to each of `PARTS`, from samples."""
+    own_seconds: float | None = None
+    """Seconds in which its main thread worked, or waited for something else than the device, by its CPU clock; None if
+    the system has none."""
+    first_step: int | None = None
+    """Number of the first step that began in it; None if its steps were not numbered."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLine:
+    """The line of the loop that takes most time of one part."""
+
+    part: str
+    where: SourceLocation
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LoopFigures:
+    """The hot loop of one process; of a program without a loop, the whole program."""
+
+    where: SourceLocation | None
+    """Its first line; None where there is no loop."""
+    seconds: float
+    """Without first compilations."""
+    samples: float
+    parts: Mapping[str, float]
+    """Seconds that go to each of `PARTS`."""
+    lines: tuple[LoopLine, ...]
+    """One for each part that has a line."""
+
+    def line_of(self, part: str) -> SourceLocation | None:
+        """The line that takes most of a part; the loop's own where none is known."""
+        return next((line.where for line in self.lines if line.part == part), self.where)
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledAgain:
+    """A function of the user that was compiled more than once."""
+
+    function: str
+    defined_line: int | None
+    count: int
+    """Without its first compilation."""
+    seconds: float
+    """Of these compilations, as JAX announced them."""
+    reason: str
+    """Of the last one that has any; empty without."""
+    called_from: SourceLocation | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessFigures:
+    """One process of a job."""
+
+    index: int
+    host: str
+    path: str
+    """Of its session."""
+    status: str
+    """As of a run: `ok`, `failed`, `crashed`, `cancelled`; `running`, or `interrupted` where its session has no end;
+    `unknown` where it has recorded no program."""
+    error: str
+    advice: str
+    """With its last words, if it failed."""
+    ended_seconds: float | None = None
+    """Unix time of its end by the clock of its host; None if it is not known."""
+    exception: tuple[float, str] | None = None
+    """When it wrote the traceback of its last exception, in Unix time, and the line that names it, if it failed; None
+    without one."""
+    exit_code: int | None = None
+    wall_seconds: float | None = None
+    """None, as all that follow, if its session has no program."""
+    steps_per_second: float | None = None
+    step_median_seconds: float | None = None
+    compile_count: int | None = None
+    compile_seconds: float | None = None
+    again: tuple[CompiledAgain, ...] | None = None
+    """JAX's own functions and those of libraries left out."""
+    loop: LoopFigures | None = None
+    windows: tuple[LoopWindow, ...] = ()
+    """Those in which it was in the loop, in the order of time."""
+    clock_offset_seconds: float = 0.0
+    """Unix time less the monotonic time of its host."""
+    stops: tuple[Standstill, ...] = ()
+    """When it did not run, and could not."""
+    clocks: tuple[DeviceClock, ...] = ()
+    """Of the devices of its host, as far as they report them."""
+    time: Mapping[str, float] | None = None
+    """Seconds of its wall time by cause, as `wall_time.time_of` has them; None where no loop was seen."""
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether it ended without having had a say: by a signal that neither JAX nor a launcher sends to those that
+        are left over, or together with what recorded it."""
+        code = self.exit_code
+        return self.status == "interrupted" or (code is not None and code > _SIGNALLED and code not in _LEFT_OVER)
+
+    @property
+    def shares(self) -> Mapping[str, float] | None:
+        """What its loop's time goes to, by `PARTS`; None with too few samples."""
+        loop = self.loop
+        if loop is None or loop.samples < LEAST_SAMPLES or loop.seconds <= 0:
+            return None
+        return {part: loop.parts[part] / loop.seconds for part in PARTS}
+
+    @property
+    def compiled_again(self) -> int | None:
+        """How many compilations were not the first of their function; None if it is not known."""
+        return None if self.again is None else sum(each.count for each in self.again)
+
+
+def process_figures(member: JobMember[Session]) -> ProcessFigures:
+    """The figures of one process, from its session."""
+    session = member.session
+    host, path = session.header.host, str(member.path)
+    run = next(iter(programs(session)), None)
+    if run is None:
+        return ProcessFigures(member.index, host, path, "unknown", "it has recorded no program", "")
+    result = program_result(session, run.id)
+    status, error, at = run.status, run.error, run.ended_seconds
+    offset = session.header.wall_seconds - session.header.monotonic_seconds
+    if not run.over and not member.live:
+        status, error = "interrupted", "its session has no end: the process, or its host, was killed"
+        at = session.last_seconds
+    steps = result.steps
+    return ProcessFigures(
+        index=member.index,
+        host=host,
+        path=path,
+        status=status,
+        error=error,
+        advice=run.advice,
+        ended_seconds=at + offset if at is not None else None,
+        exception=_exception(run, offset) if status in ("failed", "crashed", "interrupted") else None,
+        exit_code=result.exit_code,
+        wall_seconds=result.wall_seconds,
+        steps_per_second=steps.per_second if steps is not None else None,
+        step_median_seconds=steps.median_seconds if steps is not None else None,
+        compile_count=result.compile_count,
+        compile_seconds=result.compile_seconds,
+        again=tuple(_again(result.compiles)),
+        loop=_loop(result.hot),
+        windows=tuple(_windows(result, run.program.passes if run.program is not None else ())),
+        clock_offset_seconds=offset,
+        stops=result.stops,
+        clocks=device_clocks(session.readings),
+        time=time_of(result),
+    )
+
+
+def _exception(run: Run, offset: float) -> tuple[float, str] | None:
+    """When the program wrote the traceback of its last exception, in Unix time, and the line that names it."""
+    lines = [line for line in run.log if line.stream == "stderr"]
+    number = raised_at([line.text for line in lines])
+    return (lines[number].monotonic_seconds + offset, lines[number].text[:_WORDS_KEPT]) if number is not None else None
+
+
+def _again(rows: Sequence[Compiled]) -> Iterator[CompiledAgain]:
+    by_function: dict[tuple[str, int | None], list[Compiled]] = {}
+    for row in rows:
+        if row.reason_code != "first" and not (row.op_by_op or row.library):
+            by_function.setdefault((row.function, row.defined_at.line), []).append(row)
+    for (function, line), again in by_function.items():
+        reason = next((row.reason for row in reversed(again) if row.reason), "")
+        took = sum(map(row_seconds, again))
+        count = sum(row.count for row in again)
+        yield CompiledAgain(function, line, count, took, reason, again[-1].called_from or None)
+
+
+def _loop(hot: HotLoop) -> LoopFigures:
+    by_part: dict[str, dict[SourceLocation, float]] = {}
+    for spot in hot.spots:
+        if spot.place:
+            lines = by_part.setdefault(hot.part(spot), {})
+            lines[spot.place] = lines.get(spot.place, 0.0) + spot.seconds
+    slowest = {part: max(lines, key=lambda place: lines[place]) for part, lines in by_part.items()}
+    return LoopFigures(
+        hot.where,
+        hot.seconds,
+        hot.samples,
+        hot.parts,
+        tuple(LoopLine(part, place, by_part[part][place]) for part, place in slowest.items()),
+    )
+
+
+def _windows(result: ProgramResult, passes: Sequence[StepsTaken]) -> Iterator[LoopWindow]:
+    hot, sampled = result.hot, result.sample_windows
+    begins = [window.began_seconds for window in sampled]
+    again = _compiled_again(result.compiles, begins)
+    steps = _first_steps([taken for taken in passes if taken.where == hot.where], begins)
+    for window, compiling, step in zip(sampled, again, steps, strict=True):
+        found = Spots()
+        found.take([window])
+        spots = [spot for spot in found.spots() if spot.kind != "import"]
+        if hot.key is not None:
+            spots = [spot for spot in spots if spot.site_in(hot.key) is not None]
+        parts = parts_in(hot, spots)
+        staged = sum(spot.seconds for spot in spots if spot.kind in STAGES)
+        steady = sum(parts.values())
+        if staged + steady > 0:
+            parts[COMPILE] = min(staged, compiling)
+            samples = sum(spot.samples for spot in spots)
+            waited = window.device_wait_seconds
+            own = max(0.0, steady - waited) if waited is not None else None
+            yield LoopWindow(window.began_seconds, staged + steady, samples, parts, own, step)
+
+
+def _first_steps(passes: Sequence[StepsTaken], begins: Sequence[float]) -> list[int | None]:
+    """By sample window: the number of the first pass that began in it or later; None where none did."""
+    times: list[float] = []
+    numbers: list[int] = []
+    for taken in sorted(passes, key=lambda each: each.began_seconds):
+        counts = taken.counts or [1] * len(taken.seconds)
+        times += accumulate(taken.seconds[:-1], initial=taken.began_seconds)
+        numbers += accumulate(counts[:-1], initial=taken.first)
+    places = [bisect_left(times, at) for at in begins]
+    return [numbers[place] if place < len(numbers) else None for place in places]
+
+
+def _compiled_again(rows: Sequence[Compiled], begins: Sequence[float]) -> list[float]:
+    """By sample window: the seconds of the main thread's compilations that were not the first of their function. A row
+    of many is spread over its time."""
+    seconds = [0.0] * len(begins)
+    for row in again_rows(rows):
+        took = row_seconds(row)
+        length = max(took, row.monotonic_seconds - row.began_seconds) if row.count > 1 else took
+        at, end = row.began_seconds, row.began_seconds + length
+        number = max(0, bisect_right(begins, at) - 1)
+        while at < end and number < len(begins):
+            until = min(end, begins[number + 1]) if number + 1 < len(begins) else end
+            seconds[number] += took * max(0.0, until - at) / length
+            at, number = max(at, until), number + 1
+    return seconds

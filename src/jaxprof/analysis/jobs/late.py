@@ -1,0 +1,180 @@
+"""Which process of a job is late by its own work, since when, and what makes it so.
+
+A job is as fast as its slowest process: in every step the others wait for it in a collective, inside a compiled
+function. So all processes spend the same time in the loop, and the late one is that whose own work (data, Python,
+copies) takes more of its loop than of theirs. Where its loop also takes longer than theirs, nobody waits. What a slow
+device costs cannot be told so, because its own work happens where the others wait (see `slow_device`).
+
+How long the main thread worked at all is known from its CPU clock: where all have that, it decides who is late, and the
+samples of the stack only what with. Without it the samples decide both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+from typing import Final
+
+from jaxprof.analysis.jobs.blocks import (
+    LEAST_BLOCKS,
+    LEAST_DIFFERENCE,
+    OWN_WORK,
+    PARTS_OF_ITS_OWN,
+    Excess,
+    LoopBlocks,
+    LoopComparison,
+    in_blocks,
+    windows_of,
+)
+from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
+from jaxprof.analysis.jobs.finding import JobFinding
+from jaxprof.analysis.jobs.stretches import WHOLE, Differences, LateStretch
+from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DISPATCH, HOST
+from jaxprof.units import seconds
+
+OWN: Final = (*PARTS_OF_ITS_OWN, COMPILE)
+"""The parts of a loop in which a process works itself while the others wait for it."""
+_IN_STEP: Final = 1.15
+"""Processes that wait for each other are in the loop for as long as each other, up to this factor."""
+_MOST_NAMED: Final = 8
+_CANNOT: Final = "whose own work makes the others wait cannot be told: "
+_WORDS: Final = {
+    DATA: "making or fetching its input",
+    HOST: "Python on the host",
+    DISPATCH: "calling JAX",
+    COPY: "copies between host and device",
+    OWN_WORK: "work on its main thread",
+}
+_ADVICE: Final = {
+    DATA: "Look at its input: the shard, the disk or the network of that host. Its session has the lines.",
+    HOST: "Its session has the lines: logging, checkpoints or metrics of one process, or a busy host.",
+    DISPATCH: "Its session has the lines: operations outside jit, or a host with slower processors.",
+    COPY: "Its session has the lines that copy.",
+    OWN_WORK: "Samples do not say which of its lines that is: look at what else runs on its host.",
+}
+
+
+def comparable(processes: Sequence[ProcessFigures], notices: list[str]) -> list[ProcessFigures]:
+    """Those that were seen in one loop for long enough; without two of them an empty list, and why in `notices`."""
+    seen = [process for process in processes if len(windows_of(process)) >= LEAST_BLOCKS]
+    if len(seen) < 2:
+        notices.append(f"{_CANNOT}fewer than two processes were seen in a loop for 5 s or more")
+        return []
+    loops = Counter(process.loop.where for process in seen if process.loop is not None)
+    where, most = loops.most_common(1)[0]
+    if len(loops) > 1 and 2 * most <= len(seen):
+        notices.append(f"{_CANNOT}their loops are at different lines")
+        return []
+    elsewhere = [process for process in seen if process.loop is not None and process.loop.where != where]
+    if elsewhere:
+        named = ", ".join(str(process.index) for process in elsewhere[:_MOST_NAMED])
+        more = f" and {len(elsewhere) - _MOST_NAMED} more" if len(elsewhere) > _MOST_NAMED else ""
+        notices.append(f"not compared, because their loop is at another line: {named}{more}")
+    return [process for process in seen if process not in elsewhere]
+
+
+def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[JobFinding]:
+    """Those of the processes that are late by their own work; `compared` is the answer of `comparable`."""
+    if len(compared) < 2:
+        return
+    windows = [windows_of(process) for process in compared]
+    whole = _comparison(compared, windows, WHOLE, 2)
+    deciding = (OWN_WORK,) if whole.knows(OWN_WORK) else PARTS_OF_ITS_OWN
+    differences = {what: Differences(windows, what) for what in deciding}
+    for number in range(len(compared)):
+        found = _late(compared, windows, number, whole, differences)
+        if found is not None:
+            yield _finding(compared, number, *found)
+
+
+def _late(
+    compared: Sequence[ProcessFigures],
+    windows: Sequence[Sequence[LoopWindow]],
+    number: int,
+    whole: LoopComparison,
+    differences: dict[str, Differences],
+) -> tuple[Excess, LoopComparison, LateStretch] | None:
+    """What a process is late by, and in what stretch of its loop; None if it is not late."""
+    best: tuple[Excess, LoopComparison, LateStretch] | None = None
+    for what, more in differences.items():
+        excess, comparison, when = whole.excess(number, what), whole, WHOLE
+        most, said = more.stretch(number) or (WHOLE, WHOLE)
+        tested = most if said.is_whole else said
+        if not tested.is_whole:
+            within = _comparison(compared, windows, tested, 2 * more.tests)
+            of_stretch = within.excess_of(compared[number], what)
+            if of_stretch is not None and of_stretch.is_certain:
+                if said.is_whole:  # the seconds before or after are too few to say that it was not late in them
+                    excess = replace(excess, is_certain=excess.difference >= LEAST_DIFFERENCE)
+                else:
+                    excess, comparison, when = of_stretch, within, said
+        if excess.is_certain and (best is None or excess.difference > best[0].difference):
+            best = excess, comparison, when
+    return best
+
+
+def _comparison(
+    compared: Sequence[ProcessFigures],
+    windows: Sequence[Sequence[LoopWindow]],
+    stretch: LateStretch,
+    tests: int,
+) -> LoopComparison:
+    """The loops in a stretch, without those that have too few windows in it."""
+    loops: list[LoopBlocks] = []
+    for process, own in zip(compared, windows, strict=True):
+        blocks = in_blocks(process, stretch.windows(own, process.windows[0].began_seconds))
+        if blocks is not None:
+            loops.append(blocks)
+    return LoopComparison(loops, tests)
+
+
+def _finding(
+    compared: Sequence[ProcessFigures], number: int, excess: Excess, comparison: LoopComparison, when: LateStretch
+) -> JobFinding:
+    process = compared[number]
+    place = next(at for at, loop in enumerate(comparison.loops) if loop.process is process)
+    by_part = [comparison.excess(place, part) for part in PARTS_OF_ITS_OWN]
+    most = max(by_part, key=lambda each: each.difference)
+    named = (
+        most if excess.what == OWN_WORK and most.difference >= max(LEAST_DIFFERENCE, excess.difference / 3) else excess
+    )
+    origin = process.windows[0].began_seconds
+    windows = when.windows(windows_of(process), origin)
+    step = next((window.first_step for window in windows if window.first_step is not None), None)
+    message = (
+        f"process {process.index} on {process.host} is late{_since(when, step)}: {_WORDS[named.what]} takes "
+        f"{named.share:.0%} of {'its loop' if when.is_whole else 'that time'}, {named.usual:.0%} on the others, "
+        f"{_waiting(process, [other for at, other in enumerate(compared) if at != number])}"
+    )
+    where = process.loop.line_of(named.what) if process.loop is not None and named.what != OWN_WORK else None
+    return JobFinding(
+        "straggler",
+        process.index,
+        message,
+        _ADVICE[named.what],
+        named.what,
+        excess.difference * sum(window.seconds for window in windows),
+        where,
+        since_seconds=when.began_seconds,
+        until_seconds=when.ended_seconds,
+        since_step=step,
+    )
+
+
+def _since(when: LateStretch, step: int | None) -> str:
+    if when.is_whole:
+        return ""
+    at = f" (step {step})" if step is not None and when.began_seconds else ""
+    if when.ended_seconds is None:
+        return f" since {seconds(when.began_seconds)} into its loop{at}"
+    return f" from {seconds(when.began_seconds)} to {seconds(when.ended_seconds)} of its loop{at}"
+
+
+def _waiting(process: ProcessFigures, others: Sequence[ProcessFigures]) -> str:
+    took = process.loop.seconds if process.loop is not None else 0.0
+    theirs = median(other.loop.seconds for other in others if other.loop is not None)
+    if took <= _IN_STEP * theirs:
+        return "which wait for it"
+    return f"whose loop takes {seconds(theirs)} where its takes {seconds(took)}"

@@ -1,0 +1,87 @@
+"""Loops in blocks of time, and what their means are worth."""
+
+from __future__ import annotations
+
+import pytest
+
+from jaxprof.analysis.jobs.blocks import MOST_BLOCKS, OWN_WORK, LoopComparison, in_blocks, windows_of
+from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
+from jaxprof.analysis.programs.verdict import PARTS
+
+
+def process(shares: list[float], *, samples: float = 100.0, own: bool = False) -> ProcessFigures:
+    """Windows of a second with these shares of data."""
+    windows = [
+        LoopWindow(7.0 + at, 1.0, samples, {**dict.fromkeys(PARTS, 0.0), "data": share}, share if own else None)
+        for at, share in enumerate(shares)
+    ]
+    return ProcessFigures(0, "box", "", "ok", "", "", windows=tuple(windows))
+
+
+@pytest.mark.parametrize("count", [5, 19, 20, 21, 39, 47, 1000])
+def test_blocks_hold_all_windows_evenly(count: int) -> None:
+    loop = process([0.1] * count)
+    found = in_blocks(loop, loop.windows)
+    assert found is not None
+    assert len(found.blocks) == min(count, MOST_BLOCKS)
+    sizes = [block.seconds for block in found.blocks]
+    assert sum(sizes) == count
+    assert max(sizes) - min(sizes) <= 1
+    assert found.blocks[0].began_seconds == 0.0
+    assert found.mean("data") == pytest.approx(0.1)
+
+
+def test_four_windows_are_too_few() -> None:
+    loop = process([0.1] * 4)
+    assert in_blocks(loop, loop.windows) is None
+
+
+def test_a_part_that_no_sample_saw_is_not_certainly_absent() -> None:
+    loop = process([0.0] * 10, samples=5)
+    found = in_blocks(loop, loop.windows)
+    assert found is not None
+    assert found.variance("data") == pytest.approx((1 / 52) * (51 / 52) / 52)
+    assert not found.knows(OWN_WORK)
+
+
+def test_uneven_blocks_count_more_than_their_samples() -> None:
+    uneven = process([0.0, 0.8] * 5, samples=1e6)
+    found = in_blocks(uneven, uneven.windows)
+    assert found is not None
+    assert found.variance("data") == pytest.approx(0.16 / 9)
+
+
+def test_blocks_that_are_like_those_before_are_worth_less() -> None:
+    def certain(mine: list[float]) -> bool:
+        rows = [process(mine, own=True), process([0.1 + 0.001 * (at % 3) for at in range(20)], own=True)]
+        loops = [loop for row in rows if (loop := in_blocks(row, row.windows)) is not None]
+        return LoopComparison(loops).excess(0, OWN_WORK).is_certain
+
+    assert certain([0.15, 0.29] * 10)
+    assert not certain([0.15] * 10 + [0.29] * 10)
+
+
+def test_windows_of_first_compilations_do_not_hide_who_is_late() -> None:
+    def recorded(index: int, share: float) -> ProcessFigures:
+        compiled = [LoopWindow(7.0 + at, 1.0, 0.0, dict.fromkeys(PARTS, 0.0), 0.0) for at in range(3)]
+        worked = [
+            LoopWindow(
+                10.0 + at,
+                1.0,
+                50.0,
+                {**dict.fromkeys(PARTS, 0.0), "host": share, "device": 1 - share},
+                share + 0.04 * (at % 3),
+            )
+            for at in range(14)
+        ]
+        return ProcessFigures(index, f"box{index}", "", "ok", "", "", windows=(*compiled, *worked))
+
+    def certain(share: float, *, whole: bool) -> bool:
+        rows = [recorded(0, share), *(recorded(index, 0.05) for index in (1, 2, 3))]
+        loops = [loop for row in rows if (loop := in_blocks(row, row.windows if whole else windows_of(row)))]
+        return LoopComparison(loops, 4).excess(0, OWN_WORK).is_certain
+
+    assert [window.began_seconds for window in windows_of(recorded(0, 0.35))] == [10.0 + at for at in range(14)]
+    assert not certain(0.35, whole=True)
+    assert certain(0.35, whole=False)
+    assert not certain(0.06, whole=False)

@@ -1,0 +1,81 @@
+"""One process of a job as a plain value."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+from pathlib import Path
+
+import pytest
+
+import program_events
+from jaxprof import events as e
+from jaxprof.analysis.jobs.figures import ProcessFigures, process_figures
+from jaxprof.analysis.programs.verdict import PARTS
+from jaxprof.session import Session
+from jaxprof.session.log.job_folder import read_job
+from job_folders import job, loop
+
+
+def of(folder: Path, *inside: e.Event) -> ProcessFigures:
+    [member] = read_job(job(folder, inside), Session).members
+    return process_figures(member)
+
+
+def test_the_windows_of_the_loop_add_up_to_it(tmp_path: Path) -> None:
+    again = [
+        program_events.compiled("metric", reason, began_seconds=program_events.BEGAN + at, compile_seconds=0.37)
+        for at, reason in ((1.0, "first"), (6.8, "shape"))
+    ]
+    lines = [
+        program_events.line(86, 0.1, "data", "next()"),
+        program_events.line(88, 0.5, "device_busy", "step"),
+        program_events.line(88, 0.4, "compile", "metric"),
+    ]
+    states = {"data": 0.1, "device_busy": 0.5, "compile": 0.4}
+    figures = of(tmp_path, *loop(6), *(program_events.sampled(at, 1.0, states, lines) for at in (6, 7, 8)), *again)
+    assert len(figures.windows) == 9
+    assert figures.loop is not None
+    for part in PARTS:
+        assert sum(each.parts[part] for each in figures.windows) == pytest.approx(figures.loop.parts[part]), part
+    # the compilation of 0.4 s at 6.8 s lies in two windows; the third has the rest of its time in first ones
+    assert [each.parts["compile"] for each in figures.windows[5:]] == pytest.approx([0.0, 0.2, 0.2, 0.0])
+    assert [each.seconds for each in figures.windows] == pytest.approx([1.0] * 9)
+    assert [each.began_seconds - program_events.BEGAN for each in figures.windows] == pytest.approx(list(range(9)))
+    assert sum(each.samples for each in figures.windows[:6]) == pytest.approx(600)
+
+
+def test_windows_outside_the_loop_are_left_out(tmp_path: Path) -> None:
+    before = program_events.sampled(30, 1.0, {"host_busy": 1.0}, [program_events.line(3, 1.0, "host_busy", loop=None)])
+    assert len(of(tmp_path, *loop(20), before).windows) == 20
+
+
+def test_the_value_holds_no_session(tmp_path: Path) -> None:
+    figures = of(tmp_path, *loop(), *program_events.shaped(9, "metric"))
+    assert pickle.loads(pickle.dumps(figures)) == figures
+    plain = (str, int, float, bool, type(None))
+
+    def check(value: object) -> None:
+        if isinstance(value, dict):
+            value = tuple(value.items())
+        if isinstance(value, tuple):
+            for each in value:
+                check(each)
+        elif dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                check(getattr(value, field.name))
+        else:
+            assert isinstance(value, plain), value
+
+    check(figures)
+
+
+def test_a_session_without_a_program(tmp_path: Path) -> None:
+    from jaxprof.session.log import LogWriter
+    from jaxprof.session.log.job_folder import session_path
+
+    writer = LogWriter(program_events.HEADER, session_path(tmp_path, 0))
+    writer.close()
+    [member] = read_job(tmp_path, Session).members
+    figures = process_figures(member)
+    assert (figures.status, figures.shares, figures.compiled_again, figures.windows) == ("unknown", None, None, ())

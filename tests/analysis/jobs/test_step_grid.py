@@ -1,0 +1,214 @@
+"""Steps of several processes in the columns of a screen: which pass is in which column, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import program_events
+from jaxprof import events as e
+from jaxprof.analysis.jobs.figures import LoopWindow
+from jaxprof.analysis.jobs.loop_trace import LoopTrace, trace_of
+from jaxprof.analysis.jobs.step_grid import VALUES, StepGrid, grid_of_traces, step_grid
+from jaxprof.analysis.programs.verdict import PARTS
+from jaxprof.session import Session
+from jaxprof.session.log.job_folder import read_job
+from job_folders import job, loop
+
+LOOP = e.SourceLocation("/train.py", 85, "main")
+BEGAN = program_events.BEGAN
+
+
+def taken(
+    seconds: Sequence[float], first: int = 0, began: float = BEGAN, counts: Sequence[int] = (), name: str = "step"
+) -> e.StepsTaken:
+    return e.StepsTaken(
+        where=LOOP, found_by="monitoring", first=first, numbered_by=name, began_seconds=began,
+        seconds=list(seconds), counts=list(counts),
+    )  # fmt: skip
+
+
+def windows(*of: tuple[float, float, float], samples: float = 100.0) -> list[LoopWindow]:
+    """Sample windows: begin since the loop began, seconds, and the share of them that goes to data."""
+    none = dict.fromkeys(PARTS, 0.0)
+    return [
+        LoopWindow(BEGAN + at, took, samples, none | {"data": share * took, "device": (1 - share) * took})
+        for at, took, share in of
+    ]
+
+
+def trace(index: int, passes: Iterable[e.StepsTaken], of: Iterable[LoopWindow] = ()) -> LoopTrace:
+    found = trace_of(index, LOOP, list(of), list(passes), [])
+    assert found is not None
+    return found
+
+
+def grid(*traces: LoopTrace, columns: int = 10, **more: object) -> StepGrid:
+    return grid_of_traces(traces, [each.index for each in traces], columns, **more)  # type: ignore[arg-type]
+
+
+def test_each_step_is_in_its_column_on_all_processes() -> None:
+    fast, slow = trace(0, [taken([0.1] * 20)]), trace(3, [taken([0.1] * 10 + [0.3] * 10)])
+    found = grid(fast, slow, columns=4, values_of="step")
+    assert found.processes == (0, 3)
+    assert found.unit == "step"
+    assert found.numbered_by == "step"
+    assert found.first_steps.tolist() == [0, 5, 10, 15]
+    assert found.steps.tolist() == [5, 5, 5, 5]
+    assert found.seconds == pytest.approx(np.array([[0.1] * 4, [0.1, 0.1, 0.3, 0.3]]))
+    assert found.ratio == pytest.approx(np.array([[1, 1, 1 / 3, 1 / 3], [1, 1, 3, 3]]))
+
+
+def test_a_process_that_was_seen_later_is_at_the_same_steps() -> None:
+    """Numbers come from the program, so that no time has to be the same anywhere."""
+    late = trace(1, [taken([0.5] * 5, first=15, began=9e6)])
+    found = grid(trace(0, [taken([0.1] * 20)]), late, columns=4, values_of="step")
+    assert np.isnan(found.seconds[1, :3]).all()
+    assert found.seconds[1, 3] == pytest.approx(0.5)
+    assert np.isnan(found.ratio[:, :3]).all(), "one process alone is not compared"
+    assert found.ratio[1, 3] == pytest.approx(0.5 / 0.1)
+
+
+def test_steps_that_were_not_seen_are_unknown_and_not_zero() -> None:
+    gap = trace(0, [taken([0.1] * 5), taken([0.2] * 5, first=15, began=BEGAN + 4)])
+    found = grid(gap, trace(1, [taken([0.1] * 20)]), columns=4, values_of="step")
+    assert found.seconds[0] == pytest.approx([0.1, np.nan, np.nan, 0.2], nan_ok=True)
+
+
+def test_a_counter_that_begins_anew_goes_on() -> None:
+    """`for epoch in ...: for batch in range(10)`: the second epoch comes after the first one."""
+    epochs = [taken([0.1 * (epoch + 1)] * 10, began=BEGAN + 10 * epoch) for epoch in range(3)]
+    found = grid(trace(0, epochs), columns=3, values_of="step")
+    assert found.first_steps.tolist() == [0, 10, 20]
+    assert found.seconds[0] == pytest.approx([0.1, 0.2, 0.3])
+
+
+def test_passes_that_were_timed_together_are_divided_by_their_number() -> None:
+    found = grid(trace(0, [taken([1.0, 2.0], counts=[10, 10])]), columns=4, values_of="step")
+    assert found.seconds[0] == pytest.approx([0.1, 0.1, 0.2, 0.2])
+
+
+def test_no_column_has_less_than_a_step() -> None:
+    found = grid(trace(0, [taken([0.1, 0.2, 0.3], first=7)]), columns=100, values_of="step")
+    assert found.first_steps.tolist() == [7, 8, 9]
+    assert found.seconds[0] == pytest.approx([0.1, 0.2, 0.3])
+
+
+def test_only_the_steps_that_are_looked_at() -> None:
+    found = grid(
+        trace(0, [taken([0.01 * number for number in range(100)])]), columns=5, first=10, last=14, values_of="step"
+    )
+    assert found.first_steps.tolist() == [10, 11, 12, 13, 14]
+    assert found.seconds[0] == pytest.approx([0.10, 0.11, 0.12, 0.13, 0.14])
+    assert grid(trace(0, [taken([0.1] * 10)]), first=50, last=60).seconds.shape == (1, 0)
+
+
+def test_own_work_tells_the_late_one_of_those_that_have_the_same_steps() -> None:
+    """All steps take 0.1 s, because all wait for process 1, which fetches data for 60 % of it from step 100 on."""
+    passes = [taken([0.1] * 200)]
+    healthy = [trace(index, passes, windows((0, 10, 0.02), (10, 10, 0.02))) for index in (0, 2)]
+    late = trace(1, passes, windows((0, 10, 0.02), (10, 10, 0.6)))
+    found = grid(healthy[0], late, healthy[1], columns=4)
+    assert found.values_of == "own"
+    assert found.seconds[1] == pytest.approx([0.002, 0.002, 0.06, 0.06])
+    assert found.ratio[1] == pytest.approx([1, 1, 1.58, 1.58])
+    assert found.ratio[0] == pytest.approx([1, 1, 1, 1])
+    assert found.samples[1] == pytest.approx([50] * 4)
+    assert grid(*healthy, late, columns=4, values_of="step").ratio == pytest.approx(np.ones((3, 4)))
+    assert grid(*healthy, late, columns=4, values_of="host").seconds == pytest.approx(np.zeros((3, 4)))
+
+
+def test_without_samples_the_parts_of_a_step_are_unknown() -> None:
+    found = grid(trace(0, [taken([0.1] * 200)], windows((0, 10, 0.02))), columns=2, values_of="data")
+    assert found.seconds[0] == pytest.approx([0.002, np.nan], nan_ok=True)
+
+
+def test_loops_without_numbers_are_seen_by_time() -> None:
+    steps = [
+        e.StepsCounted(where=LOOP, found_by="tracing", count=10, seconds=took, monotonic_seconds=BEGAN + at + took)
+        for at, took in ((1.0, 1.0), (11.0, 2.0))
+    ]
+    of = windows((0, 10, 0.1), (10, 10, 0.5))
+    traces = [trace_of(index, LOOP, of, [], steps) for index in range(2)]
+    found = grid(*filter(None, traces), columns=2)
+    assert found.unit == "time"
+    assert found.first_steps == pytest.approx([0, 10])
+    assert found.steps == pytest.approx([10, 10])
+    assert found.seconds[0] == pytest.approx([0.1, 0.5]), "a second of the loop"
+    assert grid(*filter(None, traces), columns=2, values_of="step").seconds[0] == pytest.approx([0.1, 0.2])
+
+
+def test_a_process_without_numbers_among_others_is_left_out_and_that_is_said() -> None:
+    other = trace_of(2, LOOP, windows((0, 10, 0.1)), [], [])
+    assert other is not None
+    found = grid(trace(0, [taken([0.1] * 9)]), trace(1, [taken([0.1] * 9)]), other)
+    assert np.isnan(found.seconds[2]).all()
+    assert "process 2 cannot be put beside" in found.notices[0]
+    named = grid(trace(0, [taken([0.1], name="i")]), trace(1, [taken([0.1], name="j")]))
+    assert "different variables" in named.notices[0]
+    assert not grid(trace(0, [taken([0.1])]), trace(1, [taken([0.1])])).notices
+
+
+def test_a_job_that_was_not_in_a_loop_has_no_columns(tmp_path: Path) -> None:
+    found = step_grid(read_job(job(tmp_path, [], []), Session))
+    assert found.seconds.shape == found.ratio.shape == (2, 0)
+
+
+def test_from_the_sessions_of_a_job(tmp_path: Path) -> None:
+    """The recorder names its loop by the place that its samples have."""
+    where = program_events.at(85)
+    numbers = e.StepsTaken(
+        run=program_events.RUN, where=where, found_by="monitoring", first=0, began_seconds=BEGAN, seconds=[0.01] * 2000
+    )
+    inner = e.StepsTaken(
+        run=program_events.RUN, where=program_events.at(60), found_by="monitoring", first=0, began_seconds=BEGAN,
+        seconds=[1e-5] * 9,
+    )  # fmt: skip
+    folder = job(tmp_path, [*loop(), inner, numbers], [*loop(data=0.3), inner, numbers], [*loop(), inner, numbers])
+    found = step_grid(read_job(folder, Session), columns=20)
+    assert found.first_steps[-1] == 1900
+    assert found.seconds[1] == pytest.approx([0.003] * 20)
+    assert found.ratio[1] == pytest.approx([1.28] * 20)
+    assert step_grid(read_job(folder, Session), columns=20, values_of="step").seconds == pytest.approx(
+        np.full((3, 20), 0.01)
+    )
+
+
+def test_what_a_grid_cannot_show_is_refused() -> None:
+    with pytest.raises(KeyError):
+        grid(trace(0, [taken([0.1])]), values_of="network")
+
+
+entries = st.lists(st.tuples(st.floats(0, 10), st.integers(1, 50)), min_size=1, max_size=30)
+
+
+@given(
+    st.lists(st.tuples(st.integers(-100, 1000), st.floats(0, 1e4), entries), min_size=1, max_size=4),
+    st.integers(1, 60),
+)
+def test_columns_lose_no_second(events: list[tuple[int, float, list[tuple[float, int]]]], columns: int) -> None:
+    """Steps times seconds a step, over all columns, is what was recorded, whatever the events are."""
+    passes = [
+        taken([took for took, _ in each], first, began, [count for _, count in each]) for first, began, each in events
+    ]
+    one = trace(0, passes)
+    found = grid(one, columns=columns, values_of="step")
+    covered = grid_counts(one, found)
+    assert np.nansum(found.seconds[0] * covered) == pytest.approx(sum(sum(each.seconds) for each in passes))
+    assert covered.sum() == pytest.approx(sum(each.count for each in passes))
+    for values_of in VALUES:
+        assert grid(one, columns=columns, values_of=values_of).seconds.shape == found.seconds.shape
+
+
+def grid_counts(one: LoopTrace, found: StepGrid) -> np.ndarray:  # type: ignore[type-arg]
+    """How many recorded passes are in each column, one by one."""
+    counts = np.zeros(len(found.steps))
+    for begin, count in zip(one.passes.begins, one.counts, strict=True):
+        for number in range(int(count)):
+            counts[np.searchsorted(found.first_steps, begin + number, side="right") - 1] += 1
+    return counts

@@ -1,0 +1,91 @@
+"""The passes of a loop as one series: what their numbers count, and which pass was under way at a moment."""
+
+from __future__ import annotations
+
+import pytest
+
+import program_events
+from jaxprof.analysis.programs.passes import pass_series
+from program_events import BEGAN, at, passes, steps
+from program_events import result as result_of
+
+
+def test_the_passes_of_the_hot_loop_are_counted_by_their_numbers() -> None:
+    found = result_of(steps(2400, 6.2e-3), passes(7, [0.5] * 4), passes(20, [0.5] * 2, began_seconds=BEGAN + 9)).passes
+    assert found is not None
+    assert (found.numbered_by, found.first, found.last) == ("step", 7, 21)
+    assert (found.count, found.timed, found.seconds) == (15, 6, 3.0)
+
+
+def test_without_passes_there_is_no_series() -> None:
+    found = result_of(steps(2400, 6.2e-3))
+    assert found.passes is None
+    assert found.steps is not None
+    assert found.passes_of(found.steps) is None
+
+
+@pytest.mark.parametrize(
+    ("moment", "number"),
+    [
+        (99.9, None),
+        (100.0, 7),
+        (100.4, 7),
+        (100.5, 8),
+        (101.6, 10),
+        (102.0, 11),
+        (105.0, 40),
+        (111.0, 40),
+        (111.5, None),
+    ],
+)
+def test_which_pass_was_under_way(moment: float, number: int | None) -> None:
+    found = pass_series([
+        passes(7, [0.5, 0.5, 1.0, 0.5], began_seconds=100.0, counts=[1, 1, 2, 1]),
+        passes(40, [1.5], began_seconds=110.0),
+    ])  # fmt: skip
+    assert found is not None
+    assert found.step_at(moment) == number
+
+
+def test_entries_have_their_moments() -> None:
+    found = pass_series([passes(7, [0.5, 1.0], began_seconds=100.0, counts=[1, 2])])
+    assert found is not None
+    assert [(entry.number, entry.count, entry.began_seconds, entry.seconds) for entry in found.entries()] == [
+        (7, 1, 100.0, 0.5),
+        (8, 2, 100.5, 1.0),
+    ]
+
+
+def test_numbers_that_begin_again_go_on_and_are_no_longer_the_programs() -> None:
+    found = pass_series([passes(0, [0.5] * 3), passes(0, [0.5] * 3, began_seconds=BEGAN + 30)])
+    assert found is not None
+    assert (found.first, found.last, found.count, found.numbered_by) == (0, 5, 6, "")
+
+
+def test_a_part_without_a_name_takes_it_from_all() -> None:
+    found = pass_series([passes(0, [0.5] * 3), passes(3, [0.5], name="", began_seconds=BEGAN + 30)])
+    assert found is not None
+    assert (found.last, found.numbered_by) == (3, "")
+
+
+def test_of_several_loops_it_is_the_given_one_or_the_longest() -> None:
+    taken = [passes(0, [0.5] * 3, number=10), passes(0, [0.5] * 9, number=20)]
+    for where, line in ((at(10), 10), (at(20), 20), (at(99), 20), (None, 20)):
+        found = pass_series(taken, where)
+        assert found is not None
+        assert found.where.line == line
+    assert pass_series([], at(10)) is None
+
+
+def test_times_of_samples_are_said_to_be_so() -> None:
+    found = pass_series([passes(0, [0.5]), passes(1, [0.5], found_by="number", began_seconds=BEGAN + 30)])
+    assert found is not None
+    assert found.found_by == "number"
+
+
+def test_new_passes_are_in_the_next_result() -> None:
+    session = program_events.session(steps(2400, 6.2e-3), passes(0, [0.5]))
+    first = program_events.program_result(session, program_events.RUN).passes
+    session.apply(passes(1, [0.5], began_seconds=BEGAN + 30))
+    second = program_events.program_result(session, program_events.RUN).passes
+    assert (first and first.count, second and second.count) == (1, 2)
