@@ -32,7 +32,7 @@ def command_again(session: Session, program: ProgramResult, folder: Path) -> Lau
     of_this_machine(session)
     if program.how not in ("script", "module") or not program.argv:
         raise UsageError("the program recorded itself, so how to start it is not known", RECORD_AGAIN)
-    if session.header.process_count > 1:
+    if session.header.process_count != 1:
         raise UsageError("it is one process of several, which cannot be started alone", "Try it in a single process.")
     nothing_redacted(program.argv)
     if not program.ended or program.exit_code != 0:

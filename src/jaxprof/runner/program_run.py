@@ -16,6 +16,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jaxprof.devices.live.process_state import LOOK_SECONDS, StopWatch
 from jaxprof.errors import JaxprofError, StorageError
 from jaxprof.events import (
     CaptureWindow,
@@ -39,8 +40,8 @@ from jaxprof.session.log import LogWriter
 if TYPE_CHECKING:
     from jaxprof.runner.device_readings import DeviceWatch
 
-WAIT_SECONDS = 0.25
-"""The longest single wait for the program; its events and its end are noticed at once."""
+WATCHED_AFTER_SECONDS = 0.5
+"""Looking for devices takes longer than a short program."""
 PATIENCE_SECONDS = 2.0
 """How long a program may take to end by itself when the app is left: to write its checkpoint, and its last events."""
 HOST = "host"
@@ -137,13 +138,17 @@ class ProgramScheduler:
         if process is None:
             return
         watch: DeviceWatch | None = None
+        stops = StopWatch(process.pid)
         self._follower = threading.current_thread()
         try:
             while True:
-                events = process.read(WAIT_SECONDS)
+                events = process.read(LOOK_SECONDS)
                 for event in events:
                     self._take(event)
                 self._session_recorder.flush_when_due()
+                now = time.monotonic()
+                for stop in stops.end(now) if process.over else stops.look(now):
+                    self._emit(stop)
                 if process.over:
                     break
                 watch = watch or self._watch(process)
@@ -238,8 +243,8 @@ class ProgramScheduler:
         thread.start()
 
     def _watch(self, process: ProgramProcess) -> DeviceWatch | None:
-        """Begins only when the program has run for a moment: looking for devices takes longer than a short program."""
-        if time.monotonic() - process.began_seconds < 2 * WAIT_SECONDS:
+        """Begins only when the program has run for a moment."""
+        if time.monotonic() - process.began_seconds < WATCHED_AFTER_SECONDS:
             return None
         from jaxprof.runner.device_readings import DeviceWatch
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from jaxprof import events as e
 from jaxprof.private import REDACTED
-from jaxprof.session.program import PROGRAM_EVENTS, RecordedProgram
+from jaxprof.session.program import PROGRAM_EVENTS, RecordedProgram, are_passes
 from jaxprof.session.run import Phase, Run, RunLaunch, Series, Turn
 from jaxprof.session.texts import Texts
 
@@ -251,6 +251,9 @@ def _program(session: Session, event: e.Event) -> None:
     run = session._run(event)
     if run.program is None:
         run.program = RecordedProgram()
+    if isinstance(event, e.StepsTaken) and not are_passes(event):
+        session.notice("passes of a loop were left out: their times and counts do not fit")
+        return
     run.program.apply(event)
 
 

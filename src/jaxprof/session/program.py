@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from jaxprof import events as e
+
+ENTRIES_AT_MOST: Final = 100_000
+"""In one `StepsTaken`: fifty times what the recorder sends."""
+_LARGEST_NUMBER: Final = 1 << 53
+"""Passes beyond it would not be told apart in tables of floating-point numbers."""
+
+
+def are_passes(event: e.StepsTaken) -> bool:
+    """Whether the entries of an event from outside can be passes one after another: as many counts as times, none of
+    them negative, none of them out of bounds."""
+    counts = event.counts
+    return (
+        0 < len(event.seconds) <= ENTRIES_AT_MOST
+        and (not counts or (len(counts) == len(event.seconds) and min(counts) >= 1))
+        and min(event.seconds) >= 0.0
+        and event.began_seconds >= 0.0
+        and abs(event.first) + event.count <= _LARGEST_NUMBER
+    )
 
 
 @dataclass(slots=True)
@@ -19,9 +38,12 @@ class RecordedProgram:
     """The current stage by thread name (empty: the main thread)."""
     sampled: list[e.ProgramSampled] = field(default_factory=list)
     steps: list[e.StepsCounted] = field(default_factory=list)
+    passes: list[e.StepsTaken] = field(default_factory=list)
     arrays: list[e.ArraysCounted] = field(default_factory=list)
     transfers: list[e.TransfersSeen] = field(default_factory=list)
     windows: list[e.CaptureWindow] = field(default_factory=list)
+    stops: list[e.ProgramStopped] = field(default_factory=list)
+    """A stop that was found in two ways is here twice."""
     ended: e.ProgramEnded | None = None
 
     def apply(self, event: e.Event) -> None:
@@ -40,12 +62,16 @@ class RecordedProgram:
                 self.sampled.append(event)
             case e.StepsCounted():
                 self.steps.append(event)
+            case e.StepsTaken():
+                self.passes.append(event)
             case e.ArraysCounted():
                 self.arrays.append(event)
             case e.TransfersSeen():
                 self.transfers.append(event)
             case e.CaptureWindow():
                 self.windows.append(event)
+            case e.ProgramStopped() if event.seconds >= 0:
+                self.stops.append(event)
             case e.ProgramEnded():
                 self.ended = event
                 self.running.clear()
@@ -58,8 +84,10 @@ PROGRAM_EVENTS: tuple[type[e.Event], ...] = (
     e.Compiled,
     e.ProgramSampled,
     e.StepsCounted,
+    e.StepsTaken,
     e.ArraysCounted,
     e.TransfersSeen,
     e.CaptureWindow,
+    e.ProgramStopped,
     e.ProgramEnded,
 )

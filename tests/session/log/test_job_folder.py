@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import is_job_folder, job_folder_for, read_job, session_path
@@ -27,6 +28,19 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
     assert len(read.missing) == 30
     [notice] = read.notices
     assert notice == "30 of 32 processes have no session here: 1, 2, 4, 5, 6, 7, 8, 9 and 22 more"
+
+
+def test_how_many_there_are_is_unknown_until_jax_says_it(tmp_path: Path) -> None:
+    for index in (0, 1):
+        process(tmp_path, index, 0, *loop(1))
+    read = read_job(tmp_path, Session)
+    assert (read.count, read.missing) == (2, ())
+    [notice] = read.notices
+    assert notice.startswith("how many processes the job has is not known")
+    process(tmp_path, 2, 0, e.ProcessIdentified(run="r1", index=2, count=4))
+    read = read_job(tmp_path, Session)
+    assert (read.count, read.missing) == (4, (3,))
+    assert len(read.notices) == 1
 
 
 def test_a_process_that_was_started_again_counts_once(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ any of its sessions can be opened alone. A process that was started again leaves
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
 from pathlib import Path
@@ -48,11 +48,44 @@ def process_number(name: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def session_path(folder: Path, index: int) -> Path:
-    """A free name for the session of process `index`."""
+def session_path(folder: Path, index: int, taken: Collection[str] = ()) -> Path:
+    """A free name for the session of process `index`. `taken`: names that are not free although they are not here."""
     names = chain([""], (f"-{number}" for number in count(2)))
     paths = (folder / f"process-{index:05}{again}{EXTENSION}" for again in names)
-    return next(path for path in paths if not path.exists())
+    return next(path for path in paths if path.name not in taken and not path.exists())
+
+
+def job_sessions(folder: Path) -> tuple[list[tuple[int, Path]], list[str]]:
+    """Index and session of each process of the job, of one that was started again the newest; and what was left out, a
+    line each. No session is read. Raises FileRefusedError for a folder that cannot be read."""
+    notices: list[str] = []
+    return _newest(_sorted_names(folder, notices), notices), notices
+
+
+def newest_sessions(names: Iterable[str], notices: list[str]) -> list[tuple[int, str]]:
+    """As `job_sessions`, of the names of files in a folder that is elsewhere."""
+    return [(index, path.name) for index, path in _newest(_sorted(map(Path, names), notices), notices)]
+
+
+def _newest(found: Iterable[tuple[int, int, Path]], notices: list[str]) -> list[tuple[int, Path]]:
+    newest: dict[int, Path] = {}
+    for index, _, path in found:
+        if index in newest:
+            notices.append(_started_again(index, newest[index]))
+        newest[index] = path
+    return sorted(newest.items())
+
+
+def no_session_in(folder: Path | str) -> FileRefusedError:
+    """The error of a folder of a job in which there is nothing to read."""
+    return FileRefusedError(
+        f"{folder} holds no session of a process",
+        "`jaxprof script -n 2 train.py` writes such a folder; its sessions are named process-00000.jaxprof.",
+    )
+
+
+def _started_again(index: int, path: Path) -> str:
+    return f"process {index} was started again: {path.name} is left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,42 +134,88 @@ def read_job(folder: Path, kind: type[S]) -> RecordedJob[S]:
             continue
         known = members.get(index)
         if known is not None:
-            notices.append(f"process {index} was started again: {known.path.name} is left out")
+            notices.append(_started_again(index, known.path))
         members[index] = JobMember(index, path, session, not session.complete and is_live(path))
+    return recorded_job(folder, members, notices)
+
+
+def check_job(folder: Path) -> None:
+    """Raises FileRefusedError unless there is a session in the folder. Reads none."""
+    if not job_sessions(folder)[0]:
+        raise no_session_in(folder)
+
+
+def recorded_job(folder: Path, members: Mapping[int, JobMember[S]], said: Iterable[str]) -> RecordedJob[S]:
+    """The job of these members, with what does not fit together; `said` is what was noticed of single sessions.
+
+    Raises FileRefusedError if there are no members.
+    """
     if not members:
-        raise FileRefusedError(
-            f"{folder} holds no session of a process",
-            "`jaxprof script -n 2 train.py` writes such a folder; its sessions are named process-00000.jaxprof.",
-        )
+        raise no_session_in(folder)
+    notices = list(said)
     chosen = [members[index] for index in sorted(members)]
-    counts = {member.session.process_count for member in chosen}
-    jobs = {member.session.header.job for member in chosen if member.session.header.job}
+    job, count = agreed(
+        [
+            ProcessSaid(
+                member.index, member.session.header.job, member.session.process_count, member.session.header.jaxprof
+            )
+            for member in chosen
+        ],
+        notices,
+    )
+    return RecordedJob(folder, job, count, tuple(chosen), tuple(notices))
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSaid:
+    """What one process says of its job."""
+
+    index: int
+    job: str
+    count: int
+    version: str
+    """Of the jaxprof that recorded it."""
+
+
+def agreed(said: Sequence[ProcessSaid], notices: list[str]) -> tuple[str, int]:
+    """The id of the job, and how many processes it has; what they do not agree on, and which are missing, is added to
+    the notices. There is at least one."""
+    counts = {each.count for each in said} - {0}
+    if not counts:
+        notices.append(
+            "how many processes the job has is not known: its launcher does not tell, and JAX had not said it"
+        )
+    jobs = sorted({each.job for each in said if each.job})
     if len(jobs) > 1:
-        notices.append(f"sessions of {len(jobs)} jobs are in one folder: {_named(sorted(jobs))}")
+        notices.append(f"sessions of {len(jobs)} jobs are in one folder: {_named(jobs)}")
     if len(counts) > 1:
         notices.append(f"the processes do not agree how many there are: {_named(map(str, sorted(counts)))}")
-    versions = {member.session.header.jaxprof for member in chosen}
+    versions = {each.version for each in said}
     if len(versions) > 1:
         notices.append(f"they were recorded by several versions of jaxprof: {_named(sorted(versions))}")
-    most = min(
-        max(*counts, max(members) + 1) if len(counts) > 1 else max(counts.pop(), max(members) + 1), PROCESSES.most
-    )
-    job = RecordedJob(folder, next(iter(sorted(jobs)), ""), most, tuple(chosen), ())
-    if job.missing:
-        named = _named(map(str, job.missing))
-        notices.append(f"{len(job.missing)} of {job.count} processes have no session here: {named}")
-    return RecordedJob(folder, job.job, job.count, job.members, tuple(notices))
+    there = {each.index for each in said}
+    count = min(max([*counts, max(there) + 1]), PROCESSES.most)
+    missing = [index for index in range(count) if index not in there]
+    if missing:
+        named = _named(list(map(str, missing)))
+        notices.append(f"{len(missing)} of {count} processes have no session here: {named}")
+    return next(iter(jobs), ""), count
 
 
 def _sorted_names(folder: Path, notices: list[str]) -> Iterator[tuple[int, int, Path]]:
     """Index, number of the attempt, and path, of every session in the folder; at most as many as the limit allows."""
     try:
-        names = [(match, entry) for entry in folder.iterdir() if (match := _NAME.fullmatch(entry.name))]
+        paths = list(folder.iterdir())
     except OSError as error:
         raise FileRefusedError(
             f"{folder} cannot be read: {system_words(error)}", "Name the folder of a job."
         ) from error
-    found = sorted((int(match[1]), int(match[2] or 1), entry) for match, entry in names)
+    return _sorted(paths, notices)
+
+
+def _sorted(paths: Iterable[Path], notices: list[str]) -> Iterator[tuple[int, int, Path]]:
+    named = ((match, path) for path in paths if (match := _NAME.fullmatch(path.name)))
+    found = sorted((int(match[1]), int(match[2] or 1), path) for match, path in named)
     if len(found) > PROCESSES.most:
         notices.append(f"the folder holds {PROCESSES.words}; the others are left out. {PROCESSES.hint}")
     return iter(found[: PROCESSES.most])

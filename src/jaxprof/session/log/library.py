@@ -18,7 +18,7 @@ from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.files import open_regular, taking_place, with_home
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.outline import events_of, read_header
-from jaxprof.session.log.state import forget_derived, state_folder
+from jaxprof.session.log.state import forget_derived, state_folder, url_of
 
 if TYPE_CHECKING:
     from jaxprof.events import ProgramStarted
@@ -120,7 +120,7 @@ class Library:
     def name_of(self, path: Path) -> str:
         """What a later command can call the session at `path`: `last` will be another one by then."""
         kept = path.parent.absolute() == self.folder.absolute()
-        return path.name.removesuffix(EXTENSION) if kept else str(path)
+        return path.name.removesuffix(EXTENSION) if kept else url_of(path) or str(path)
 
     def size_bytes(self) -> int:
         """The size of all sessions on disk, in bytes."""
@@ -128,6 +128,7 @@ class Library:
 
     def rename(self, path: Path, name: str) -> Path:
         """Rename the session within its folder. Raises UsageError or StorageError."""
+        _refuse_folder(path, "renamed")
         stem = name.strip().removesuffix(EXTENSION)
         if not stem or stem in (".", "..") or re.search(r"[/\x00-\x1f\x7f]", stem):
             raise UsageError(f"{name!r} cannot be a session's name", "Use letters, digits, spaces, '-', '_' and '.'.")
@@ -155,6 +156,7 @@ class Library:
 
     def delete(self, path: Path) -> None:
         """Delete the session. Raises StorageError if that fails or the session is being written."""
+        _refuse_folder(path, "deleted")
         if is_live(path):
             raise StorageError(f"{path.name} is being written now", "Wait until its runs are over, or cancel them.")
         try:
@@ -196,6 +198,12 @@ def total_bytes(paths: Iterable[Path]) -> int:
         with contextlib.suppress(OSError):
             total += path.stat().st_size
     return total
+
+
+def _refuse_folder(path: Path, done: str) -> None:
+    if path.is_dir():
+        what = f"{path} cannot be {done}: it is a folder, not a session"
+        raise StorageError(what, "Name a session in it; `mv` and `rm -r` take folders.")
 
 
 def read_entry(path: Path) -> Entry:

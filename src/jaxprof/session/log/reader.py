@@ -40,6 +40,8 @@ class Follower(Generic[S]):
         """Read the header. Raises FileRefusedError if the file is not a session."""
         self.path = Path(path)
         self._lines = LineBuffer(LINE.most)
+        self._offset: int | None = None
+        """Where to go on, while it rests."""
         self._file = _open(self.path)
         first = self._file.readline(LINE.most)
         if not first.strip():
@@ -63,7 +65,12 @@ class Follower(Generic[S]):
         return list(self.take())
 
     def take(self) -> Iterator[Event]:
-        """As `poll`, one at a time: each event is folded before it is yielded."""
+        """As `poll`, one at a time: each event is folded before it is yielded. Raises FileRefusedError if the file was
+        left to rest and cannot be opened again."""
+        if self._file.closed and self._offset is not None:
+            self._file = _open(self.path)
+            self._file.seek(self._offset)
+            self._offset = None
         while block := self._file.read(BLOCK_BYTES):
             for line in self._lines.feed(block):
                 if line and (event := self._event(line)) is not None:  # fifty million empty lines are a file, too
@@ -71,6 +78,12 @@ class Follower(Generic[S]):
                     yield event
             for _ in range(self._lines.take_left_out()):
                 self.session.notice(f"lines of {LINE.words} were left out. {LINE.hint}")
+
+    def rest(self) -> None:
+        """Close the file until the next call that reads, which goes on from here."""
+        if not self._file.closed:
+            self._offset = self._file.tell()
+            self._file.close()
 
     def finish(self) -> None:
         """Close the file, and note a torn last line."""
@@ -96,6 +109,12 @@ class Follower(Generic[S]):
 def _open(path: Path) -> BinaryIO:
     if path.is_dir():
         inside = sorted(path.glob(f"*{EXTENSION}"))
+        if inside and inside[0].name.startswith("process-"):
+            all_of_it = "Of all processes: jaxprof show, explain, query and compare."
+            raise FileRefusedError(
+                f"{path} is a job, and one session is needed",
+                f"Name the session of one process: {inside[0]}. {all_of_it}",
+            )
         hint = (
             f"Did you mean {inside[0]}?" if inside else "Give a session file, or a folder that jax.profiler wrote to."
         )

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
 from pathlib import Path
 
 HOME_VARIABLE = "JAXPROF_HOME"
+FETCHED_FROM = "url.txt"
+"""In each folder of what was fetched or is uploaded, its URL."""
 _SESSION = "session.txt"
 """In each folder, the path of its session."""
 
@@ -58,3 +61,35 @@ def forget_derived_of_lost() -> None:
 
 def _all() -> Path:
     return state_folder() / "derived"
+
+
+def fetched_folder() -> Path:
+    """Where what was fetched from URLs is kept: below `$JAXPROF_HOME`, or the user's cache folder."""
+    if os.environ.get(HOME_VARIABLE):
+        return state_folder() / "fetched"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("jaxprof") / "fetched"
+
+
+def make_spool(url: str) -> Path:
+    """A new folder for what is recorded here and uploaded to a URL, given without its secrets. Raises OSError."""
+    folder = _spools() / secrets.token_hex(8)
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / FETCHED_FROM).write_text(url, "utf-8")
+    return folder
+
+
+def url_of(path: Path) -> str | None:
+    """The URL, without its secrets, of which the file or folder at `path` is the copy here; None if it is none."""
+    for root in (fetched_folder(), _spools()):
+        try:
+            key, _, *below = path.absolute().relative_to(root.absolute()).parts
+            return "/".join([(root / key / FETCHED_FROM).read_text("utf-8").strip(), *below])
+        except (ValueError, OSError):
+            continue
+    return None
+
+
+def _spools() -> Path:
+    return state_folder() / "spool"

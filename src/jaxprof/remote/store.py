@@ -1,0 +1,311 @@
+"""One folder or file in a store, through fsspec; and what is said where the store refuses.
+
+fsspec's file systems raise whatever their libraries raise: here alone it becomes an error with a hint, or for callers
+that go on without the store a `StoreFailure`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from jaxprof.errors import FileRefusedError, JaxprofError, MissingFileError, UsageError
+from jaxprof.limits import FETCHED, FETCHED_FILES
+from jaxprof.remote.place import RemotePlace
+
+PACKAGES: Final = {
+    "s3": "s3fs", "s3a": "s3fs", "gs": "gcsfs", "gcs": "gcsfs", "abfs": "adlfs", "abfss": "adlfs", "az": "adlfs",
+    "ssh": "paramiko", "sftp": "paramiko", "http": "aiohttp", "https": "aiohttp", "hdfs": "pyarrow",
+    "smb": "smbprotocol", "hf": "huggingface_hub", "oci": "ocifs",
+}  # fmt: skip
+"""By scheme, the package that fsspec needs for it."""
+_CREDENTIALS: Final = {
+    "s3": "`aws configure`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, give s3fs its credentials.",
+    "gs": "`gcloud auth application-default login`, or GOOGLE_APPLICATION_CREDENTIALS, gives gcsfs its credentials.",
+    "abfs": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY give adlfs its credentials.",
+    "ssh": "`ssh HOST` has to work without a password: with a key, or an agent.",
+}
+_SAME_AS: Final = {"s3a": "s3", "gcs": "gs", "abfss": "abfs", "az": "abfs", "sftp": "ssh"}
+_ATOMIC: Final = frozenset(("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "oci", "memory"))
+"""Where a file appears whole or not at all. Elsewhere it is written under another name, and renamed."""
+_REFUSED: Final = (
+    "permission", "access denied", "accessdenied", "forbidden", "unauthorized", "credential", "anonymous",
+    "authentication", "invalidaccesskeyid", "signaturedoesnotmatch", "expiredtoken", "401", "403", "login",
+)  # fmt: skip
+"""In the words of an error, or in the name of its class: the store knows us, and refuses, or does not know us."""
+_VERSIONS: Final = (
+    "ETag", "etag", "md5Hash", "content_md5", "generation", "Last-Modified", "LastModified", "last_modified",
+    "updated", "mtime", "modified",
+)  # fmt: skip
+"""Keys of what fsspec tells of a file, of which one changes with its content."""
+PARTIAL: Final = ".partial"
+_DEEPEST: Final = 8
+
+
+class StoreFailure(Exception):
+    """The store did not do what it was asked. `refused`: it would not do it a minute later either."""
+
+    def __init__(self, words: str, *, refused: bool = False, missing: bool = False) -> None:
+        super().__init__(words)
+        self.words = words
+        self.refused = refused
+        self.missing = missing
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file as a listing of the store tells it."""
+
+    name: str
+    """Relative to the place, with slashes; empty if the place itself is the file."""
+    path: str
+    """As the file system calls it."""
+    size: int
+    """In bytes; -1 if the store does not say."""
+    version: str
+    """Another one after each change of the content; empty if the store does not say."""
+    modified_seconds: float | None
+    """When it was written, by the store's clock."""
+
+
+class Store:
+    """The file system of a place. Not for two threads at once."""
+
+    def __init__(self, place: RemotePlace) -> None:
+        """Find the file system, which may connect already. Raises UsageError for a scheme that does not exist and
+        without the packages that it needs, StoreFailure where it refuses us or cannot be reached."""
+        self.place = place
+        self._files, self._root = _filesystem(place)
+
+    @property
+    def takes_several(self) -> bool:
+        """Whether several threads may fetch at once."""
+        return bool(getattr(self._files, "async_impl", False)) or self.place.scheme in ("file", "local")
+
+    def files(self) -> list[StoredFile]:
+        """The files of the folder, below it as well, or the one file; only names that are safe to have here. Raises
+        StoreFailure, and FileRefusedError for more than the limits allow."""
+        root, place = self._root.rstrip("/"), self.place
+        try:
+            self._files.invalidate_cache()
+            if not place.is_folder:
+                info = self._files.info(self._root)
+                if info.get("type") != "directory":
+                    return [_stored("", self._root, info)]
+            kept = [self._measured(file) for file in self._below(root)]
+        except FileRefusedError:
+            raise
+        except Exception as error:
+            raise self._failure(error) from error
+        if not kept:
+            raise StoreFailure("there is nothing", missing=True)
+        if sum(max(file.size, 0) for file in kept) > FETCHED.most:
+            raise FileRefusedError(f"{place.shown} holds {FETCHED.words}", FETCHED.hint)
+        return kept
+
+    def file(self, name: str) -> StoredFile:
+        """The file of that name in the folder. Raises StoreFailure."""
+        path = f"{self._root.rstrip('/')}/{name}"
+        try:
+            self._files.invalidate_cache()
+            return _stored(name, path, self._files.info(path))
+        except Exception as error:
+            raise self._failure(error) from error
+
+    def fetch(self, file: StoredFile, target: Path) -> None:
+        """Write its content to `target`. Raises StoreFailure, and OSError where the disk refuses."""
+        try:
+            self._files.get_file(file.path, str(target))
+        except Exception as error:
+            raise self._failure(error) from error
+        if not target.exists():  # some file systems take the file for a folder where it has gone
+            raise StoreFailure("it has gone", missing=True)
+
+    def read(self, file: StoredFile, start: int) -> bytes:
+        """Its bytes from `start` to its size. Raises StoreFailure."""
+        try:
+            data: bytes = self._files.cat_file(file.path, start=start, end=file.size)
+        except Exception as error:
+            raise self._failure(error) from error
+        return data
+
+    def put(self, source: Path, name: str) -> None:
+        """Write the file as `name`, whole: whoever reads it has the former content or all of the new. Raises
+        StoreFailure."""
+        target = f"{self._root.rstrip('/')}/{name}" if name else self._root
+        folder, _, last = target.rpartition("/")
+        atomic = self.place.scheme in _ATOMIC
+        partial = target if atomic else f"{folder}/.{last}{PARTIAL}"
+        try:
+            if not atomic:
+                self._files.makedirs(folder, exist_ok=True)
+            self._files.put_file(str(source), partial)
+            if not atomic:
+                self._rename(partial, target)
+        except Exception as error:
+            raise self._failure(error) from error
+
+    def try_to_write(self, name: str) -> None:
+        """Write an empty file beside where `name` will be, and delete it. Raises StoreFailure."""
+        target = f"{self._root.rstrip('/')}/{name}" if name else self._root
+        folder, _, last = target.rpartition("/")
+        probe = f"{folder}/.{last}{PARTIAL}"
+        try:
+            if self.place.scheme not in _ATOMIC:
+                self._files.makedirs(folder, exist_ok=True)
+            self._files.pipe_file(probe, b"")
+        except Exception as error:
+            raise self._failure(error) from error
+        with suppress(Exception):  # who may write need not be allowed to delete
+            self._files.rm_file(probe)
+
+    def size(self, name: str) -> int:
+        """The bytes of the file of that name. Raises StoreFailure."""
+        try:
+            self._files.invalidate_cache()
+            return int(self._files.size(f"{self._root.rstrip('/')}/{name}" if name else self._root))
+        except Exception as error:
+            raise self._failure(error) from error
+
+    def delete(self, file: StoredFile) -> None:
+        """Delete a file. Raises StoreFailure."""
+        try:
+            self._files.rm_file(file.path)
+        except Exception as error:
+            raise self._failure(error) from error
+
+    def _below(self, root: str) -> Iterator[StoredFile]:
+        """Every file below the root. Not with fsspec's `find`, for which a folder that cannot be listed is empty."""
+        count, folders = 0, [(root, 0)]
+        while folders:
+            folder, depth = folders.pop()
+            for info in self._files.ls(folder, detail=True):
+                path = str(info["name"]).rstrip("/")
+                name = _relative(path, root)
+                count += 1
+                if count > FETCHED_FILES.most:
+                    raise FileRefusedError(f"{self.place.shown} holds {FETCHED_FILES.words}", FETCHED_FILES.hint)
+                if not name:
+                    continue
+                if info.get("type") != "directory":
+                    yield _stored(name, path, info)
+                elif path != folder and depth < _DEEPEST:
+                    folders.append((path, depth + 1))
+
+    def _measured(self, file: StoredFile) -> StoredFile:
+        """The file with its size: listings of web servers have none."""
+        if file.size >= 0:
+            return file
+        try:
+            return _stored(file.name, file.path, self._files.info(file.path))
+        except Exception:  # noqa: BLE001  fetching it says why
+            return file
+
+    def _rename(self, source: str, target: str) -> None:
+        try:
+            self._files.mv(source, target)
+        except Exception:
+            if not self._files.exists(target):
+                raise
+            self._files.rm_file(target)
+            self._files.mv(source, target)
+
+    def _failure(self, error: Exception) -> StoreFailure:
+        return _failure(self.place, error)
+
+
+def _filesystem(place: RemotePlace) -> tuple[Any, str]:
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as error:
+        hint = f"{sys.executable} -m pip install 'jaxprof[remote]'"
+        raise UsageError(f"{place.shown} needs fsspec, which is not installed", hint) from error
+    from fsspec.registry import known_implementations, registry
+
+    known = {*known_implementations, *registry}
+    if place.scheme not in known:
+        wanted = "fsspec knows file, gs, s3, abfs, ssh, sftp, http, hdfs and others, and those of installed packages."
+        raise UsageError(f"{place.scheme}:// is the scheme of no store that fsspec knows", wanted)
+    try:
+        files, root = url_to_fs(place.url)
+    except ImportError as error:
+        package = PACKAGES.get(place.scheme)
+        hint = f"{sys.executable} -m pip install {package}" if package else place.clean(str(error))
+        raise UsageError(f"{place.scheme}:// needs {package or 'a package'}, which is not installed", hint) from error
+    except Exception as error:
+        raise _failure(place, error) from error
+    return files, str(root)
+
+
+def _failure(place: RemotePlace, error: Exception) -> StoreFailure:
+    """What the library said, in one line and without secrets."""
+    if isinstance(error, StoreFailure):
+        return error
+    cause = error.__cause__ or error.__context__
+    if isinstance(error, FileNotFoundError) and isinstance(cause, OSError) and not error.strerror:
+        error = cause  # of a web server, whatever went wrong
+    said = " ".join(place.clean(_words(error)).split())[:300]
+    kind = type(error).__name__
+    if isinstance(error, FileNotFoundError) or "NoSuchBucket" in kind:
+        return StoreFailure(f"there is nothing ({said})" if said else "there is nothing", missing=True)
+    about = f"{kind} {said}".lower()
+    refused = isinstance(error, PermissionError) or any(word in about for word in _REFUSED)
+    return StoreFailure(said or kind, refused=refused)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error) or type(error).__name__
+
+
+def store_error(place: RemotePlace, failure: StoreFailure) -> JaxprofError:
+    """The failure as an error that ends a command."""
+    if failure.missing:
+        return MissingFileError(f"there is nothing at {place.shown}", "Is the URL right, down to the last folder?")
+    if failure.refused:
+        scheme = _SAME_AS.get(place.scheme, place.scheme)
+        hint = _CREDENTIALS.get(scheme, "May you read and write there, and does the store know you?")
+        return FileRefusedError(f"{place.shown} refuses access: {failure.words}", hint)
+    return FileRefusedError(
+        f"{place.shown} cannot be reached: {failure.words}", "Is the network there, and the URL right?"
+    )
+
+
+def _stored(name: str, path: str, info: Mapping[str, Any]) -> StoredFile:
+    size = info.get("size")
+    version = next((f"{info[key]}" for key in _VERSIONS if info.get(key)), "")
+    return StoredFile(name, path, -1 if size is None else int(size), version, _seconds(info))
+
+
+def _seconds(info: Mapping[str, Any]) -> float | None:
+    """When the file was written, in seconds of the epoch."""
+    from datetime import datetime
+    from email.utils import parsedate_to_datetime
+
+    for key in ("mtime", "LastModified", "last_modified", "updated", "modified", "created", "Last-Modified"):
+        value = info.get(key)
+        try:
+            if isinstance(value, datetime):
+                return value.timestamp()
+            if isinstance(value, int | float):
+                return float(value)
+            if isinstance(value, str):
+                return (parsedate_to_datetime(value) if "," in value else datetime.fromisoformat(value)).timestamp()
+        except (ValueError, OverflowError, OSError):
+            continue
+    return None
+
+
+def _relative(path: str, root: str) -> str:
+    """The name below the root; empty for one that could lead out of a folder, or that no reader looks at."""
+    if not path.startswith(f"{root}/"):
+        return ""
+    parts = PurePosixPath(path[len(root) + 1 :]).parts
+    safe = all(part.isprintable() and not part.startswith((".", "/")) and "\\" not in part for part in parts)
+    return "/".join(parts) if parts and safe and len(os.fsencode(path)) < 4000 else ""

@@ -1,0 +1,170 @@
+"""The figures of a job from the roll-ups of its processes, and from the sessions of those that have none.
+
+A roll-up counts where it holds all of its session. While a job of many processes runs, what was rolled up last has to
+do, and is said to be that old; of a few processes the sessions themselves are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.job import JobFigures, figures_of
+from jaxprof.errors import FileRefusedError
+from jaxprof.rollup import FOLDER
+from jaxprof.session import Session
+from jaxprof.session.log import load
+from jaxprof.session.log.job_folder import JobMember, ProcessSaid, agreed, job_sessions, no_session_in
+from jaxprof.session.log.library import is_live
+from jaxprof.units import counted, seconds
+
+if TYPE_CHECKING:
+    from jaxprof.analysis.arrivals import CollectiveEvents
+    from jaxprof.analysis.jobs.loop_trace import LoopTrace
+    from jaxprof.rollup.reading import RolledUp
+
+SESSIONS_READ: Final = 16
+"""So many sessions of running processes are read whole; of more, what was rolled up last has to do."""
+
+
+def has_extra() -> bool:
+    """Whether roll-ups can be written and read: they need the extra `query`."""
+    return all(find_spec(name) is not None for name in ("duckdb", "pyarrow"))
+
+
+@dataclass(slots=True)
+class JobFiles:
+    """What was read of the folder of a job, by process."""
+
+    folder: Path
+    sessions: Mapping[int, Path]
+    rolled: dict[int, RolledUp] = field(default_factory=dict)
+    """The roll-ups that count."""
+    figures: dict[int, ProcessFigures] = field(default_factory=dict)
+    traces: dict[int, LoopTrace] = field(default_factory=dict)
+    """Of sessions that were read, where a loop was seen."""
+    said: list[ProcessSaid] = field(default_factory=list)
+    began: list[tuple[str, float]] = field(default_factory=list)
+    """Host, and when the recording began, in Unix time."""
+    captures: list[Mapping[str, CollectiveEvents]] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def rest(self) -> dict[int, Path]:
+        """The sessions of which nothing was read so far."""
+        return {index: path for index, path in self.sessions.items() if index not in self.figures}
+
+    def read_rest(self) -> None:
+        """Reads them; of those that cannot be read there is a notice."""
+        for index, path in self.rest.items():
+            _take_session(self, index, path)
+
+    def job_figures(self) -> JobFigures:
+        """The job in figures. Raises FileRefusedError if nothing of it was read."""
+        if not self.figures:
+            raise no_session_in(self.folder)
+        notices = list(self.notices)
+        job, count = agreed(self.said, notices)
+        processes = tuple(self.figures[index] for index in sorted(self.figures))
+        return figures_of(str(self.folder), job, count, processes, self.captures, self.began, notices)
+
+
+def read_roll_ups(folder: Path) -> JobFiles:
+    """What the roll-ups in the folder of a job hold; no session is read. Raises FileRefusedError if the folder cannot
+    be read."""
+    listed, notices = job_sessions(folder)
+    found = JobFiles(folder, dict(listed), notices=notices)
+    if (folder / FOLDER).is_dir():
+        if has_extra():
+            _take_roll_ups(found)
+        elif len(listed) > SESSIONS_READ:
+            notices.append("its roll-ups cannot be read without the extra `query`: the sessions are read")
+    return found
+
+
+def read_job_files(folder: Path) -> JobFiles:
+    """The roll-ups of a job, and the sessions of those that have none. Raises FileRefusedError if the folder cannot be
+    read."""
+    found = read_roll_ups(folder)
+    found.read_rest()
+    return found
+
+
+def read_job_figures(folder: Path) -> JobFigures:
+    """The job in figures. Raises FileRefusedError if there is nothing in the folder that can be read."""
+    return read_job_files(folder).job_figures()
+
+
+def outdated(folder: Path, *, every: bool = False) -> tuple[list[Path], list[str]]:
+    """The sessions of a job whose roll-up does not hold all of them (or all sessions, with `every`), and what was left
+    out. Needs the extra. Raises FileRefusedError if the folder has no session."""
+    from jaxprof.rollup.reading import connected, read_processes
+
+    sessions, notices = job_sessions(folder)
+    if not sessions:
+        raise no_session_in(folder)
+    with connected(folder) as connection:
+        rolled = {} if every else read_processes(connection, folder, [])
+    return [path for index, path in sessions if index not in rolled or not rolled[index].is_of(path)], notices
+
+
+def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tuple[set[int], float | None]:
+    """Of which processes the roll-up counts, and how old the oldest one of a running process is; None without."""
+    whole = {index for index, each in rolled.items() if index not in sessions or each.is_of(sessions[index])}
+    rest = [index for index in sessions if index not in whole]
+    if len(rest) <= SESSIONS_READ:
+        return whole, None
+    running = {
+        index
+        for index in rest
+        if index in rolled and rolled[index].session == sessions[index].name and is_live(sessions[index])
+    }
+    age = max((rolled[index].age_seconds for index in running), default=None)
+    return whole | running, age
+
+
+def _take_roll_ups(found: JobFiles) -> None:
+    from jaxprof.rollup.reading import connected, read_collectives, read_processes, read_windows
+
+    folder, sessions = found.folder, found.sessions
+    with connected(folder) as connection:
+        rolled = read_processes(connection, folder, found.notices)
+        chosen, age = usable(rolled, sessions)
+        found.rolled = {index: rolled[index] for index in sorted(chosen)}
+        hosts = {index: each.figures.host for index, each in found.rolled.items()}
+        windows = read_windows(connection, folder, found.rolled, found.notices)
+        found.captures += read_collectives(connection, folder, hosts, found.notices)
+    for index, each in found.rolled.items():
+        path = sessions.get(index, folder / each.session)
+        found.figures[index] = replace(each.figures, index=index, path=str(path), windows=windows.get(index, ()))
+        found.began.append((each.figures.host, each.began_seconds))
+        found.said.append(ProcessSaid(index, each.job, each.process_count, each.jaxprof))
+    alone = sorted(index for index in chosen if index not in sessions)
+    if alone:
+        found.notices.append(f"of {counted(len(alone), 'process', 'processes')} only the roll-up is here")
+    if age is not None:
+        found.notices.append(f"the job is running: figures of its processes are up to {seconds(age)} old")
+
+
+def _take_session(found: JobFiles, index: int, path: Path) -> None:
+    from jaxprof.analysis.arrivals import collective_events
+    from jaxprof.analysis.jobs.figures import process_figures
+    from jaxprof.analysis.jobs.loop_trace import loop_trace
+
+    try:
+        session = load(path, Session)
+    except FileRefusedError as error:
+        found.notices.append(error.what)
+        return
+    member = JobMember(index, path, session, not session.complete and is_live(path))
+    figures = found.figures[index] = process_figures(member)
+    trace = loop_trace(member, figures)
+    if trace is not None:
+        found.traces[index] = trace
+    found.began.append((session.header.host, session.header.wall_seconds))
+    found.said.append(ProcessSaid(index, session.header.job, session.process_count, session.header.jaxprof))
+    found.captures.append(collective_events(index, session))

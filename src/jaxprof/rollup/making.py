@@ -1,0 +1,81 @@
+"""Roll-ups made of sessions that are there: one at a time, in any process on any host; or all of a job at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TypeVar
+
+from jaxprof.errors import FileRefusedError, JaxprofError, system_words
+from jaxprof.session import Session
+from jaxprof.session.log import load
+from jaxprof.session.log.job_folder import JobMember, process_number
+from jaxprof.session.log.library import is_live
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RollUpReport:
+    """What became of the session of one process."""
+
+    process: int
+    session: str
+    bytes: int | None
+    """Size of the roll-up; None if there is none."""
+    session_bytes: int | None
+    error: str = ""
+    """Why there is none."""
+    notices: tuple[str, ...] = ()
+    """What could not be read of the session."""
+
+
+def roll_up(session_path: Path, folder: Path) -> RollUpReport:
+    """Make the roll-up of a session in the folder of its job, wherever this runs. It raises nothing: an error is in the
+    report, so that one damaged session ends no other."""
+    from jaxprof.rollup.files import build, write
+
+    index = process_number(session_path.name)
+    try:
+        status = session_path.stat()
+        session = load(session_path, Session)
+        index = session.process_index if index is None else index
+        live = not session.complete and is_live(session_path)
+        tables, notices = build(JobMember(index, session_path, session, live), status.st_size, status.st_mtime_ns)
+        size = write(folder, index, tables)
+    except JaxprofError as error:
+        return RollUpReport(index or 0, session_path.name, None, None, error.what)
+    except OSError as error:
+        return RollUpReport(index or 0, session_path.name, None, None, system_words(error))
+    return RollUpReport(index, session_path.name, size, status.st_size, "", (*session.notices, *notices))
+
+
+def roll_up_all(paths: Sequence[Path], folder: Path, workers: int | None = None) -> Iterator[RollUpReport]:
+    """Roll-ups of these sessions, by worker processes of this machine, as they are done: as many as it has processors
+    unless told otherwise. Raises FileRefusedError if a worker process was killed."""
+    return in_processes(partial(roll_up, folder=folder), paths, workers)
+
+
+def in_processes(
+    make: Callable[[T], RollUpReport], sessions: Sequence[T], workers: int | None = None
+) -> Iterator[RollUpReport]:
+    """What `make` makes of each, in worker processes of this machine; see `roll_up_all`."""
+    count = min(len(sessions), workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+    if count <= 1:
+        yield from map(make, sessions)
+        return
+    from concurrent.futures.process import BrokenProcessPool
+
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+        try:
+            yield from pool.map(make, sessions, chunksize=max(1, len(sessions) // (8 * count)))
+        except BrokenProcessPool as error:
+            raise FileRefusedError(
+                "a worker process was killed while it read a session",
+                "Memory may be short: fewer workers, --workers 1.",
+            ) from error

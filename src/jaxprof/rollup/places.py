@@ -1,0 +1,138 @@
+"""The sessions of a job, wherever its folder is, and the roll-up of one of them where it is: on a disk, or in a store.
+
+What is made does not depend on who makes it: a process of this machine, or a task on another host.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from jaxprof.errors import JaxprofError, system_words
+from jaxprof.rollup import FOLDER
+from jaxprof.rollup.making import RollUpReport, in_processes, roll_up
+from jaxprof.session.log.job_folder import newest_sessions, no_session_in, process_number
+
+if TYPE_CHECKING:
+    from jaxprof.remote.store import Store, StoredFile
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPlace:
+    """A session in the folder of a job."""
+
+    folder: str
+    """A path that every worker sees, or a URL."""
+    name: str
+
+
+def due_in(folder: str, *, every: bool = False) -> tuple[list[SessionPlace], list[str]]:
+    """The sessions whose roll-up does not hold all of them (or all sessions, with `every`), and what was left out.
+
+    Raises UsageError and FileRefusedError if the folder, or the store, cannot be used or has no session.
+    """
+    if not is_stored(folder):
+        from jaxprof.rollup.job import outdated
+
+        paths, left_out = outdated(Path(folder), every=every)
+        return [SessionPlace(str(path.parent.absolute()), path.name) for path in paths], left_out
+    from jaxprof.remote.place import RemotePlace
+    from jaxprof.remote.store import Store, StoreFailure, store_error
+
+    place = RemotePlace(folder)
+    try:
+        store = Store(place)
+        files = {file.name: file for file in store.files()}
+        notices: list[str] = []
+        sessions = newest_sessions(files, notices)
+        if not sessions:
+            raise no_session_in(place.shown)
+        current = set() if every else _current(store, files, sessions)
+    except StoreFailure as failure:
+        raise store_error(place, failure) from failure
+    return [SessionPlace(folder, name) for index, name in sessions if index not in current], notices
+
+
+def roll_up_at(session: SessionPlace) -> RollUpReport:
+    """Make the roll-up of one session in the folder of its job. It raises nothing: an error is in the report."""
+    from jaxprof.remote.store import StoreFailure
+
+    try:
+        if is_stored(session.folder):
+            return _roll_up_stored(session)
+        return roll_up(Path(session.folder, session.name), Path(session.folder))
+    except StoreFailure as failure:
+        error = failure.words
+    except JaxprofError as refused:
+        error = refused.what
+    except OSError as refused:
+        error = system_words(refused)
+    return RollUpReport(process_number(session.name) or 0, session.name, None, None, error)
+
+
+def roll_up_here(sessions: Sequence[SessionPlace], workers: int | None = None) -> Iterator[RollUpReport]:
+    """Roll-ups of these sessions by processes of this machine, as `roll_up_all` makes them."""
+    return in_processes(roll_up_at, sessions, workers)
+
+
+def is_stored(folder: str) -> bool:
+    """Whether the folder is at a URL."""
+    from jaxprof.remote.place import is_url
+
+    return is_url(folder)
+
+
+def _current(store: Store, files: dict[str, StoredFile], sessions: Sequence[tuple[int, str]]) -> set[int]:
+    """The processes whose roll-up in the store holds all of their session."""
+    from jaxprof.rollup.reading import connected, read_processes
+
+    with TemporaryDirectory(prefix="jaxprof-rollup-") as temporary:
+        folder = Path(temporary)
+        for name, file in files.items():
+            if name.startswith(f"{FOLDER}/processes/"):
+                target = folder / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                store.fetch(file, target)
+        with connected(folder) as connection:
+            rolled = read_processes(connection, folder, [])
+    sizes = {name: file.size for name, file in files.items()}
+    return {index for index, name in sessions if index in rolled and rolled[index].holds(name, sizes[name])}
+
+
+def _roll_up_stored(session: SessionPlace) -> RollUpReport:
+    from jaxprof.remote.place import RemotePlace
+    from jaxprof.remote.store import Store
+    from jaxprof.rollup.files import file_of
+    from jaxprof.rollup.schema import TABLES
+
+    store = Store(RemotePlace(session.folder))
+    with TemporaryDirectory(prefix="jaxprof-rollup-") as temporary:
+        folder = Path(temporary)
+        path = folder / session.name
+        file = store.file(session.name)
+        store.fetch(file, path)
+        if file.modified_seconds is not None:  # the roll-up says when its session was written, not when it was fetched
+            os.utime(path, (file.modified_seconds, file.modified_seconds))
+        report = roll_up(path, folder)
+        if report.bytes is None:
+            return report
+        for name in TABLES:  # `processes` last, as they are written: it says of what session the tables are
+            table = file_of(folder, name, report.process)
+            if table.exists():
+                store.put(table, table.relative_to(folder).as_posix())
+            else:
+                _drop(store, table.relative_to(folder).as_posix())
+    return report
+
+
+def _drop(store: Store, name: str) -> None:
+    """Delete the table of an earlier roll-up; usually there is none."""
+    from jaxprof.remote.store import StoreFailure
+
+    with suppress(StoreFailure):
+        store.delete(store.file(name))

@@ -1,0 +1,230 @@
+"""Roll-ups of the processes of a job, read in one go by DuckDB: only those that are of the sessions that are there.
+
+What was not written by this version of jaxprof, or is damaged, is left out with a notice; its session is read instead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+import msgspec
+
+from jaxprof.analysis.arrivals import CollectiveEvents
+from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
+from jaxprof.errors import system_words
+from jaxprof.rollup import ENDING, FOLDER
+from jaxprof.rollup.compaction import TABLES_OF_ALL, compact, compacted
+from jaxprof.rollup.rows import PART_COLUMNS
+from jaxprof.rollup.schema import FORMAT
+
+_MOST_NAMED: Final = 4
+MANY: Final = 128
+"""Processes, from which on their sample windows are put together."""
+WINDOWS_OF_MANY: Final = 40
+_LOCKED: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "python_enable_replacements": False,
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+    "allow_community_extensions": False,
+    "temp_directory": "",
+}
+_WANTED: Final = (
+    "process", "session", "job", "process_count", "jaxprof", "complete", "session_bytes", "session_modified_ns",
+    "clock_seconds", "began_seconds", "unit", "numbered_by", "begins", "ends", "windows", "figures",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RolledUp:
+    """The roll-up of one process."""
+
+    process: int
+    session: str
+    """Name of the file that it was made of."""
+    job: str
+    process_count: int
+    jaxprof: str
+    complete: bool
+    session_bytes: int
+    session_modified_ns: int
+    clock_seconds: float
+    began_seconds: float
+    unit: str | None
+    numbered_by: str | None
+    begins: float | None
+    ends: float | None
+    """Where its loop begins and ends, in its unit."""
+    windows: int
+    """Rows of its table `parts`."""
+    figures: ProcessFigures
+
+    def is_of(self, path: Path) -> bool:
+        """Whether it holds all of the session at this path, which is over."""
+        with suppress(OSError):
+            return self.holds(path.name, path.stat().st_size)
+        return False
+
+    def holds(self, name: str, size: int) -> bool:
+        """Whether it holds all of the session of that name, which has so many bytes and is over."""
+        return self.complete and name == self.session and size == self.session_bytes
+
+    @property
+    def age_seconds(self) -> float:
+        """How long ago its session was looked at last."""
+        return max(0.0, time.time() - self.session_modified_ns * 1e-9)
+
+
+@contextmanager
+def connected(folder: Path) -> Iterator[Any]:
+    """A database that can read the roll-ups in the folder of a job, and nothing else."""
+    connection = duckdb.connect(":memory:", config=_LOCKED)
+    try:
+        allowed = str(folder / FOLDER).replace("'", "''")
+        connection.execute(f"SET allowed_directories = ['{allowed}']")
+        connection.execute("SET enable_progress_bar = false")  # it would be on stdout
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
+        yield connection
+    finally:
+        connection.close()
+
+
+def files_of(folder: Path, table: str) -> list[Path]:
+    """The files of a table; none without roll-ups."""
+    with suppress(OSError):
+        return sorted(path for path in (folder / FOLDER / table).iterdir() if _is_file_name(path.name))
+    return []
+
+
+def _is_file_name(name: str) -> bool:
+    return name.startswith("process-") and name.endswith(ENDING)
+
+
+def sound_rows(connection: Any, folder: Path, table: str, select: str, notices: list[str]) -> list[tuple[Any, ...]]:
+    """The rows of `select`, in which `{files}` stands for a table's files. Files that cannot be read, or are not this
+    table, are left out with a notice."""
+    files = files_of(folder, table)
+    together = compacted(folder, table, files)
+    if together is not None:
+        with suppress(duckdb.Error):
+            found: list[tuple[Any, ...]] = connection.execute(select.format(files=_listed([together]))).fetchall()
+            return found
+    while files:
+        with suppress(duckdb.Error):
+            rows: list[tuple[Any, ...]] = connection.execute(select.format(files=_listed(files))).fetchall()
+            return rows
+        bad = [path for path in files if not _is_sound(path, table)]
+        if not bad:
+            notices.append(f"the roll-ups of {table} cannot be read together: the sessions are read instead")
+            return []
+        named = ", ".join(path.name for path in bad[:_MOST_NAMED])
+        more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
+        notices.append(f"no roll-up of this version of jaxprof, or damaged: {FOLDER}/{table}/{named}{more}")
+        files = [path for path in files if path not in bad]
+    return []
+
+
+def compact_all(folder: Path) -> str:
+    """One file for each table that is read of all processes, where there are many. Returns why there is none, or an
+    empty text."""
+    with connected(folder) as connection:
+        for table in TABLES_OF_ALL:
+            files = files_of(folder, table)
+            if len(files) < MANY or compacted(folder, table, files) is not None:
+                continue
+            try:
+                compact(connection, folder, table, files)
+            except OSError as error:
+                return system_words(error)
+            except duckdb.Error:
+                return "some roll-ups are damaged, or of another version"
+    return ""
+
+
+def _listed(files: Sequence[Path]) -> str:
+    quoted = ", ".join("'" + str(path).replace("'", "''") + "'" for path in files)
+    return f"read_parquet([{quoted}])"
+
+
+def _is_sound(path: Path, table: str) -> bool:
+    from jaxprof.rollup.files import read_table  # imports Arrow, which takes longer than reading all sound files
+
+    try:
+        read_table(path, table)
+    except (OSError, ValueError, LookupError, NotImplementedError):
+        return False
+    return True
+
+
+def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[int, RolledUp]:
+    """By index, the roll-ups of the processes. What cannot be used is in the notices."""
+    select = f"SELECT format, {', '.join(_WANTED)} FROM {{files}}"
+    found: dict[int, RolledUp] = {}
+    others = 0
+    for version, *values in sound_rows(connection, folder, "processes", select, notices):
+        row: dict[str, Any] = dict(zip(_WANTED, values, strict=True))
+        try:
+            if version != FORMAT:
+                raise ValueError(version)
+            figures = msgspec.json.decode(row.pop("figures") or "", type=ProcessFigures)
+            row |= {name: row[name] or "" for name in ("session", "job", "jaxprof")}
+            found[row["process"]] = RolledUp(**row, figures=figures)
+        except (ValueError, TypeError, msgspec.MsgspecError):
+            others += 1
+    if others:
+        notices.append(f"{others} roll-ups are not of this version of jaxprof: their sessions are read")
+    return found
+
+
+def read_windows(
+    connection: Any, folder: Path, rolled: Mapping[int, RolledUp], notices: list[str]
+) -> dict[int, tuple[LoopWindow, ...]]:
+    """The sample windows of these processes. Of many processes some windows are put together, so that a thousand of
+    them are read at once."""
+    most = max((each.windows for each in rolled.values()), default=0)
+    together = max(1, -(-most // WINDOWS_OF_MANY)) if len(rolled) > MANY else 1
+    sums = ", ".join(f"sum({name})" for name in ("seconds", "samples", *PART_COLUMNS.values()))
+    own = "CASE WHEN count(own_seconds) = count(*) THEN sum(own_seconds) END"
+    select = (
+        f"SELECT process, min(began_seconds) AS began, {own}, min(first_step), {sums} FROM {{files}} "
+        f"WHERE process IN ({numbers(rolled)}) GROUP BY process, number // {together} ORDER BY process, began"
+    )
+    found: dict[int, list[LoopWindow]] = {index: [] for index in rolled}
+    names = tuple(PART_COLUMNS)
+    rows = sound_rows(connection, folder, "parts", select, notices)
+    for process, began, own_seconds, step, seconds, samples, *parts in rows:
+        by_part = dict(zip(names, parts, strict=True))
+        first = None if step is None else int(step)
+        found[process].append(
+            LoopWindow(began - rolled[process].clock_seconds, seconds, samples, by_part, own_seconds, first)
+        )
+    return {index: tuple(windows) for index, windows in found.items()}
+
+
+def numbers(indices: Iterable[int]) -> str:
+    """For IN: NULL is in no list."""
+    return ", ".join(map(str, indices)) or "NULL"
+
+
+def read_collectives(
+    connection: Any, folder: Path, hosts: Mapping[int, str], notices: list[str]
+) -> list[dict[str, CollectiveEvents]]:
+    """The captured collectives of these processes, by name."""
+    import numpy as np
+
+    select = (
+        "SELECT process, name, list(began_seconds ORDER BY instance), list(seconds ORDER BY instance) FROM {files} "
+        f"WHERE process IN ({numbers(hosts)}) GROUP BY ALL ORDER BY ALL"
+    )
+    found: dict[int, dict[str, CollectiveEvents]] = {}
+    for process, name, began, seconds in sound_rows(connection, folder, "collectives", select, notices):
+        starts = np.asarray(began, dtype="f8")
+        ends = starts + np.asarray(seconds, dtype="f8")
+        found.setdefault(process, {})[name] = CollectiveEvents(process, hosts[process], name, starts, ends)
+    return list(found.values())

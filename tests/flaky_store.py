@@ -1,0 +1,87 @@
+"""A store that is slow, refuses or breaks as a test says: fsspec's protocol `flaky`, on folders of this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+from fsspec import register_implementation
+from fsspec.implementations.local import LocalFileSystem
+
+VARIABLE = "FLAKY_STORE"
+"""In other processes: the settings below, as JSON."""
+
+
+class FlakyFileSystem(LocalFileSystem):
+    """What each call does first is said by the class: for the tests of this process, and by the variable."""
+
+    protocol: ClassVar[tuple[str, ...]] = ("flaky",)
+    error: ClassVar[Exception | None] = None
+    seconds: ClassVar[float] = 0.0
+    only: ClassVar[str] = ""
+    """The call that fails or is slow; empty for all."""
+    puts: ClassVar[list[tuple[str, int]]] = []
+    reads: ClassVar[list[tuple[str, int]]] = []
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        text = os.fspath(path)
+        return super()._strip_protocol(text.removeprefix("flaky://") if isinstance(text, str) else text)
+
+    def _trouble(self, call: str) -> None:
+        told = json.loads(os.environ.get(VARIABLE, "{}"))
+        if told.get("only", self.only) in ("", call):
+            time.sleep(told.get("seconds", self.seconds))
+            if told.get("missing"):
+                raise FileNotFoundError("The specified bucket does not exist")
+            if "error" in told:
+                raise OSError(told["error"])
+            if self.error is not None:
+                raise self.error
+
+    def ls(self, path: Any, detail: bool = False, **more: Any) -> Any:
+        self._trouble("ls")
+        return super().ls(path, detail=detail, **more)
+
+    def info(self, path: Any, **more: Any) -> Any:
+        self._trouble("info")
+        return super().info(path, **more)
+
+    def get_file(self, path: Any, target: Any, *rest: Any, **more: Any) -> Any:
+        self._trouble("get")
+        self.reads.append((Path(path).name, 0))
+        return super().get_file(path, target, *rest, **more)
+
+    def cat_file(self, path: Any, start: Any = None, end: Any = None, **more: Any) -> Any:
+        self._trouble("get")
+        self.reads.append((Path(path).name, start))
+        return super().cat_file(path, start, end, **more)
+
+    def pipe_file(self, path: Any, value: Any, *rest: Any, **more: Any) -> Any:
+        self._trouble("put")
+        return super().pipe_file(path, value, *rest, **more)
+
+    def put_file(self, source: Any, path: Any, *rest: Any, **more: Any) -> Any:
+        self._trouble("put")
+        self.puts.append((Path(path).name, Path(source).stat().st_size))
+        return super().put_file(source, path, *rest, **more)
+
+
+def register() -> type[FlakyFileSystem]:
+    """The class, as if nothing had happened yet."""
+    register_implementation("flaky", FlakyFileSystem, clobber=True)
+    FlakyFileSystem.error, FlakyFileSystem.seconds, FlakyFileSystem.only = None, 0.0, ""
+    FlakyFileSystem.puts, FlakyFileSystem.reads = [], []
+    return FlakyFileSystem
+
+
+def install(folder: Path) -> None:
+    """So that processes with the folder in PYTHONPATH find the protocol as that of an installed package."""
+    told = folder / "flaky_store-1.0.dist-info"
+    told.mkdir(parents=True)
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: flaky-store\nVersion: 1.0\n")
+    (told / "entry_points.txt").write_text("[fsspec.specs]\nflaky = flaky_store:FlakyFileSystem\n")
+    (folder / "flaky_store.py").write_text(Path(__file__).read_text())

@@ -1,0 +1,254 @@
+"""The copy of a folder in a store, on stores that work, break and change."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+import flaky_store
+from flaky_store import FlakyFileSystem
+from jaxprof.errors import FileRefusedError, MissingFileError, UsageError
+from jaxprof.remote.mirror import Mirror, forget_old
+from jaxprof.remote.place import RemotePlace
+from jaxprof.session.log.library import is_live
+from jaxprof.session.log.state import FETCHED_FROM, url_of
+from job_folders import job, loop
+
+
+@pytest.fixture
+def flaky() -> type[FlakyFileSystem]:
+    return flaky_store.register()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3))
+
+
+def mirror_of(folder: Path, scheme: str = "flaky") -> Mirror:
+    return Mirror(RemotePlace(f"{scheme}://{folder}"))
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_folder_is_fetched_whole_and_only_for_its_owner(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    (folder / "rollup" / "steps").mkdir(parents=True)
+    (folder / "rollup" / "steps" / "process-00000.parquet").write_bytes(b"x")
+    mirror = mirror_of(folder)
+    assert mirror.refresh() == []
+    assert names(mirror.path) == names(folder)
+    assert all((mirror.path / name).read_bytes() == (folder / name).read_bytes() for name in names(folder))
+    assert (mirror.path / "process-00000.jaxprof").stat().st_mode & 0o077 == 0
+    assert url_of(mirror.path / "process-00000.jaxprof") == f"flaky://{folder}/process-00000.jaxprof"
+    assert url_of(folder) is None
+
+
+def test_what_has_not_changed_is_not_fetched_again(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    mirror_of(folder).refresh()
+    flaky.reads.clear()
+    mirror_of(folder).refresh()
+    assert flaky.reads == []
+    (folder / "process-00001.jaxprof").touch()
+    os.utime(folder / "process-00001.jaxprof", (1, 1))
+    mirror_of(folder).refresh()
+    assert flaky.reads == [("process-00001.jaxprof", 0)]
+
+
+def test_of_a_session_that_grew_the_rest_is_fetched_and_appended(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    path = folder / "process-00000.jaxprof"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-500])
+    mirror = mirror_of(folder)
+    mirror.refresh()
+    flaky.reads.clear()
+    copy = mirror.path / path.name
+    with copy.open("rb") as follower:
+        follower.read()
+        path.write_bytes(whole)
+        mirror.refresh()
+        assert follower.read() == whole[-500:], "whoever follows it reads on in the same file"
+    assert copy.read_bytes() == whole
+    assert flaky.reads == [(path.name, len(whole) - 500 - 256)]
+
+
+def test_a_session_that_was_replaced_by_a_longer_one_is_fetched_anew(
+    folder: Path, flaky: type[FlakyFileSystem]
+) -> None:
+    path = folder / "process-00000.jaxprof"
+    mirror = mirror_of(folder)
+    mirror.refresh()
+    path.write_bytes(b'{"other": 1}\n' * 1000 + path.read_bytes())
+    mirror.refresh()
+    assert (mirror.path / path.name).read_bytes() == path.read_bytes()
+
+
+def test_what_the_store_has_no_more_is_not_shown_any_more(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    mirror = mirror_of(folder)
+    mirror.refresh()
+    (folder / "process-00001.jaxprof").unlink()
+    mirror.refresh()
+    assert names(mirror.path) == ["process-00000.jaxprof"]
+
+
+def test_a_store_that_cannot_be_reached_leaves_what_was_fetched_and_says_so(
+    folder: Path, flaky: type[FlakyFileSystem]
+) -> None:
+    mirror_of(folder).refresh()
+    flaky.error = ConnectionError("no route to host")
+    said = mirror_of(folder).refresh()
+    assert len(said) == 1
+    assert "no route to host" in said[0]
+    assert "what was fetched on" in said[0]
+
+
+def test_without_a_copy_a_store_that_cannot_be_reached_is_an_error(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    flaky.error = ConnectionError("no route to host")
+    with pytest.raises(FileRefusedError, match="cannot be reached: no route to host"):
+        mirror_of(folder).refresh()
+
+
+def test_the_network_may_go_in_the_middle(
+    folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(self: FlakyFileSystem, path: str, target: str, *rest: object, **more: object) -> None:
+        if "00001" in path:
+            Path(target).write_bytes(b"half")
+            raise ConnectionResetError("connection reset")
+        Path(target).write_bytes(Path(path).read_bytes())
+
+    monkeypatch.setattr(flaky, "get_file", cut)
+    mirror = mirror_of(folder)
+    said = mirror.refresh()
+    assert said == [f"flaky://{folder}: 1 of 2 files could not be fetched (process-00001.jaxprof: connection reset)"]
+    assert names(mirror.path) == ["process-00000.jaxprof"], "no half file"
+
+
+def test_a_file_of_which_less_comes_than_the_store_says_is_not_taken(
+    folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flaky, "get_file", lambda self, path, target, **more: Path(target).write_bytes(b"half"))
+    with pytest.raises(FileRefusedError, match="only 4 came"):
+        mirror_of(folder).refresh()
+
+
+@pytest.mark.parametrize(
+    ("error", "word", "hint"),
+    [
+        (PermissionError("Access Denied"), "refuses access", "read and write there"),
+        (RuntimeError("NoCredentialsError: Unable to locate credentials"), "refuses access", "know you"),
+        (FileNotFoundError("x"), "there is nothing", "last folder"),
+        (RuntimeError("an odd library"), "cannot be reached: an odd library", "network"),
+    ],
+)
+def test_each_refusal_has_its_words(
+    folder: Path, flaky: type[FlakyFileSystem], error: Exception, word: str, hint: str
+) -> None:
+    flaky.error = error
+    with pytest.raises(FileRefusedError) as refused:
+        mirror_of(folder).refresh()
+    assert word in refused.value.what
+    assert hint in refused.value.hint
+
+
+def test_a_place_that_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(MissingFileError, match="there is nothing at file://"):
+        mirror_of(tmp_path / "nothing.jaxprof", "file").refresh()
+    (tmp_path / "empty.jaxprof.d").mkdir()
+    with pytest.raises(MissingFileError):
+        mirror_of(tmp_path / "empty.jaxprof.d", "file").refresh()
+
+
+@pytest.mark.parametrize("url", ["nonsense://x/y", "c2s://x"])
+def test_a_scheme_that_nobody_knows_is_wrong_usage(url: str) -> None:
+    with pytest.raises(UsageError, match="is the scheme of no store"):
+        Mirror(RemotePlace(url))
+
+
+def test_a_package_that_is_missing_is_named_with_its_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "paramiko", None)
+    with pytest.raises(UsageError) as refused:
+        Mirror(RemotePlace("ssh://host/run.jaxprof.d"))
+    assert refused.value.what == "ssh:// needs paramiko, which is not installed"
+    assert refused.value.hint.endswith("-m pip install paramiko")
+
+
+def test_without_the_extra_its_command_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "fsspec.core", None)
+    with pytest.raises(UsageError) as refused:
+        Mirror(RemotePlace("gs://user:secret99@bucket/run"))
+    assert "secret99" not in str(refused.value)
+    assert refused.value.hint.endswith("-m pip install 'jaxprof[remote]'")
+
+
+def test_a_name_that_leads_out_of_the_folder_is_left_out(
+    folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = [
+        {"name": f"{folder}/{name}", "size": 1, "type": "file", "mtime": 1.0}
+        for name in ("../../evil", ".hidden", "a\\b", "a\nb", "good")
+    ]
+    monkeypatch.setattr(flaky, "ls", lambda self, path, detail: listed)
+    found = [file.name for file in mirror_of(folder).store.files()]
+    assert found == ["good"]
+
+
+def test_a_folder_beyond_the_limits_is_refused(
+    folder: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAXPROF_LIMITS", "fetched_files=1")
+    with pytest.raises(FileRefusedError, match="more than 1 files"):
+        mirror_of(folder).refresh()
+    monkeypatch.setenv("JAXPROF_LIMITS", "fetched=100")
+    with pytest.raises(FileRefusedError, match="more than 100 B"):
+        mirror_of(folder).refresh()
+
+
+def test_a_session_that_is_being_written_in_the_store_is_live_here(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    path = folder / "process-00000.jaxprof"
+    whole = path.read_bytes()
+    path.write_bytes(whole[: whole.rindex(b'{"type":"session_closed"')])
+    mirror = mirror_of(folder)
+    mirror.refresh()
+    assert is_live(mirror.path / path.name)
+    assert not is_live(mirror.path / "process-00001.jaxprof"), "it has an end"
+    path.write_bytes(whole)
+    mirror.refresh()
+    assert not is_live(mirror.path / path.name)
+
+
+def test_a_session_that_has_not_changed_for_long_is_not_live(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    for path in folder.iterdir():
+        whole = path.read_bytes()
+        path.write_bytes(whole[: whole.rindex(b'{"type":"session_closed"')])
+        os.utime(path, (time.time() - 3600,) * 2)
+    mirror = mirror_of(folder)
+    mirror.refresh()
+    assert not is_live(mirror.path / "process-00000.jaxprof")
+
+
+def test_copies_that_nobody_looks_at_go_after_a_month(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    mirror = mirror_of(folder)
+    mirror.refresh()
+    day = 86_400.0
+    forget_old(time.time() + 29 * day)
+    assert mirror.path.exists()
+    forget_old(time.time() + 31 * day)
+    assert not mirror.path.parent.joinpath(FETCHED_FROM).exists()
+
+
+def test_what_is_followed_is_fetched_again(folder: Path, flaky: type[FlakyFileSystem]) -> None:
+    mirror = mirror_of(folder)
+    mirror.refresh()
+    mirror.follow(0.02)
+    job(folder.with_name("more"), loop())
+    (folder.with_name("more") / "process-00000.jaxprof").rename(folder / "process-00002.jaxprof")
+    due = time.monotonic() + 20
+    while not (mirror.path / "process-00002.jaxprof").exists() and time.monotonic() < due:
+        time.sleep(0.01)
+    mirror.close()
+    assert (mirror.path / "process-00002.jaxprof").exists()

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from jaxprof.private import redacted
+from jaxprof.remote.place import RemotePlace, is_url
+
+
+@pytest.mark.parametrize("word", ["gs://bucket/run.jaxprof.d", "s3://b", "file:///tmp/x", "simplecache::s3://b/x"])
+def test_a_url_of_a_store_is_one(word: str) -> None:
+    assert is_url(word)
+
+
+@pytest.mark.parametrize(
+    "word", ["run.jaxprof.d", "C://runs/x", "C:\\x", "last", "select 'a://b'", "train.py:step", "http://", "/a://b"]
+)
+def test_a_path_a_name_or_sql_is_none(word: str) -> None:
+    assert not is_url(word)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("gs://bucket/a/run.jaxprof.d/", "gs://bucket/a/run.jaxprof.d"),
+        ("ssh://alice@host/run", "ssh://alice@host/run"),
+        ("ssh://alice:hunter22@host/run", "ssh://alice:[redacted]@host/run"),
+        ("ftp://alice:p@ssw@host/run", "ftp://alice:[redacted]@host/run"),
+        ("https://ghp-a-token@host/run", "https://[redacted]@host/run"),
+        ("https://host/run?sv=1&sig=abcd%2Fef", "https://host/run?[redacted]"),
+        ("abfs://runs@account.dfs.core.windows.net/x", "abfs://runs@account.dfs.core.windows.net/x"),
+    ],
+)
+def test_what_is_shown_of_a_url_has_no_secrets_and_says_where(url: str, shown: str) -> None:
+    assert RemotePlace(url).shown == shown
+
+
+def test_what_a_library_says_is_shown_without_the_secrets_of_the_url() -> None:
+    place = RemotePlace("https://alice:hunter22@host/run?sig=abcd%2Fefgh&v=2")
+    said = place.clean("401 for url https://host/run?sig=abcd%2Fefgh&v=2: hunter22, abcd/efgh")
+    assert "hunter22" not in said
+    assert "abcd" not in said
+    assert said.startswith("401 for url https://host/run")
+
+
+@pytest.mark.parametrize("secret", ["sig=s3cr3tvalue", "X-Amz-Signature=s3cr3tvalue", "sv=1&sig=s3cr3tvalue&se=2"])
+def test_the_command_in_a_session_has_no_signature_of_a_url(secret: str) -> None:
+    kept = redacted(["script", "--out", f"https://host/run.jaxprof?{secret}", "train.py", "--n=2"])
+    assert "s3cr3tvalue" not in " ".join(kept)
+    assert kept[2].startswith("https://host/run.jaxprof?")
+    assert kept[3:] == ["train.py", "--n=2"]
+    assert redacted(["http://host/x?page=2&n=3"]) == ["http://host/x?page=2&n=3"]
+
+
+def test_two_urls_have_two_copies_and_a_slash_at_the_end_makes_no_other() -> None:
+    assert RemotePlace("gs://a/x").key == RemotePlace("gs://a/x/").key
+    assert RemotePlace("gs://a/x").key != RemotePlace("gs://b/x").key
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [("gs://b/a/run.jaxprof.d/", "run.jaxprof.d"), ("gs://bucket", "bucket"), ("http://h/a%20b/..%2F", "store"),
+     ("https://h/x.jaxprof?sig=1", "x.jaxprof")],
+)  # fmt: skip
+def test_the_local_name_of_a_place_stays_in_its_folder(url: str, name: str) -> None:
+    assert RemotePlace(url).name == name

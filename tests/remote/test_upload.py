@@ -1,0 +1,200 @@
+"""What is sent of a growing recording, to stores that work, are slow, and break."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import flaky_store
+from flaky_store import FlakyFileSystem
+from jaxprof.remote import upload
+from jaxprof.remote.place import RemotePlace
+from jaxprof.remote.store import StoreFailure
+from jaxprof.remote.upload import RATE, SentFile, Uploader, Version, bounded, is_due
+
+
+@pytest.fixture
+def flaky(monkeypatch: pytest.MonkeyPatch) -> type[FlakyFileSystem]:
+    monkeypatch.setattr(upload, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(upload, "_FIRST_PAUSE_SECONDS", 0.02)
+    return flaky_store.register()
+
+
+def started(tmp_path: Path, name: str = "run.jaxprof.d") -> Uploader:
+    uploader = Uploader(RemotePlace(f"flaky://{tmp_path / 'store' / name}"), tmp_path / "spool" / name)
+    uploader.source.parent.mkdir()
+    uploader.start()
+    return uploader
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text)
+    return part.replace(path)
+
+
+def wait_for(holds: Callable[[], object]) -> None:
+    due = time.monotonic() + 30
+    while not holds() and time.monotonic() < due:
+        time.sleep(0.005)
+    assert holds()
+
+
+def stored(tmp_path: Path) -> dict[str, str]:
+    root = tmp_path / "store"
+    return {path.relative_to(root).as_posix(): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+def test_a_folder_is_sent_while_it_grows_and_whole_at_its_end(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
+    uploader = started(tmp_path)
+    written(uploader.source, "process-00000.jaxprof", "header\n")
+    wait_for(lambda: stored(tmp_path) == {"run.jaxprof.d/process-00000.jaxprof": "header\n"})
+    written(uploader.source, "process-00000.jaxprof", "header\nevent\n")
+    written(uploader.source, "rollup/steps/process-00000.parquet", "PAR1")
+    outcome = uploader.finish(30)
+    assert (outcome.unsent, outcome.failure, outcome.bytes) == ((), "", 17)
+    assert stored(tmp_path) == {
+        "run.jaxprof.d/process-00000.jaxprof": "header\nevent\n",
+        "run.jaxprof.d/rollup/steps/process-00000.parquet": "PAR1",
+    }, "nothing half written is left"
+
+
+def test_one_file_is_sent_to_its_own_name(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
+    uploader = started(tmp_path, "x.jaxprof")
+    written(uploader.source.parent, "x.jaxprof", "header\n")
+    assert uploader.finish(30).unsent == ()
+    assert stored(tmp_path) == {"x.jaxprof": "header\n"}
+
+
+def test_roll_ups_go_first(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
+    folder = tmp_path / "spool" / "run.jaxprof.d"
+    for name in ("process-00000.jaxprof", "process-00001.jaxprof", "rollup/steps/process-00000.parquet"):
+        written(folder, name, "x\n")
+    uploader = Uploader(RemotePlace(f"flaky://{tmp_path}/store/run.jaxprof.d"), folder)
+    uploader.start()
+    assert uploader.finish(30).unsent == ()
+    assert next(name for name, _ in flaky.puts) == ".process-00000.parquet.partial"
+
+
+def test_a_session_is_sent_in_whole_lines(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
+    uploader = started(tmp_path)
+    written(uploader.source, "process-00000.jaxprof", "header\n{half of an ev")
+    assert uploader.finish(30).unsent == ()
+    assert stored(tmp_path) == {"run.jaxprof.d/process-00000.jaxprof": "header\n"}
+
+
+@pytest.mark.parametrize("error", [OSError("the store is down"), RuntimeError("an odd library")])
+def test_a_store_that_comes_back_gets_everything(
+    tmp_path: Path, flaky: type[FlakyFileSystem], error: Exception
+) -> None:
+    flaky.error, flaky.only = error, "put"
+    uploader = started(tmp_path)
+    written(uploader.source, "process-00000.jaxprof", "header\n")
+    wait_for(lambda: uploader._failure)
+    flaky.error = None
+    assert uploader.finish(30).unsent == ()
+    assert stored(tmp_path) == {"run.jaxprof.d/process-00000.jaxprof": "header\n"}
+
+
+def test_a_dead_store_is_waited_for_no_longer_than_said(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
+    flaky.error, flaky.only = OSError("the store is down"), "put"
+    uploader = started(tmp_path)
+    path = written(uploader.source, "process-00000.jaxprof", "header\n")
+    began = time.monotonic()
+    outcome = uploader.finish(0.5)
+    assert time.monotonic() - began < 4
+    assert (outcome.unsent, outcome.failure) == (("process-00000.jaxprof",), "the store is down")
+    assert path.read_text() == "header\n"
+
+
+def test_a_store_that_hangs_is_waited_for_no_longer_than_said(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
+    flaky.seconds, flaky.only = 5.0, "put"
+    uploader = started(tmp_path)
+    written(uploader.source, "process-00000.jaxprof", "header\n")
+    began = time.monotonic()
+    outcome = uploader.finish(0.5)
+    assert time.monotonic() - began < 4
+    assert outcome.unsent == ("process-00000.jaxprof",)
+    assert outcome.failure == "it took longer than 0 s"
+
+
+def test_a_store_that_refuses_is_not_asked_until_the_time_is_over(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
+    flaky.error, flaky.only = PermissionError("Access Denied"), "put"
+    uploader = started(tmp_path)
+    written(uploader.source, "process-00000.jaxprof", "header\n")
+    wait_for(lambda: uploader._failure)
+    began = time.monotonic()
+    outcome = uploader.finish(30)
+    assert time.monotonic() - began < 15
+    assert outcome.failure == "Access Denied"
+
+
+def test_what_the_store_has_cut_is_not_taken_for_sent(
+    tmp_path: Path, flaky: type[FlakyFileSystem], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flaky, "size", lambda self, path: 3)
+    uploader = started(tmp_path)
+    written(uploader.source, "process-00000.jaxprof", "header\n")
+    outcome = uploader.finish(0.5)
+    assert outcome.unsent == ("process-00000.jaxprof",)
+    assert outcome.failure == "of 7 bytes of process-00000.jaxprof the store has 3"
+
+
+def test_writing_is_not_slower_beside_a_slow_store(tmp_path: Path, flaky: type[FlakyFileSystem]) -> None:
+    flaky.seconds = 5.0
+    uploader = started(tmp_path)
+    path = written(uploader.source, "process-00000.jaxprof", "header\n")
+    longest = 0.0
+    with path.open("a") as file:
+        for _ in range(200):
+            before = time.monotonic()
+            file.write("event\n")
+            file.flush()
+            longest = max(longest, time.monotonic() - before)
+            time.sleep(0.001)
+    uploader.finish(0.0)
+    assert longest < 2.0, "one call of the store takes 5 s"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_sent_in_all_is_bounded_however_a_file_grows(seed: int) -> None:
+    chance = random.Random(seed)
+    size, total, now = 1000, 0, 0.0
+    sent: SentFile | None = None
+    while now < 86_400:
+        now += chance.choice([2.0, 2.0, 2.0, 60.0])
+        size += chance.choice([0, 1, 1000, 100_000 if seed % 2 else 0])
+        version = Version(size, int(now))
+        if is_due(version, sent, now - sent.at_seconds if sent is not None else 0.0):
+            total += size
+            sent = SentFile(version, size, now)
+    assert total <= 5 * size + 1000 + RATE * now
+    assert sent is not None
+    assert size <= 1.25 * sent.sent_bytes + 200_000, "the store is never far behind"
+
+
+def test_small_changes_are_sent_after_a_while_and_none_are_never() -> None:
+    sent = SentFile(Version(1000, 1), 1000, 0.0)
+    assert not is_due(Version(1010, 2), sent, 59.0)
+    assert is_due(Version(1010, 2), sent, 61.0)
+    assert not is_due(Version(1000, 1), sent, 1e6)
+    assert not is_due(Version(9000, 2), sent, 4.0)
+    assert is_due(Version(9000, 2), sent, 6.0)
+    assert not is_due(Version(0, 0), None, 0.0)
+
+
+def test_what_takes_too_long_is_left_alone() -> None:
+    release = threading.Event()
+    with pytest.raises(StoreFailure, match="no answer within 0 s"):
+        bounded(lambda: release.wait(30), 0.05)
+    release.set()
+    assert bounded(lambda: 7, 30) == 7
+    with pytest.raises(ZeroDivisionError):
+        bounded(lambda: 1 // 0, 30)

@@ -1,0 +1,162 @@
+"""The grid that DuckDB makes of roll-ups is the one that NumPy makes of sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import program_events
+from jaxprof import events as e
+from jaxprof.analysis.jobs.step_grid import VALUES, step_grid
+from jaxprof.rollup import job as rollup_job
+from jaxprof.rollup.grid import JobSteps
+from jaxprof.rollup.job import read_job_figures, read_job_files
+from jaxprof.rollup.reading import _listed, compact_all
+from jaxprof.session import Session
+from jaxprof.session.log.job_folder import read_job
+from job_folders import loop, process
+from rollup.test_job import roll_all
+
+
+def passes(count: int, first: int = 0, seed: int = 0, together: int = 1) -> list[e.Event]:
+    """Passes of the loop of these sessions, in twenty seconds, each unlike the others."""
+    rng = np.random.default_rng(seed)
+    seconds = 20 / count * (1 + 0.2 * rng.standard_normal(count)) * together
+    return [
+        e.StepsTaken(
+            run=program_events.RUN, where=program_events.at(85), found_by="monitoring", first=first,
+            numbered_by="step", began_seconds=program_events.BEGAN, seconds=seconds[::together].tolist(),
+            counts=[] if together == 1 else [together] * len(seconds[::together]),
+        )
+    ]  # fmt: skip
+
+
+def steps_in(folder: Path) -> JobSteps:
+    return JobSteps(read_job_files(folder))
+
+
+def numbered(folder: Path, *of: Sequence[e.Event]) -> Path:
+    for index, (steps, data) in enumerate(zip(of, (0.02, 0.3, 0.02, 0.1), strict=False)):
+        process(folder, index, len(of), *loop(data=data), *steps)
+    return folder
+
+
+@pytest.mark.parametrize("values_of", VALUES)
+@pytest.mark.parametrize(
+    ("columns", "first", "last"),
+    [(100, None, None), (7, None, None), (1, None, None), (13, 100, 1234), (50, 990, 999), (40, 2900, None)],
+)
+def test_it_is_the_same_from_roll_ups_and_from_sessions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values_of: str, columns: int, first: int | None, last: int | None
+) -> None:
+    monkeypatch.setattr("jaxprof.rollup.grid._WIDE", float("inf"))  # from single steps
+    numbered(tmp_path, passes(2000), passes(2000, seed=1), passes(1000, 1000, seed=2), passes(3000, together=6))
+    expected = step_grid(read_job(tmp_path, Session), columns, first, last, values_of)
+    found = steps_in(roll_all(tmp_path)).grid(columns, first, last, values_of)
+    assert found.processes == expected.processes
+    assert (found.first_steps == expected.first_steps).all()
+    assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True)
+    assert found.ratio == pytest.approx(expected.ratio, rel=1e-3, nan_ok=True)
+    assert found.samples == pytest.approx(expected.samples, rel=1e-3, abs=1e-3, nan_ok=True)
+    assert (found.numbered_by, found.unit, found.notices) == ("step", "step", ())
+
+
+@pytest.mark.parametrize("values_of", VALUES)
+def test_wide_columns_are_filled_from_blocks_of_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values_of: str
+) -> None:
+    numbered(tmp_path, passes(4096), passes(4096, seed=1), passes(2048, 2048, seed=2))
+    monkeypatch.setattr("jaxprof.rollup.rows.MOST_STEPS", 2)  # nothing else can be as fine
+    expected = step_grid(read_job(tmp_path, Session), 64, values_of=values_of)
+    found = steps_in(roll_all(tmp_path)).grid(64, values_of=values_of)
+    assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True), "64 steps are 4 blocks"
+    uneven, middle = step_grid(read_job(tmp_path, Session), 47, values_of=values_of), slice(0, 20)
+    found = steps_in(tmp_path).grid(47, values_of=values_of)
+    assert found.seconds[:, middle] == pytest.approx(uneven.seconds[:, middle], rel=0.05, abs=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize("values_of", VALUES)
+def test_it_is_the_same_by_time(tmp_path: Path, values_of: str) -> None:
+    numbered(tmp_path, [], [], [])
+    expected = step_grid(read_job(tmp_path, Session), 30, None, None, values_of)
+    found = steps_in(roll_all(tmp_path)).grid(30, None, None, values_of)
+    assert found.unit == "time"
+    assert found.seconds.shape == (3, 30)
+    assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True)
+
+
+def test_sessions_stand_in_for_roll_ups_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbered(tmp_path, passes(2000), passes(2000, seed=1), passes(2000, seed=2))
+    expected = step_grid(read_job(tmp_path, Session), 20)
+    assert steps_in(tmp_path).grid(20).seconds == pytest.approx(expected.seconds), "none are there"
+    roll_all(tmp_path)
+    (tmp_path / "rollup/processes/process-00001.parquet").write_bytes(b"torn")
+    assert steps_in(tmp_path).grid(20).seconds == pytest.approx(expected.seconds, rel=1e-3)
+    monkeypatch.setattr("jaxprof.rollup.job.has_extra", lambda: False)
+    assert steps_in(tmp_path).grid(20).seconds == pytest.approx(expected.seconds)
+
+
+def test_steps_that_cannot_be_read_are_unknown(tmp_path: Path) -> None:
+    numbered(tmp_path, passes(2000), passes(2000, seed=1), passes(2000, seed=2))
+    roll_all(tmp_path)
+    (tmp_path / "rollup/steps/process-00001.parquet").write_bytes(b"torn")
+    found = steps_in(tmp_path).grid(1000)
+    assert np.isnan(found.seconds[1]).all()
+    assert np.isfinite(found.seconds[[0, 2]]).all()
+    assert "damaged: rollup/steps/process-00001.parquet" in found.notices[0]
+
+
+def test_long_loops_are_kept_in_fewer_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbered(tmp_path, passes(2000), passes(2000, seed=1))
+    expected = step_grid(read_job(tmp_path, Session), 10, values_of="step")
+    monkeypatch.setattr("jaxprof.rollup.rows.MOST_STEPS", 500)
+    monkeypatch.setattr("jaxprof.rollup.rows.MOST_WINDOWS", 10)
+    found = steps_in(roll_all(tmp_path)).grid(10, values_of="step")
+    assert found.seconds == pytest.approx(expected.seconds, rel=1e-3)
+    own = steps_in(tmp_path).grid(10)
+    assert own.ratio[1] == pytest.approx([1.28] * 10, rel=0.02)
+
+
+def test_windows_of_many_processes_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    numbered(tmp_path, passes(2000), passes(2000, seed=1), passes(2000, seed=2))
+    expected = read_job_figures(roll_all(tmp_path))
+    monkeypatch.setattr("jaxprof.rollup.reading.MANY", 1)
+    monkeypatch.setattr("jaxprof.rollup.reading.WINDOWS_OF_MANY", 10)
+    monkeypatch.setattr(rollup_job, "load", pytest.fail)
+    found = read_job_figures(tmp_path)
+    assert [len(each.windows) for each in found.processes] == [10, 10, 10]
+    assert found.processes[1].windows[0].samples == pytest.approx(
+        sum(window.samples for window in expected.processes[1].windows[:2])
+    )
+    assert [finding.code for finding in found.findings] == [finding.code for finding in expected.findings]
+
+
+def test_one_file_for_all_processes_counts_until_one_of_them_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbered(tmp_path, passes(2000), passes(2000, seed=1), passes(2000, seed=2))
+    expected = steps_in(roll_all(tmp_path)).grid(20)
+    figures = read_job_figures(tmp_path)
+    monkeypatch.setattr("jaxprof.rollup.reading.MANY", 2)
+    assert compact_all(tmp_path) == ""
+    made = sorted((tmp_path / "rollup/all").iterdir())
+    assert [path.name.partition("-")[0] for path in made] == ["overview", "parts", "processes"]
+    opened: list[str] = []
+    monkeypatch.setattr("jaxprof.rollup.reading._listed", lambda files: opened.extend(files) or _listed(files))
+    assert steps_in(tmp_path).grid(20).seconds == pytest.approx(expected.seconds)
+    assert set(opened) <= set(made)
+    assert [each.status for each in read_job_figures(tmp_path).processes] == ["ok", "ok", "ok"]
+    assert read_job_figures(tmp_path).findings == figures.findings
+    made[2].write_bytes(b"torn")
+    assert read_job_figures(tmp_path).findings == figures.findings, "the files of the processes are read"
+    process(tmp_path, 2, 3, *loop(data=0.4), *passes(2000))
+    roll_all(tmp_path)
+    for _ in range(2):
+        shares = read_job_figures(tmp_path).processes[2].shares
+        assert shares is not None
+        assert shares["data"] == pytest.approx(0.4, abs=0.01)
+        assert compact_all(tmp_path) == ""
+    assert len(list((tmp_path / "rollup/all").iterdir())) == 3

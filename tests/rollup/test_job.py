@@ -1,0 +1,207 @@
+"""A job is the same from its roll-ups and its sessions; a roll-up that cannot be used costs nothing but time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import program_events
+from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
+from jaxprof.analysis.jobs.job import JobFigures, job_figures
+from jaxprof.errors import FileRefusedError
+from jaxprof.rollup import FOLDER
+from jaxprof.rollup import job as rollup_job
+from jaxprof.rollup.files import file_of
+from jaxprof.rollup.job import read_job_figures
+from jaxprof.rollup.making import roll_up
+from jaxprof.session import Session
+from jaxprof.session.log import load as load_session
+from jaxprof.session.log.job_folder import job_sessions, read_job
+from job_folders import captures, job, loop, process, stderr
+
+
+def roll_all(folder: Path) -> Path:
+    for _, path in job_sessions(folder)[0]:
+        assert not roll_up(path, folder).error
+    return folder
+
+
+def comparable(figures: JobFigures) -> JobFigures:
+    """With the sample windows as a roll-up has them: to the millisecond, and in 17 bits."""
+    windows = [tuple(map(_rounded, each.windows)) for each in figures.processes]
+    processes = [replace(each, windows=own) for each, own in zip(figures.processes, windows, strict=True)]
+    costs = [None if finding.seconds is None else round(finding.seconds, 2) for finding in figures.findings]
+    found = [replace(finding, seconds=cost) for finding, cost in zip(figures.findings, costs, strict=True)]
+    return replace(figures, processes=tuple(processes), findings=tuple(found), goodput=None)
+
+
+def _rounded(window: LoopWindow) -> LoopWindow:
+    parts = {part: round(took, 3) for part, took in window.parts.items()}
+    return replace(
+        window, began_seconds=round(window.began_seconds, 2), seconds=round(window.seconds, 3),
+        samples=round(window.samples), parts=parts,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def read_sessions(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the sessions that were read whole."""
+    names: list[str] = []
+
+    def load(path: Path, kind: type[Session]) -> Session:
+        names.append(path.name)
+        return load_session(path, kind)
+
+    monkeypatch.setattr(rollup_job, "load", load)
+    return names
+
+
+def test_roll_ups_say_what_the_sessions_say(tmp_path: Path, read_sessions: list[str]) -> None:
+    often = [*loop(), *program_events.shaped(9, "metric")]
+    process(tmp_path, 0, 5, *loop())
+    process(tmp_path, 1, 5, *loop(data=0.3))
+    process(tmp_path, 2, 5, *often)
+    process(tmp_path, 4, 5, *loop(), *stderr("Traceback (most recent call last):", "ValueError: a shard"), exit_code=1)
+    expected = job_figures(read_job(tmp_path, Session))
+    assert {finding.code for finding in expected.findings} == {"straggler", "recompiles-alone", "process-failed"}
+    found = read_job_figures(roll_all(tmp_path))
+    assert not read_sessions
+    assert comparable(found) == comparable(expected)
+    assert "1 of 5 processes have no session here: 3" in found.notices
+    assert found.goodput is not None
+    assert expected.goodput is not None
+    assert found.goodput.causes == pytest.approx(expected.goodput.causes, rel=1e-3, abs=1e-3)
+
+
+def test_who_arrives_last_is_told_from_roll_ups(tmp_path: Path, read_sessions: list[str]) -> None:
+    for index, taken in enumerate(captures(3, late=1)):
+        process(tmp_path, index, 3, *loop(), *taken)
+    expected = job_figures(read_job(tmp_path, Session))
+    assert [finding.code for finding in expected.findings] == ["slow-device"]
+    found = read_job_figures(roll_all(tmp_path))
+    assert not read_sessions
+    assert [finding.code for finding in found.findings] == ["slow-device"]
+    assert found.arrivals is not None
+    assert expected.arrivals is not None
+    assert found.arrivals.last_count == expected.arrivals.last_count
+    assert found.arrivals.caused_seconds == pytest.approx(expected.arrivals.caused_seconds, rel=1e-3)
+
+
+def test_a_session_that_has_grown_since_is_read(tmp_path: Path, read_sessions: list[str]) -> None:
+    job(tmp_path, loop(), loop(), loop())
+    roll_all(tmp_path)
+    path = tmp_path / "process-00001.jaxprof"
+    path.write_bytes(path.read_bytes() + b"\n")
+    read_job_figures(tmp_path)
+    assert read_sessions == ["process-00001.jaxprof"]
+
+
+def test_a_session_without_an_end_is_read(tmp_path: Path, read_sessions: list[str]) -> None:
+    """Its process was killed: what its roll-up took for running has failed."""
+    process(tmp_path, 0, 2, *loop())
+    process(tmp_path, 1, 2, *loop(), wall=None)
+    found = read_job_figures(roll_all(tmp_path))
+    assert read_sessions == ["process-00001.jaxprof"]
+    assert [finding.code for finding in found.findings] == ["process-failed"]
+
+
+def test_a_process_that_was_started_again_counts_by_its_newest_session(
+    tmp_path: Path, read_sessions: list[str]
+) -> None:
+    job(tmp_path, loop(), loop(), loop())
+    roll_all(tmp_path)
+    process(tmp_path, 1, 3, *loop(data=0.3))
+    found = read_job_figures(tmp_path)
+    assert read_sessions == ["process-00001-2.jaxprof"]
+    assert [(finding.code, finding.index) for finding in found.findings] == [("straggler", 1)]
+    assert "process 1 was started again: process-00001.jaxprof is left out" in found.notices
+    read_sessions.clear()
+    assert comparable(read_job_figures(roll_all(tmp_path))) == comparable(found)
+    assert not read_sessions
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1 torn", None, "foreign", "other version"], ids=str)
+def test_a_roll_up_that_cannot_be_used_is_replaced_by_its_session(
+    tmp_path: Path, read_sessions: list[str], content: bytes | str | None
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    job(tmp_path, loop(), loop(data=0.3), loop())
+    expected = read_job_figures(tmp_path)
+    read_sessions.clear()
+    roll_all(tmp_path)
+    path = file_of(tmp_path, "processes", 1)
+    whole = path.read_bytes()
+    match content:
+        case None:
+            path.write_bytes(whole[: len(whole) // 2])
+        case "foreign":
+            parquet.write_table(pa.table({"process": ["x"], "figures": ["y"]}), path)
+        case "other version":
+            table = parquet.read_table(path, partitioning=None)
+            at = table.schema.names.index("format")
+            parquet.write_table(table.set_column(at, "format", pa.array([999], pa.int64())), path)
+        case bytes():
+            path.write_bytes(content)
+    found = read_job_figures(tmp_path)
+    assert read_sessions == ["process-00001.jaxprof"]
+    assert comparable(found).processes == comparable(expected).processes
+    assert comparable(found).findings == comparable(expected).findings
+    assert any("version of jaxprof" in notice for notice in found.notices)
+
+
+def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path: Path) -> None:
+    job(tmp_path, loop(), loop(data=0.3), loop())
+    expected = read_job_figures(roll_all(tmp_path))
+    (tmp_path / "process-00002.jaxprof").unlink()
+    found = read_job_figures(tmp_path)
+    assert found.findings == expected.findings
+    assert found.notices == ("of 1 process only the roll-up is here",)
+
+
+def test_without_the_extra_the_sessions_are_read(
+    tmp_path: Path, read_sessions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job(tmp_path, loop(), loop())
+    roll_all(tmp_path)
+    monkeypatch.setattr(rollup_job, "has_extra", lambda: False)
+    assert len(read_job_figures(tmp_path).processes) == 2
+    assert len(read_sessions) == 2
+
+
+def test_of_many_running_processes_the_last_roll_up_has_to_do(
+    tmp_path: Path, read_sessions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for index in range(4):
+        process(tmp_path, index, 4, *loop(), wall=None)
+    roll_all(tmp_path)
+    monkeypatch.setattr(rollup_job, "is_live", lambda path: True)
+    monkeypatch.setattr(rollup_job, "SESSIONS_READ", 3)
+    found = read_job_figures(tmp_path)
+    assert not read_sessions
+    assert "the job is running: figures of its processes are up to" in found.notices[-1]
+    monkeypatch.setattr(rollup_job, "SESSIONS_READ", 4)
+    assert not any("are up to" in notice for notice in read_job_figures(tmp_path).notices)
+    assert len(read_sessions) == 4
+
+
+def test_a_folder_with_nothing_in_it_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileRefusedError, match="holds no session"):
+        read_job_figures(tmp_path)
+    (tmp_path / FOLDER / "processes").mkdir(parents=True)
+    (tmp_path / FOLDER / "processes" / "process-00000.parquet").write_bytes(b"no")
+    with pytest.raises(FileRefusedError, match="holds no session"):
+        read_job_figures(tmp_path)
+
+
+def test_figures_without_a_program_survive(tmp_path: Path) -> None:
+    process(tmp_path, 0, 2, *loop())
+    writer_path = process(tmp_path, 1, 2)
+    lines = writer_path.read_bytes().splitlines(keepends=True)
+    writer_path.write_bytes(lines[0] + lines[-1])
+    found = read_job_figures(roll_all(tmp_path))
+    assert isinstance(found.processes[1], ProcessFigures)
+    assert found.processes[1].status == "unknown"

@@ -1,0 +1,118 @@
+"""Which processes of a job capture: as they are named, and the slowest one, once there is something to tell it by."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from jaxprof.analysis.jobs.figures import process_figures
+from jaxprof.engine.protocol.recording import RecordingOptions
+from jaxprof.errors import UsageError
+from jaxprof.runner import capture_ranks
+from jaxprof.runner.capture_ranks import CaptureChoice, CaptureRanks, options_of, read_choice, read_ranks, slowest
+from jaxprof.session import Session
+from jaxprof.session.log.job_folder import read_job
+from job_folders import job, loop, process
+
+OPTIONS = RecordingOptions(capture_after_seconds=5.0, capture_steps=100)
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks"),
+    [
+        ("all", None),
+        ("0", CaptureRanks(((0, 0),))),
+        ("0, 2-3", CaptureRanks(((0, 0), (2, 3)))),
+        ("slowest", CaptureRanks((), slowest=True)),
+        ("0,slowest", CaptureRanks(((0, 0),), slowest=True)),
+    ],
+)
+def test_what_can_be_named(text: str, ranks: CaptureRanks | None) -> None:
+    assert read_ranks(text, 4) == ranks
+
+
+@pytest.mark.parametrize(
+    ("text", "count", "words"),
+    [
+        ("4", 4, "of 4 processes the last one is 3"),
+        ("2-9", 4, "of 4 processes the last one is 3"),
+        ("3-1", 0, "runs backwards"),
+        ("first", 4, "'first' is no process"),
+        ("-1", 4, "'-1' is no process"),
+        ("", 4, "is no process"),
+        ("0,,1", 4, "is no process"),
+        ("all,0", 4, "'all' is no process"),
+    ],
+)
+def test_what_is_refused(text: str, count: int, words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read_ranks(text, count)
+
+
+def test_of_an_unknown_number_of_processes_any_may_be_named() -> None:
+    assert read_ranks("900", 0) == CaptureRanks(((900, 900),))
+
+
+def test_a_window_is_of_those_that_are_named() -> None:
+    ranks = CaptureRanks(((1, 2),))
+    assert [options_of(ranks, index, OPTIONS).wants_window for index in range(4)] == [False, True, True, False]
+    assert options_of(None, 3, OPTIONS) == OPTIONS
+    both = CaptureRanks(((1, 2),), slowest=True)
+    assert not any(options_of(both, index, OPTIONS).wants_window for index in range(4)), "all begin once it is known"
+
+
+def test_the_slowest_is_that_with_most_work_of_its_own(tmp_path: Path) -> None:
+    read = read_job(job(tmp_path, loop(data=0.3), loop(), loop(host=0.2), loop()), Session)
+    figures = [process_figures(each) for each in read.members]
+    assert slowest(figures, CaptureRanks((), slowest=True)) == 0
+    assert slowest(figures, CaptureRanks(((0, 0),), slowest=True)) == 2, "the slowest of the others"
+    assert slowest(figures, CaptureRanks(((0, 3),), slowest=True)) is None
+
+
+def test_who_has_not_been_seen_yet_is_waited_for(tmp_path: Path) -> None:
+    job(tmp_path, loop(), loop(data=0.3))
+    process(tmp_path, 2, 3)
+    figures = [process_figures(each) for each in read_job(tmp_path, Session).members]
+    assert slowest(figures, CaptureRanks((), slowest=True)) is None
+    assert slowest(figures, CaptureRanks((), slowest=True), guess=True) == 1
+
+
+def chosen_by_all(folder: Path, count: int, ranks: CaptureRanks) -> list[int]:
+    """Which processes captured, each of them deciding as if it knew nothing but the folder."""
+    captured: list[int] = []
+    over = [threading.Event() for _ in range(count)]
+
+    def capture(index: int) -> None:
+        captured.append(index)
+        over[index].set()
+
+    choices = [CaptureChoice(ranks, index, folder, 0.0, lambda index=index: capture(index)) for index in range(count)]
+    for choice in choices:
+        choice._thread.join(20)
+        choice.close()
+    return sorted(captured)
+
+
+def test_all_processes_come_to_one_answer(tmp_path: Path) -> None:
+    folder = job(tmp_path, loop(), loop(), loop(data=0.3), loop())
+    assert chosen_by_all(folder, 4, CaptureRanks(((0, 0),), slowest=True)) == [0, 2]
+    assert read_choice(folder) == {0, 2}
+    assert len(list(folder.iterdir())) == 5, "four sessions, and the choice whole"
+
+
+def test_without_anything_to_tell_it_by_those_that_are_named_capture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capture_ranks, "_PATIENCE_SECONDS", 5.0)
+    monkeypatch.setattr(capture_ranks, "_AGAIN_SECONDS", 1.0)
+    for index in range(2):
+        process(tmp_path, index, 2)
+    assert chosen_by_all(tmp_path, 2, CaptureRanks(((0, 0),), slowest=True)) == [0]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"processes": 3}', '{"processes": ["x"]}'])
+def test_a_choice_that_is_torn_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / capture_ranks.CHOICE).write_text(text)
+    assert read_choice(tmp_path) is None

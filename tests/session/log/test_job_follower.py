@@ -1,0 +1,137 @@
+"""A job's folder read as it grows: nothing is read twice, what is torn or deleted costs only itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import job_folders
+import program_events
+from jaxprof.errors import FileRefusedError
+from jaxprof.session import Session
+from jaxprof.session.log import LogWriter
+from jaxprof.session.log.job_folder import read_job, session_path
+from jaxprof.session.log.job_follower import JobFollower
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of a job of two processes that have ended."""
+    return job_folders.job(tmp_path, job_folders.loop(5), job_folders.loop(5))
+
+
+def growing(folder: Path, index: int, **header: Any) -> LogWriter:
+    """The open log of a process."""
+    from dataclasses import replace
+
+    told = {"host": f"node{index}", "process_index": index, "process_count": 3, "job": job_folders.JOB} | header
+    writer = LogWriter(replace(program_events.HEADER, **told), session_path(folder, index))
+    for event in program_events.program()[:2]:
+        writer.append(event)
+    return writer
+
+
+def test_it_reads_what_a_whole_reading_reads(folder: Path) -> None:
+    follower = JobFollower(folder, Session)
+    assert follower.poll() == {0, 1}
+    whole, job = read_job(folder, Session), follower.job
+    assert (job.job, job.count, job.notices) == (whole.job, whole.count, whole.notices)
+    assert [member.path for member in job.members] == [member.path for member in whole.members]
+    assert not follower.live
+    assert follower.poll() == frozenset()
+
+
+def test_a_session_that_grows_is_read_on_and_a_new_one_is_found(folder: Path) -> None:
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    writer = growing(folder, 2, host=socket.gethostname())
+    try:
+        assert follower.poll() == {2}
+        assert follower.live
+        member = follower.job.members[2]
+        (run,) = member.session.runs.values()
+        writer.append(program_events.sampled(0, 1.0, {"device_busy": 1.0}))
+        writer.append(program_events.sampled(1, 1.0, {"device_busy": 1.0}))
+        assert follower.poll() == {2}
+        assert follower.job.members[2].session is member.session, "it is not read anew"
+        assert run.program is not None
+        assert len(run.program.sampled) == 2
+    finally:
+        writer.close()
+    assert follower.poll() == {2}
+    assert not follower.live
+
+
+def test_no_file_stays_open(folder: Path) -> None:
+    fds = Path("/proc/self/fd")
+    if not fds.is_dir():
+        pytest.skip("this system does not list open files")
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    opened = [os.readlink(entry) for entry in fds.iterdir() if entry.exists()]
+    assert not [name for name in opened if str(folder) in name]
+
+
+def test_a_torn_session_is_said_and_read_once_it_is_whole(folder: Path) -> None:
+    path = folder / "process-00002.jaxprof"
+    path.write_text("")
+    follower = JobFollower(folder, Session)
+    assert follower.poll() == {0, 1, 2}
+    assert any("is empty" in notice for notice in follower.job.notices)
+    assert follower.poll() == frozenset()
+    shutil.copy(folder / "process-00001.jaxprof", path)
+    assert follower.poll() == {2}
+    assert not any("is empty" in notice for notice in follower.job.notices)
+    assert len(follower.job.members) == 3
+
+
+def test_a_process_that_is_started_again_replaces_the_one_before(folder: Path) -> None:
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    job_folders.process(folder, 1, 2, *job_folders.loop(3))
+    assert follower.poll() == {1}
+    assert follower.job.members[1].path.name == "process-00001-2.jaxprof"
+    assert "process 1 was started again: process-00001.jaxprof is left out" in follower.job.notices
+
+
+def test_what_is_deleted_stays_as_it_was_read(folder: Path) -> None:
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    (folder / "process-00001.jaxprof").unlink()
+    follower.poll()
+    assert [member.index for member in follower.job.members] == [0, 1]
+    assert "process-00001.jaxprof was deleted; what was read of it is shown" in follower.job.notices
+    shutil.rmtree(folder)
+    with pytest.raises(FileRefusedError, match="cannot be read"):
+        follower.poll()
+    assert len(follower.job.members) == 2
+
+
+def test_a_folder_without_a_session_is_refused(tmp_path: Path) -> None:
+    follower = JobFollower(tmp_path, Session)
+    assert follower.poll() == frozenset()
+    with pytest.raises(FileRefusedError, match="holds no session"):
+        _ = follower.job
+
+
+def test_a_writer_on_another_host_counts_as_gone_after_silence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder / "process-00001.jaxprof"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-1]))
+    follower = JobFollower(folder, Session)
+    follower.poll()
+    assert follower.job.members[1].live, "node1 is not this host, and its file was written just now"
+    old = path.stat().st_mtime - 60
+    os.utime(path, (old, old))
+    assert follower.poll() == {1}
+    assert not follower.job.members[1].live
+    monkeypatch.setattr("socket.gethostname", lambda: "node1")
+    os.utime(path)
+    here = JobFollower(folder, Session)
+    here.poll()
+    assert not here.job.members[1].live, "nobody holds its lock here"
