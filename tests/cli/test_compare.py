@@ -18,6 +18,7 @@ from jaxprof.analysis.opener import modules_of
 from jaxprof.cli import hlo_target
 from jaxprof.cli.hlo_target import TargetModule
 from jaxprof.session.log import LogWriter
+from job_folders import job, loop
 from report import sessions
 
 pytestmark = pytest.mark.usefixtures("state_home")
@@ -267,3 +268,48 @@ def test_the_answer_about_two_programs_names_the_findings_that_only_one_has(call
     assert "findings: varying_shapes new; " in answer(after, before)
     assert "findings: " not in answer(before, _write(tmp_path / "again.jaxprof", slow))
     assert "varying_shapes gone" in call("compare", before, after).out
+
+
+def test_two_jobs_over_their_processes(call: Caller, tmp_path: Path) -> None:
+    before = job(tmp_path / "before.jaxprof.d", loop(), loop(), loop(), loop(data=0.3))
+    after = job(tmp_path / "after.jaxprof.d", *(loop(host=0.2) for _ in range(4)))
+    said = call("compare", before, after)
+    assert said.code == 0
+    assert "only in A: process 3 on node3 is late" in " ".join(said.out.split())
+    [found] = call("compare", before, after, "--format", "json").data["comparisons"]
+    figures = {each["key"]: each for each in found["figures"]}
+    host = figures["loop_shares.host"]
+    assert (host["verdict"], round(host["difference"], 3)) == ("more", 0.2)
+    assert host["before"] == {"median": 0.0, "low": 0.0, "high": 0.0, "processes": 4}
+    assert figures["loop_shares.data"]["verdict"] == "undecided", "one late process is a large spread"
+    assert figures["compile_count"]["verdict"] == "same"
+    assert figures["wall_seconds"]["verdict"] == "undecided"
+    assert "one launch" in figures["wall_seconds"]["reason"]
+    assert [each["code"] for each in found["findings_gone"]] == ["straggler"]
+    assert found["findings_new"] == []
+    for form in ("csv", "markdown"):
+        assert "more" in call("compare", before, after, "--format", form).out
+
+
+def test_the_same_job_twice_differs_in_nothing_that_is_decided(call: Caller, tmp_path: Path) -> None:
+    jobs = [job(tmp_path / f"{name}.jaxprof.d", *(loop() for _ in range(4))) for name in ("a", "b")]
+    [found] = call("compare", *jobs, "--format", "json").data["comparisons"]
+    assert {each["verdict"] for each in found["figures"]} == {"same", "undecided"}
+    assert "no finding in either" in call("compare", *jobs).out
+
+
+def test_of_two_processes_no_verdict_is_given(call: Caller, tmp_path: Path) -> None:
+    before = job(tmp_path / "a.jaxprof.d", loop(), loop())
+    after = job(tmp_path / "b.jaxprof.d", loop(host=0.3), loop(host=0.3), loop(host=0.3))
+    [found] = call("compare", before, after, "--format", "json").data["comparisons"]
+    shares = [each for each in found["figures"] if each["unit"] == "share"]
+    assert {each["verdict"] for each in shares} == {"undecided"}
+    assert found["notices"][0] == "2 and 3 processes: each has another share of the work"
+
+
+def test_a_job_is_compared_with_a_job_alone_and_not_with_itself(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "a.jaxprof.d", loop(), loop())
+    for other, words in ((folder / "process-00000.jaxprof", "is not one"), (folder, "given twice")):
+        said = call("compare", folder, other)
+        assert (said.code, words in said.err) == (2, True), said.err
+    assert "--for is of one process" in call("compare", folder, folder, "--for", "h100").err

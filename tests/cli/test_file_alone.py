@@ -70,7 +70,7 @@ def test_hlo_is_printed_as_hlo_does(call: Caller, files: Path) -> None:
     [
         ("trian.py", "there is no file trian.py", "train.py"),
         ("./nowhere/x", "there is no file ./nowhere/x", "no folder"),
-        ("notes.md", "notes.md is neither a program in Python nor a session, a profile or HLO", "FILE.py"),
+        ("notes.md", "notes.md is neither a program in Python nor a session, a job, a profile or HLO", "FILE.py"),
         ("empty", "empty is neither", "FILE.jaxprof"),
         ("shwo", "unknown command 'shwo'", "show"),
     ],

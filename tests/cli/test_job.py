@@ -113,3 +113,153 @@ def test_a_process_of_a_job_without_an_id_needs_a_folder(
     said = call("script", program)
     assert said.code == 2
     assert "its launcher gives the job no id" in said.err
+
+
+def test_what_to_do_about_a_job(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
+    said = call("explain", folder)
+    assert said.code == 0
+    assert "1. straggler  about 5.6 s, 28 % of the wall time" in said.out
+    assert "process 1 on node1 is late" in said.out
+    assert call("explain", folder, "--format", "markdown").out.count("**straggler**") == 1
+    data = call("explain", folder, "--format", "json").data
+    assert (data["subject"], data["name"]) == ("job", str(folder))
+    assert [each["evidence"]["process"] for each in data["findings"]] == [1]
+    assert data["findings"][0]["evidence"]["host"] == "node1"
+    assert data["findings"][0]["verify"] == f"jaxprof explain {folder / 'process-00001.jaxprof'}"
+    assert data["unknown"][0]["code"] == "no-arrivals"
+
+
+def test_a_job_in_which_nobody_is_late_has_no_finding(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop(), loop())
+    said = call("explain", folder, "--format", "json")
+    assert said.data["findings"] == []
+    assert said.data["answers"][1].startswith("No process stands out. Compared were 3 loops")
+    assert len(said.data["answers"]) == 2
+    (folder / "process-00002.jaxprof").unlink()
+    unknown = call("explain", folder, "--format", "json").data["unknown"]
+    assert unknown[0] == {
+        "code": "job-incomplete",
+        "reason": "1 of 3 processes have no session here: 2",
+        "command": None,
+    }
+
+
+def test_a_job_that_jaxprof_started_is_started_again_to_verify(call: Caller, tmp_path: Path) -> None:
+    folder = tmp_path / "run.jaxprof.d"
+    for index, data in enumerate((0.02, 0.3)):
+        process(folder, index, 2, *loop(data=data), header={"job": "jaxprof-box-1a2b"})
+    finding = call("explain", folder, "--format", "json").data["findings"][0]
+    again = tmp_path / "run-again.jaxprof.d"
+    assert finding["verify"] == (
+        f"jaxprof script -n 2 --out {again} train.py --epochs 3 && jaxprof compare {folder} {again}"
+    )
+
+
+def test_the_failure_of_a_job_comes_before_what_costs_time(call: Caller, tmp_path: Path) -> None:
+    folder = tmp_path / "run.jaxprof.d"
+    process(folder, 0, 2, *loop())
+    process(folder, 1, 2, *loop(data=0.3), exit_code=1)
+    codes = [each["code"] for each in call("explain", folder, "--format", "json").data["findings"]]
+    assert codes == ["process-failed", "straggler"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show", "--kernels"], ["export"], ["hlo"], ["gate", "--fail-on", "kernels"], ["serve"], ["explain", "--try"],
+        ["sessions", "delete", "--yes"], ["import"], ["run", "--from"],
+    ],
+)  # fmt: skip
+def test_what_is_about_one_process_says_so_of_a_job(call: Caller, tmp_path: Path, words: list[str]) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
+    said = call(*words, folder)
+    assert said.code == 2
+    assert str(folder) in said.err
+    assert "process-00000.jaxprof" in said.err or "jaxprof show" in said.err or "Name a session in it" in said.err
+    assert sorted(path.name for path in folder.iterdir()) == ["process-00000.jaxprof", "process-00001.jaxprof"]
+
+
+def test_a_job_cannot_be_renamed_as_a_session(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
+    said = call("sessions", "rename", folder, "other")
+    assert said.code == 2
+    assert folder.is_dir()
+
+
+def test_a_job_alone_on_the_command_line_is_shown(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
+    assert call(folder).out == call("show", folder).out
+
+
+def test_a_job_is_opened_in_the_app_and_a_folder_without_one_is_refused(call: Caller, tmp_path: Path) -> None:
+    folder = tmp_path / "train.jaxprof.d"
+    folder.mkdir()
+    said = call("open", folder)
+    assert said.code == 2
+    assert "holds no session of a process" in said.err
+    job(folder, loop(), loop())
+    said = call("open", folder)
+    assert said.code == 2, "there is no terminal here"
+    assert "the app needs a terminal" in said.err
+    said = call("open", folder, "--profile-run", "x")
+    assert "chooses a part of a profile" in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-n", "3", "--capture-ranks", "0,3", "--capture-steps", "5"], "of 3 processes the last one is 2"),
+        (["-n", "3", "--capture-ranks", "worst", "--capture-steps", "5"], "'worst' is no process"),
+        (["-n", "3", "--capture-ranks", "0"], "no window was requested"),
+        (["--capture-ranks", "0", "--capture-steps", "5"], "is for a job of several processes"),
+    ],
+)
+def test_bad_ranks_are_refused_before_anything_starts(
+    call: Caller, tmp_path: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("open('started', 'w')")
+    answer = call("script", *words, "train.py")
+    assert (answer.code, said in answer.err) == (2, True), answer.err
+    assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["train.py"]
+
+
+BUSY = """\
+import os, time, jax, jax.numpy as jnp
+step = jax.jit(lambda x: (x @ x).sum())
+x = jnp.ones((300, 300))
+until = time.monotonic() + 14
+while time.monotonic() < until:
+    if os.environ["RANK"] == "1":
+        time.sleep(0.02)
+    step(x).block_until_ready()
+"""
+
+
+def test_the_slowest_process_and_a_named_one_capture(tmp_path: Path) -> None:
+    said = run(
+        tmp_path, BUSY, "-n", "3", "--capture-ranks", "2,slowest", "--capture-after", "4s", "--capture-seconds", "1"
+    )
+    assert said.returncode == 0, said.stderr
+    folder = tmp_path / "train.jaxprof.d"
+    captured = [path.name for path in sorted(folder.glob("*.jaxprof")) if '"capture_window"' in path.read_text()]
+    assert captured == ["process-00001.jaxprof", "process-00002.jaxprof"]
+
+
+def test_the_slowest_is_not_looked_for_where_each_host_has_a_folder_of_its_own(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("open('started', 'w')")
+    for name, value in {
+        "SLURM_PROCID": "1",
+        "SLURM_STEP_NUM_TASKS": "2",
+        "SLURM_JOB_ID": "7",
+        "SLURM_STEP_ID": "0",
+    }.items():
+        monkeypatch.setenv(name, value)
+    words = ["--capture-ranks", "0,slowest", "--capture-steps", "5", "--out", "memory://b/run.jaxprof.d"]
+    said = call("script", *words, "train.py")
+    assert (said.code, "each host has its own before a URL" in said.err) == (2, True), said.err
+    assert not (tmp_path / "started").exists()

@@ -12,6 +12,7 @@ import pytest
 from cli.calling import Caller, environment
 from jaxprof.cli.commands import query
 from jaxprof.cli.exit_codes import ExitCode
+from job_folders import job, loop, process
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
@@ -176,3 +177,39 @@ def test_the_command_is_imported_without_the_extra() -> None:
     code = "import sys, jaxprof.cli.commands.query; print({'duckdb', 'pyarrow'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment(), check=True)
     assert ran.stdout.strip() == "set()"
+
+
+def test_all_processes_of_a_job_in_one_sql(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
+    sql = "SELECT process, host, session, round(data_share, 2) AS data FROM processes ORDER BY data DESC, process"
+    rows = call("query", folder, sql, "--format", "json").data["rows"]
+    assert rows == [
+        {"process": 1, "host": "node1", "session": "process-00001", "data": 0.3},
+        {"process": 0, "host": "node0", "session": "process-00000", "data": 0.02},
+        {"process": 2, "host": "node2", "session": "process-00002", "data": 0.02},
+    ]
+    joined = "SELECT process, sum(seconds) AS seconds FROM lines JOIN processes USING (session) GROUP BY ALL"
+    assert len(call("query", folder, joined, "--format", "json").data["rows"]) == 3
+
+
+def test_of_a_process_that_was_started_again_the_newest_session_counts(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
+    process(folder, 1, 2, *loop(data=0.5))
+    said = call("query", folder, "SELECT session FROM processes WHERE process = 1", "--format", "json")
+    assert said.data["rows"] == [{"session": "process-00001-2"}]
+    assert "process 1 was started again: process-00001.jaxprof is left out" in said.err
+
+
+def test_a_folder_of_a_job_without_a_session_says_so(call: Caller, tmp_path: Path) -> None:
+    (tmp_path / "run.jaxprof.d").mkdir()
+    said = call("query", tmp_path / "run.jaxprof.d", "SELECT * FROM processes")
+    assert said.code == ExitCode.USAGE
+    assert "holds no session of a process" in said.err
+
+
+def test_a_session_of_a_job_that_cannot_be_read_is_left_out_and_named(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
+    (folder / "process-00001.jaxprof").write_text("torn")
+    said = call("query", folder, "SELECT process FROM processes", "--format", "json")
+    assert said.data["rows"] == [{"process": 0}]
+    assert "process-00001 was left out" in said.err

@@ -67,6 +67,7 @@ ROW: dict[str, Any] = {
 REMADE = [
     e.ProgramStarted(run=program_events.RUN, argv=["train.py"], how="script", options={"function": "step"}),
     program_events.compiled("step", "closure", **ROW),
+    e.ProgramStopped(run=program_events.RUN, began_seconds=program_events.BEGAN + 3, seconds=1.0, found_by="state"),
 ]
 CHANGED = sessions.HLO.replace("exponential", "tanh")
 CUT_OFF = sessions.HLO[: sessions.HLO.index("ROOT %fusion")] + "what is this\n"
@@ -112,7 +113,13 @@ def files(tmp_path: Path, state_home: Path, monkeypatch: pytest.MonkeyPatch) -> 
     loops = [loop(), loop(data=0.3), loop()]
     job(tmp_path / "run.jaxprof.d", *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))
     job(tmp_path / "plain.jaxprof.d", loop(), loop())
+    job(tmp_path / "slower.jaxprof.d", *(loop(host=0.2) for _ in range(4)))
     process(tmp_path / "run.jaxprof.d", 3, 4, program_events.compiled(), exit_code=1)
+    damaged = job(tmp_path / "damaged.jaxprof.d", loop(), loop(), loop())
+    process(damaged, 2, 3, *loop())
+    (damaged / "process-00001.jaxprof").write_text("no session\n")
+    with (damaged / "process-00000.jaxprof").open("a") as file:
+        file.write("no event\n")
     keep(tmp_path / "before.jaxprof")
     keep(tmp_path / "after.jaxprof", 120)
     for number, median in enumerate(kept_histories.medians((0.010, 9), (0.0125, 8))):
@@ -140,7 +147,9 @@ _COMMANDS: dict[str, Sequence[str]] = {
                    "compare captured.jaxprof again.jaxprof", "compare sides.jaxprof:r1 sides.jaxprof:r3",
                    "compare program.jaxprof remade.jaxprof", "compare sides.jaxprof torn.jaxprof"],
     "history": ["history"],
+    "job-comparison": ["compare run.jaxprof.d plain.jaxprof.d", "compare run.jaxprof.d slower.jaxprof.d"],
     "job": ["show run.jaxprof.d --hosts", "show plain.jaxprof.d"],
+    "rollup": ["rollup run.jaxprof.d --all", "rollup damaged.jaxprof.d --all"],
     "gate": ["gate after.jaxprof --base before.jaxprof --fail-on flops --fail-on kernels",
              "gate after.jaxprof --base main --fail-on flops"],
     "hlo": ["hlo small.hlo", "hlo cut.hlo", "hlo large.hlo", "hlo captured.jaxprof"],
@@ -158,7 +167,7 @@ _COMMANDS: dict[str, Sequence[str]] = {
     "devices": ["devices"],
     "targets": ["target list"],
     "target-remove": ["target remove tpu"],
-    "explanation": [f"explain {name}.jaxprof" for name in _SESSIONS],
+    "explanation": [*(f"explain {name}.jaxprof" for name in _SESSIONS), "explain run.jaxprof.d"],
     "finding": ["explain --code host-sync", "explain --code cache-off"],
     "catalogue": ["explain --code all"],
     "baselines": ["baseline list"],
@@ -229,7 +238,7 @@ _MADE: dict[str, Callable[[], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("kind", sorted({*_COMMANDS, *_MADE}))
 def test_every_key_of_a_schema_occurs_in_an_answer(call: Caller, files: Path, kind: str) -> None:
-    if kind.startswith("query"):
+    if kind.startswith("query") or kind == "rollup":
         pytest.importorskip("duckdb")
         pytest.importorskip("pyarrow")
     call("config", "set", "keys.results.compare", "s")

@@ -10,7 +10,7 @@ from cli.calling import start
 from jaxprof.query.database import AskedSession, ask
 from query.test_tables import QUESTIONS
 
-OF_PROGRAMS = ("compiles", "lines", "states", "transfers")
+OF_PROGRAMS = ("processes", "compiles", "lines", "states", "transfers")
 
 
 @pytest.fixture(scope="module")

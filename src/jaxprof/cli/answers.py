@@ -71,7 +71,8 @@ def next_of_session(session: Session, place: str | Path) -> list[str]:
 def print_session(session: Session, place: str | Path | None, *, live: bool = False) -> None:
     """Print the whole session as an answer. `place`: where it is; None if it could not be kept."""
     from jaxprof.report.json import to_dict
+    from jaxprof.session.log.state import url_of
 
     data = to_dict(session, live=live)
-    data["session"]["path"] = None if place is None else str(Path(place).absolute())
+    data["session"]["path"] = None if place is None else url_of(Path(place)) or str(Path(place).absolute())
     print_json("session", data, [] if place is None else next_of_session(session, place))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -30,6 +31,23 @@ def seconds_of(ctx: click.Context, parameter: click.Parameter, value: str | None
     if found is None:
         raise click.BadParameter(f"{value!r} is not a time, such as 1.5ms or 2s", ctx, parameter)
     return float(found[1]) * _SCALES[found[2] or ""]
+
+
+def local_source(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """The callback of an argument that names something to read: its words, each URL replaced by the path of its copy,
+    which is fetched here. Raises UsageError or FileRefusedError for a URL that cannot be fetched."""
+    words = (value,) if isinstance(value, str) else value or ()
+    if ctx.resilient_parsing or not any("://" in word for word in words):  # for completion, or paths and names alone
+        return value
+    from jaxprof.cli.source import local_words
+
+    local = tuple(map(local_words, words))
+    return local[0] if isinstance(value, str) else local
+
+
+def local_path(ctx: click.Context, parameter: click.Parameter, value: str) -> Path:
+    """As `local_source`, as a path."""
+    return Path(local_source(ctx, parameter, value))
 
 
 def is_given(name: str) -> bool:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import HOW_TO_COMPILE, HloSource, Kind, kind_of, modules_of, open_hlo
 from jaxprof.cli.given import refuse
+from jaxprof.cli.job_answers import refuse_job
 from jaxprof.cli.output import note
 from jaxprof.cli.session_output import report_location
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, not_found, unknown_name
@@ -215,6 +216,7 @@ def _refuse_choosing(target: str) -> None:
 
 
 def _of_path(path: Path, run: str | None, number: int | None) -> list[TargetModule]:
+    refuse_job("jaxprof hlo", str(path), "HLO")
     kind = kind_of(path)
     if kind is Kind.SESSION:
         refuse(("number",), f"chooses a module of a dump, and {path} is a session", "Choose a run of it with --run.")

@@ -2,38 +2,134 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.output import print_json, print_pieces, print_text
+from jaxprof.errors import UsageError
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs import JobFigures
+    from jaxprof.analysis.explain.jobs import JobStart
+    from jaxprof.analysis.explain.model import Explanation
+    from jaxprof.analysis.jobs.job import JobFigures
+
+
+def job_at(file: str) -> Path | None:
+    """The path if `file` is the folder of a job; None for all others."""
+    from jaxprof.files import with_home
+
+    path = with_home(file)
+    if not path.is_dir():
+        return None
+    from jaxprof.session.log.job_folder import is_job_folder
+
+    return path if is_job_folder(path) else None
+
+
+def refuse_job(command: str, file: str, what: str) -> None:
+    """Raises UsageError if `file` is the folder of a job, of which `what` (`--kernels`, a limit) says nothing."""
+    folder = job_at(file)
+    if folder is not None:
+        raise of_one_process(command, folder, what)
+
+
+def of_one_process(command: str, folder: Path, what: str) -> UsageError:
+    """The error of something that a job as a whole does not have, with the session of a process that has it."""
+    from jaxprof.session.log.job_folder import job_sessions
+
+    first = next((path for _, path in job_sessions(folder)[0]), folder / "process-00000.jaxprof")
+    return UsageError(
+        f"{what} is of one process, and {folder} is a job",
+        f"Name a session in it: {command} {shlex.quote(str(first))}",
+    )
 
 
 def read(folder: Path) -> JobFigures:
-    """The job in figures. Raises FileRefusedError if the folder has no session that can be read."""
-    from jaxprof.analysis.jobs import job_figures
-    from jaxprof.session import Session
-    from jaxprof.session.log.job_folder import read_job
+    """The job in figures. Raises FileRefusedError if nothing in the folder can be read."""
+    from jaxprof.rollup.job import read_job_figures
 
-    return job_figures(read_job(folder, Session))
+    return read_job_figures(folder)
 
 
 def print_job(job: JobFigures, form: str) -> None:
     """Print it in that form. Raises UsageError for a form that it does not have."""
-    from jaxprof.errors import UsageError
     from jaxprof.report import hosts
     from jaxprof.report.renderers import csv_lines
+    from jaxprof.session.log import Library
 
     if form == "json":
         late = dict.fromkeys(finding.index for finding in job.findings)
-        paths = {process.index: process.path for process in job.processes}
-        print_json("job", hosts.to_dict(job), [command_line("explain", paths[index]) for index in late])
+        places = {process.index: Library().name_of(Path(process.path)) for process in job.processes}
+        print_json("job", hosts.to_dict(job), [command_line("explain", places[index]) for index in late])
     elif form == "csv":
         print_pieces(csv_lines(hosts.process_table(job)))
     elif form == "text":
         print_text(hosts.to_text(job))
     else:
         raise UsageError(f"a job has no {form} form", "It has --format text, json and csv.")
+
+
+def explained(folder: Path) -> Explanation:
+    """What to do about the job in `folder`. Raises FileRefusedError if it has no session that can be read."""
+    from jaxprof.analysis.explain.jobs import explanation_of_job
+
+    return explanation_of_job(read(folder), str(folder), _start_again(folder))
+
+
+def _start_again(folder: Path) -> JobStart | None:
+    """How to start the same job once more, beside this one; None where `jaxprof script -n` has not started it."""
+    from jaxprof.analysis.explain.jobs import JobStart
+    from jaxprof.errors import FileRefusedError
+    from jaxprof.job_process import OWN_JOBS
+    from jaxprof.session.log.job_folder import JOB_EXTENSION, job_sessions
+    from jaxprof.session.log.library import program_start, read_entry
+
+    again = folder.with_name(f"{folder.name.removesuffix(JOB_EXTENSION)}-again{JOB_EXTENSION}")
+    for _, path in job_sessions(folder)[0]:
+        try:
+            entry, program = read_entry(path), program_start(path)
+        except (OSError, FileRefusedError):
+            continue
+        if entry.header is not None and program is not None:
+            ours = entry.header.job.startswith(OWN_JOBS)
+            return JobStart(entry.process_count, str(again), tuple(program.argv)) if ours else None
+    return None
+
+
+def compare_jobs(files: Sequence[str], form: str) -> bool:
+    """Compare the first job with the others, and print that; False if none of the files is a job.
+
+    Raises UsageError for a job beside a session, and for a job beside itself.
+    """
+    folders = [job_at(file) for file in files]
+    if not any(folders):
+        return False
+    job, other = (
+        next(filter(None, folders)),
+        next((file for file, folder in zip(files, folders, strict=True) if not folder), None),
+    )
+    if other is not None:
+        raise UsageError(
+            f"{job} is a job and {other} is not one", "Name two jobs, or a session of each: A/process-00000.jaxprof."
+        )
+    there = [folder for folder in folders if folder is not None]
+    if len({folder.resolve() for folder in there}) < len(there):
+        raise UsageError("a job is given twice", "Name two different ones.")
+    from jaxprof.analysis.jobs.difference import job_difference
+    from jaxprof.report.recording import job_comparison as report
+
+    first, *others = map(read, there)
+    found = [job_difference(first, each) for each in others]
+    if form == "json":
+        sessions = [next(iter(job.processes)).path for job in (first, *others)]
+        named = [*(command_line("explain", folder) for folder in there), command_line("compare", *sessions)]
+        print_json("job-comparison", {"comparisons": list(map(report.job_comparison_json, found))}, named)
+    elif form == "csv":
+        print_pieces(report.job_comparison_csv(found))
+    else:
+        written = report.job_comparison_text if form == "text" else report.job_comparison_markdown
+        print_text("\n\n".join(map(written, found)))
+    return True

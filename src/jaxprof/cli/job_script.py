@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import sys
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,11 +15,16 @@ import click
 from jaxprof.cli.given import is_given
 from jaxprof.cli.plain_script import note, passing_signals, run_plain
 from jaxprof.errors import StorageError, UsageError
+from jaxprof.session.log import Library
 from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.job_folder import JOB_EXTENSION, job_folder_for, process_number, session_path
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from jaxprof.cli.plain_script import Capturing
     from jaxprof.job_process import JobProcess
+    from jaxprof.runner.capture_ranks import CaptureChoice, CaptureRanks
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
 
@@ -31,25 +37,56 @@ def run_process(
     interpreter: Interpreter,
     process: JobProcess,
     out: Path | None,
+    ranks: CaptureRanks | None = None,
     *,
     force: bool,
     quiet: bool,
+    taken: Collection[str] = (),
 ) -> int:
-    """Record one process of a job into the job's folder. `quiet`: whoever started it says where that is. Raises
-    UsageError if the processes cannot agree on a folder."""
+    """Record one process of a job into the job's folder. `quiet`: whoever started it says where that is. `taken`: names
+    of sessions that the folder has in a store. Raises UsageError if the processes cannot agree on a folder."""
     if out is None and not process.job:
         raise UsageError(
-            f"this is process {process.index} of {process.count}, and its launcher gives the job no id",
+            f"this is process {process.index} of {process.count or 'a job'}, and its launcher gives the job no id",
             f"Name the folder of the job: --out run{JOB_EXTENSION}",
         )
     folder = _folder(out) if out is not None else job_folder_for(program.name, process.job, Path.cwd())
     if force:
         for path in _sessions(folder, process.index):
             path.unlink(missing_ok=True)
-    code = run_plain(program, interpreter, session_path(folder, process.index), force=False, member=process)
+    capturing = None
+    if ranks is not None:
+        program, capturing = _capturing(program, ranks, process.index, folder)
+    path = session_path(folder, process.index, taken)
+    code = run_plain(program, interpreter, path, force=False, member=process, capturing=capturing)
     if process.index == 0 and not quiet:
-        note(f"job: {folder}")
+        note(f"job: {Library().name_of(folder)}")
     return code
+
+
+def _capturing(
+    program: ProgramCommand, ranks: CaptureRanks, index: int, folder: Path
+) -> tuple[ProgramCommand, Callable[[Capturing], CaptureChoice] | None]:
+    """The program with the window that this process takes by itself; and, where that is not known before it runs, who
+    decides it."""
+    from dataclasses import replace
+
+    from jaxprof.runner.capture_ranks import CHOICE, DEFAULT_AFTER_SECONDS, CaptureChoice, options_of
+
+    wanted = program.options
+    mine = replace(program, options=options_of(ranks, index, wanted))
+    if not ranks.slowest:
+        return mine, None
+    if index == 0:
+        (folder / CHOICE).unlink(missing_ok=True)  # of a job that was here before
+    after = wanted.capture_after_seconds if wanted.capture_after_seconds is not None else DEFAULT_AFTER_SECONDS
+
+    def choose(scheduler: Capturing) -> CaptureChoice:
+        return CaptureChoice(
+            ranks, index, folder, after, lambda: scheduler.capture(wanted.capture_seconds, wanted.capture_steps)
+        )
+
+    return mine, choose
 
 
 def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
@@ -89,7 +126,7 @@ def _report(folder: Path, form: str) -> None:
         return
     for line in summary_lines(job):
         note(line)
-    note(f"job: {folder}")
+    note(f"job: {Library().name_of(folder)}")
 
 
 def _folder(out: Path) -> Path:

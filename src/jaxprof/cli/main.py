@@ -42,6 +42,7 @@ COMMANDS = {
     "serve": ("serve", "Show a session in a browser, and follow it while it is written."),
     "compare": ("compare", "Compare sessions: environments, times, exact facts, kernels."),
     "query": ("query", "Ask sessions in SQL: runs, samples, kernels, compiles, findings and more, over many at once."),
+    "rollup": ("rollup", "Tables of a job of many processes, as Parquet: for jaxprof, and for other engines."),
     "history": ("history", "The trend of each measurement over the kept sessions, and where it changed for good."),
     "gate": ("gate", "Fail if kernels, FLOPs, bytes, peak or the times of a program have grown."),
     "baseline": ("baseline", "Keep programs by name, for `gate --base NAME`, with the decisions about them."),

@@ -23,6 +23,8 @@ from jaxprof.operating_system import signals
 
 if TYPE_CHECKING:
     from jaxprof.job_process import JobProcess
+    from jaxprof.rollup.recording import RollUpRecorder
+    from jaxprof.runner.capture_ranks import CaptureChoice
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
     from jaxprof.session.log import LogWriter
@@ -56,12 +58,14 @@ def run_plain(
     force: bool,
     form: str = "text",
     member: JobProcess | None = None,
+    capturing: Callable[[Capturing], CaptureChoice] | None = None,
 ) -> int:
     """Run the program to its end, then print a summary of a few lines, and the session as `json`. Returns the exit code
     of the program.
 
     `member`: the process of a job that this is. What it writes on stderr is kept in the session, for its last words
-    if it fails, and nothing is printed: thousands of processes may share one terminal.
+    if it fails, and nothing is printed: thousands of processes may share one terminal. `capturing`: makes what decides,
+    while the program runs, whether this process captures.
 
     Raises UsageError or StorageError before the program starts if the session cannot be written to `out`.
     """
@@ -78,11 +82,19 @@ def run_plain(
         from jaxprof.report.recording.text import summary_lines
         from jaxprof.runner.program_run import ProgramScheduler
 
-        scheduler = ProgramScheduler(writer or writer_of(out), interpreter, _nobody, program, process=process)
+        writer = writer or writer_of(out)
+        rollup = _roll_up_recorder(writer) if member is not None else None
+        listen = rollup.listen if rollup is not None else _nobody
+        scheduler = ProgramScheduler(writer, interpreter, listen, program, process=process)
         run = scheduler.start()
+        choice = capturing(scheduler) if capturing is not None else None
         scheduler.run()
+        if choice is not None:
+            choice.close()
         code = scheduler.exit_code
         scheduler.close()
+        if rollup is not None:
+            rollup.close()
     if member is None or scheduler.storage_failure is not None:
         for line in summary_lines(scheduler.session, run, SUMMARY_WIDTH):
             note(line)
@@ -101,8 +113,21 @@ def note(text: str) -> None:
     output.note(f"jaxprof: {shorten(text, 2000)}")
 
 
+def _roll_up_recorder(writer: LogWriter) -> RollUpRecorder | None:
+    from jaxprof.rollup.recording import roll_up_recorder
+
+    return roll_up_recorder(writer.header, writer.path) if writer.path is not None else None
+
+
 def _nobody(events: object) -> None:
     """No screen to pass events to."""
+
+
+class Capturing(Protocol):
+    """What requests capture windows of a program."""
+
+    def capture(self, seconds: float | None = None, steps: int | None = None) -> None:
+        """Request a window of so many seconds or steps."""
 
 
 class Signalled(Protocol):

@@ -56,9 +56,11 @@ def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
     """Print where the session is. If it could not be written there, save it in another folder and return False."""
     from jaxprof.errors import StorageError
     from jaxprof.session.log.codec import EXTENSION
+    from jaxprof.session.log.state import url_of
 
     if writer.failure is None:
-        note(f"session: {writer.path}" + (f" ({writer.changed})" if writer.changed else ""))
+        place = writer.path and (url_of(writer.path) or writer.path)
+        note(f"session: {place}" + (f" ({writer.changed})" if writer.changed else ""))
         return not writer.is_displaced
     for folder in _other_places(writer.path):
         target = folder / f"jaxprof-{writer.header.session}{EXTENSION}"

@@ -69,7 +69,7 @@ SESSIONS: Final = row_table(
         SqlColumn("settings", TEXT, "Settings that change a measurement, as a JSON object", _environment("settings")),
         SqlColumn("machine", TEXT, "What is known of the machine, as a JSON object", at("session.header.environment")),
         SqlColumn("process_index", WHOLE, "Which process of a job it was, from 0", at("session.process_index")),
-        SqlColumn("process_count", WHOLE, "Processes of that job", at("session.process_count")),
+        SqlColumn("process_count", WHOLE, "Processes of that job", lambda file: file.session.process_count or None),
     ),
     lambda file: [file],
 )

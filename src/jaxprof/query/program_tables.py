@@ -91,7 +91,11 @@ STATES_TABLE: Final = _table(
     "Where the wall time of recorded programs went: the states of the main thread, which add up to it",
     VIEWS["timeline"][0],
     at("timeline"),
-    ("state", TEXT, "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, not_seen"),
+    (
+        "state",
+        TEXT,
+        "import, data, trace, lower, compile, transfer, device_busy, host_busy, waiting, stopped, not_seen",
+    ),
     ("seconds", REAL, "Time in that state"),
     ("share", REAL, "Share of the wall time, in 0..1"),
     ("exact", TRUTH, "Whether JAX announced it; the others are estimates"),

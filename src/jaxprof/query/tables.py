@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from jaxprof.query import captured_tables, measured_tables, program_tables
+from jaxprof.query import captured_tables, job_tables, measured_tables, program_tables
 
 TABLES: Final = {
     table.name: table
@@ -19,6 +19,7 @@ TABLES: Final = {
         captured_tables.INTERVALS,
         captured_tables.STEPS_TABLE,
         captured_tables.PASSES_TABLE,
+        job_tables.PROCESSES_TABLE,
         program_tables.COMPILES_TABLE,
         program_tables.FINDINGS_TABLE,
         program_tables.LINES_TABLE,

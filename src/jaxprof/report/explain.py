@@ -56,6 +56,10 @@ _SCOPES: Final = {
 def answers(explanation: Explanation) -> list[str]:
     """What is known of the whole, a line each: what bounds a program, which side is faster, how long a call takes."""
     session = explanation.session
+    if explanation.job is not None:
+        from jaxprof.report.hosts import answer_lines
+
+        return answer_lines(explanation.job)
     if session is None:
         count = len(explanation.modules)
         return [f"{integer(count)} compiled program{'' if count == 1 else 's'}"]
@@ -161,7 +165,7 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     for number, finding in enumerate(explanation.findings, start=1):
         yield from _finding_lines(number, finding, room, alone=len(commands) > 1)
     if explanation.left_out:
-        yield f"   and {explanation.left_out} more: --format json and show --findings have them"
+        yield f"   and {explanation.left_out} more: {_more(explanation)}"
     if len(commands) == 1:
         yield from _cut(f"verify: {commands[0]}", room, indent="        ", first="")
     if command := try_command(explanation):
@@ -170,6 +174,11 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
     for number, abstention in enumerate(shown, start=1):
         repeated = any(following.command == abstention.command for following in shown[number : number + 1])
         yield from _abstention_lines(abstention, room, with_command=room.commands and not repeated)
+
+
+def _more(explanation: Explanation) -> str:
+    of_job = explanation.subject == "job"
+    return command("show", explanation.name) + " has them" if of_job else "--format json and show --findings have them"
 
 
 def try_command(explanation: Explanation) -> str:
@@ -291,6 +300,8 @@ def _finding_json(finding: RankedFinding, longest: int) -> dict[str, Any]:
         "source": (where.short(finding.directory) if inside else where.text) if where is not None else "",
         "line": finding.code_line[:_LINE],
         "kernels": list(finding.kernels[:_KERNELS_NAMED]),
+        "process": finding.process,
+        "host": finding.host,
         "function": finding.function,
         "compilations": finding.compilations,
     }
@@ -309,7 +320,9 @@ def _finding_json(finding: RankedFinding, longest: int) -> dict[str, Any]:
             "held": cost.held,
             "estimate": cost.estimate or cost.at_most,
         },
-        "evidence": {key: value for key, value in evidence.items() if value},
+        "evidence": {
+            key: value for key, value in evidence.items() if value or (key == "process" and value is not None)
+        },
         "verify": finding.verify,
         "mechanical": finding.mechanical or None,
         "measured": None if finding.trial is None else trial_json(finding.trial),

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jaxprof.analysis.arrivals import Arrivals
-from jaxprof.analysis.jobs import JobFigures, JobFinding, ProcessFigures
+from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.finding import JobFinding
+from jaxprof.analysis.jobs.goodput import Goodput
+from jaxprof.analysis.jobs.job import JobFigures
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.report.renderers import records, text_lines, wrap
 from jaxprof.report.table import Column, Table, at
@@ -30,13 +33,13 @@ PROCESSES: Final[tuple[Column[ProcessFigures], ...]] = (
     Column("index", "process", right=True),
     Column("host", "host"),
     Column("status", "status"),
-    Column("wall_seconds", "wall", at("result.wall_seconds"), seconds),
-    Column("steps_per_second", "steps/s", at("result.steps.per_second"), scaled),
-    Column("step_median_seconds", "median step", at("result.steps.median_seconds"), seconds),
+    Column("wall_seconds", "wall", show=seconds),
+    Column("steps_per_second", "steps/s", show=scaled),
+    Column("step_median_seconds", "median step", show=seconds),
     *(Column(f"loop_shares.{part}", part, _share(part), percent) for part in _PARTS),
-    Column("compile_count", "compiled", at("result.compile_count"), integer),
+    Column("compile_count", "compiled", show=integer),
     Column("compiled_again", "again", show=integer),
-    Column("compile_seconds", "in", at("result.compile_seconds"), seconds),
+    Column("compile_seconds", "in", show=seconds),
     Column("error"),
     Column("advice"),
     Column("path"),
@@ -49,13 +52,16 @@ FINDINGS: Final[tuple[Column[JobFinding], ...]] = (
     Column("advice"),
     Column("part"),
     Column("seconds"),
+    Column("since_seconds"),
+    Column("until_seconds"),
+    Column("since_step"),
     Column("file", value=at("where.file")),
     Column("line", value=at("where.line")),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class _Arrival:
+class ArrivalRow:
     """One process at the collectives."""
 
     index: int
@@ -66,7 +72,7 @@ class _Arrival:
     offset_seconds: float
 
 
-ARRIVALS: Final[tuple[Column[_Arrival], ...]] = (
+ARRIVALS: Final[tuple[Column[ArrivalRow], ...]] = (
     Column("index", "process", right=True),
     Column("last_count", "arrives last", show=integer),
     Column("last_share", "share", show=percent),
@@ -76,13 +82,13 @@ ARRIVALS: Final[tuple[Column[_Arrival], ...]] = (
 )
 
 
-def arrival_table(seen: Arrivals) -> Table[_Arrival]:
+def arrival_table(seen: Arrivals) -> Table[ArrivalRow]:
     """One row for each process whose capture holds the collective."""
     columns = (seen.last_count, seen.waited_seconds, seen.caused_seconds, seen.offset_seconds)
     return Table(
         ARRIVALS,
         [
-            _Arrival(index, last, last / seen.instances, waited, caused, offset)
+            ArrivalRow(index, last, last / seen.instances, waited, caused, offset)
             for index, last, waited, caused, offset in zip(seen.indices, *columns, strict=True)
         ],
     )
@@ -102,9 +108,68 @@ def to_text(job: JobFigures) -> str:
     lines += ["", *summary_lines(job), ""]
     lines += text_lines(process_table(job))
     lines.append("  device, data, host, dispatch, copy, compile: shares of the time of its loop, from samples")
+    if job.goodput is not None:
+        lines += ["", *goodput_lines(job.goodput)]
     if job.arrivals is not None:
         lines += ["", *_arrival_lines(job.arrivals)]
     return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """What a part of the wall time went to."""
+
+    cause: str
+    share: float
+    seconds: float
+
+
+CAUSE_WORDS: Final = {
+    "useful": "useful: compiled functions of the loop",
+    "waiting": "waiting for other processes there",
+    "data": "making or fetching input",
+    "host": "Python on the host",
+    "dispatch": "calling JAX",
+    "copy": "copies between host and device",
+    "recompile": "compiling again",
+    "first_compile": "first compilations",
+    "start": "start and imports",
+    "outside_loop": "outside the loop",
+    "stopped": "stopped, not running",
+    "after_failure": "after the first failure",
+    "not_seen": "not seen",
+}
+CAUSES: Final[tuple[Column[_Cause], ...]] = (
+    Column("cause", "wall time of all processes", show=lambda cause: CAUSE_WORDS[cause], right=False),
+    Column("share", "share", show=percent),
+    Column("seconds", "time", show=seconds),
+)
+
+
+def cause_table(found: Goodput) -> Table[_Cause]:
+    """One row for each cause, in their order; those that took no time too."""
+    shares = found.shares
+    return Table(CAUSES, [_Cause(cause, shares[cause], took) for cause, took in found.causes.items()])
+
+
+def goodput_lines(found: Goodput) -> Iterator[str]:
+    """What the wall time went to, the causes that took any."""
+    shown = [row for row in cause_table(found).rows if row.seconds > 0]
+    yield from text_lines(Table(CAUSES, shown))
+    yield (
+        f"  goodput ≈ {percent(found.shares['useful'])} of {seconds(found.seconds)} "
+        f"({counted(found.processes, 'process', 'processes')} together), from samples; at most that: waiting that all "
+        "share is in it"
+    )
+
+
+def _goodput(found: Goodput) -> dict[str, Any]:
+    return {
+        "share": found.shares["useful"],
+        "seconds": found.seconds,
+        "process_count": found.processes,
+        "causes": list(records(cause_table(found))),
+    }
 
 
 def _arrival_lines(seen: Arrivals) -> Iterator[str]:
@@ -117,6 +182,25 @@ def _arrival_lines(seen: Arrivals) -> Iterator[str]:
     yield f"  its clock: ahead of the first one's, estimated from the ends to ± {seconds(seen.uncertain_seconds)}"
 
 
+def answer_lines(job: JobFigures) -> list[str]:
+    """What is known of the whole: processes, hosts, steps; and that no process stands out, where that can be said."""
+    hosts = len({process.host for process in job.processes})
+    there = len(job.processes)
+    of = counted(job.count, "process", "processes") + (f", {there} of them seen," if there < job.count else "")
+    rates = [each.steps_per_second for each in job.processes if each.steps_per_second is not None]
+    walls = [each.wall_seconds for each in job.processes if each.wall_seconds is not None]
+    title = f"job of {of} on {counted(hosts, 'host')}"
+    title += f"  ·  {seconds(max(walls))}" if walls else ""
+    title += f"  ·  {scaled(min(rates))} to {scaled(max(rates))} steps/s" if rates else ""
+    words = "" if job.findings else nothing_found(job)
+    return [title, words] if words else [title]
+
+
+def _nothing(job: JobFigures) -> list[str]:
+    words = nothing_found(job)
+    return wrap(words, width=_WIDTH, indent="  ") if words else []
+
+
 def summary_lines(job: JobFigures) -> list[str]:
     """What was found, whole; or that nothing was, and what could not have been."""
     lines: list[str] = []
@@ -125,26 +209,30 @@ def summary_lines(job: JobFigures) -> list[str]:
         where = f", at {finding.where.short()}" if finding.where else ""
         lines += wrap(safe(finding.message + where + cost), width=_WIDTH, indent="    ", first="  ✗ ")
         lines += wrap(safe(finding.advice), width=_WIDTH, indent="    ")
-    return lines or list(_nothing(job))
+    return lines or _nothing(job)
 
 
-def _nothing(job: JobFigures) -> Iterator[str]:
-    compared = [process for process in job.processes if process.shares is not None]
-    if len(compared) > 1:
-        text = (
-            f"No process stands out: {counted(len(compared), 'loop')} compared by data, host, dispatch, copies and "
-            "compilations"
+def nothing_found(job: JobFigures) -> str:
+    """That no process stands out, by what they were compared, and what could not be; empty where nothing was."""
+    looked = []
+    if job.compared:
+        looked.append(f"{counted(job.compared, 'loop')} by data, host, dispatch and copies")
+    known = sum(process.again is not None for process in job.processes)
+    if known > 1:
+        looked.append(f"{counted(known, 'ledger')} by what was compiled again")
+    if job.arrivals is not None:
+        looked.append(
+            f"{counted(job.arrivals.instances, 'execution')} of {safe(job.arrivals.name)} by who arrives last"
         )
-        if job.arrivals is not None:
-            text += (
-                f", {counted(job.arrivals.instances, 'execution')} of {safe(job.arrivals.name)} by who arrives last."
-            )
-        else:
-            text += (
-                ". A device that computes slowly is told only by captures: the others wait for it in the same call. "
-                "`jaxprof script --capture-steps 100` takes them."
-            )
-        yield from wrap(text, width=_WIDTH, indent="  ")
+    if not looked:
+        return ""
+    text = f"No process stands out. Compared were {', '.join(looked)}."
+    if job.arrivals is not None:
+        return text
+    return (
+        f"{text} A device that computes slowly is told only by captures: the others wait for it in the same call. "
+        "`jaxprof script --capture-steps 100` takes them."
+    )
 
 
 def to_dict(job: JobFigures) -> dict[str, Any]:
@@ -156,6 +244,7 @@ def to_dict(job: JobFigures) -> dict[str, Any]:
         "notices": list(job.notices),
         "findings": list(records(Table(FINDINGS, job.findings))),
         "processes": list(records(process_table(job))),
+        "goodput": None if job.goodput is None else _goodput(job.goodput),
         "arrivals": None if job.arrivals is None else _arrivals(job.arrivals),
     }
 

@@ -44,6 +44,7 @@ _COLOURS: Final = {
     "device_busy": "#59a14f",
     "host_busy": "#4e79a7",
     "waiting": "#76b7b2",
+    "stopped": "#9c755f",
     NOT_SEEN: "#d9d9d9",
 }
 _COLUMNS: Final = (SIDE_AND_VARIANT, DEVICE, COMPILE, MEDIAN, INTERVAL, SPEEDUP, CHECK_OR_FAILURE)

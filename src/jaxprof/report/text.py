@@ -75,8 +75,8 @@ def _heading(session: Session, live: bool) -> Iterator[str]:
     header = session.header
     state = state_of(session, live=live)
     host = header.host
-    if session.process_count > 1:
-        host += f", process {session.process_index} of {session.process_count}"
+    if session.process_count != 1:
+        host += f", process {session.process_index} of {session.process_count or 'an unknown number'}"
     yield safe(f"session {header.session}  ·  {header.created}  ·  {host}  ·  {state}")
     reported = environment(session)
     if reported is not None:

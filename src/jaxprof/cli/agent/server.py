@@ -24,7 +24,9 @@ _MOST_OF_PAGE: Final = 12_000
 _READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _RUNS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, open_world_hint=True)
 
-Session = Annotated[str, Field(description="A path, the name of a kept session or part of it, or `last`")]
+Session = Annotated[
+    str, Field(description="A path (of a job: its folder), the name of a kept session or part of it, or `last`")
+]
 Limit = Annotated[int, Field(description="Rows of each list", ge=1, le=500)]
 Run = Annotated[str, Field(description="The id of a run, r2; empty for all")]
 View = Literal[
@@ -67,7 +69,8 @@ def _result(answer: ToolAnswer) -> CallToolResult:
 
 async def explain(session: Session = "last") -> CallToolResult:
     """What to change, the most expensive first: at most five findings with cost, line, fix and the command that
-    verifies it, and what cannot be said (`unknown`). Ask this first. Of a session, a profile, or HLO."""
+    verifies it, and what cannot be said (`unknown`). Ask this first. Of a session, a profile, HLO, or a job of several
+    processes: which one is late, and why."""
     return _result(await answer_of_command("explain", [], [session], seconds=_READ_SECONDS))
 
 
@@ -81,7 +84,8 @@ async def explain_code(
 async def show(session: Session = "last", view: View = "summary", run: Run = "", limit: Limit = 50) -> CallToolResult:
     """A session or a profile: its runs in figures (summary), or one view in detail. kernels, compile (XLA's passes),
     steps, memory, trust (whether the capture can be believed) are of measured runs and profiles; compiles (why each),
-    findings, transfers, timeline of recorded programs. Seconds and bytes; null is unknown."""
+    findings, transfers, timeline of recorded programs. Of a job summary alone: its processes beside each other, what is
+    missing, who is late. Seconds and bytes; null is unknown."""
     options = [] if view == "summary" else [f"--{view}"]
     options += [f"--run={run}"] if run else []
     return _result(await answer_of_command("show", options, [session], seconds=_READ_SECONDS, limit=limit))
@@ -93,7 +97,8 @@ async def query(
     limit: Limit = 50,
 ) -> CallToolResult:
     """Figures of one or hundreds of sessions in SQL: runs, phases, samples, kernels, memory, intervals, steps, passes,
-    compiles, findings... Each table has `session`, most have `run`. `query_schema` has the columns. It only reads."""
+    compiles, findings, processes (of a job)... Each table has `session`, most have `run`. `query_schema` has the
+    columns. It only reads."""
     options = [] if sessions else ["--all"]
     return _result(await answer_of_command("query", options, [*sessions, sql], seconds=_READ_SECONDS, limit=limit))
 

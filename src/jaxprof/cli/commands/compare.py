@@ -12,7 +12,8 @@ import click
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import refuse_without
+from jaxprof.cli.given import local_source, refuse_without
+from jaxprof.cli.job_answers import compare_jobs, refuse_job
 from jaxprof.cli.options import target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.errors import JaxprofError, UsageError
@@ -23,7 +24,9 @@ if TYPE_CHECKING:
 
 
 @click.command("compare")
-@click.argument("files", metavar="A B [C...]", nargs=-1, required=True, shell_complete=complete_session)
+@click.argument(
+    "files", metavar="A B [C...]", nargs=-1, required=True, callback=local_source, shell_complete=complete_session
+)
 @target_options("Compile A, B... for h100, tpu-v5e...: exact facts, without the device.")
 @click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="With --for: f32[1024,1024].")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="With --for: a parameter of a workload.")
@@ -34,8 +37,9 @@ def command(files: tuple[str, ...], form: str, **compiling: Any) -> None:
 
     Each is a path, the name of a kept session, a part of it, or `last`, as for `show`; a profile that was recorded
     elsewhere works too. Runs of the same workload, variant, kind of device and parameters belong together. A:r2 B:r5
-    compares these two runs, whatever they are; A:r1 A:r2 two runs of one session. With --for, each is a function of
-    yours or a workload, compiled for a device that need not be here.
+    compares these two runs, whatever they are; A:r1 A:r2 two runs of one session. Two folders of jobs are
+    compared process by process. With --for, each is a function of yours or a workload, compiled for a device that need
+    not be here.
     """
     if len(files) < 2:
         raise UsageError("compare needs two sessions", "jaxprof sessions lists those that are kept.")
@@ -43,7 +47,11 @@ def command(files: tuple[str, ...], form: str, **compiling: Any) -> None:
         "targets", ("axes", "shard", "arguments", "settings", "python"), "Sessions are compared as they are."
     )
     if compiling["targets"]:
+        for each in files:
+            refuse_job("jaxprof compare", each, "--for")
         _show(_compiled(files, compiling), form)
+        return
+    if compare_jobs(files, form):
         return
     with ExitStack() as stack:
         sides = [_side(name, stack) for name in files]

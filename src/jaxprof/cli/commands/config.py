@@ -22,6 +22,7 @@ _TEMPLATE = """\
 # devices = ["cuda:0"]
 # budget = 2
 # comparison_budget = 60            # of ab, and of the times of gate
+# upload_wait = 60                  # seconds, of script --out URL, at its end
 # margin = "2%"                     # of ab
 # fail_on = ["kernels", "run:5%"]   # of gate
 

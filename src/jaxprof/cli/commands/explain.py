@@ -10,7 +10,8 @@ import click
 
 from jaxprof.cli.answers import command_line, in_json
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import refuse, refuse_without
+from jaxprof.cli.given import local_source, refuse, refuse_without
+from jaxprof.cli.job_answers import explained, job_at, refuse_job
 from jaxprof.cli.options import positive_seconds
 from jaxprof.cli.output import format_option, print_json, print_lines, print_text
 from jaxprof.cli.profiles import profile_options, refuse_of_profile
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("explain")
-@click.argument("file", metavar="[FILE]", required=False, shell_complete=complete_session)
+@click.argument("file", metavar="[FILE]", required=False, callback=local_source, shell_complete=complete_session)
 @click.option(
     "--code", metavar="CODE", help="What a finding means, what to do, and where to read on; `all` lists them."
 )
@@ -54,10 +55,10 @@ def command(
 ) -> None:
     """Say what to change, the most expensive first, and what cannot be said.
 
-    FILE is a session (a path, the name of a kept one, part of it; by default the last one), a recorded profile, or HLO
-    (a file, or the folder of an XLA dump). At most five findings: each with its cost, the line, the fix, and the
-    command that shows whether it helped. With --try the fixes that change no code are measured; --code CODE then names
-    the finding.
+    FILE is a session (a path, the name of a kept one, part of it; by default the last one), the folder of a job, a
+    recorded profile, or HLO (a file, or the folder of an XLA dump). At most five findings: each with its cost, the
+    line, the fix, and the command that shows whether it helped. With --try the fixes that change no code are measured;
+    --code CODE then names the finding.
     """
     refuse_without("trying", ("budget_seconds",))
     if trying:
@@ -80,6 +81,10 @@ def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Expl
     from jaxprof.session import Session
     from jaxprof.session.log import load
 
+    folder = job_at(file) if file is not None else None
+    if folder is not None:
+        refuse_of_profile(str(file))
+        return explained(folder)
     path = Path(os.path.expanduser(file)) if file is not None else None
     kind = kind_of(path) if path is not None else None
     if path is not None and kind is Kind.PROFILE:
@@ -107,6 +112,8 @@ def _tried(file: str | None, code: str | None, budget_seconds: float) -> Explana
     from jaxprof.session.log import load
 
     refuse_to_run("jaxprof explain --try")
+    if file is not None:
+        refuse_job("jaxprof explain --try", file, "--try")
     path = Path(os.path.expanduser(file)) if file is not None else None
     if path is not None and kind_of(path) in (Kind.PROFILE, Kind.HLO):
         raise UsageError(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_run, complete_session
-from jaxprof.cli.given import is_given
+from jaxprof.cli.given import is_given, local_source
 from jaxprof.cli.output import note, notes, print_file, print_json
 from jaxprof.cli.profiles import profile_at, profile_options
 
@@ -25,7 +25,7 @@ NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark
 
 
 @click.command("export")
-@click.argument("file", metavar="FILE", shell_complete=complete_session)
+@click.argument("file", metavar="FILE", callback=local_source, shell_complete=complete_session)
 @click.option(
     "--format",
     "form",

@@ -13,6 +13,7 @@ from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_base, complete_device, complete_target
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import refuse, refuse_without
+from jaxprof.cli.job_answers import refuse_job
 from jaxprof.cli.options import measuring_options, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.cli.session_output import new_writer
@@ -101,6 +102,8 @@ def command(
     from jaxprof.cli.hlo_target import CompileOptions
     from jaxprof.operating_system import unwound_by_signals
 
+    for each in filter(None, (target, base)):
+        refuse_job("jaxprof gate", each, "a limit")
     wanted = read_limits(limits)
     timed = any(limit.is_time for limit in wanted)
     _refuse_ineffective(words["targets"], wanted, timed=timed)

@@ -17,7 +17,7 @@ from jaxprof.cli.complete import (
     complete_variant,
 )
 from jaxprof.cli.exit_codes import ExitCode
-from jaxprof.cli.given import chosen_view, is_given, refuse, refuse_without, view_options
+from jaxprof.cli.given import chosen_view, is_given, local_source, refuse, refuse_without, view_options
 from jaxprof.cli.options import target_options
 from jaxprof.cli.output import format_option, note, print_csv, print_json, print_lines
 from jaxprof.errors import UsageError, missing_file, unknown_name
@@ -40,7 +40,7 @@ SORTS = (
 
 
 @click.command("hlo")
-@click.argument("target", metavar="TARGET", shell_complete=complete_target)
+@click.argument("target", metavar="TARGET", callback=local_source, shell_complete=complete_target)
 @view_options(
     {
         "kernels": "The kernels, with costs and least times.",

@@ -7,13 +7,15 @@ from pathlib import Path
 import click
 
 from jaxprof.cli.answers import print_session
+from jaxprof.cli.given import local_path
+from jaxprof.cli.job_answers import job_at
 from jaxprof.cli.output import format_option, note
 from jaxprof.cli.profiles import profile_options
 from jaxprof.units import counted
 
 
 @click.command("import")
-@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@click.argument("path", metavar="PATH", callback=local_path)
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @profile_options
@@ -35,6 +37,8 @@ def command(path: Path, out: Path | None, force: bool, profile_run: str, hosts: 
         raise UsageError(f"{out} is a directory", f"Name a file in it: --out {out / 'profile.jaxprof'}")
     if not path.exists():
         raise missing_file(path)
+    if job_at(str(path)) is not None:
+        raise FileRefusedError(f"{path} is a job, not a profile", f"jaxprof show {path} prints it.")
     kind = kind_of(path) if path.is_file() else None
     if kind in (Kind.HLO, Kind.SESSION):
         printing = "hlo" if kind is Kind.HLO else "show"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import refuse
+from jaxprof.cli.given import local_source, refuse
+from jaxprof.cli.job_answers import job_at
 from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
 
 if TYPE_CHECKING:
@@ -17,14 +18,15 @@ if TYPE_CHECKING:
 
 
 @click.command("open")
-@click.argument("file", metavar="FILE", shell_complete=complete_session)
+@click.argument("file", metavar="FILE", callback=local_source, shell_complete=complete_session)
 @click.option("--python", metavar="PATH", help="The interpreter or environment whose jax the app measures.")
 @click.option(
     "--follow", is_flag=True, help="Follow a session that another process, or another host, is still writing."
 )
 @profile_options
 def command(file: str, python: str | None, follow: bool, profile_run: str, hosts: tuple[str, ...]) -> int:
-    """Open FILE in the terminal app: a session's path or name, part of it, or `last`.
+    """Open FILE in the terminal app: a session's path or name, part of it, `last`, or the folder of a job
+    (run.jaxprof.d).
 
     A session that a process on this machine is writing is followed anyway. --follow is for a writer that cannot be
     seen, such as another host writing to a shared folder.
@@ -37,6 +39,13 @@ def command(file: str, python: str | None, follow: bool, profile_run: str, hosts
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library
 
+    folder = job_at(file)
+    if folder is not None:
+        from jaxprof.session.log.job_folder import check_job
+
+        refuse_of_profile(file)
+        check_job(folder)  # before the screen changes
+        return launch_app(folder, python)
     is_hlo = kind_of(Path(os.path.expanduser(file))) is Kind.HLO
     profile = profile_at(file)
     if profile is None:
@@ -64,9 +73,11 @@ def command(file: str, python: str | None, follow: bool, profile_run: str, hosts
 
 def launch_app(path: Path | None, python: str | None, *, follow: bool = False) -> int:
     """Start the app with the session at `path`, and return its exit code. Raises UsageError without a terminal."""
+    from jaxprof.cli.source import follow_fetched
     from jaxprof.tui.launch import launch
 
     _refuse_without_terminal()
+    follow_fetched()
     return launch(path, interpreter=_interpreter(python), follow=follow)
 
 

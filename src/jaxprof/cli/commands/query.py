@@ -12,7 +12,7 @@ import click
 
 from jaxprof.cli.answers import command_line
 from jaxprof.cli.complete import complete_session
-from jaxprof.cli.given import refuse, refuse_without
+from jaxprof.cli.given import local_source, refuse, refuse_without
 from jaxprof.cli.output import format_option, note, notes, print_bytes, print_csv, print_json, print_lines, rows_wanted
 from jaxprof.errors import StorageError, UsageError, system_words
 from jaxprof.files import taking_place, with_home
@@ -29,17 +29,17 @@ _SCHEMA: Final = (("name", "column"), ("type", "type"), ("meaning", "meaning"))
 
 
 @click.command("query")
-@click.argument("words", metavar="SESSION... SQL", nargs=-1, shell_complete=complete_session)
+@click.argument("words", metavar="SESSION... SQL", nargs=-1, callback=local_source, shell_complete=complete_session)
 @click.option("--all", "every", is_flag=True, help="All kept sessions, instead of SESSION.")
 @click.option("--schema", is_flag=True, help="Print the tables with their columns, or those of the named TABLE...")
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @format_option("text", "json", "csv", "parquet", "arrow", bounded=("text", "json"))
 def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None, force: bool, form: str) -> None:
-    """Ask sessions in SQL (DuckDB): runs, samples, phases, kernels, intervals, compiles, findings and more.
+    """Ask sessions in SQL (DuckDB): runs, samples, phases, kernels, compiles, findings, processes and more.
 
-    SESSION is a path, a folder of sessions, a profile, the name of a kept session, part of it, or `last`; SQL is one
-    SELECT, or - to read it from stdin. `jaxprof query --schema` prints the tables with their columns.
+    SESSION is a path, a folder of sessions, the folder of a job, a profile, the name of a kept session, part of it, or
+    `last`; SQL is one SELECT, or - to read it from stdin. `jaxprof query --schema` prints the tables.
 
     Nothing is written, and SQL reaches no file and no network.
     """
@@ -104,7 +104,7 @@ def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Aske
     for name in names:
         profile = profile_at(name)
         folder = with_home(name)
-        inside = sorted(folder.glob(f"*{EXTENSION}")) if profile is None and folder.is_dir() else []
+        inside = _sessions_in(folder) if profile is None and folder.is_dir() else []
         if profile is not None:
             found.append((profile, stack.enter_context(imported(profile))[1], False))
         elif inside:
@@ -117,6 +117,22 @@ def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Aske
         AskedSession(stem if stems.count(stem) == 1 else str(path), path, session, optional)
         for stem, (path, session, optional) in zip(stems, once, strict=True)
     ]
+
+
+def _sessions_in(folder: Path) -> list[Path]:
+    """The sessions in a folder; of a job one for each process, with a note of what was left out. Raises
+    FileRefusedError."""
+    from jaxprof.cli.job_answers import job_at
+    from jaxprof.session.log.codec import EXTENSION
+    from jaxprof.session.log.job_folder import job_sessions, no_session_in
+
+    if job_at(str(folder)) is None:
+        return sorted(folder.glob(f"*{EXTENSION}"))
+    found, left_out = job_sessions(folder)
+    notes(f"note: {notice}" for notice in left_out)
+    if not found:
+        raise no_session_in(folder)
+    return [path for _, path in found]
 
 
 def _print(answer: SqlAnswer, form: str, out: Path | None, force: bool) -> None:

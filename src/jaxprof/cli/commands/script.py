@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +12,10 @@ from jaxprof.cli.given import refuse, refuse_without
 from jaxprof.cli.options import positive_seconds
 from jaxprof.cli.output import format_option
 from jaxprof.cli.session_output import clear_place
+
+if TYPE_CHECKING:
+    from jaxprof.runner.interpreter import Interpreter
+    from jaxprof.runner.program import ProgramCommand
 
 _UNITS = (("ms", 1e-3), ("s", 1.0), ("m", 60.0))
 
@@ -40,7 +45,7 @@ def duration(value: str | float) -> float:
     help="Run N processes here as one job, with jax.distributed.",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session; of a job, the folder."
+    "--out", metavar="FILE", help="Where to write the session; of a job, the folder. It can be a URL: gs://, s3://..."
 )
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--plain", is_flag=True, help="No app: the program has the terminal, notes follow after it ends.")
@@ -50,6 +55,11 @@ def duration(value: str | float) -> float:
 )
 @click.option("--capture-after", type=duration, metavar="10s", help="When the window begins.")
 @click.option("--capture-seconds", type=duration, metavar="S", help="How long the window is.")
+@click.option(
+    "--capture-ranks",
+    metavar="0,slowest",
+    help="Of a job: which processes capture. Indices, ranges (4-7), slowest, or all (the default).",
+)
 @click.option(
     "--function", default="", metavar="NAME", help="Measure this function, with the arguments of a real call."
 )
@@ -65,13 +75,14 @@ def command(
     arguments: tuple[str, ...],
     module: bool,
     processes: int | None,
-    out: Path | None,
+    out: str | None,
     force: bool,
     plain: bool,
     python: str | None,
     capture_steps: int | None,
     capture_after: float | None,
     capture_seconds: float | None,
+    capture_ranks: str | None,
     function: str,
     values: bool,
     transfers: bool,
@@ -87,10 +98,12 @@ def command(
     Under srun, mpirun or torchrun each process writes into one folder, which `jaxprof show FOLDER --hosts` compares; -n
     starts such a job on this machine.
     """
+    from jaxprof.cli.remote_output import is_job_name, output_place
     from jaxprof.engine.protocol.recording import RecordingOptions
     from jaxprof.job_process import job_process, take_own_variables
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.program import ProgramCommand
+    from jaxprof.session.log.job_folder import session_path
 
     refuse_to_run("jaxprof script")
     process = job_process()
@@ -109,29 +122,62 @@ def command(
         keep_constants=keep_constants,
     )
     if not options.wants_window:
+        refuse(("capture_ranks",), "chooses who captures, and no window was requested", "Add --capture-steps 100.")
         refuse(
             ("keep_trace",),
             "keeps the profile of a window, and no window was requested",
             "--capture-steps N requests one.",
         )
-    from jaxprof.cli.plain_script import is_missing, run_missing, run_plain
+    from jaxprof.cli.plain_script import is_missing, run_missing
     from jaxprof.errors import missing_file
     from jaxprof.runner.interpreter import find_interpreter
 
+    ranks = None
+    if capture_ranks is not None:
+        from jaxprof.errors import UsageError
+        from jaxprof.remote.place import is_url
+        from jaxprof.runner.capture_ranks import read_ranks
+
+        count = processes or process.count
+        if processes is None and process.count == 1 and not launched:
+            refuse(("capture_ranks",), "is for a job of several processes", "-n 4 starts one; so does srun.")
+        ranks = read_ranks(capture_ranks, count)
+        if ranks is not None and ranks.slowest and processes is None and not launched and is_url(out or ""):
+            raise UsageError(
+                "--capture-ranks slowest is found from the folder of the job, and each host has its own before a URL",
+                "Name indices, or --out a folder that all hosts see.",
+            )
     program = ProgramCommand(path=target, arguments=arguments, module=module, options=options, keep_trace=keep_trace)
     interpreter = find_interpreter(Path(python) if python else None)
     if is_missing(program):
         if form == "json":
             raise missing_file(target)
         return run_missing(interpreter.path, program)
-    if processes is not None:
-        from jaxprof.cli.job_script import launch_job
+    is_member = process.count != 1 or launched
+    is_job = processes is not None or is_member or is_job_name(out)
+    index = process.index if processes is None else None
+    with output_place(out, job=is_job, index=index, force=force) as at:
+        if processes is not None:
+            from jaxprof.cli.job_script import launch_job
 
-        return launch_job(processes, out, force=force, form=form)
-    if process.count > 1 or launched:
-        from jaxprof.cli.job_script import run_process
+            return launch_job(processes, at.path, force=force, form=form)
+        if is_member:
+            from jaxprof.cli.job_script import run_process
 
-        return run_process(program, interpreter, process, out, force=force, quiet=launched)
+            return run_process(
+                program, interpreter, process, at.path, ranks, force=force, quiet=launched, taken=at.taken
+            )
+        path = at.path
+        if is_job and path is not None:
+            path = session_path(path, 0, () if force else at.taken)
+        return _run_alone(program, interpreter, path, force=force, form=form, plain=plain)
+
+
+def _run_alone(
+    program: ProgramCommand, interpreter: Interpreter, out: Path | None, *, force: bool, form: str, plain: bool
+) -> int:
+    from jaxprof.cli.plain_script import run_plain
+
     if plain or form == "json" or not _has_terminal():
         return run_plain(program, interpreter, out, force=force, form=form)
     from jaxprof.tui.launch import launch_program

@@ -10,12 +10,13 @@ from pathlib import Path
 import click
 
 from jaxprof.cli.complete import complete_session
+from jaxprof.cli.given import local_source
 from jaxprof.cli.output import note, print_text
 from jaxprof.cli.profiles import profile_at, profile_options
 
 
 @click.command("serve")
-@click.argument("file", metavar="FILE", shell_complete=complete_session)
+@click.argument("file", metavar="FILE", callback=local_source, shell_complete=complete_session)
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Default: any that is free.")
 @profile_options
 def command(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> None:
@@ -27,6 +28,7 @@ def command(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> N
     FILE can also be a profile that was recorded elsewhere.
     """
     from jaxprof.cli.profiles import imported, refuse_of_profile
+    from jaxprof.cli.source import follow_fetched
     from jaxprof.exports.formats import FORMATS
     from jaxprof.session.log import Library
 
@@ -36,6 +38,7 @@ def command(file: str, port: int, profile_run: str, hosts: tuple[str, ...]) -> N
             _serve(path, str(profile), port)
         return
     refuse_of_profile(file)
+    follow_fetched()
     library = Library()
     path = library.find(file)
     _serve(path, library.name_of(path), port)

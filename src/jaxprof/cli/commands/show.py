@@ -9,7 +9,7 @@ import click
 
 from jaxprof.cli.answers import next_of_session, print_session
 from jaxprof.cli.complete import complete_run, complete_session
-from jaxprof.cli.given import chosen_view, refuse, seconds_of, view_options
+from jaxprof.cli.given import chosen_view, local_source, refuse, seconds_of, view_options
 from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
 from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
 from jaxprof.errors import UsageError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("show")
-@click.argument("file", metavar="FILE", shell_complete=complete_session)
+@click.argument("file", metavar="FILE", callback=local_source, shell_complete=complete_session)
 @view_options(
     {
         "kernels": "The measured kernels alone.",
@@ -61,7 +61,8 @@ def command(
     """Print the session FILE: a path, the name of a kept session, part of it, or `last`.
 
     FILE can also be a profile that was recorded elsewhere: an .xplane.pb (or .gz), a .trace.json.gz, the folder that
-    jax.profiler wrote to. The folder of a job (run.jaxprof.d) is shown as with --hosts.
+    jax.profiler wrote to. It can be at a URL: gs://, s3://, ssh://, https://... The folder of a job (run.jaxprof.d) is
+    shown as with --hosts.
     """
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
@@ -97,26 +98,21 @@ def command(
 def _is_job(file: str) -> bool:
     from jaxprof.files import with_home
 
-    path = with_home(file)
-    if not path.is_dir():
+    if not with_home(file).is_dir():
         return False
-    from jaxprof.session.log.job_folder import is_job_folder
+    from jaxprof.cli.job_answers import job_at
 
-    return is_job_folder(path)
+    return job_at(file) is not None
 
 
 def _print_job(file: str, view: str | None, run_id: str | None, form: str) -> None:
-    from jaxprof.cli.job_answers import print_job, read
-    from jaxprof.errors import UsageError
+    from jaxprof.cli.job_answers import of_one_process, print_job, read
     from jaxprof.files import with_home
 
+    folder = with_home(file)
     if view not in (None, "hosts") or run_id is not None:
-        what = f"--{view}" if view is not None else "--run"
-        raise UsageError(
-            f"{what} is of one process, and {file} is a job",
-            f"Name a session in it: jaxprof show {file}/process-00000.jaxprof",
-        )
-    print_job(read(with_home(file)), form)
+        raise of_one_process("jaxprof show", folder, f"--{view}" if view is not None else "--run")
+    print_job(read(folder), form)
 
 
 def _only(session: Session, run_id: str | None, *, with_baseline: bool = False, with_programs: bool = False) -> Session:

@@ -5,7 +5,8 @@ const plots = (() => {
     collectives_exposed: "--lower", launch_gaps: "--waiting", not_seen: "--idle",
   };
   const NAMED = [
-    "import", "data", "trace", "lower", "compile", "transfer", "device_busy", "host_busy", "waiting", "run", "first_run", "idle",
+    "import", "data", "trace", "lower", "compile", "transfer", "device_busy", "host_busy", "waiting", "stopped", "run",
+    "first_run", "idle",
   ];
   const variable = (state) => COLOURS[state] ?? (NAMED.includes(state) ? `--${state}` : "--idle");
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();

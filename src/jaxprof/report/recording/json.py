@@ -13,6 +13,7 @@ from jaxprof.analysis.programs.derive import (
     program_result,
     programs,
 )
+from jaxprof.analysis.programs.passes import PassSeries
 from jaxprof.report.recording.tables import LINES, RUN, VIEWS, ProgramRow, rows_of, text_of, view_table
 from jaxprof.report.renderers import records, to_csv_text
 from jaxprof.report.table import Table
@@ -64,7 +65,12 @@ def program_json(program: ProgramResult) -> dict[str, Any]:
         "lines": list(records(Table(LINES, rows_of(program, program.lines[:LINES_KEPT])))),
         "steps": _step(program.steps) if program.steps is not None else None,
         "loops": [_step(loop) for loop in program.loops],
+        "passes": _passes(program.passes) if program.passes is not None else None,
         "arrays": _arrays(program),
+        "stops": [
+            {"began_seconds": stop.began_seconds, "seconds": stop.seconds, "cause": stop.cause}
+            for stop in program.stops
+        ],
         "own_seconds": program.own_seconds,
         "notes": [{"code": note.code, "message": note.message} for note in program.notes],
     }
@@ -141,6 +147,19 @@ def _step(loop: StepFigures) -> dict[str, Any]:
         "per_second": loop.per_second,
         "median_seconds": loop.median_seconds,
         "jitter": loop.jitter,
+    }
+
+
+def _passes(passes: PassSeries) -> dict[str, Any]:
+    return {
+        "where": text_of(passes.where),
+        "numbered_by": passes.numbered_by or None,
+        "first": passes.first,
+        "last": passes.last,
+        "count": passes.count,
+        "timed": passes.timed,
+        "seconds": passes.seconds,
+        "found_by": passes.found_by,
     }
 
 

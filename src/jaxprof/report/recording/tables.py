@@ -25,6 +25,7 @@ LETTERS: Final = {
     "device_busy": "D",
     "host_busy": "h",
     "waiting": "w",
+    "stopped": "s",
     NOT_SEEN: "·",
 }
 """One for each state; large for the two that usually matter most."""

@@ -105,12 +105,28 @@ def remark(program: ProgramResult, finding: ProgramFinding) -> str:
 
 
 def loop(program: ProgramResult, steps: StepFigures) -> str:
-    """`loop at train.py:88: 2 400 steps (counted), 161 steps/s, median 6.20 ms, jitter 2.0 %`."""
+    """`loop at train.py:88: 2 388 steps (step 12 to 2 399), 161 steps/s, median 6.20 ms`."""
     where = f"at {steps.where.short(program.directory)}" if steps.where is not None else f"of {steps.name!r}"
-    how = _COUNTED.get(steps.found_by, steps.found_by)
     spread = f", jitter {percent(steps.jitter)}" if steps.jitter is not None else ""
     median = f", median {seconds(steps.median_seconds)}{spread}" if steps.median_seconds is not None else ""
-    return safe(f"loop {where}: {counted(steps.count, 'step')} ({how}), {scaled(steps.per_second)} steps/s{median}")
+    count = f"{counted(count_of(program, steps), 'step')} ({how_seen(program, steps)})"
+    return safe(f"loop {where}: {count}, {scaled(steps.per_second)} steps/s{median}")
+
+
+def count_of(program: ProgramResult, steps: StepFigures) -> int:
+    """How many steps a loop took: by their numbers, where each was seen; otherwise those that were timed."""
+    passes = program.passes_of(steps)
+    return steps.count if passes is None else passes.count
+
+
+def how_seen(program: ProgramResult, steps: StepFigures) -> str:
+    """`step 7 to 599`: by which counter of the program the steps of a loop are numbered, or how they were counted."""
+    passes = program.passes_of(steps)
+    if passes is None:
+        return _COUNTED.get(steps.found_by, steps.found_by)
+    by = f"{passes.numbered_by} {integer(passes.first)} to {integer(passes.last)}" if passes.numbered_by else ""
+    seen = "read with the samples" if passes.found_by == "number" else "" if by else "each counted"
+    return ", ".join(filter(None, (by, seen)))
 
 
 def why_again(row: Compiled) -> str:

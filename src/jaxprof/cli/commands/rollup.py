@@ -1,0 +1,140 @@
+"""`jaxprof rollup DIR`: tables of a job's sessions, for jaxprof itself and for other engines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from jaxprof.cli.answers import command_line
+from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.cli.given import refuse
+from jaxprof.cli.output import format_option, print_json, print_text
+from jaxprof.errors import UsageError
+from jaxprof.files import with_home
+
+if TYPE_CHECKING:
+    from jaxprof.rollup.making import RollUpReport
+    from jaxprof.rollup.places import SessionPlace
+
+ON: Final = ("local", "ray")
+"""Where sessions are read: in worker processes of this machine, or by tasks of a Ray cluster."""
+
+
+@click.command("rollup")
+@click.argument("folder", metavar="DIR|URL")
+@click.option(
+    "--on",
+    type=click.Choice(ON),
+    default="local",
+    help="Where: in processes of this machine (local), or on a Ray cluster.",
+)
+@click.option(
+    "--address",
+    metavar="HOST:PORT",
+    help="With --on ray: the cluster, else RAY_ADDRESS; auto finds one that runs here, local starts one.",
+)
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="Worker processes. Default: one a processor.")
+@click.option("--all", "every", is_flag=True, help="Those too whose roll-up holds all of their session.")
+@format_option("text", "json")
+def command(folder: str, on: str, address: str | None, workers: int | None, every: bool, form: str) -> int:
+    """Make or refresh the roll-ups of a job: tables of some tens of KB for each process, as Parquet.
+
+    DIR is the folder of a job, `run.jaxprof.d`, or its URL. `jaxprof script` writes roll-ups as it records; this makes
+    those that are missing or older than their session. With them a job of a thousand processes opens at once, and
+    DuckDB, Spark, BigQuery and others can read it: docs/scale.md has the tables. Needs the extra `query`.
+
+    With --on ray the sessions are read by tasks of a Ray cluster, whose nodes need this version of jaxprof, and see DIR
+    at the same path, or the store. Needs the extra `ray`.
+    """
+    from jaxprof.rollup.job import has_extra
+
+    if not has_extra():
+        hint = f"{sys.executable} -m pip install 'jaxprof[query]'"
+        raise UsageError("`rollup` needs duckdb and pyarrow, which are not installed", hint)
+    if on != "ray":
+        refuse(("address",), "names a Ray cluster", "Add --on ray.")
+    from jaxprof.rollup.places import due_in, is_stored
+    from jaxprof.rollup.reading import compact_all
+
+    place, shown = _place(folder)
+    wanted, notices = due_in(place, every=every)
+    reports = sorted(_made(wanted, on, address, workers), key=lambda report: report.session)
+    not_one = "" if is_stored(place) else compact_all(Path(place))
+    if not_one:
+        notices.append(f"the tables of all processes were not put together in one file each: {not_one}")
+    failed = [report for report in reports if report.error]
+    if form == "json":
+        print_json("rollup", _as_dict(shown, reports, notices), [command_line("show", shown)])
+    else:
+        print_text("\n".join(_lines(shown, reports, notices)))
+    return ExitCode.FAILED if failed else ExitCode.OK
+
+
+def _place(folder: str) -> tuple[str, str]:
+    """The folder of a job as its readers take it, and as it may be shown. Raises UsageError."""
+    from jaxprof.cli.job_answers import job_at
+    from jaxprof.rollup.places import is_stored
+
+    if is_stored(folder):
+        from jaxprof.remote.place import RemotePlace
+
+        return folder, RemotePlace(folder).shown
+    path = job_at(folder)
+    if path is None:
+        raise UsageError(
+            f"{with_home(folder)} is not the folder of a job",
+            "Name one that `jaxprof script` wrote, such as train.jaxprof.d.",
+        )
+    return str(path), str(path)
+
+
+def _made(wanted: list[SessionPlace], on: str, address: str | None, workers: int | None) -> Iterator[RollUpReport]:
+    if on == "ray" and wanted:
+        from jaxprof.rollup.on_ray import cluster, roll_up_on
+
+        with cluster(address, workers) as ray:
+            yield from roll_up_on(ray, wanted)
+        return
+    from jaxprof.rollup.places import roll_up_here
+
+    yield from roll_up_here(wanted, workers)
+
+
+def _lines(folder: str, reports: list[RollUpReport], notices: list[str]) -> Iterator[str]:
+    from jaxprof.text import safe
+    from jaxprof.units import bytes_, counted
+
+    yield from (f"! {safe(notice)}" for notice in notices)
+    for report in reports:
+        yield from (f"! {safe(report.session)}: {safe(notice)}" for notice in report.notices)
+        if report.error:
+            yield f"✗ {safe(report.session)}: {safe(report.error)}"
+    made = [report for report in reports if report.bytes is not None]
+    size = sum(report.bytes or 0 for report in made)
+    of = sum(report.session_bytes or 0 for report in made)
+    if made:
+        yield f"{counted(len(made), 'roll-up')} in {safe(folder)}: {bytes_(size)}, of {bytes_(of)} of sessions"
+    elif not reports:
+        yield f"every roll-up in {safe(folder)} holds all of its session"
+
+
+def _as_dict(folder: str, reports: list[RollUpReport], notices: list[str]) -> dict[str, object]:
+    return {
+        "folder": folder,
+        "processes": [
+            {
+                "process": report.process,
+                "session": report.session,
+                "rollup_bytes": report.bytes,
+                "session_bytes": report.session_bytes,
+                "error": report.error or None,
+                "notices": list(report.notices),
+            }
+            for report in reports
+        ],
+        "notices": notices,
+    }

@@ -1,0 +1,169 @@
+"""`--out` at a URL: recorded here first, checked before the program starts, uploaded while it runs and at its end.
+
+Whatever the store does, the program runs and its exit code is its own: what could not be uploaded stays here, and where
+that is, is said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.cli.plain_script import note
+from jaxprof.errors import StorageError, UsageError
+from jaxprof.session.log.codec import EXTENSION
+from jaxprof.session.log.job_folder import JOB_EXTENSION, process_number, session_path
+
+if TYPE_CHECKING:
+    from jaxprof.remote.place import RemotePlace
+    from jaxprof.remote.store import StoredFile
+    from jaxprof.remote.upload import UploadOutcome
+
+CHECK_SECONDS: Final = 15.0
+"""How long the store is waited for before the program starts."""
+WAIT_SECONDS: Final = 60.0
+"""How long the rest is uploaded at the end, unless the setting `upload_wait` says otherwise."""
+_ROLLUP: Final = re.compile(r"rollup/[^/]+/(process-\d+(?:-\d+)?)\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class OutputPlace:
+    """Where a recording goes here."""
+
+    path: Path | None
+    """The file or the folder; None for the usual one."""
+    taken: frozenset[str] = frozenset()
+    """Names of sessions that the store has already."""
+
+
+def is_job_name(out: str | None) -> bool:
+    """Whether `--out` names the folder of a job."""
+    return out is not None and out.rstrip("/").endswith(JOB_EXTENSION)
+
+
+@contextmanager
+def output_place(out: str | None, *, job: bool, index: int | None, force: bool) -> Iterator[OutputPlace]:
+    """Where `--out` is here; at its end, what was recorded for a URL is uploaded.
+
+    `job`: a folder of sessions is recorded; `index`: only that process of it, where others record the others. Raises
+    UsageError, StorageError or FileRefusedError for a URL to which nothing can be written.
+    """
+    if out is None or "://" not in out:
+        yield OutputPlace(Path(out) if out is not None else None)
+        return
+    from jaxprof.remote.place import RemotePlace, is_url
+    from jaxprof.remote.upload import Uploader
+    from jaxprof.session.log.state import make_spool
+
+    if not is_url(out):
+        yield OutputPlace(Path(out))
+        return
+    place = _named(RemotePlace(out), job=job)
+    taken = _checked(place, index=index, force=force, job=job)
+    spool = make_spool(place.shown)
+    uploader = Uploader(place, spool / place.name)
+    uploader.start()
+    try:
+        yield OutputPlace(spool / place.name, taken)
+    finally:
+        _finish(uploader.finish(_wait_seconds(), _Waiting(place).say), place, spool)
+
+
+def _named(place: RemotePlace, *, job: bool) -> RemotePlace:
+    """The place as the kind of recording calls it. Raises UsageError."""
+    from jaxprof.remote.place import RemotePlace
+
+    if "?" in place.url:
+        raise UsageError(f"{place.shown} has a query, and cannot be written to", "Give the store its credentials.")
+    if place.scheme in ("http", "https"):
+        raise UsageError(f"{place.shown}: a web server takes no files", "Name a bucket, ssh://, or a folder.")
+    if not job or place.name.endswith(JOB_EXTENSION):
+        return place
+    if place.name.endswith(EXTENSION):
+        raise UsageError(
+            f"{place.shown} is one file, and a job has a session for each process",
+            f"Name a folder: --out {place.shown}.d",
+        )
+    return RemotePlace(place.url.rstrip("/") + JOB_EXTENSION)
+
+
+def _checked(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> frozenset[str]:
+    """The names of sessions that are there, after those that may be replaced are deleted. A store that does not answer
+    is no error: it may later. Raises UsageError, StorageError or FileRefusedError."""
+    from jaxprof.remote.store import StoreFailure, store_error
+    from jaxprof.remote.upload import bounded
+
+    try:
+        return bounded(lambda: _clear(place, index=index, force=force, job=job), CHECK_SECONDS)
+    except StoreFailure as failure:
+        if failure.refused or failure.missing:  # `_clear` takes a folder that is not there yet for an empty one
+            raise store_error(place, failure) from failure
+        note(f"{place.shown} cannot be reached now ({failure.words}): recording goes on here, and it is tried again")
+        return frozenset()
+
+
+def _clear(place: RemotePlace, *, index: int | None, force: bool, job: bool) -> frozenset[str]:
+    from jaxprof.remote.store import Store, StoreFailure
+
+    store = Store(place)
+    try:
+        there = store.files()
+    except StoreFailure as failure:
+        if not failure.missing:
+            raise
+        there = []
+    mine = [file for file in there if _is_of(file, index)] if job else there
+    if mine and not force and (index is None or not job):
+        what = "holds a job already" if job else "already exists"
+        raise StorageError(f"{place.shown} {what}", "Give another name, or --force to replace it.")
+    store.try_to_write(session_path(Path(), index or 0).name if job else "")
+    if force and job:
+        for file in mine:
+            store.delete(file)
+        there = [file for file in there if file not in mine]
+    return frozenset(file.name for file in there)
+
+
+def _is_of(file: StoredFile, index: int | None) -> bool:
+    """Whether it is of the process of that index, or of any: a session, or of a roll-up."""
+    of_rollup = _ROLLUP.fullmatch(file.name)
+    number = process_number(f"{of_rollup[1]}{EXTENSION}" if of_rollup else file.name)
+    return number is not None and index in (None, number)
+
+
+def _wait_seconds() -> float:
+    from jaxprof.config import read_config
+
+    return read_config().upload_wait_seconds or WAIT_SECONDS
+
+
+class _Waiting:
+    """Says once that the end of an upload is waited for."""
+
+    def __init__(self, place: RemotePlace) -> None:
+        self._place = place
+        self._said = False
+
+    def say(self, done: int, count: int) -> None:
+        """`done` of `count` files are in the store."""
+        if not self._said:
+            self._said = True
+            note(f"uploading to {self._place.shown}: {done} of {count} files are there; ctrl+c leaves the rest here")
+
+
+def _finish(outcome: UploadOutcome, place: RemotePlace, spool: Path) -> None:
+    from jaxprof.remote.upload import clear_spool
+    from jaxprof.units import bytes_
+
+    if not outcome.unsent:
+        clear_spool(spool)
+        if outcome.bytes:
+            note(f"uploaded: {place.shown} ({bytes_(outcome.bytes)})")
+        return
+    named = ", ".join(outcome.unsent[:4]) + (f" and {len(outcome.unsent) - 4} more" if len(outcome.unsent) > 4 else "")
+    note(f"not uploaded to {place.shown}: {named} ({outcome.failure})")
+    note(f"all of it is in {spool / place.name}; copy it there, and delete it here")

@@ -1,0 +1,145 @@
+"""Folders of jobs as they should not be: what is there is shown, what is missing is said, and nothing raises."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import program_events
+from cli.calling import Caller
+from jaxprof.session.log import LogWriter
+from job_folders import JOB, job, loop, process
+
+
+def torn(folder: Path) -> str:
+    """Cut in the middle of a line, as a copy that was broken off leaves it."""
+    path = folder / "process-00001.jaxprof"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
+    return "interrupted"
+
+
+def header_alone(folder: Path) -> str:
+    path = folder / "process-00001.jaxprof"
+    path.write_bytes(path.read_bytes().split(b"\n")[0] + b"\n")
+    return "it has recorded no program"
+
+
+def empty_file(folder: Path) -> str:
+    (folder / "process-00001.jaxprof").write_bytes(b"")
+    return "process-00001.jaxprof is empty"
+
+
+def a_folder_in_its_place(folder: Path) -> str:
+    (folder / "process-00001.jaxprof").unlink()
+    (folder / "process-00001.jaxprof").mkdir()
+    return "process-00001.jaxprof is a directory"
+
+
+def a_link_to_nothing(folder: Path) -> str:
+    (folder / "process-00001.jaxprof").unlink()
+    (folder / "process-00001.jaxprof").symlink_to(folder / "gone")
+    return "process-00001.jaxprof"
+
+
+def a_named_pipe(folder: Path) -> str:
+    (folder / "process-00001.jaxprof").unlink()
+    os.mkfifo(folder / "process-00001.jaxprof")
+    return "process-00001.jaxprof"
+
+
+def missing(folder: Path) -> str:
+    (folder / "process-00001.jaxprof").unlink()
+    return "1 of 3 processes have no session here: 1"
+
+
+def a_huge_number(folder: Path) -> str:
+    process(folder, 999_999_999, 3, *loop())
+    return "processes have no session here"
+
+
+def another_name_for_the_same(folder: Path) -> str:
+    (folder / "process-1.jaxprof").write_bytes((folder / "process-00001.jaxprof").read_bytes())
+    return "process 1 was started again"
+
+
+def thousands_of_names(folder: Path) -> str:
+    for number in range(5000):
+        (folder / f"process-{number:05}.jaxprof.partial").touch()
+        (folder / f"note-{number}.txt").touch()
+    return "process 1 on node1 is late"
+
+
+BAD = (
+    torn, header_alone, empty_file, a_folder_in_its_place, a_link_to_nothing, a_named_pipe, missing, a_huge_number,
+    another_name_for_the_same, thousands_of_names,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("spoil", BAD, ids=lambda spoil: spoil.__name__)
+def test_what_is_there_is_shown_and_what_is_missing_is_said(
+    call: Caller, tmp_path: Path, spoil: Callable[[Path], str]
+) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
+    words = spoil(folder)
+    said = call("show", folder)
+    assert said.code == 0, said.err
+    assert words in " ".join(said.out.split()), said.out
+    assert "node0" in said.out
+    assert "node2" in said.out
+    assert call("explain", folder).code == 0
+    assert call("explain", folder, "--format", "json").code == 0
+    asked = call("query", folder, "SELECT count(DISTINCT process) AS there FROM processes", "--format", "json")
+    assert asked.code == 0, asked.err
+    assert asked.data["rows"][0]["there"] >= 2
+    whole = job(tmp_path / "whole.jaxprof.d", loop(), loop(), loop())
+    assert call("compare", folder, whole).code == 0
+
+
+@pytest.mark.parametrize("command", [["show"], ["explain"], ["query"], ["compare"]])
+@pytest.mark.parametrize("kind", ["nothing", "empty", "file", "all unreadable"])
+def test_a_folder_without_a_session_is_refused(call: Caller, tmp_path: Path, kind: str, command: list[str]) -> None:
+    path = tmp_path / "run.jaxprof.d"
+    if kind == "file":
+        path.write_text("a file in the place of a folder")
+    elif kind != "nothing":
+        path.mkdir()
+    if kind == "all unreadable":
+        (path / "process-00000.jaxprof").write_text("nothing of ours")
+    more = {"query": ["SELECT * FROM processes"], "compare": [job(tmp_path / "b.jaxprof.d", loop(), loop())]}
+    said = call(*command, path, *more.get(command[0], []))
+    if command == ["query"] and kind == "all unreadable":
+        assert (said.code, "was left out" in said.err) == (0, True)
+        return
+    assert said.code == 2, said.out
+    assert said.err.startswith("jaxprof: ")
+    assert str(path) in said.err
+
+
+def test_a_job_that_is_still_being_written(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3))
+    path = folder / "process-00002.jaxprof"
+    writer = LogWriter(replace(program_events.HEADER, host="node2", process_index=2, process_count=3, job=JOB), path)
+    for event in program_events.program(*loop(), wall=None):
+        writer.append(event)
+    writer.sync()
+    try:
+        said = call("show", folder)
+        assert (said.code, "running" in said.out) == (0, True)
+        assert call("compare", folder, job(tmp_path / "b.jaxprof.d", loop(), loop(), loop())).code == 0
+    finally:
+        writer.close()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
+def test_a_folder_that_may_not_be_read(call: Caller, tmp_path: Path) -> None:
+    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
+    folder.chmod(0)
+    try:
+        said = call("show", folder)
+        assert (said.code, "cannot be read" in said.err) == (2, True)
+    finally:
+        folder.chmod(0o700)

@@ -1,0 +1,162 @@
+"""`jaxprof script --out URL`, as a user does it: in processes of their own, on a store that does what a test says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import flaky_store
+from cli.calling import SOURCE
+
+PROGRAM = """\
+import os, sys, time
+print("rank", os.environ.get("RANK", "none"))
+raise SystemExit(int(sys.argv[1]) if len(sys.argv) > 1 else 0)
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    flaky_store.install(tmp_path / "plugin")
+    (tmp_path / "train.py").write_text(PROGRAM)
+    return tmp_path / "store"
+
+
+def run(
+    store: Path, *words: str, after: tuple[str, ...] = (), trouble: dict[str, object] | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
+    folder = store.parent
+    path = os.pathsep.join([str(SOURCE), str(folder / "plugin")])
+    told = json.dumps(trouble or {})
+    environment = {**os.environ, "PYTHONPATH": path, flaky_store.VARIABLE: told, "JAXPROF_UPLOAD_WAIT": "20", **more}
+    command = [sys.executable, "-m", "jaxprof", "script", *words, "train.py", *after]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=110, check=False
+    )
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def spooled(state_home: Path) -> list[str]:
+    found = (state_home / "spool").rglob("*.jaxprof")
+    return sorted(path.name for path in found)
+
+
+def test_a_session_is_recorded_into_a_store(store: Path, state_home: Path) -> None:
+    said = run(store, "--out", f"flaky://{store}/run.jaxprof", after=("3",))
+    assert said.returncode == 3, said.stderr
+    assert said.stdout == "rank none\n"
+    assert f"session: flaky://{store}/run.jaxprof" in said.stderr
+    assert f"uploaded: flaky://{store}/run.jaxprof" in said.stderr
+    assert '"type":"session_closed"' in (store / "run.jaxprof").read_text()
+    assert names(store) == ["run.jaxprof"]
+    assert spooled(state_home) == [], "the copy here is deleted"
+    again = run(store, "--out", f"flaky://{store}/run.jaxprof")
+    assert again.returncode == 2
+    assert "already exists" in again.stderr
+    assert again.stdout == "", "it did not start"
+    assert run(store, "--force", "--out", f"flaky://{store}/run.jaxprof").returncode == 0
+
+
+def test_the_only_process_records_into_the_folder_of_a_job_too(store: Path) -> None:
+    said = run(store, "--out", f"flaky://{store}/run.jaxprof.d")
+    assert said.returncode == 0, said.stderr
+    assert names(store) == ["run.jaxprof.d/process-00000.jaxprof"]
+
+
+def test_a_job_of_this_machine_is_recorded_into_a_store(store: Path, state_home: Path) -> None:
+    said = run(store, "-n", "2", "--out", f"flaky://{store}/run")
+    assert said.returncode == 0, said.stderr
+    assert sorted(said.stdout.splitlines()) == ["rank 0", "rank 1"]
+    assert names(store) == ["run.jaxprof.d/process-00000.jaxprof", "run.jaxprof.d/process-00001.jaxprof"]
+    assert f"job: flaky://{store}/run.jaxprof.d" in said.stderr
+    assert spooled(state_home) == []
+    again = run(store, "-n", "2", "--out", f"flaky://{store}/run.jaxprof.d")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "holds a job already" in again.stderr
+    fewer = run(store, "-n", "1", "--force", "--out", f"flaky://{store}/run.jaxprof.d")
+    assert fewer.returncode == 0, fewer.stderr
+    assert names(store) == ["run.jaxprof.d/process-00000.jaxprof"], "the former job was replaced"
+
+
+def test_processes_that_a_launcher_starts_each_upload_their_own(store: Path) -> None:
+    slurm = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0"}
+    out = ("--out", f"flaky://{store}/run.jaxprof.d")
+    for index in ("1", "0", "1"):
+        said = run(store, *out, SLURM_PROCID=index, **slurm)
+        assert said.returncode == 0, said.stderr
+    assert names(store) == [
+        "run.jaxprof.d/process-00000.jaxprof",
+        "run.jaxprof.d/process-00001-2.jaxprof",
+        "run.jaxprof.d/process-00001.jaxprof",
+    ], "one that is started again takes the next name"
+
+
+def test_a_store_that_dies_changes_nothing_for_the_program_and_loses_nothing(store: Path, state_home: Path) -> None:
+    said = run(
+        store, "-n", "2", "--out", f"flaky://{store}/run.jaxprof.d", after=("5",),
+        trouble={"only": "put", "error": "the store is down"}, JAXPROF_UPLOAD_WAIT="1",
+    )  # fmt: skip
+    assert said.returncode == 5, said.stderr
+    assert sorted(said.stdout.splitlines()) == ["rank 0", "rank 1"]
+    assert "cannot be reached now (the store is down): recording goes on here" in said.stderr
+    assert "not uploaded to flaky://" in said.stderr
+    assert "process-00000.jaxprof, process-00001.jaxprof (the store is down)" in said.stderr
+    assert f"all of it is in {state_home}/spool/" in said.stderr
+    assert spooled(state_home) == ["process-00000.jaxprof", "process-00001.jaxprof"]
+
+
+def test_a_store_that_hangs_delays_the_end_by_no_more_than_the_setting(store: Path, state_home: Path) -> None:
+    began = time.monotonic()
+    said = run(
+        store, "--out", f"flaky://{store}/run.jaxprof",
+        trouble={"only": "put", "seconds": 5}, JAXPROF_UPLOAD_WAIT="0.5",
+    )  # fmt: skip
+    assert said.returncode == 0, said.stderr
+    assert time.monotonic() - began < 60
+    assert "it took longer than 0 s" in said.stderr
+    assert spooled(state_home) == ["run.jaxprof"]
+
+
+@pytest.mark.parametrize(
+    ("url", "word"),
+    [
+        ("nonsense://x/run.jaxprof", "is the scheme of no store"),
+        ("smb://host/run.jaxprof", "smb:// needs smbprotocol"),
+        ("https://host/run.jaxprof", "takes no files"),
+        ("s3://bucket/run.jaxprof?token=s3cr3tvalue", "has a query"),
+    ],
+)
+def test_what_cannot_be_written_to_is_said_before_the_program_starts(store: Path, url: str, word: str) -> None:
+    said = run(store, "--out", url)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert word in said.stderr
+    assert "s3cr3tvalue" not in said.stderr
+
+
+def test_a_store_that_refuses_is_said_before_the_program_starts(store: Path) -> None:
+    trouble = {"only": "put", "error": "403 Forbidden"}
+    said = run(store, "--out", f"flaky://{store}/run.jaxprof", trouble=trouble)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert f"flaky://{store}/run.jaxprof refuses access: 403 Forbidden" in said.stderr
+
+
+def test_a_bucket_that_does_not_exist_is_said_before_the_program_starts(store: Path) -> None:
+    said = run(store, "--out", f"flaky://{store}/run.jaxprof", trouble={"only": "put", "missing": True})
+    assert (said.returncode, said.stdout) == (2, "")
+    assert f"there is nothing at flaky://{store}/run.jaxprof" in said.stderr
+
+
+def test_no_secret_of_a_url_is_in_the_session(store: Path) -> None:
+    said = run(store, "--out", f"flaky://alice:hunter22@{store}/run.jaxprof", trouble={"only": "put"})
+    assert "hunter22" not in said.stderr
+    for path in store.parent.rglob("*.jaxprof"):
+        assert "hunter22" not in path.read_text()
