@@ -140,6 +140,14 @@ def record_history(folder: Path) -> Path:
     return folder / "old" / "sessions"
 
 
+def record_job(folder: Path) -> Path:
+    """The finished recording of a job of four processes, of which one makes its input more slowly."""
+    shutil.copy(HERE.parent / "bench" / "programs" / "job.py", folder / "parallel.py")
+    path = folder / "parallel.jaxprof.d"
+    jaxprof("script", "-n", "4", "--out", str(path), "parallel.py", "data", "1", "1500")
+    return path
+
+
 class Camera:
     """One app without a terminal, at one size, whose screens are written beside this script."""
 
@@ -203,6 +211,17 @@ async def take_history(camera: Camera) -> None:
     await camera.shoot("history", "enter", *["up"] * 5, settle=2.0)
 
 
+async def take_job(camera: Camera, job: Path) -> None:
+    """A job of several processes: its steps, and the late one beside the others."""
+    from jaxprof.tui.job.heat_map import JobMap
+
+    app = camera.app
+    app.open_session(job)
+    await camera.until(lambda: bool(app.screen.query(JobMap)) and app.screen.query_one(JobMap).grid is not None)
+    await camera.shoot("job", *["right"] * 6, settle=2.0)
+    await camera.shoot("job-beside", "c", settle=2.0)
+
+
 async def take_running(camera: Camera) -> None:
     """The Run screen while a compiled variant is sampled."""
     from jaxprof.tui.home.workload_list import WorkloadList
@@ -218,7 +237,7 @@ async def take_running(camera: Camera) -> None:
     app.live.close()
 
 
-async def take(path: Path, sweep: Path, program: Path, histories: Path) -> None:
+async def take(path: Path, sweep: Path, program: Path, histories: Path, job: Path) -> None:
     """All pictures, at all sizes."""
     from jaxprof.tui.app import JaxprofApp
 
@@ -232,16 +251,19 @@ async def take(path: Path, sweep: Path, program: Path, histories: Path) -> None:
             await take_history(Camera(app, pilot, suffix))
         app = JaxprofApp()
         async with app.run_test(size=size) as pilot:
+            await take_job(Camera(app, pilot, suffix), job)
+        app = JaxprofApp()
+        async with app.run_test(size=size) as pilot:
             await take_running(Camera(app, pilot, suffix))
 
 
 def main() -> None:
     """Everything, in a state folder of its own."""
     with studio() as folder:
-        path, sweep, program, histories = (
-            make(folder) for make in (record, record_sweep, record_program, record_history)
+        path, sweep, program, histories, job = (
+            make(folder) for make in (record, record_sweep, record_program, record_history, record_job)
         )
-        asyncio.run(take(path, sweep, program, histories))
+        asyncio.run(take(path, sweep, program, histories, job))
 
 
 if __name__ == "__main__":

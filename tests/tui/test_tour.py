@@ -22,6 +22,11 @@ def test_every_screen_has_its_question_and_no_line_is_cut() -> None:
     assert max(map(len, lines)) <= WIDTH
     assert not [line for line in lines if "…" in line or "{" in line]
     assert [line[0] for line in lines if line[1:2].isdigit()] == list("   ▸   ")
+    of_job = str(tour(WIDTH, "job")).splitlines()
+    assert len(of_job) == len(lines)
+    assert [line[:6] for line in of_job if line.startswith("▸")] == ["▸8 Job"]
+    assert max(map(len, of_job)) <= WIDTH
+    assert "8 Job" not in "".join(lines)
 
 
 def test_the_keys_are_the_users() -> None:

@@ -36,7 +36,7 @@ from jaxprof.tui.messages import (
 )
 from jaxprof.tui.navigation import ScreenNavigation
 from jaxprof.tui.opened_session import ReadingChanged, SessionOpened
-from jaxprof.tui.profiler import PLACES, ModeScreen
+from jaxprof.tui.profiler import JOB, PLACES, ModeScreen
 from jaxprof.tui.session_view import SessionInView
 from jaxprof.tui.theme import DARK, LIGHT, VARIABLES
 from jaxprof.tui.user_settings import UserSettings
@@ -67,7 +67,7 @@ class JaxprofApp(ScreenNavigation):
 
     TITLE = "jaxprof"
     CSS_PATH = "shell.tcss"
-    MODES: ClassVar[dict[str, Any]] = {mode.name: mode.make for mode in PLACES}
+    MODES: ClassVar[dict[str, Any]] = {mode.name: mode.make for mode in (*PLACES, JOB)}
     DEFAULT_MODE = "home"
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
@@ -96,6 +96,7 @@ class JaxprofApp(ScreenNavigation):
         self.kernel_wanted = ""
         self.words_wanted = ("", "")
         self.hlo_wanted = None
+        self.job_folder = None
         self.live = Live(self, interpreter, make, make_program)
         self.session_screens = []
         self.devices = DeviceTable()
@@ -234,12 +235,16 @@ class JaxprofApp(ScreenNavigation):
         self._in_view.show(session, path, follower)
 
     def open_session(self, path: Path, go: str = "", *, follow: bool = False) -> None:
-        """Opens a session, a profile, or HLO, and goes to the mode `go`; by default to the one that fits the content.
+        """Opens a session, a profile, HLO, or a job's folder; goes to the mode `go`, by default to the one that fits.
 
         The app follows a session that a process still writes, and with `follow` any session.
         """
         from jaxprof.analysis.opener import Kind, kind_of
+        from jaxprof.session.log.job_folder import is_job_folder
 
+        if path.is_dir() and is_job_folder(path):
+            self.open_job(path)
+            return
         if kind_of(path) is Kind.HLO:
             self.open_hlo(path)
             return

@@ -129,6 +129,12 @@ class ScreenNavigation(Profiler):
         self.hlo_wanted = path
         self._show_in("hlo")
 
+    def open_job(self, folder: Path) -> None:
+        """Goes to the job whose processes have their sessions in that folder."""
+        self.job_folder = folder
+        self._show_in("job")
+        self.show_state()
+
     def _show_in(self, mode: str) -> None:
         """Goes to a mode that has something to show, also if it is in view already."""
         in_view = self.current_mode == mode

@@ -70,6 +70,8 @@ PLACES = (
     Mode("profile", "ProfileScreen"),
     Mode("program", "ProgramScreen"),
 )
+JOB = Mode("job", "JobScreen")
+"""The mode bar has it while the folder of a job is open."""
 
 
 class ModeScreen(Guarded, Screen[None]):
@@ -104,6 +106,8 @@ class Profiler(Guarded, App[None]):
     """The view that Program shows next, and the words that it filters by; taken when it comes into view."""
     hlo_wanted: Path | None
     """The HLO file, or folder of dumps, that HLO opens next; taken when it comes into view."""
+    job_folder: Path | None
+    """The folder of the job that Job shows; None without one."""
     user: UserSettings
     """What the user has set."""
     live: Live
@@ -176,6 +180,10 @@ class Profiler(Guarded, App[None]):
 
     def show_profile(self, run: str = "", view: str = "timeline", kernel: str = "") -> None:
         """Goes to a view of that run's profile, and to a kernel in it; Esc returns to the current mode."""
+        raise NotImplementedError
+
+    def open_job(self, folder: Path) -> None:
+        """Goes to the job whose processes have their sessions in that folder."""
         raise NotImplementedError
 
     def step_back(self) -> None:

@@ -12,7 +12,7 @@ from textual.content import Content
 
 from jaxprof.text import shorten
 from jaxprof.tui.keys import key_of
-from jaxprof.tui.profiler import PLACES
+from jaxprof.tui.profiler import JOB, PLACES
 
 _ACTION = re.compile(r"\{([\w.]+)\}")
 _INDENT = 13
@@ -33,7 +33,7 @@ class Stop:
 
     def text(self, width: int, *, here: bool) -> Content:
         """Two lines: the question, the way and what is seen; `here`: this is the screen in view."""
-        place = next(place for place in PLACES if place.name == self.mode)
+        place = next(place for place in (*PLACES, JOB) if place.name == self.mode)
         mark = "▸" if here else " "
         name = f"{mark}{place.key} {place.title}".ljust(_INDENT)
         head = Content.assemble((name, "bold $primary" if here else "$text-muted"), (self.question, "bold"))
@@ -59,11 +59,15 @@ STOPS = (
     Stop("program", "Which line is slow? Why was it compiled again?",
          "{program.lines}; or {program.ledger}", "train.py:90  62 %; shape of batch varies"),
 )  # fmt: skip
+OF_JOBS = Stop("job", "Which of many processes is slow, and why?",
+               "jaxprof open train.jaxprof.d", "process 1: 41 % input")  # fmt: skip
+"""On the page where a job is in view: the page is full."""
 
 
 def tour(width: int, mode: str) -> Content:
     """All stops; that of the screen in view is marked."""
-    stops = [stop.text(width, here=stop.mode == mode) for stop in STOPS]
+    shown = (*STOPS[1:], OF_JOBS) if mode == OF_JOBS.mode else STOPS
+    stops = [stop.text(width, here=stop.mode == mode) for stop in shown]
     advice, search = key_of("program.explain"), key_of("app.palette")
     last = f"Figures are examples. {advice}: what to change. {search}: search everything."
     return Content("\n").join([*stops, Content(""), Content.styled(last, "$text-muted")])

@@ -26,6 +26,7 @@ STATES = {
     "device_busy": ("device", "$phase-run"),
     "host_busy": ("host", "$state-host"),
     "waiting": ("waiting", "$state-waiting"),
+    "stopped": ("stopped", "$warning"),
 }
 """Each state's short name and colour, in the order in which they are stacked."""
 EXPLAINED = {
@@ -38,6 +39,7 @@ EXPLAINED = {
     "device_busy": "in a compiled function, or blocked until it is done",
     "host_busy": "Python, NumPy, and JAX's dispatch op by op",
     "waiting": "blocked on something else",
+    "stopped": "by a signal, or with its container",
     NOT_SEEN: "before recording began, after it ended, or between samples",
 }
 

@@ -18,13 +18,13 @@ from jaxprof.text import columns, safe, shorten
 from jaxprof.tui.key_table import HIDDEN, LAST_RANK
 from jaxprof.tui.keys import action_of
 from jaxprof.tui.kit.guard import Guarded
-from jaxprof.tui.profiler import PLACES
+from jaxprof.tui.profiler import JOB, PLACES
 from jaxprof.units import counted, percent
 
 if TYPE_CHECKING:
     from textual.screen import Screen
 
-    from jaxprof.tui.profiler import Profiler
+    from jaxprof.tui.profiler import Mode, Profiler
 
 
 class ModeBar(Guarded, Widget):
@@ -37,23 +37,26 @@ class ModeBar(Guarded, Widget):
         super().__init__()
         self._mode = mode
         self._right: tuple[str, str] = ("", "")
+        self._modes: tuple[Mode, ...] = PLACES
 
     def on_mount(self) -> None:
         self.show_state()
 
     def show_state(self) -> None:
         """Redraws the line if the session or the state of the runs has changed."""
-        right = _state(cast("Profiler", self.app))
-        if right != self._right:
-            self._right = right
+        app = cast("Profiler", self.app)
+        right = _state(app)
+        modes = (*PLACES, JOB) if app.job_folder is not None or self._mode == JOB.name else PLACES
+        if (right, modes) != (self._right, self._modes):
+            self._right, self._modes = right, modes
             self.refresh()
 
     def render(self) -> Content:
         state, session = self._right
         tabs = self._tabs()
         left = Content.assemble((" jaxprof ", "bold $primary"), tabs)
-        if state and left.cell_length + columns(state) + 2 > self.size.width:
-            left = tabs  # the state matters more than the name of the app
+        if left.cell_length + (columns(state) + 2 if state else 0) > self.size.width:
+            left = tabs  # the state, and the last of the modes, matter more than the name of the app
         room = self.size.width - left.cell_length - 1
         state = shorten(state, room) if state and room > 3 else ""
         room -= columns(state) + (2 if state else 0)
@@ -64,7 +67,7 @@ class ModeBar(Guarded, Widget):
 
     def _tabs(self) -> Content:
         parts: list[Content] = []
-        for mode in PLACES:
+        for mode in self._modes:
             here = mode.name == self._mode
             click = Style.from_meta({"@click": f"app.go('{mode.name}')"})
             tab = Content.styled(f" {mode.key} ", "$quiet" if not here else "bold $foreground on $panel")

@@ -12,6 +12,7 @@ from textual.content import Content
 
 from jaxprof.analysis.programs.findings.copied import copies_remark
 from jaxprof.analysis.programs.parts import StepFigures, Transfer
+from jaxprof.report.recording.words import count_of, how_seen
 from jaxprof.text import safe
 from jaxprof.tui.kit.canvas import Scale
 from jaxprof.tui.kit.drawing import cell, hang
@@ -224,7 +225,6 @@ _DIRECTIONS = {
     "device_to_host": "device to host",
     "device_to_device": "device to device",
 }
-_FOUND_BY = {"monitoring": "counted", "tracing": "counted in short spells", "annotation": "by its annotation"}
 MOST = 12
 """Rows that are shown of each table."""
 
@@ -249,11 +249,11 @@ def _loops(result: ProgramResult, width: int) -> list[Content]:
             TableColumn[StepFigures]("", lambda loop: f"{scaled(loop.per_second)} steps/s", 8, fits=True, style="bold"),
             TableColumn("", lambda loop: f"± {percent(loop.jitter)}" if loop.jitter is not None else "", 6,
                         fits=True, style="$text-muted"),
-            TableColumn("", lambda loop: counted(loop.count, "step"), 8, fits=True, gap=2),
+            TableColumn("", lambda loop: counted(count_of(result, loop), "step"), 8, fits=True, gap=2),
             TableColumn("", lambda loop: f"median {seconds(loop.median_seconds)}", 14, fits=True, gap=2),
             TableColumn("", lambda loop: loop.name or place_text(loop.where, result.directory), 8, weight=1, most=40,
                         style="$primary"),
-            TableColumn("", lambda loop: _FOUND_BY.get(loop.found_by, loop.found_by), 17, priority=1, style="$quiet"),
+            TableColumn("", lambda loop: how_seen(result, loop), 17, priority=1, style="$quiet"),
         ),
         width,
         result.loops[:MOST],

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.timeline import read_timeline
-from jaxprof.tui.profile.timeline.browse import LEAST_NS, Browse, TimelineRow, TimeWindow, extent
+from jaxprof.tui.profile.timeline.browse import LEAST_NS, AxisWindow, Browse, TimelineRow, extent
 from tui import profiles
 
 LANES = lanes_of(read_timeline(profiles.timeline()))
@@ -88,8 +88,8 @@ def test_fitting_shows_the_interval_under_the_cursor_and_a_little_around_it(step
 
 @given(st.integers(0, 999), st.floats(0.1, 10), st.integers(0, 999))
 def test_zooming_stays_inside_and_keeps_the_place(start: int, factor: float, around: int) -> None:
-    whole = TimeWindow(0, 2000)
-    window = TimeWindow(start, start + 1000)
+    whole = AxisWindow(0, 2000)
+    window = AxisWindow(start, start + 1000)
     around = window.start + around
     found = window.zoomed(factor, around, whole, 50)
     assert whole.start <= found.start < found.end <= whole.end

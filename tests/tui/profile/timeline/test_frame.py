@@ -16,12 +16,12 @@ from jaxprof.analysis.lanes.rows import lanes_of
 from jaxprof.analysis.lanes.search import search
 from jaxprof.analysis.lanes.totals import range_totals
 from jaxprof.analysis.timeline import Timeline, TimelineLane
+from jaxprof.tui.axis_window import AxisWindow
 from jaxprof.tui.kit.search import compiled
 from jaxprof.tui.profile.timeline.browse import Browse
 from jaxprof.tui.profile.timeline.frame import busy_share, columns_of, edges
 from jaxprof.tui.profile.timeline.jumps import Jumps
 from jaxprof.tui.profile.timeline.minimap import Minimap
-from jaxprof.tui.profile.timeline.window import TimeWindow
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane, spans
 
@@ -34,7 +34,7 @@ def test_columns_are_what_counting_nanoseconds_gives(
     intervals: list[tuple[int, int]], start: int, span: int, width: int
 ) -> None:
     lane = one_lane(intervals).lanes[0]
-    row, window = lane.rows[0], TimeWindow(start, start + span)
+    row, window = lane.rows[0], AxisWindow(start, start + span)
     covered = np.zeros(2600, np.bool_)
     for begin, end in zip(row.starts.tolist(), row.ends.tolist(), strict=True):
         covered[begin:end] = True
@@ -49,13 +49,13 @@ def test_columns_are_what_counting_nanoseconds_gives(
 
 def test_gaps_are_between_the_first_and_the_last_interval_only() -> None:
     lane = one_lane([(100, 100), (300, 100)]).lanes[0]
-    found = columns_of(lane, lane.summary, TimeWindow(0, 500), 5)
+    found = columns_of(lane, lane.summary, AxisWindow(0, 500), 5)
     assert found.gap.tolist() == [False, False, True, False, False]
 
 
 def test_a_name_is_written_where_there_is_room_and_cut_at_the_window() -> None:
     lane = one_lane([(0, 500), (500, 10)]).lanes[0]
-    named = columns_of(lane, lane.summary, TimeWindow(100, 600), 50).named
+    named = columns_of(lane, lane.summary, AxisWindow(100, 600), 50).named
     assert [(one.first, one.last, one.begins) for one in named] == [(0, 40, False)]
 
 
@@ -76,7 +76,7 @@ def million() -> Timeline:
 def test_a_frame_of_a_million_intervals_is_drawn_in_time_at_every_zoom() -> None:
     found = lanes_of(million())
     assert found.intervals >= 1_000_000 - sum(lane.hidden for lane in found.lanes)
-    whole = TimeWindow(found.begin, found.end)
+    whole = AxisWindow(found.begin, found.end)
     hits = search(found, compiled("fusion_1"))
     worst = 0.0
     for zoom in (1.0, 0.1, 1e-3, 1e-6):
@@ -128,4 +128,4 @@ def test_a_damaged_text_is_refused_or_read_never_crashed_on(data: st.DataObject)
     except JaxprofError:
         return
     for one in found.lanes:
-        columns_of(one, one.summary, TimeWindow(found.begin, found.end + 200), 80)
+        columns_of(one, one.summary, AxisWindow(found.begin, found.end + 200), 80)

@@ -12,9 +12,9 @@ from jaxprof.analysis.lanes.kinds import KINDS
 from jaxprof.analysis.lanes.rows import DEEPEST, Busy, LaneGroup, Lanes, lanes_of
 from jaxprof.analysis.timeline import TimelineCounter, read_timeline, readings_within
 from jaxprof.errors import FileRefusedError
+from jaxprof.tui.axis_window import AxisWindow
 from jaxprof.tui.profile.timeline.facts import cursor_lines
 from jaxprof.tui.profile.timeline.frame import columns_of
-from jaxprof.tui.profile.timeline.window import TimeWindow
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane, spans
 
@@ -65,7 +65,7 @@ class TestCounters:
     def test_a_column_is_as_high_as_the_highest_value_in_it(self, points: dict[int, int], width: int) -> None:
         times = sorted(points)
         lane = self.lane(times, [float(points[time]) for time in times])
-        drawn = columns_of(lane, lane.rows[0], TimeWindow(0, 100), width)
+        drawn = columns_of(lane, lane.rows[0], AxisWindow(0, 100), width)
         most = max(points.values()) or 1
         for column in range(width):
             begin, end = column * 100 // width, (column + 1) * 100 // width
@@ -79,10 +79,10 @@ class TestCounters:
         lane = self.lane([10, 50], [1024.0, 4096.0])
         lanes = Lanes((lane,), [], 0, 100, 0)
         under = (lane, lane.rows[0], lane.rows[0].at(20))
-        lines = cursor_lines(lanes, TimeWindow(0, 100), 20, under, 100)
+        lines = cursor_lines(lanes, AxisWindow(0, 100), 20, under, 100)
         assert "1.00 KiB" in lines[0].plain
         assert "most 4.00 KiB at 50.000 ns · 2 values · gpu:0" in lines[1].plain
-        before = cursor_lines(lanes, TimeWindow(0, 100), 5, (lane, lane.rows[0], None), 100)
+        before = cursor_lines(lanes, AxisWindow(0, 100), 5, (lane, lane.rows[0], None), 100)
         assert "before its first value" in before[0].plain
 
     def test_readings_of_the_session_that_lie_in_the_recording(self) -> None:

@@ -8,7 +8,7 @@ from jaxprof.analysis.lanes.rows import Lanes, lanes_of
 from jaxprof.analysis.lanes.search import End, Links, search
 from jaxprof.analysis.timeline import Timeline, TimelineLane
 from jaxprof.tui.kit.search import compiled
-from jaxprof.tui.profile.timeline.browse import Browse, TimeWindow
+from jaxprof.tui.profile.timeline.browse import AxisWindow, Browse
 from jaxprof.tui.profile.timeline.facts import cursor_lines
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes
@@ -65,5 +65,5 @@ class TestLaunches:
     def test_in_words(self) -> None:
         lanes = joined_lanes([4], [4])
         lane = lanes.lanes[1]
-        lines = cursor_lines(lanes, TimeWindow(0, 105), 101, (lane, lane.rows[0], 0), 100, End(0, 0, 0))
+        lines = cursor_lines(lanes, AxisWindow(0, 105), 101, (lane, lane.rows[0], 0), 100, End(0, 0, 0))
         assert "M: launched by x, 100 ns earlier" in lines[1].plain

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from jaxprof.analysis.lanes.search import search
+from jaxprof.tui.axis_window import AxisWindow
 from jaxprof.tui.kit.search import compiled
 from jaxprof.tui.profile.timeline.browse import Browse
 from jaxprof.tui.profile.timeline.drag import Drag
 from jaxprof.tui.profile.timeline.jumps import Jumps
 from jaxprof.tui.profile.timeline.minimap import Minimap
-from jaxprof.tui.profile.timeline.window import TimeWindow
 from tui import profiles
 from tui.profile.timeline.made_lanes import lanes, one_lane
 
@@ -73,22 +73,22 @@ class TestJumps:
 class TestMinimap:
     def test_what_is_in_view_is_marked_in_every_height(self) -> None:
         found = one_lane(ROW)
-        whole = TimeWindow(0, 1000)
+        whole = AxisWindow(0, 1000)
         minimap = Minimap(found, whole, 10)
         assert text(minimap.lines(whole, 1)) == ["██▁ ▅   ██"]
         assert text(minimap.lines(whole, 2))[1] == "┗━━━━━━━━┛"
-        assert text(minimap.lines(TimeWindow(300, 600), 2)) == ["██▁ ▅   ██", "┄┄┄┗━┛┄┄┄┄"]
-        assert text(minimap.lines(TimeWindow(300, 600), 1)) == ["██▁┗▅┛  ██"]
-        assert text(minimap.lines(TimeWindow(310, 312), 2))[1] == "┄┄┄▲┄┄┄┄┄┄"
+        assert text(minimap.lines(AxisWindow(300, 600), 2)) == ["██▁ ▅   ██", "┄┄┄┗━┛┄┄┄┄"]
+        assert text(minimap.lines(AxisWindow(300, 600), 1)) == ["██▁┗▅┛  ██"]
+        assert text(minimap.lines(AxisWindow(310, 312), 2))[1] == "┄┄┄▲┄┄┄┄┄┄"
 
     def test_matches_are_marked(self) -> None:
         found = one_lane(ROW)
-        minimap = Minimap(found, TimeWindow(0, 1000), 10)
-        (line,) = minimap.lines(TimeWindow(0, 1000), 1, search(found, compiled("k")))
+        minimap = Minimap(found, AxisWindow(0, 1000), 10)
+        (line,) = minimap.lines(AxisWindow(0, 1000), 1, search(found, compiled("k")))
         assert [(piece.text, piece.style == "hit") for piece in line] == [
             ("██", True), ("▁ ", False), ("▅", True), ("   ", False), ("█", True), ("█", False),
         ]  # fmt: skip
-        assert all(piece.style != "hit" for piece in minimap.lines(TimeWindow(0, 1000), 1)[0])
+        assert all(piece.style != "hit" for piece in minimap.lines(AxisWindow(0, 1000), 1)[0])
 
 
 class TestDrag:
@@ -98,7 +98,7 @@ class TestDrag:
         drag = Drag(browse, "pan", 40)
         drag.to(20)
         drag.release()
-        assert browse.window == TimeWindow(200, 700)
+        assert browse.window == AxisWindow(200, 700)
         assert browse.range is None
 
     def test_a_drag_selects_and_the_range_stays_when_the_cursor_goes(self) -> None:
@@ -118,9 +118,9 @@ class TestDrag:
         browse, _ = browsing()
         browse.zoom(0.1, 0)
         drag = Drag(browse, "map", 25)
-        assert (browse.window, browse.time) == (TimeWindow(410, 610), 510)
+        assert (browse.window, browse.time) == (AxisWindow(410, 610), 510)
         drag.to(400)
-        assert (browse.window, browse.time) == (TimeWindow(800, 1000), 990)
+        assert (browse.window, browse.time) == (AxisWindow(800, 1000), 990)
         drag.release()
 
 

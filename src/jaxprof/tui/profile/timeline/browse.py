@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxprof.tui.profile.timeline.window import TimeWindow
+from jaxprof.tui.axis_window import AxisWindow
 
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes
@@ -38,7 +38,7 @@ class Browse:
         from jaxprof.analysis.lanes.search import Links
 
         self.lanes = lanes
-        self.whole = TimeWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
+        self.whole = AxisWindow(lanes.begin, max(lanes.end, lanes.begin + LEAST_NS))
         self.window = self.whole
         self.time = lanes.begin
         """The time of the cursor."""
@@ -152,9 +152,9 @@ class Browse:
             return
         begin, end = self.range or extent(under[1], self.time, self.whole)
         margin = (end - begin) // 8 + LEAST_NS // 8
-        self.window = TimeWindow(begin - margin, end + margin).within(self.whole)
+        self.window = AxisWindow(begin - margin, end + margin).within(self.whole)
         if self.window.span < LEAST_NS:
-            self.window = TimeWindow(begin, begin + LEAST_NS).within(self.whole)
+            self.window = AxisWindow(begin, begin + LEAST_NS).within(self.whole)
 
     def begin_at(self, start: int) -> None:
         """Moves the start of the window to a time; the cursor keeps its time."""
@@ -329,7 +329,7 @@ def as_many_as_fit(lanes: Sequence[LaneGroup], room: int) -> set[int]:
     return opened
 
 
-def extent(row: LaneRow, time: int, whole: TimeWindow) -> tuple[int, int]:
+def extent(row: LaneRow, time: int, whole: AxisWindow) -> tuple[int, int]:
     """Begin and end of the interval at a time, or of the gap there."""
     at = row.at(time)
     if at is not None:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from rich.style import Style
 
     from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow
+    from jaxprof.tui.axis_window import AxisWindow
     from jaxprof.tui.profile.timeline.browse import Browse
     from jaxprof.tui.profile.timeline.frame import Columns
-    from jaxprof.tui.profile.timeline.window import TimeWindow
 
 
 _HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -47,7 +47,7 @@ class StyledColumns:
     """Whether the text is drawn on the colour, not in it: a name on its interval."""
 
 
-def ruler(window: TimeWindow, width: int) -> str:
+def ruler(window: AxisWindow, width: int) -> str:
     """Round times above `width` columns of a window."""
     text = [" "] * width
     ticks = Scale(window.start, window.end).ticks(max(2, width // _TICK_COLUMNS))

@@ -11,10 +11,10 @@ from jaxprof.analysis.lanes.kinds import COUNTER, KINDS, WORDS
 from jaxprof.analysis.steps import mean_step
 from jaxprof.events import StepParts, StepTimes
 from jaxprof.text import safe, shorten
+from jaxprof.tui.axis_window import AxisWindow
 from jaxprof.tui.keys import key_of
 from jaxprof.tui.kit.drawing import cell
 from jaxprof.tui.profile.timeline.browse import extent
-from jaxprof.tui.profile.timeline.window import TimeWindow
 from jaxprof.units import UNKNOWN, bytes_, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def link_words(lanes: Lanes, lane: LaneGroup, end: End, begin: int) -> str:
 
 def cursor_lines(
     lanes: Lanes,
-    window: TimeWindow,
+    window: AxisWindow,
     time: int,
     under: tuple[LaneGroup, LaneRow, int | None],
     width: int,
@@ -77,7 +77,7 @@ def cursor_lines(
     lane, row, at = under
     if row.values is not None:
         return _counter_lines(lane, row, time, width)
-    whole = TimeWindow(lanes.begin, lanes.end)
+    whole = AxisWindow(lanes.begin, lanes.end)
     begin, end = extent(row, time, whole)
     # From the profile's zero, as on the ruler; the first interval may begin many seconds later.
     times = f"{seconds((end - begin) * NS)}  at {seconds(begin * NS, 5)}"

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.analysis.lanes.rows import Busy, Ints, LaneGroup, LaneRow
-from jaxprof.tui.profile.timeline.window import TimeWindow
+from jaxprof.tui.axis_window import AxisWindow
 
 NAMED_COLUMNS = 4
 """An interval of fewer columns carries no name."""
@@ -47,12 +47,12 @@ class Columns:
     named: Sequence[Named]
 
 
-def edges(window: TimeWindow, width: int) -> Ints:
+def edges(window: AxisWindow, width: int) -> Ints:
     """The borders of `width` columns."""
     return window.start + (np.arange(width + 1, dtype=np.int64) * window.span) // width
 
 
-def columns_of(lane: LaneGroup, row: LaneRow, window: TimeWindow, width: int, hits: Busy | None = None) -> Columns:
+def columns_of(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int, hits: Busy | None = None) -> Columns:
     """The part of `row` that is in `window`, in `width` columns."""
     borders = edges(window, width)
     if row.values is not None:
@@ -89,7 +89,7 @@ def _counted(row: LaneRow, borders: Ints) -> Columns:
     return Columns(np.where(there, kind, _NOTHING), height, nothing, nothing, ())
 
 
-def _named(lane: LaneGroup, row: LaneRow, window: TimeWindow, width: int) -> list[Named]:
+def _named(lane: LaneGroup, row: LaneRow, window: AxisWindow, width: int) -> list[Named]:
     first = max(0, int(np.searchsorted(row.starts, window.start, "right")) - 1)
     last = int(np.searchsorted(row.starts, window.end, "left"))
     starts, ends = row.starts[first:last], row.ends[first:last]
@@ -105,7 +105,7 @@ def _named(lane: LaneGroup, row: LaneRow, window: TimeWindow, width: int) -> lis
     return named
 
 
-def busy_share(row: LaneRow, window: TimeWindow) -> float:
+def busy_share(row: LaneRow, window: AxisWindow) -> float:
     """Share of the window in which the row was busy; for several threads, their mean."""
     borders = np.array([window.start, window.end], np.int64)
     busy = sum(int(np.diff(of_kind.until(borders))[0]) for of_kind in row.busy.values())

@@ -18,13 +18,13 @@ from jaxprof.tui.profile.timeline.frame import edges
 if TYPE_CHECKING:
     from jaxprof.analysis.lanes.rows import Lanes
     from jaxprof.analysis.lanes.search import Matches
-    from jaxprof.tui.profile.timeline.window import TimeWindow
+    from jaxprof.tui.axis_window import AxisWindow
 
 
 class Minimap:
     """The whole of one recording in `width` columns."""
 
-    def __init__(self, lanes: Lanes, whole: TimeWindow, width: int) -> None:
+    def __init__(self, lanes: Lanes, whole: AxisWindow, width: int) -> None:
         self.lanes, self.whole, self.width = lanes, whole, width
         measured = [lane for lane in lanes.lanes if lane.summary.values is None]
         counted = [lane for lane in measured if lane.kind in COUNTED_LANES] or measured
@@ -36,7 +36,7 @@ class Minimap:
             self._busy = np.maximum(self._busy, share)
         self._hits: tuple[Matches | None, NDArray[np.bool_]] = (None, np.zeros(width, np.bool_))
 
-    def lines(self, window: TimeWindow, count: int, matches: Matches | None = None) -> list[list[StyledColumns]]:
+    def lines(self, window: AxisWindow, count: int, matches: Matches | None = None) -> list[list[StyledColumns]]:
         """The map in one or two lines."""
         first, last = self._columns(window)
         inside = [first <= column <= last for column in range(self.width)]
@@ -51,7 +51,7 @@ class Minimap:
                 glyphs[column], styles[column] = frame[column], "map-window"
         return [joined(glyphs, styles)]
 
-    def _columns(self, window: TimeWindow) -> tuple[int, int]:
+    def _columns(self, window: AxisWindow) -> tuple[int, int]:
         """The first and the last column of a window."""
         first = min(self.width - 1, self.whole.column_of(window.start, self.width))
         return first, max(first, min(self.width - 1, self.whole.column_of(window.end - 1, self.width)))

@@ -1,0 +1,320 @@
+"""Job: the processes of a job beside each other: which one is late, since when, and what takes its time.
+
+A thread reads the folder; nothing is computed here. Enter on a process opens its session, and Esc comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.timer import Timer
+from textual.widgets import Static
+
+from jaxprof.errors import JaxprofError
+from jaxprof.text import safe
+from jaxprof.tui.job.finding_list import JobFindings, Said, said_of
+from jaxprof.tui.job.heat_map import JobMap
+from jaxprof.tui.job.panes import MAIN, VIEWS, JobPanes
+from jaxprof.tui.job.rank_table import RankTable
+from jaxprof.tui.job.reading import JobInView, JobReading
+from jaxprof.tui.keys import bindings, key_of
+from jaxprof.tui.kit.drawing import cell
+from jaxprof.tui.kit.filter_line import FilterLine
+from jaxprof.tui.kit.guard import on
+from jaxprof.tui.kit.picture import Lines
+from jaxprof.tui.kit.screen import SessionScreen, set_size_classes
+from jaxprof.tui.kit.screen_bars import StageTabs, Tab
+from jaxprof.tui.kit.threads import in_thread
+from jaxprof.units import counted, integer
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+    from jaxprof.analysis.jobs.job import JobFigures
+
+EMPTY = """No job is open.
+
+jaxprof script -n 4 train.py     starts four processes here, and records each
+srun jaxprof script train.py     records those that a launcher starts
+jaxprof open train.jaxprof.d     shows the folder that they write"""
+FOLLOW_SECONDS = 1.0
+"""How often the folder is looked at; while a reading takes longer, the next one waits for it."""
+PROGRESS_SECONDS = 0.3
+"""How often the progress of a first reading is shown."""
+_LEAST_BELOW = 9
+"""Lines that stay for what is below the findings."""
+
+
+class JobScreen(SessionScreen):
+    """What is said of the job on top; below it its processes."""
+
+    MODE: ClassVar[str] = "job"
+    AUTO_FOCUS = "#map"
+    BINDINGS: ClassVar[list[BindingType]] = bindings("job")
+
+    class Read(Message):
+        """The thread has read the folder, or could not."""
+
+        def __init__(self, reading: JobReading, found: JobInView | None, error: JaxprofError | None) -> None:
+            super().__init__()
+            self.reading = reading
+            self.found = found
+            self.error = error
+
+    class Progress(Message):
+        """The thread has read so many sessions."""
+
+        def __init__(self, reading: JobReading, done: int, count: int) -> None:
+            super().__init__()
+            self.reading = reading
+            self.done = done
+            self.count = count
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._reading: JobReading | None = None
+        self._found: JobInView | None = None
+        self._error: JaxprofError | None = None
+        """Why it could not be read last."""
+        self._only = ""
+        self._view = "map"
+        self._main = MAIN[0]
+        self._busy = False
+        """Whether a thread reads the folder."""
+        self._timer: Timer | None = None
+
+    def compose_body(self) -> ComposeResult:
+        set_size_classes(self)
+        yield Static(Content(EMPTY), id="job-empty")
+        yield Lines(id="job-head")
+        with Vertical(id="job-findings-box", classes="box") as box:
+            box.border_title = "Findings"
+            yield JobFindings(id="job-findings")
+        yield StageTabs(id="job-tabs")
+        yield FilterLine()
+        yield JobPanes(id="job-body")
+
+    def on_mount(self) -> None:
+        self.add_class(f"-view-{self._view}", f"-main-{self._main}")
+
+    # -- reading ----------------------------------------------------------------------------------------------
+
+    @property
+    def figures(self) -> JobFigures | None:
+        """The job in view; None before it is read."""
+        return self._found.figures if self._found is not None else None
+
+    def come_into_view(self) -> None:
+        """Reads the folder that the app wants shown, and what has come to it since; from then on follows it."""
+        super().come_into_view()
+        if not self.whole:
+            return
+        folder = self.profiler.job_folder
+        self.set_class(folder is None, "-empty")
+        if folder is not None and (self._reading is None or self._reading.folder != folder):
+            self._reading, self._found, self._error = JobReading(folder), None, None
+            self._busy = False
+            self.query_one(JobPanes).forget()
+            self._show()
+        self.action_read()
+        if self._timer is None and self.profiler.current_mode == self.MODE:
+            self._timer = self.set_interval(FOLLOW_SECONDS, self.action_read)
+
+    def on_screen_suspend(self) -> None:
+        """Reads nothing while the screen is out of view."""
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+
+    def action_read(self) -> None:
+        """Reads what has come to the folder, in a thread, unless one does already."""
+        reading = self._reading
+        if reading is None or self._busy:
+            return
+        self._busy = True
+        in_thread(
+            self,
+            lambda: self.post_message(self.Read(reading, reading.read(self._progress_of(reading)), None)),
+            "job",
+            failed=lambda error: self.post_message(self.Read(reading, None, error)),
+        )
+
+    def _progress_of(self, reading: JobReading) -> Callable[[int, int], object]:
+        """Shows at the head how far the first reading of a folder is; of later ones nothing. Called in its thread."""
+        if self._found is not None:
+            return lambda done, count: None
+        due = monotonic() + PROGRESS_SECONDS
+
+        def progress(done: int, count: int) -> None:
+            nonlocal due
+            if monotonic() >= due:
+                due = monotonic() + PROGRESS_SECONDS
+                self.post_message(self.Progress(reading, done, count))
+
+        return progress
+
+    def on_job_screen_progress(self, message: Progress) -> None:
+        """Shows how far the reading is."""
+        if message.reading is self._reading and self._found is None and self.whole:
+            self._show_head(f"reading session {integer(message.done + 1)} of {integer(message.count)}")
+
+    def on_job_screen_read(self, message: Read) -> None:
+        """Shows what the thread has read, unless another folder is wanted since."""
+        if message.reading is not self._reading:
+            return
+        self._busy = False
+        if not self.whole or (message.found is None and str(message.error) == str(self._error)):
+            return
+        self._error = message.error
+        self._found = message.found if message.found is not None else self._found
+        self._show()
+
+    # -- showing ----------------------------------------------------------------------------------------------
+
+    def _show(self) -> None:
+        figures, error = self.figures, self._error
+        self._show_head()
+        said = [Said("!", self._shorter(error.what), advice=error.hint)] if error is not None else []
+        self.query_one(JobFindings).show([*said, *(said_of(figures) if figures is not None else ())])
+        if self._found is not None and error is None:
+            self.query_one(JobPanes).show(self._found)
+        self._arrange()
+        self.refresh_bindings()
+
+    def _shorter(self, words: str) -> str:
+        """With the name of the folder in place of its path: on a narrow terminal nothing else of the line would be in
+        view."""
+        folder = self.profiler.job_folder
+        return words.replace(str(folder), folder.name) if folder is not None and folder.name else words
+
+    def _show_tabs(self) -> None:
+        tabs = [Tab(name, f"{key_of(f'job.{name}')} {title}", title) for name, title in VIEWS.items()]
+        self.query_one(StageTabs).show(tabs, frozenset({"map", self._main} if self._both else {self._view}))
+
+    @property
+    def _both(self) -> bool:
+        """Whether the map and another view are in view."""
+        return self.has_class("-tall") and not self.has_class("-zoom")
+
+    def _show_head(self, state: str = "") -> None:
+        """One line: the folder, how many processes on how many hosts, the id of the job, and how they are."""
+        figures, folder = self.figures, self.profiler.job_folder
+        name = folder.name if folder is not None else ""
+        words = []
+        if figures is not None:
+            hosts = {process.host for process in figures.processes}
+            words = [f"{counted(figures.count, 'process', 'processes')} on {counted(len(hosts), 'host')}"]
+            words += [figures.job] if figures.job else []
+            words.append(_how_they_are(figures))
+        text = " · ".join([name, *words, *([state] if state else [])])
+        self.query_one("#job-head", Lines).show(text, lambda width: [cell(f" {safe(text)}", width, "bold")])
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self.call_after_refresh(self._arrange)  # once the screen has the size classes of its new size
+
+    def _arrange(self) -> None:
+        """Gives the findings the lines that they need, as long as enough is left for what is below."""
+        if self._reading is not None and self.whole:
+            self._show_tabs()
+            box = self.query_one("#job-findings-box")
+            room = self.size.height - 3
+            most = min(room // 2, room - _LEAST_BELOW) - 2
+            box.styles.height = self.query_one(JobFindings).lines_wanted(max(24, self.size.width - 3), most) + 2
+            self.call_after_refresh(lambda: self.query_one(JobPanes).share_height(both=self._both))
+
+    # -- keys -------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Dims what has nothing to act on. Esc belongs to the app unless there is a filter to clear."""
+        if action == "unfilter":
+            return bool(self._only) or self.has_class("-zoom")
+        if action in ("copy", "filter", "findings", "tab") and self.whole:
+            return True if self.figures is not None else None
+        return super().check_action(action, parameters)
+
+    def action_findings(self) -> None:
+        """Goes to the findings."""
+        self.query_one(JobFindings).focus()
+
+    def action_tab(self, name: str) -> None:
+        """Shows a view."""
+        if name not in VIEWS:
+            return
+        self.remove_class(f"-view-{self._view}", f"-main-{self._main}")
+        self._view, self._main = name, name if name in MAIN else self._main
+        self.add_class(f"-view-{name}", f"-main-{self._main}")
+        self.query_one(f"#{name}").focus()
+        self._arrange()
+
+    def action_copy(self) -> None:
+        """Copies the job as `jaxprof show --hosts` prints it; on the map, the values under the cursor."""
+        figures, view = self.figures, self.query_one(JobMap)
+        if view.has_focus and view.facts:
+            self.app.copy_to_clipboard(view.facts)
+            self.notify(safe(view.facts), title="Copied", markup=False)
+        elif figures is not None:
+            from jaxprof.report.hosts import to_text
+
+            self.app.copy_to_clipboard(to_text(figures))
+            self.notify(safe(figures.folder), title="Copied", markup=False)
+
+    def action_filter(self) -> None:
+        """Opens the filter line."""
+        self.query_one(FilterLine).open(self._only)
+
+    def action_unfilter(self) -> None:
+        """Clears the filter; without one, shows two views again."""
+        if self._only:
+            self.query_one(FilterLine).clear()
+        else:
+            self.action_zoom()
+
+    def action_zoom(self) -> None:
+        """Shows one view alone, or two."""
+        self.toggle_class("-zoom")
+        self.action_tab(self._view)
+
+    def on_filter_line_edited(self, message: FilterLine.Edited) -> None:
+        self._only = message.text
+        self.query_one(JobPanes).set_filter(message.text)
+
+    def on_filter_line_left(self) -> None:
+        self.query_one(f"#{self._view}").focus()
+
+    @on(RankTable.Opened)
+    def _open_rank(self) -> None:
+        rank = self.query_one(RankTable).rank
+        self._open(rank.figures.index if rank is not None else None)
+
+    @on(JobMap.Opened)
+    def _open_on_map(self, message: JobMap.Opened) -> None:
+        self._open(message.index)
+
+    @on(JobFindings.Opened)
+    def _open_finding(self) -> None:
+        said = self.query_one(JobFindings).said
+        self._open(said.index if said is not None else None)
+
+    def _open(self, index: int | None) -> None:
+        """Opens the session of a process."""
+        process = self.query_one(JobPanes).process_at(index)
+        if process is not None:
+            self.profiler.open_session(Path(process.path))
+
+
+def _how_they_are(figures: JobFigures) -> str:
+    """`3 ok, 1 failed`; one word where all are alike."""
+    states: dict[str, int] = {}
+    for process in figures.processes:
+        states[process.status] = states.get(process.status, 0) + 1
+    if len(states) == 1:
+        return f"all {next(iter(states))}"
+    return ", ".join(f"{count} {status}" for status, count in sorted(states.items(), key=lambda pair: -pair[1]))
