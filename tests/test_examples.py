@@ -1,14 +1,21 @@
-"""The example learns, and one of its steps is a program that is worth a look: forward, backward and update."""
+"""The examples learn. One is a program that is worth a look: forward, backward and update; one is a job, whose late
+process is named."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "transformer.py"
+JOB = EXAMPLE.with_name("data_parallel.py")
 
 
 @pytest.mark.skipif(not EXAMPLE.exists(), reason="the examples are not part of a source distribution")
@@ -31,3 +38,34 @@ def test_the_transformer_learns() -> None:
     assert len(found) > 12
     for scope in ("attention", "mlp", "head", "update"):
         assert any(scope in kernel.op_name for kernel in found), scope
+
+
+def run(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "JAXPROF_HOME": str(folder / "home"), "PYTHONPATH": str(EXAMPLE.parents[1] / "src")}
+    command = [sys.executable, "-m", "jaxprof", *map(str, words)]
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=200, check=False
+    )
+
+
+@pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
+def test_the_late_process_of_the_job_is_named(tmp_path: Path) -> None:
+    said = run(tmp_path, "script", "-n", "2", JOB, "--slow", "1", "--steps", "120")
+    assert said.returncode == 0, said.stderr
+    (lost,) = re.findall(r"loss after 120 steps: ([\d.]+)", said.stdout)
+    assert float(lost) < 0.8, "it learns nothing"
+    explained = run(tmp_path, "explain", "data_parallel.jaxprof.d", "--format", "json")
+    (finding,) = json.loads(explained.stdout)["data"]["findings"]
+    assert (finding["code"], finding["evidence"]["process"]) == ("straggler", 1)
+    line = JOB.read_text().splitlines()[int(finding["evidence"]["source"].rpartition(":")[2]) - 1]
+    assert line.strip() == "time.sleep(self.seconds)"
+
+
+@pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
+def test_the_readme_starts_the_job_with_options_that_it_has() -> None:
+    readme = (EXAMPLE.parents[1] / "README.md").read_text()
+    assert "jaxprof script -n 4 examples/data_parallel.py --slow 2" in readme
+    assert "jaxprof explain data_parallel.jaxprof.d" in readme
+    parsed = re.findall(r'add_argument\("(--\w+)"', JOB.read_text())
+    section = readme.partition("## Many processes")[2].partition("\n## ")[0]
+    assert set(re.findall(r"--(?:slow|how|steps)\b", section)) <= set(parsed)

@@ -121,7 +121,7 @@ def program_file(tmp_path: Path) -> Path:
         (("show", "FILE"), 115),
         (("show", "FILE", "--format", "json"), 160),
         (("show", "FILE", "--kernels"), 107),
-        (("show", "PROGRAM"), 105),
+        (("show", "PROGRAM"), 108),
         (("hlo", "FILE"), 105),
         (("hlo", "FILE", "--kernels"), 128),
         (("hlo", "HLO"), 90),

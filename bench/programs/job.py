@@ -3,7 +3,7 @@
     jaxprof script -n 4 bench/programs/job.py HOW INDEX STEPS
 
 HOW: `none`, `data` (fetching takes 5 ms more), `host` (Python between steps takes 5 ms more), `recompile` (a function
-of its own, for another shape every 20 steps), `compute` (its device has six times the work), `stop` (SIGSTOP for a
+of its own, for another shape every 20 steps), `compute` (its device computes 5 ms more), `stop` (SIGSTOP for a
 second, in the middle), `raise` (an exception) or `kill` (SIGKILL). Prints, from process 0, the seconds of its loop.
 """
 
@@ -49,7 +49,7 @@ def batch(number):
 step = jax.jit(jax.shard_map(local, mesh=mesh, in_specs=(P(), P("data"), P("data")), out_specs=P(), check_vma=False))
 extra = jax.jit(lambda rows: (rows * 2).sum())
 weights = jax.device_put(jnp.zeros((128, 128)), NamedSharding(mesh, P()))
-work = put(np.array([24 if how == "compute" and index == late else 4], "int32"))
+work = put(np.array([84 if how == "compute" and index == late else 4], "int32"))
 weights = step(weights, batch(0), work).block_until_ready()
 began = time.perf_counter()
 for number in range(steps):
