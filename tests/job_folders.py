@@ -15,7 +15,7 @@ import program_events
 from jaxprof import events as e
 from jaxprof.analysis.timeline import TEXT_NAME, VERSION
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.job_folder import session_path
+from jaxprof.session_names import session_path
 
 JOB = "slurm-1234.0"
 

@@ -238,6 +238,7 @@ def test_every_optional_field_of_an_event_has_a_default_after_its_first_version(
         "run_finished": ["status"],
         "run_closed": ["device", "status", "variant", "workload"],
         "program_started": ["argv", "how"],
+        "program_stopped": ["began_seconds", "found_by", "seconds"],
         "jax_imported": ["seconds"],
         "stage_running": ["began_seconds", "function", "stage"],
         "compiled": ["function"],

@@ -24,8 +24,8 @@ from jaxprof.analysis.session_difference import EnvironmentDifference, environme
 from jaxprof.errors import FileRefusedError, unknown_name
 from jaxprof.events import RunSpec, Scalar
 from jaxprof.session import Run, Session
-from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.outline import OUTLINE, read_outline
+from jaxprof.session_names import EXTENSION
 from jaxprof.stats import change_points
 from jaxprof.stats.changes import SHORTEST
 

@@ -72,7 +72,7 @@ def _head(path: Path) -> bytes:
 
 def _kind_of_other(path: Path, head: bytes) -> Kind | None:
     """The kind of a file that is neither HLO nor has a session's header: by its name, then by its first bytes."""
-    from jaxprof.session.log.codec import EXTENSION
+    from jaxprof.session_names import EXTENSION
     from jaxprof.trace.folders import CHROME_ENDINGS, XPLANE_ENDINGS
 
     if path.suffix == EXTENSION:

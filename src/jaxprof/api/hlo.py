@@ -26,8 +26,8 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
 
 
 def _session_of_profile(path: Path) -> Session:
+    from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner import session_name, session_of_profile
-    from jaxprof.runner.reaper import TemporaryFolder
 
     with TemporaryFolder("profile") as folder:
         return session_of_profile(path, folder / session_name(path))

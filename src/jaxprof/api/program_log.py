@@ -22,8 +22,8 @@ from jaxprof.events import Event, Header, RunClosed, RunFinished, RunPlanned, Se
 from jaxprof.job_process import JobProcess
 from jaxprof.job_process import job_process as job_process_of_launcher
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.texts import in_pieces
+from jaxprof.session_names import EXTENSION
 
 PROGRAM_RUN = "r1"
 """The run of the program itself. Other runs of its recorder (a measured function) come after it."""

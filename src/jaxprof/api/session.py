@@ -12,7 +12,7 @@ from jaxprof.errors import StorageError
 from jaxprof.files import with_home
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log import load as load_file
-from jaxprof.session.log.codec import EXTENSION
+from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.events import Event, Header

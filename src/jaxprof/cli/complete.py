@@ -119,7 +119,7 @@ def complete_base(ctx: click.Context, parameter: click.Parameter, incomplete: st
 def complete_session(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Kept sessions and files."""
     from jaxprof.session.log import Library
-    from jaxprof.session.log.codec import EXTENSION
+    from jaxprof.session_names import EXTENSION
 
     stems = [path.name.removesuffix(EXTENSION) for path in Library().paths()]
     items = _offered(incomplete, ["last", *stems])

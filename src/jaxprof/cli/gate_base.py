@@ -18,7 +18,7 @@ from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.repository import Repository, repository_of
 from jaxprof.session.log import Library
 from jaxprof.session.log.baselines import Baselines
-from jaxprof.session.log.codec import EXTENSION
+from jaxprof.session_names import EXTENSION
 from jaxprof.workloads import names
 
 _HEAD = "HEAD"

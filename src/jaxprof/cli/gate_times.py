@@ -10,7 +10,7 @@ from jaxprof.cli.ab_measuring import MeasuredSides, measure
 from jaxprof.cli.ab_sides import AllWords, SideWords, sides_of
 from jaxprof.cli.device_selection import choose
 from jaxprof.errors import UsageError
-from jaxprof.runner.reaper import TemporaryFolder
+from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.sides import HALF_WIDTH, SideOptions
 from jaxprof.workloads import names
 

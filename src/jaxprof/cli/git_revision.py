@@ -10,7 +10,7 @@ from pathlib import Path
 
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
-from jaxprof.runner.reaper import TemporaryFolder
+from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.repository import git, is_file, repository_of
 from jaxprof.runner.rerun import SidesAgain
 from jaxprof.runner.sides import SideTree

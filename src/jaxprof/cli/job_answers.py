@@ -84,8 +84,9 @@ def _start_again(folder: Path) -> JobStart | None:
     from jaxprof.analysis.explain.jobs import JobStart
     from jaxprof.errors import FileRefusedError
     from jaxprof.job_process import OWN_JOBS
-    from jaxprof.session.log.job_folder import JOB_EXTENSION, job_sessions
+    from jaxprof.session.log.job_folder import job_sessions
     from jaxprof.session.log.library import program_start, read_entry
+    from jaxprof.session_names import JOB_EXTENSION
 
     again = folder.with_name(f"{folder.name.removesuffix(JOB_EXTENSION)}-again{JOB_EXTENSION}")
     for _, path in job_sessions(folder)[0]:

@@ -16,8 +16,7 @@ from jaxprof.cli.given import is_given
 from jaxprof.cli.plain_script import note, passing_signals, run_plain
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.session.log import Library
-from jaxprof.session.log.codec import EXTENSION
-from jaxprof.session.log.job_folder import JOB_EXTENSION, job_folder_for, process_number, session_path
+from jaxprof.session_names import EXTENSION, JOB_EXTENSION, job_folder_for, process_number, session_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -53,8 +53,8 @@ def imported(
 
     Raises FileRefusedError if the profile cannot be read. Ends the command on an interrupt.
     """
+    from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner import session_name
-    from jaxprof.runner.reaper import TemporaryFolder
 
     with TemporaryFolder("profile") as folder:
         target = folder / session_name(path)

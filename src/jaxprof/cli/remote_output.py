@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from jaxprof.cli.plain_script import note
 from jaxprof.errors import StorageError, UsageError
-from jaxprof.session.log.codec import EXTENSION
-from jaxprof.session.log.job_folder import JOB_EXTENSION, process_number, session_path
+from jaxprof.session_names import EXTENSION, JOB_EXTENSION, process_number, session_path
 
 if TYPE_CHECKING:
     from jaxprof.remote.place import RemotePlace

@@ -55,8 +55,8 @@ def _refuse_folder(out: Path) -> None:
 def report_location(writer: LogWriter, note: Callable[[str], None]) -> bool:
     """Print where the session is. If it could not be written there, save it in another folder and return False."""
     from jaxprof.errors import StorageError
-    from jaxprof.session.log.codec import EXTENSION
     from jaxprof.session.log.state import url_of
+    from jaxprof.session_names import EXTENSION
 
     if writer.failure is None:
         place = writer.path and (url_of(writer.path) or writer.path)

@@ -61,9 +61,9 @@ def _tried(explained: Explanation, finding: RankedFinding, options: TryOptions) 
 
 def _program_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
     from jaxprof.analysis.programs.derive import program_result
+    from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner.program_again import command_again, with_functions
     from jaxprof.runner.program_launches import launch, launch_sides
-    from jaxprof.runner.reaper import TemporaryFolder
 
     session = explained.session
     assert session is not None
@@ -158,8 +158,8 @@ def _of_launches(done: ProgramLaunches, fix: MechanicalFix, checked: NumbersComp
 def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalFix, options: TryOptions) -> FixTrial:
     from jaxprof.cli.ab_measuring import measure_planned
     from jaxprof.cli.session_output import new_writer
+    from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner.fix_sides import FixedSide, plan_fix
-    from jaxprof.runner.reaper import TemporaryFolder
 
     session = explained.session
     assert session is not None

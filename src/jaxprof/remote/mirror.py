@@ -21,8 +21,8 @@ from jaxprof.errors import JaxprofError, StorageError, system_words
 from jaxprof.files import taking_place
 from jaxprof.remote.place import RemotePlace
 from jaxprof.remote.store import Store, StoredFile, StoreFailure, store_error
-from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
+from jaxprof.session_names import EXTENSION
 
 _KNOWN: Final = "files.json"
 _LOCK: Final = "lock"

@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 from jaxprof.errors import UsageError, system_words
 from jaxprof.remote.place import RemotePlace
 from jaxprof.remote.store import Store, StoreFailure
-from jaxprof.session.log.codec import EXTENSION
+from jaxprof.session_names import EXTENSION
 
 GROWTH: Final = 1.25
 SHORTEST_SECONDS: Final = 5.0

@@ -16,7 +16,7 @@ from typing import Any, Final
 from jaxprof.errors import UsageError, system_words
 from jaxprof.rollup.making import RollUpReport
 from jaxprof.rollup.places import SessionPlace, roll_up_at
-from jaxprof.session.log.job_folder import process_number
+from jaxprof.session_names import process_number
 from jaxprof.version import __version__
 
 ADDRESS_VARIABLE: Final = "RAY_ADDRESS"

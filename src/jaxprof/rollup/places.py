@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import JaxprofError, system_words
+from jaxprof.reaper import TemporaryFolder
 from jaxprof.rollup import FOLDER
 from jaxprof.rollup.making import RollUpReport, in_processes, roll_up
-from jaxprof.session.log.job_folder import newest_sessions, no_session_in, process_number
+from jaxprof.session.log.job_folder import newest_sessions, no_session_in
+from jaxprof.session_names import process_number
 
 if TYPE_CHECKING:
     from jaxprof.remote.store import Store, StoredFile
@@ -91,8 +92,7 @@ def _current(store: Store, files: dict[str, StoredFile], sessions: Sequence[tupl
     """The processes whose roll-up in the store holds all of their session."""
     from jaxprof.rollup.reading import connected, read_processes
 
-    with TemporaryDirectory(prefix="jaxprof-rollup-") as temporary:
-        folder = Path(temporary)
+    with TemporaryFolder("rollup") as folder:
         for name, file in files.items():
             if name.startswith(f"{FOLDER}/processes/"):
                 target = folder / name
@@ -111,8 +111,7 @@ def _roll_up_stored(session: SessionPlace) -> RollUpReport:
     from jaxprof.rollup.schema import TABLES
 
     store = Store(RemotePlace(session.folder))
-    with TemporaryDirectory(prefix="jaxprof-rollup-") as temporary:
-        folder = Path(temporary)
+    with TemporaryFolder("rollup") as folder:
         path = folder / session.name
         file = store.file(session.name)
         store.fetch(file, path)

@@ -17,7 +17,8 @@ from typing import Final
 from jaxprof.events import Event, Header
 from jaxprof.rollup.job import has_extra
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import JobMember, process_number
+from jaxprof.session.log.job_folder import JobMember
+from jaxprof.session_names import process_number
 
 FIRST_SECONDS: Final = 10.0
 """After so long a roll-up is written for the first time. The session of a shorter program is read as fast."""

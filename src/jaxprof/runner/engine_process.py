@@ -32,10 +32,10 @@ from jaxprof.engine.protocol.request import (
 )
 from jaxprof.errors import WorkerError
 from jaxprof.operating_system import refuse_to_run
+from jaxprof.reaper import REAPER
 from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.exits import Exit
 from jaxprof.runner.interpreter import Interpreter
-from jaxprof.runner.reaper import REAPER
 from jaxprof.session.log.bounds import are_bounded
 from jaxprof.workloads.model import WorkloadInfo
 

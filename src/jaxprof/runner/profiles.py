@@ -17,7 +17,7 @@ from jaxprof.runner.interpreter import own_interpreter
 from jaxprof.runner.planning import PlannedRun, ProfileOptions
 from jaxprof.runner.requests import run_request
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder
-from jaxprof.session.log.codec import EXTENSION
+from jaxprof.session_names import EXTENSION
 from jaxprof.trace.folders import choose
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from typing import Final, Literal
 from jaxprof.errors import WorkerError, system_words
 from jaxprof.last_words import last_words
 from jaxprof.operating_system import refuse_to_run
+from jaxprof.reaper import REAPER
 from jaxprof.runner.launch_rule import LEAST_LAUNCHES, LONGER
-from jaxprof.runner.reaper import REAPER
 from jaxprof.runner.sides import HALF_WIDTH, MOST_LAUNCHES
 from jaxprof.stats import Block, LaunchBlocks, TimeComparison, compare, narrow_enough, with_control
 

@@ -17,7 +17,7 @@ from jaxprof.files import with_home
 from jaxprof.runner.engine_process import host_devices, jax_devices
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.planning import HOST, PlannedRun
-from jaxprof.session.log.codec import EXTENSION
+from jaxprof.session_names import EXTENSION
 from jaxprof.workloads import names
 
 

@@ -17,9 +17,9 @@ from jaxprof.devices.targets import Target, parse_target, wheels
 from jaxprof.engine.measure.portable import ExportedProgram, export_for
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.events import RunSpec
+from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner import Scheduler, find_interpreter
 from jaxprof.runner.planning import PlannedRun
-from jaxprof.runner.reaper import TemporaryFolder
 from jaxprof.session.log import LogWriter, new_header
 
 

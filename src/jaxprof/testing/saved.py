@@ -20,7 +20,8 @@ from jaxprof.events import SessionClosed
 from jaxprof.session import Run
 from jaxprof.session.log import Library, new_header
 from jaxprof.session.log.baselines import Baselines
-from jaxprof.session.log.codec import EXTENSION, decode_line
+from jaxprof.session.log.codec import decode_line
+from jaxprof.session_names import EXTENSION
 
 FOLDER: Final = ".jaxprof"
 _NAME: Final = re.compile(r"[\w.+-]+")

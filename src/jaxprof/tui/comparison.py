@@ -16,7 +16,7 @@ from jaxprof.tui.kit.threads import in_daemon
 from jaxprof.tui.messages import EventsArrived, SidesPlanned
 
 if TYPE_CHECKING:
-    from jaxprof.runner.reaper import TemporaryFolder
+    from jaxprof.reaper import TemporaryFolder
     from jaxprof.session import Run, Session
     from jaxprof.tui.profiler import PlanSides, Profiler
 
@@ -114,7 +114,7 @@ class LiveComparison:
 
     def _new_folder(self) -> Path:
         """A folder for the results of one comparison. Raises StorageError."""
-        from jaxprof.runner.reaper import TemporaryFolder
+        from jaxprof.reaper import TemporaryFolder
 
         self._folder = self._folder or TemporaryFolder("compare")
         folder = self._folder.path / str(self._asked + 1)

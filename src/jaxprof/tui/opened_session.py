@@ -229,8 +229,8 @@ class ProfileReading:
 
         Raises JaxprofError if it is not a profile or cannot be written, ReadingStoppedError if it was stopped.
         """
+        from jaxprof.reaper import TemporaryFolder
         from jaxprof.runner import session_name, session_of_profile
-        from jaxprof.runner.reaper import TemporaryFolder
 
         folder = TemporaryFolder("profile")
         atexit.register(folder.close)

@@ -72,7 +72,7 @@ def test_the_value_holds_no_session(tmp_path: Path) -> None:
 
 def test_a_session_without_a_program(tmp_path: Path) -> None:
     from jaxprof.session.log import LogWriter
-    from jaxprof.session.log.job_folder import session_path
+    from jaxprof.session_names import session_path
 
     writer = LogWriter(program_events.HEADER, session_path(tmp_path, 0))
     writer.close()

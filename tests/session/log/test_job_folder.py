@@ -9,7 +9,8 @@ import pytest
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import is_job_folder, job_folder_for, read_job, session_path
+from jaxprof.session.log.job_folder import is_job_folder, read_job
+from jaxprof.session_names import job_folder_for, session_path
 from job_folders import JOB, job, loop, process
 
 

@@ -13,7 +13,7 @@ import pytest
 import job_folders
 import program_events
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.job_folder import session_path
+from jaxprof.session_names import session_path
 from jaxprof.tui.job import reading
 from jaxprof.tui.job.heat_map import JobMap
 from jaxprof.tui.job.rank_table import RankTable

@@ -104,7 +104,7 @@ def command(out: Path | None, force: bool, form: str, **words: Any) -> int:
     from jaxprof.cli.ab_measuring import measure
     from jaxprof.cli.ab_sides import read_sides
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
-    from jaxprof.runner.reaper import TemporaryFolder
+    from jaxprof.reaper import TemporaryFolder
 
     refuse_to_run("jaxprof ab")
     with (

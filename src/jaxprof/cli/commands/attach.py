@@ -38,9 +38,9 @@ def command(address: str, duration: float, out: Path | None, force: bool, python
     from jaxprof.cli.session_output import refuse_existing
     from jaxprof.errors import UsageError
     from jaxprof.operating_system import refuse_to_run
+    from jaxprof.reaper import TemporaryFolder
     from jaxprof.runner import find_interpreter
     from jaxprof.runner.attach import collect, read_address
-    from jaxprof.runner.reaper import TemporaryFolder
     from jaxprof.session.log import Library, new_header
 
     refuse_to_run("jaxprof attach")

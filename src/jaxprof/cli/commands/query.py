@@ -93,7 +93,7 @@ def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Aske
     from jaxprof.cli.profiles import imported, profile_at
     from jaxprof.query.database import AskedSession
     from jaxprof.session.log import Library
-    from jaxprof.session.log.codec import EXTENSION
+    from jaxprof.session_names import EXTENSION
 
     library = Library()
     found: list[tuple[Path, Any, bool]] = []
@@ -123,8 +123,8 @@ def _sessions_in(folder: Path) -> list[Path]:
     """The sessions in a folder; of a job one for each process, with a note of what was left out. Raises
     FileRefusedError."""
     from jaxprof.cli.job_answers import job_at
-    from jaxprof.session.log.codec import EXTENSION
     from jaxprof.session.log.job_folder import job_sessions, no_session_in
+    from jaxprof.session_names import EXTENSION
 
     if job_at(str(folder)) is None:
         return sorted(folder.glob(f"*{EXTENSION}"))

@@ -103,7 +103,7 @@ def command(
     from jaxprof.job_process import job_process, take_own_variables
     from jaxprof.operating_system import refuse_to_run
     from jaxprof.runner.program import ProgramCommand
-    from jaxprof.session.log.job_folder import session_path
+    from jaxprof.session_names import session_path
 
     refuse_to_run("jaxprof script")
     process = job_process()

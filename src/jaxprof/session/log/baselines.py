@@ -19,10 +19,10 @@ from typing import Final
 import msgspec
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, system_words, unknown_name
-from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.library import is_live
 from jaxprof.session.log.state import state_folder
 from jaxprof.session.log.writer import FILE_MODE
+from jaxprof.session_names import EXTENSION
 
 DECISIONS: Final = ".decisions.json"
 _NAME: Final = re.compile(r"\w[\w.@+-]{0,79}")

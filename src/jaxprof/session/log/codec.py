@@ -16,12 +16,11 @@ from jaxprof.events import SCHEMA_MAJOR, SCHEMA_MINOR, Event, Header, RunPlanned
 from jaxprof.events.wire import fields_of
 from jaxprof.limits import DEPTH
 from jaxprof.session.log.bounds import are_bounded, bound_numbers
+from jaxprof.session_names import EXTENSION
 
 T = TypeVar("T")
 Repair = Callable[[Any, list[object]], Any]
 _LEFT_OUT = object()
-
-EXTENSION = ".jaxprof"
 
 _ENCODER = msgspec.json.Encoder()
 _DECODERS: dict[bytes, msgspec.json.Decoder[Any] | _FlatDecoder] = {}

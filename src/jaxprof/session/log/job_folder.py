@@ -6,23 +6,18 @@ any of its sessions can be opened alone. A process that was started again leaves
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.limits import PROCESSES
 from jaxprof.session.fold import Session
-from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.library import is_live
 from jaxprof.session.log.reader import load
+from jaxprof.session_names import JOB_EXTENSION, PROCESS_NAME
 
-JOB_EXTENSION: Final = f"{EXTENSION}.d"
-_NAME: Final = re.compile(r"process-(\d{1,9})(?:-(\d{1,9}))?" + re.escape(EXTENSION))
-_UNSAFE: Final = re.compile(r"[^\w.+-]+")
 _MOST_NAMED: Final = 8
 
 S = TypeVar("S", bound=Session)
@@ -32,27 +27,7 @@ def is_job_folder(path: Path) -> bool:
     """Whether it has the name of one, or is a folder that holds sessions as one does."""
     if path.name.endswith(JOB_EXTENSION):
         return True
-    return path.is_dir() and any(_NAME.fullmatch(entry.name) for entry in path.iterdir())
-
-
-def job_folder_for(program: str, job: str, directory: Path) -> Path:
-    """Where the processes of `job` put their sessions if nobody says: `train.slurm-1234.0.jaxprof.d`. All of them come
-    to the same name."""
-    stem = _UNSAFE.sub("-", Path(program).stem) or "program"
-    return directory / f"{stem}.{_UNSAFE.sub('-', job)}{JOB_EXTENSION}"
-
-
-def process_number(name: str) -> int | None:
-    """Whose session a file of that name is, in the folder of a job; None for other names."""
-    match = _NAME.fullmatch(name)
-    return int(match[1]) if match else None
-
-
-def session_path(folder: Path, index: int, taken: Collection[str] = ()) -> Path:
-    """A free name for the session of process `index`. `taken`: names that are not free although they are not here."""
-    names = chain([""], (f"-{number}" for number in count(2)))
-    paths = (folder / f"process-{index:05}{again}{EXTENSION}" for again in names)
-    return next(path for path in paths if path.name not in taken and not path.exists())
+    return path.is_dir() and any(PROCESS_NAME.fullmatch(entry.name) for entry in path.iterdir())
 
 
 def job_sessions(folder: Path) -> tuple[list[tuple[int, Path]], list[str]]:
@@ -214,7 +189,7 @@ def _sorted_names(folder: Path, notices: list[str]) -> Iterator[tuple[int, int, 
 
 
 def _sorted(paths: Iterable[Path], notices: list[str]) -> Iterator[tuple[int, int, Path]]:
-    named = ((match, path) for path in paths if (match := _NAME.fullmatch(path.name)))
+    named = ((match, path) for path in paths if (match := PROCESS_NAME.fullmatch(path.name)))
     found = sorted((int(match[1]), int(match[2] or 1), path) for match, path in named)
     if len(found) > PROCESSES.most:
         notices.append(f"the folder holds {PROCESSES.words}; the others are left out. {PROCESSES.hint}")

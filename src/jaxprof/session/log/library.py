@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, not_found, system_words
 from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
 from jaxprof.files import open_regular, taking_place, with_home
-from jaxprof.session.log.codec import EXTENSION
 from jaxprof.session.log.outline import events_of, read_header
 from jaxprof.session.log.state import forget_derived, state_folder, url_of
+from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.events import ProgramStarted

@@ -11,7 +11,8 @@ from jaxprof.events import Event
 from jaxprof.files import open_regular
 from jaxprof.limits import LINE
 from jaxprof.lines import LineBuffer
-from jaxprof.session.log.codec import EXTENSION, UnknownEvent, decode_header, decode_line, newer_minor
+from jaxprof.session.log.codec import UnknownEvent, decode_header, decode_line, newer_minor
+from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
     from jaxprof.session import Session

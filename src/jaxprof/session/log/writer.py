@@ -26,7 +26,8 @@ from typing import IO, Any
 from jaxprof.errors import StorageError, system_words
 from jaxprof.events import Event, Header, RunClosed, SessionClosed
 from jaxprof.private import redacted
-from jaxprof.session.log.codec import EXTENSION, encode_header, encode_line
+from jaxprof.session.log.codec import encode_header, encode_line
+from jaxprof.session_names import EXTENSION
 from jaxprof.version import __version__
 
 FILE_MODE = 0o600

@@ -16,7 +16,7 @@ import pytest
 
 import jaxprof
 from jaxprof.errors import StorageError
-from jaxprof.runner.reaper import TemporaryFolder, _Reaper
+from jaxprof.reaper import TemporaryFolder, _Reaper
 from runner import engines
 
 CLIENT = """
@@ -129,7 +129,7 @@ def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed(
     made.close()
     made.close()
     program = (
-        "import time\nfrom jaxprof.runner.reaper import TemporaryFolder\n"
+        "import time\nfrom jaxprof.reaper import TemporaryFolder\n"
         "made = TemporaryFolder('test')\n(made.path / 'file').touch()\nprint(made.path, flush=True)\ntime.sleep(600)\n"
     )
     client = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
@@ -159,4 +159,4 @@ def test_the_client_makes_no_folder_that_would_outlast_it() -> None:
         if re.search(r"mkdtemp\(|TemporaryDirectory\(", path.read_text())
     }
     in_a_child = {"engine/measure/capture.py", "recorder/capture_window.py"}
-    assert made - in_a_child == {"runner/reaper.py", "runner/engine_process.py", "devices/targets/wheels.py"}
+    assert made - in_a_child == {"reaper.py", "runner/engine_process.py", "devices/targets/wheels.py"}
