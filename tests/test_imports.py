@@ -118,10 +118,10 @@ def program_file(tmp_path: Path) -> Path:
     ("words", "most"),
     [
         (("sessions",), 34),
-        (("show", "FILE"), 115),
+        (("show", "FILE"), 118),
         (("show", "FILE", "--format", "json"), 160),
-        (("show", "FILE", "--kernels"), 107),
-        (("show", "PROGRAM"), 108),
+        (("show", "FILE", "--kernels"), 110),
+        (("show", "PROGRAM"), 111),
         (("hlo", "FILE"), 105),
         (("hlo", "FILE", "--kernels"), 128),
         (("hlo", "HLO"), 90),
