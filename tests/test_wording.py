@@ -36,6 +36,7 @@ GIVEN_UP = {
     r"\bcut off\b": "interrupted; of a file or a text: truncated",
     r"\b(not well|not end well|ends well)\b": "failed; does not fail",
     r"[\"'( ]torn(:|\b[\"'])|if one is torn": "interrupted",
+    r"\{[^{}]*:\.\d%\}": "units.percent, as 44 %",
 }
 """What was given up, as a regular expression, and what is said instead."""
 
@@ -72,6 +73,7 @@ def test_what_was_given_up_is_not_said_again(pattern: str) -> None:
             '"complete" if session.complete else "cut off"',
             "a run that did not end well",
             'words.append("torn: its writer did not close it")',
+            'f"kernels with {share:.0%} of the time"',
         ),
         strict=True,
     ),

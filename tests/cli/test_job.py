@@ -74,7 +74,7 @@ def test_the_processes_beside_each_other(call: Caller, tmp_path: Path) -> None:
     said = call("show", folder, "--hosts")
     assert said.code == 0
     assert (
-        "process 1 on node1 is late: making or fetching its input takes 30% of its loop, 2% on the others"
+        "process 1 on node1 is late: making or fetching its input takes 30 % of its loop, 2.0 % on the others"
         in " ".join(said.out.split())
     )
     data = call("show", folder, "--format", "json").data

@@ -63,7 +63,7 @@ def test_devices_on_which_nothing_ran() -> None:
 
 def test_kernels_without_a_match_and_their_share() -> None:
     verdict, message = trust(read(*gpu_planes()))["unmatched"]
-    assert (verdict, message) == ("doubt", "kernels with 6% of the device's time name no HLO op")
+    assert (verdict, message) == ("doubt", "kernels with 5.9 % of the device's time name no HLO op")
     assert "guessed" in trust(read(*gpu_planes()))
 
 
@@ -110,7 +110,7 @@ def test_a_profile_of_a_compile() -> None:
 def test_device_time_outside_of_the_steps() -> None:
     line = Line("t", [op("a", 0, 10, run_id=1), op("a", 50, 30, run_id=1)])
     step = Line("python", [host("train", 0, 20, step_num=0)])
-    assert trust(read(Plane("/host:CPU", [line, step])))["outside_steps"][1].startswith("75%")
+    assert trust(read(Plane("/host:CPU", [line, step])))["outside_steps"][1].startswith("75 %")
 
 
 def test_busy_time_against_the_measured_time_of_a_call() -> None:
@@ -124,7 +124,7 @@ def test_time_of_an_execution_in_which_no_op_was_recorded() -> None:
     rows = trust(read(Plane("/host:CPU", [Line("t", sort)])))
     assert rows["unrecorded"] == (
         "doubt",
-        "74% of the time in which programs were executed on cpu:0 has no op in the record",
+        "74 % of the time in which programs were executed on cpu:0 has no op in the record",
     )
     close = [op("dot", 0, 200, run_id=1), op("sort", 200, 600, run_id=1), op("add", 801, 10, run_id=1)]
     assert trust(read(Plane("/host:CPU", [Line("t", close)])))["unrecorded"][0] == "good"

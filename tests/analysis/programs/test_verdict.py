@@ -251,7 +251,7 @@ def test_two_parts_are_told_apart_from_one_and_a_quarter_standard_errors_of_thei
     found = of_two_parts(0.6, samples)
     assert (found.kind == "device-bound") == told
     if not told:
-        assert found.reason == "device (60%) and data (40%) cannot be told apart"
+        assert found.reason == "device (60 %) and data (40 %) cannot be told apart"
         assert found.needs_seconds == 2.0, "rounded up"
 
 

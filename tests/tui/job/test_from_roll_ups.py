@@ -76,7 +76,7 @@ async def test_only_the_process_that_is_opened_is_read(rolled: Path, read_sessio
         screen = await opened(stage, pilot, rolled)
         await until(pilot, lambda: screen.query_one(JobMap).grid is not None)
         assert screen.query_one(RankTable).count == 3
-        assert "process 1 on node1 is late: making or fetching its input takes 40% of its loop" in words(stage)
+        assert "process 1 on node1 is late: making or fetching its input takes 40 % of its loop" in words(stage)
         assert not read_sessions
         await pilot.press("enter")
         await until(pilot, lambda: stage.app.session_path == rolled / "process-00001.jaxprof")

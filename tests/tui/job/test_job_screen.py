@@ -58,7 +58,7 @@ async def test_who_is_late_and_why_is_read_without_a_key(folder: Path) -> None:
         await opened(stage, pilot, late(folder))
         text = words(stage)
         assert "4 processes on 4 hosts · slurm-1234.0 · all ok" in text
-        assert "process 1 on node1 is late: making or fetching its input takes 40% of its loop" in text
+        assert "process 1 on node1 is late: making or fetching its input takes 40 % of its loop" in text
         assert "Look at its input: the shard, the disk or the network of that host." in text
         assert "8 Job" in text
 

@@ -32,7 +32,7 @@ from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
 from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.jobs.stretches import WHOLE, Differences, LateStretch
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DISPATCH, HOST
-from jaxprof.units import seconds
+from jaxprof.units import percent_or_less, seconds
 
 OWN: Final = (*PARTS_OF_ITS_OWN, COMPILE)
 """The parts of a loop in which a process works itself while the others wait for it."""
@@ -145,8 +145,9 @@ def _finding(
     step = next((window.first_step for window in windows if window.first_step is not None), None)
     message = (
         f"process {process.index} on {process.host} is late{_since(when, step)}: {_WORDS[named.what]} takes "
-        f"{named.share:.0%} of {'its loop' if when.is_whole else 'that time'}, {named.usual:.0%} on the others, "
-        f"{_waiting(process, [other for at, other in enumerate(compared) if at != number])}"
+        f"{percent_or_less(named.share)} of {'its loop' if when.is_whole else 'that time'}, "
+        f"{percent_or_less(named.usual)} on the others, "
+        f"{_waiting(process, [other for at, other in enumerate(compared) if at != number], named.what)}"
     )
     where = process.loop.line_of(named.what) if process.loop is not None and named.what != OWN_WORK else None
     return JobFinding(
@@ -172,9 +173,9 @@ def _since(when: LateStretch, step: int | None) -> str:
     return f" from {seconds(when.began_seconds)} to {seconds(when.ended_seconds)} of its loop{at}"
 
 
-def _waiting(process: ProcessFigures, others: Sequence[ProcessFigures]) -> str:
+def _waiting(process: ProcessFigures, others: Sequence[ProcessFigures], what: str) -> str:
     took = process.loop.seconds if process.loop is not None else 0.0
     theirs = median(other.loop.seconds for other in others if other.loop is not None)
     if took <= _IN_STEP * theirs:
-        return "which wait for it"
+        return "which wait for it" + (": the input of this host starves the job" if what == DATA else "")
     return f"whose loop takes {seconds(theirs)} where its takes {seconds(took)}"

@@ -15,7 +15,7 @@ from jaxprof.analysis.jobs.blocks import LEAST_DIFFERENCE
 from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.programs.verdict import DEVICE
-from jaxprof.units import seconds
+from jaxprof.units import percent, seconds
 
 CERTAIN: Final = 4.0
 """Standard errors by which it arrives last more often than by chance."""
@@ -48,8 +48,8 @@ def last_to_arrive(
             else "its own work on the host was not seen for long enough to exclude that"
         )
         message = (
-            f"process {index} on {hosts[index]} is late: it arrives last at {share:.0%} of {seen.instances} executions "
-            f"of {seen.name}, and the others wait {seconds(seen.caused_seconds[place])} of "
+            f"process {index} on {hosts[index]} is late: it arrives last at {percent(share)} of {seen.instances} "
+            f"executions of {seen.name}, and the others wait {seconds(seen.caused_seconds[place])} of "
             f"{seconds(seen.span_seconds)} for it; {excluded}"
         )
         yield JobFinding("slow-device", index, message, _ADVICE, DEVICE, seen.caused_seconds[place])

@@ -16,7 +16,7 @@ from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.spots import WORKS, LoopKey, LoopTimes, Spot
 from jaxprof.events import STAGES, Compiled, SourceLocation
 from jaxprof.hot_loop import hot_loop
-from jaxprof.units import counted
+from jaxprof.units import counted, percent_or_less
 
 DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE = "device", "dispatch", "data", "host", "copy", "compile"
 PARTS: Final = (DEVICE, DISPATCH, DATA, HOST, COPY, COMPILE)
@@ -229,7 +229,7 @@ def verdict(loop: HotLoop) -> Verdict:
     spread = math.sqrt(max(share + other - (share - other) ** 2, 1e-9) / samples)
     if share - other < _APART * spread:
         more = (_APART * spread / max(share - other, 0.02)) ** 2
-        words = f"{name} ({share:.0%}) and {second} ({other:.0%}) cannot be told apart"
+        words = f"{name} ({percent_or_less(share)}) and {second} ({percent_or_less(other)}) cannot be told apart"
         return _unsure(loop, words, _rounded_up(total * more))
     return Verdict(f"{name}-bound", share, low, high, loop.where, loop.last_line, "", None, total, loop.parts)
 

@@ -11,6 +11,7 @@ from jaxprof.events import TrustCheck
 from jaxprof.trace.launch import copies_of
 from jaxprof.trace.model import NO_OP, Trace
 from jaxprof.trace.trust.row import CLEARLY, row
+from jaxprof.units import percent
 
 
 def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
@@ -31,7 +32,7 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         yield row(
             "unmatched",
             "bad" if share > 0.2 else "doubt",
-            f"kernels with {share:.0%} of the device's time name no HLO op",
+            f"kernels with {percent(share)} of the device's time name no HLO op",
             "CUDA graphs hide the names: XLA_FLAGS=--xla_gpu_enable_command_buffer= turns them off."
             if kind != "attribution"
             else "",
@@ -42,8 +43,8 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         yield row(
             "guessed",
             "doubt",
-            f"{guessed / total:.1%} of the device's time is in kernels that name no op and run between two kernels of "
-            "one op: they count as that op's, and are marked",
+            f"{percent(guessed / total)} of the device's time is in kernels that name no op and run between two "
+            "kernels of one op: they count as that op's, and are marked",
         )
 
 

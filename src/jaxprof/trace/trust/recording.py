@@ -12,7 +12,7 @@ from typing import Final
 from jaxprof.events import TrustCheck
 from jaxprof.trace.model import PS, Trace
 from jaxprof.trace.trust.row import row
-from jaxprof.units import seconds
+from jaxprof.units import percent, seconds
 
 CHROME_LIMITS: Final = (1_000_000, 5_000_000)
 """Events after which JAX's Chrome export stops, before XLA's pull request 44702 (June 2026) and since.
@@ -180,7 +180,7 @@ def compiles(trace: Trace, kind: str, compile_seconds: float | None) -> Iterator
         yield row(
             "compile",
             "doubt" if share > 0.1 else "good",
-            f"compiles took {share:.0%} of the profile" + (": it shows a compile more than a run" * (share > 0.5)),
+            f"compiles took {percent(share)} of the profile" + (": it shows a compile more than a run" * (share > 0.5)),
             "Run once before the profiler is started." if share > 0.1 else "",
         )
 
@@ -193,7 +193,7 @@ def device_share(busy_share: float | None) -> Iterator[TrustCheck]:
     yield row(
         "sum",
         "good" if good else "doubt",
-        f"the device was busy for {busy_share:.0%} of the time that the calls took with the profiler on",
+        f"the device was busy for {percent(busy_share)} of the time that the calls took with the profiler on",
         "" if good else "The rest is dispatch, waiting, or work that the profiler does not see.",
     )
 

@@ -9,7 +9,7 @@ from typing import Final
 from jaxprof.events import TrustCheck
 from jaxprof.trace.steps import STEPS_KEPT, Steps
 from jaxprof.trace.trust.row import CLEARLY, row
-from jaxprof.units import counted, seconds
+from jaxprof.units import counted, percent, seconds
 
 _UNRECORDED: Final = 0.2
 _UNEVEN: Final = 1.5
@@ -42,7 +42,7 @@ def steps(steps: Steps) -> Iterator[TrustCheck]:
         yield row(
             "outside_steps",
             "doubt",
-            f"{share:.0%} of the devices' busy time is in no step",
+            f"{percent(share)} of the devices' busy time is in no step",
             "Block until the result is ready inside the annotation, so that the step holds its own work."
             if steps.found_by == "annotation"
             else "Other programs ran before the first execution, or after the last.",
@@ -122,7 +122,7 @@ def unrecorded(steps: Steps) -> Iterator[TrustCheck]:
     if not device:
         return
     share = shares[device]
-    words = f"{share:.0%} of the time in which programs were executed on {device} has no op in the record"
+    words = f"{percent(share)} of the time in which programs were executed on {device} has no op in the record"
     if share > _UNRECORDED:
         yield row(
             "unrecorded",
