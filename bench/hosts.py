@@ -5,7 +5,7 @@
 
 Each job is `bench/programs/job.py`, started by `jaxprof script -n`, with one process that is late (another one each
 time). A row has how many jobs named that process and no other, how many of them with the right reason, and how many
-named another one. `--seconds`: how long the loop of a job without a late process takes; own work is compared from 5 s
+named another one. `--seconds`: how long the loop of a job without a late process takes; own work is compared from 3 s
 on. `compute` is told by captures; the jobs of that kind, and of `none`, have one.
 
 `--overhead` jobs are run with and without recording, in turns: the median of the ratios of the loop's seconds, with the

@@ -147,10 +147,10 @@ def test_a_process_in_another_loop_is_left_out(tmp_path: Path) -> None:
 
 
 def test_one_that_was_not_seen_in_the_loop(tmp_path: Path) -> None:
-    short = figures(job(tmp_path / "short", loop(), loop(4)))
-    assert "fewer than two processes were seen in a loop for 5 s or more" in short.notices[-1]
+    short = figures(job(tmp_path / "short", loop(), loop(2)))
+    assert "fewer than two processes were seen in a loop for 3 s or more" in short.notices[-1]
     assert short.compared == 0
-    three = figures(job(tmp_path / "three", loop(), loop(data=0.3), loop(3)))
+    three = figures(job(tmp_path / "three", loop(), loop(data=0.3), loop(2)))
     assert (three.compared, [finding.index for finding in three.findings]) == (2, [1])
 
 
@@ -164,7 +164,7 @@ def test_a_recompiler_is_no_slow_device(tmp_path: Path) -> None:
 
 def test_a_slow_device_whose_host_was_not_seen_says_so(tmp_path: Path) -> None:
     taken = captures(3, late=1)
-    loops = [loop(), loop(3), loop()]
+    loops = [loop(), loop(2), loop()]
     [finding] = figures(
         job(tmp_path, *([*inside, *captured] for inside, captured in zip(loops, taken, strict=True)))
     ).findings

@@ -18,7 +18,7 @@ def process(shares: list[float], *, samples: float = 100.0, own: bool = False) -
     return ProcessFigures(0, "box", "", "ok", "", "", windows=tuple(windows))
 
 
-@pytest.mark.parametrize("count", [5, 19, 20, 21, 39, 47, 1000])
+@pytest.mark.parametrize("count", [3, 5, 19, 20, 21, 39, 47, 1000])
 def test_blocks_hold_all_windows_evenly(count: int) -> None:
     loop = process([0.1] * count)
     found = in_blocks(loop, loop.windows)
@@ -31,8 +31,8 @@ def test_blocks_hold_all_windows_evenly(count: int) -> None:
     assert found.mean("data") == pytest.approx(0.1)
 
 
-def test_four_windows_are_too_few() -> None:
-    loop = process([0.1] * 4)
+def test_two_windows_are_too_few() -> None:
+    loop = process([0.1] * 2)
     assert in_blocks(loop, loop.windows) is None
 
 
@@ -57,8 +57,45 @@ def test_blocks_that_are_like_those_before_are_worth_less() -> None:
         loops = [loop for row in rows if (loop := in_blocks(row, row.windows)) is not None]
         return LoopComparison(loops).excess(0, OWN_WORK).is_certain
 
-    assert certain([0.15, 0.29] * 10)
-    assert not certain([0.15] * 10 + [0.29] * 10)
+    assert certain([0.12, 0.29] * 10)
+    assert not certain([0.12] * 10 + [0.29] * 10)
+
+
+def _certain(rows: list[list[float]], paces: list[int] | None = None) -> list[bool]:
+    """Who is late of processes with these shares of work; `paces`: passes in each window, the same for all."""
+    steps = [None] * len(rows[0]) if paces is None else [sum(paces[:at]) for at in range(len(paces))]
+    loops = []
+    for row in rows:
+        windows = [
+            LoopWindow(7.0 + at, 1.0, 10.0, {**dict.fromkeys(PARTS, 0.0), "data": share}, share, step)
+            for at, (share, step) in enumerate(zip(row, steps, strict=True))
+        ]
+        loops.append(in_blocks(ProcessFigures(0, "box", "", "ok", "", "", windows=tuple(windows)), windows))
+    comparison = LoopComparison([loop for loop in loops if loop is not None], 2)
+    return [comparison.excess(number, OWN_WORK).is_certain for number in range(len(rows))]
+
+
+def test_who_is_above_all_others_all_the_time_is_late_however_much_that_varies() -> None:
+    usual = [[0.072, 0.065, 0.059, 0.04, 0.013, 0.108, 0.093, 0.048, 0.043], [0.05] * 8 + [0.301]]
+    late = [0.51, 0.45, 0.46, 0.48, 0.44, 0.37, 0.43, 0.78, 0.88]
+    assert _certain([*usual, late]) == [False, False, True]
+    assert _certain([*usual, [0.2, *late[1:]]]) == [False, False, False]
+    assert _certain([usual[0], [share + 0.04 for share in usual[0]]]) == [False, False]
+
+
+def test_a_slow_moment_of_the_device_is_not_own_work_that_varies() -> None:
+    """The same work of each pass is another share of the time where the passes take longer for all."""
+    paces = [15, 29, 34, 33, 34]
+    late = [0.02 * pace for pace in paces]
+    usual = [0.002 * pace for pace in paces]
+    assert _certain([usual, late], paces) == [False, True]
+    assert _certain([usual, late]) == [False, False]
+    assert _certain([usual, usual], paces) == [False, False]
+
+
+def test_three_blocks_are_enough_for_who_is_late_beyond_doubt() -> None:
+    assert _certain([[0.05, 0.06, 0.05], [0.6, 0.61, 0.6]]) == [False, True]
+    assert _certain([[0.05, 0.06, 0.05], [0.2, 0.31, 0.5]]) == [False, False]
 
 
 def test_windows_of_first_compilations_do_not_hide_who_is_late() -> None:

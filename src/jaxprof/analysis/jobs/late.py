@@ -60,7 +60,7 @@ def comparable(processes: Sequence[ProcessFigures], notices: list[str]) -> list[
     """Those that were seen in one loop for long enough; without two of them an empty list, and why in `notices`."""
     seen = [process for process in processes if len(windows_of(process)) >= LEAST_BLOCKS]
     if len(seen) < 2:
-        notices.append(f"{_CANNOT}fewer than two processes were seen in a loop for 5 s or more")
+        notices.append(f"{_CANNOT}fewer than two processes were seen in a loop for 3 s or more")
         return []
     loops = Counter(process.loop.where for process in seen if process.loop is not None)
     where, most = loops.most_common(1)[0]
