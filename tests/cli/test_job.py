@@ -69,6 +69,35 @@ def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(tmp_path: Path)
     assert data["findings"][0]["process"] == 1
 
 
+def test_a_job_that_is_replaced_leaves_nothing_of_the_one_before(tmp_path: Path) -> None:
+    before = job(tmp_path / "train.jaxprof.d", loop(), loop(), loop())
+    old = [before / "rollup" / name for name in ("steps/process-00001.parquet", "all/steps-1a2b.parquet")]
+    kept = before / "rollup" / "notes.txt"
+    for path in (*old, kept):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"of the job before")
+    said = run(tmp_path, "print('again')", "-n", "2", "--force", "--out", "train.jaxprof.d")
+    assert said.returncode == 0, said.stderr
+    assert sorted(path.name for path in before.glob("*.jaxprof")) == ["process-00000.jaxprof", "process-00001.jaxprof"]
+    assert not any(path.exists() for path in old)
+    assert kept.exists()
+
+
+def test_a_process_that_replaces_its_session_leaves_the_roll_ups_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = job(tmp_path / "train.jaxprof.d", loop(), loop())
+    mine, other = (before / "rollup" / "steps" / f"process-0000{index}.parquet" for index in (1, 0))
+    mine.parent.mkdir(parents=True)
+    for path in (mine, other):
+        path.write_bytes(b"of the job before")
+    for name, value in (("PMI_RANK", "1"), ("PMI_SIZE", "2"), ("PMI_JOBID", "7")):
+        monkeypatch.setenv(name, value)
+    said = run(tmp_path, "pass", "--force", "--out", "train.jaxprof.d")
+    assert said.returncode == 0, said.stderr
+    assert (mine.exists(), other.exists()) == (False, True)
+
+
 def test_the_processes_beside_each_other(call: Caller, tmp_path: Path) -> None:
     folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3), loop())
     said = call("show", folder, "--hosts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 from jaxprof.errors import WorkerError
 from jaxprof.events import Event, LogLine, ProgramEnded, ProgramStarted, SessionClosed
 from jaxprof.runner.interpreter import Interpreter, own_interpreter
-from jaxprof.runner.program import ProgramCommand
+from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.program_run import ProgramScheduler
 from jaxprof.session import Run
 from jaxprof.session.log import LogWriter, new_header
@@ -139,6 +140,26 @@ def test_a_program_may_clean_up_when_the_app_is_left(stage: Callable[..., Stage]
     run = saving.end()
     assert ("stdout", "checkpoint written") in saving.lines
     assert (run.status, saving.scheduler.exit_code) == ("cancelled", 130)
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_what_was_asked_to_end_before_it_was_killed_did_not_lack_memory(tmp_path: Path, asked: bool) -> None:
+    program = tmp_path / "x.py"
+    program.write_text("import signal, time\nsignal.signal(15, signal.SIG_IGN)\nprint('on')\ntime.sleep(60)\n")
+    process = ProgramProcess(own_interpreter().path, ProgramCommand(path=str(program)), inherit=False)
+    try:
+        while not any(isinstance(event, LogLine) and event.text == "on" for event in process.read(SECONDS)):
+            assert process.alive
+        if asked:
+            process.terminate()
+        process.signal(signal.SIGKILL)
+        while not process.over:
+            process.read(SECONDS)
+        said = process.explain()
+    finally:
+        process.close()
+    assert ("out of memory" in said.what) is not asked
+    assert ("had not ended after SIGTERM" in said.what) is asked
 
 
 def test_a_program_that_will_not_end_is_killed_when_the_app_is_left(

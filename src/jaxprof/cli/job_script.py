@@ -15,6 +15,7 @@ import click
 from jaxprof.cli.given import is_given
 from jaxprof.cli.plain_script import note, passing_signals, run_plain
 from jaxprof.errors import StorageError, UsageError
+from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, job_folder_for, process_number, session_path
 
@@ -51,8 +52,7 @@ def run_process(
         )
     folder = _folder(out) if out is not None else job_folder_for(program.name, process.job, Path.cwd())
     if force:
-        for path in _sessions(folder, process.index):
-            path.unlink(missing_ok=True)
+        _delete(folder, process.index)
     capturing = None
     if ranks is not None:
         program, capturing = _capturing(program, ranks, process.index, folder)
@@ -155,8 +155,18 @@ def _clear(folder: Path, *, force: bool) -> None:
     there = _sessions(folder)
     if there and not force:
         raise StorageError(f"{folder} holds a job already", "Give another name, or --force to replace it.")
-    for path in there:
+    _delete(folder)
+
+
+def _delete(folder: Path, index: int | None = None) -> None:
+    """Deletes what is in the folder of that process, or of all: of a job that was here before, its roll-ups would
+    otherwise stand for processes that have no session yet."""
+    for path in _sessions(folder, index):
         path.unlink(missing_ok=True)
+    for path in (folder / FOLDER).glob(f"*/*{ENDING}"):
+        number = process_number(f"{path.stem}{EXTENSION}")
+        if index is None or number == index:
+            path.unlink(missing_ok=True)
 
 
 def _sessions(folder: Path, index: int | None = None) -> list[Path]:

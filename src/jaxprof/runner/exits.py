@@ -13,6 +13,8 @@ class Exit:
 
     what: str
     advice: str
+    known_cause: bool = False
+    """Whether the system says so."""
 
 
 _BY_SIGNAL = {  # by name: Windows has only a few of them
@@ -33,6 +35,12 @@ _BY_SIGNAL = {  # by name: Windows has only a few of them
 }
 
 
+KILLED_AFTER_TERM = Exit(
+    "killed (SIGKILL): it had not ended after SIGTERM",
+    "Whoever started it ends it so: jaxprof script -n and batch systems do when another process has failed.",
+)
+
+
 def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> Exit:
     """`returncode` as from subprocess; `oom_kills`: how many processes the kernel killed in this cgroup meanwhile."""
     last = f" It last wrote: {words}" if words else ""
@@ -44,7 +52,8 @@ def explain(returncode: int | None, oom_kills: int = 0, words: str = "") -> Exit
         except ValueError:
             return Exit(f"ended by signal {-returncode}", last.strip())
         if number.name == "SIGKILL" and oom_kills > 0:
-            return Exit("killed by the kernel: out of memory", "Choose a smaller size, or free memory." + last)
+            advice = "Choose a smaller size, or free memory." + last
+            return Exit("killed by the kernel: out of memory", advice, known_cause=True)
         cause = _BY_SIGNAL.get(number.name)
         if cause is None:
             return Exit(f"ended by {number.name}", last.strip())

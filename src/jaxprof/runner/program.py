@@ -27,6 +27,7 @@ from jaxprof.engine.protocol.recording import (
 )
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.runner.child import ChildProcess, Pipes
+from jaxprof.runner.exits import KILLED_AFTER_TERM, Exit
 
 if TYPE_CHECKING:
     from jaxprof.events import Event
@@ -77,6 +78,7 @@ class ProgramProcess(ChildProcess):
         cannot be started, UsageError on Windows."""
         refuse_to_run("recording a program")
         self._inherit, self._keep_stderr = inherit, keep_stderr
+        self._asked_to_end = False
         self._guard = _guard(program.options)
         pipes = Pipes.open()
         _enlarge(pipes.events_write)
@@ -135,6 +137,7 @@ class ProgramProcess(ChildProcess):
 
     def signal(self, number: int) -> None:
         """Passes a signal on to the program, for which its sender meant it."""
+        self._asked_to_end = self._asked_to_end or number == signal.SIGTERM
         with contextlib.suppress(ProcessLookupError, PermissionError):
             self._process.send_signal(number)
 
@@ -145,6 +148,13 @@ class ProgramProcess(ChildProcess):
     def terminate(self) -> None:
         """Asks it to end."""
         self.signal(signal.SIGTERM)
+
+    def explain(self) -> Exit:
+        """Why it has ended. Launchers kill what has not ended some time after SIGTERM: no lack of memory."""
+        found = super().explain()
+        if self.returncode != -signal.SIGKILL or not self._asked_to_end or found.known_cause:
+            return found
+        return KILLED_AFTER_TERM
 
     def end(self, patience_seconds: float) -> None:
         """Ends it together with all its children, as ctrl+c and then SIGTERM would, each with half of the patience;
