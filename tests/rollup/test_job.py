@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import program_events
-from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
+from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
+from jaxprof.analysis.jobs.loop_windows import LoopWindow
 from jaxprof.errors import FileRefusedError
 from jaxprof.rollup import FOLDER
 from jaxprof.rollup import job as rollup_job

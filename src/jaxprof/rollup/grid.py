@@ -130,7 +130,7 @@ class _RolledSteps:
         rows: Mapping[int, int],
         edges: Array,
     ) -> None:
-        from jaxprof.rollup.reading import numbers, sound_rows
+        from jaxprof.rollup.reading import numbers, sound_columns
 
         processes = [each.process for each in self._rolled]
         named = ", ".join(f"{value} AS v{number}" for number, value in enumerate(values))
@@ -138,12 +138,13 @@ class _RolledSteps:
             rows=f"SELECT process, begins, ends, {named} FROM {{files}} WHERE process IN ({numbers(processes)}) "
             f"AND ends > {edges[0].item()!r} AND begins < {edges[-1].item()!r}"
         )
-        found = sound_rows(self._connection, self._folder, table, query, self._notices)
-        if found:
-            table_of = np.asarray(found, dtype="f8")
-            places = [rows[int(process)] for process in table_of[:, 0]], table_of[:, 1].astype("i8")
+        found = sound_columns(self._connection, self._folder, table, query, self._notices)
+        if found is not None:
+            row_of = np.zeros(max(rows) + 1, dtype="i8")
+            row_of[list(rows)] = list(rows.values())
+            places = row_of[found["process"].astype("i8")], found["c"].astype("i8")
             for number, array in enumerate(into):
-                array[places] = table_of[:, 2 + number]
+                array[places] = found[f"v{number}"]
 
 
 def in_columns_sql(values: int, edges: Array) -> str:
@@ -174,6 +175,6 @@ def in_columns_sql(values: int, edges: Array) -> str:
                 SELECT *, unnest(range(begin_column, end_column + 1)) AS c FROM placed WHERE NOT ({is_in_one})
             )
         )
-        SELECT process, c, {", ".join(f"sum({name})" for name in names)} FROM divided
+        SELECT process, c, {", ".join(f"sum({name}) AS {name}" for name in names)} FROM divided
         WHERE c BETWEEN 0 AND {count - 1} GROUP BY process, c
     """

@@ -5,23 +5,28 @@ What was not written by this version of jaxprof, or is damaged, is left out with
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import duckdb
 import msgspec
+import numpy as np
 
 from jaxprof.analysis.arrivals import CollectiveEvents
-from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
+from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.loop_windows import Array, LoopWindows
 from jaxprof.errors import system_words
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.compaction import TABLES_OF_ALL, compact, compacted
 from jaxprof.rollup.rows import PART_COLUMNS
 from jaxprof.rollup.schema import FORMAT
+
+T = TypeVar("T")
 
 _MOST_NAMED: Final = 4
 MANY: Final = 128
@@ -98,7 +103,8 @@ def connected(folder: Path) -> Iterator[Any]:
 def files_of(folder: Path, table: str) -> list[Path]:
     """The files of a table; none without roll-ups."""
     with suppress(OSError):
-        return sorted(path for path in (folder / FOLDER / table).iterdir() if _is_file_name(path.name))
+        place = folder / FOLDER / table
+        return [place / name for name in sorted(filter(_is_file_name, os.listdir(place)))]
     return []
 
 
@@ -109,25 +115,40 @@ def _is_file_name(name: str) -> bool:
 def sound_rows(connection: Any, folder: Path, table: str, select: str, notices: list[str]) -> list[tuple[Any, ...]]:
     """The rows of `select`, in which `{files}` stands for a table's files. Files that cannot be read, or are not this
     table, are left out with a notice."""
+    return _sound(connection, folder, table, select, notices, lambda answer: answer.fetchall()) or []
+
+
+def sound_columns(
+    connection: Any, folder: Path, table: str, select: str, notices: list[str]
+) -> dict[str, Array] | None:
+    """As `sound_rows`, the columns of numbers by their names, with NaN for what is not known; None without rows."""
+    columns = _sound(connection, folder, table, select, notices, lambda answer: answer.fetchnumpy()) or {}
+    if not any(map(len, columns.values())):
+        return None
+    return {name: np.ma.filled(np.ma.asarray(each, dtype="f8"), np.nan) for name, each in columns.items()}
+
+
+def _sound(
+    connection: Any, folder: Path, table: str, select: str, notices: list[str], fetch: Callable[[Any], T]
+) -> T | None:
+    """What `fetch` makes of the answer; None without one."""
     files = files_of(folder, table)
     together = compacted(folder, table, files)
     if together is not None:
         with suppress(duckdb.Error):
-            found: list[tuple[Any, ...]] = connection.execute(select.format(files=_listed([together]))).fetchall()
-            return found
+            return fetch(connection.execute(select.format(files=_listed([together]))))
     while files:
         with suppress(duckdb.Error):
-            rows: list[tuple[Any, ...]] = connection.execute(select.format(files=_listed(files))).fetchall()
-            return rows
+            return fetch(connection.execute(select.format(files=_listed(files))))
         bad = [path for path in files if not _is_sound(path, table)]
         if not bad:
             notices.append(f"the roll-ups of {table} cannot be read together: the sessions are read instead")
-            return []
+            return None
         named = ", ".join(path.name for path in bad[:_MOST_NAMED])
         more = f" and {len(bad) - _MOST_NAMED} more" if len(bad) > _MOST_NAMED else ""
         notices.append(f"no roll-up of this version of jaxprof, or damaged: {FOLDER}/{table}/{named}{more}")
         files = [path for path in files if path not in bad]
-    return []
+    return None
 
 
 def compact_all(folder: Path) -> str:
@@ -184,27 +205,33 @@ def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[in
 
 def read_windows(
     connection: Any, folder: Path, rolled: Mapping[int, RolledUp], notices: list[str]
-) -> dict[int, tuple[LoopWindow, ...]]:
+) -> dict[int, LoopWindows]:
     """The sample windows of these processes. Of many processes some windows are put together, so that a thousand of
     them are read at once."""
     most = max((each.windows for each in rolled.values()), default=0)
     together = max(1, -(-most // WINDOWS_OF_MANY)) if len(rolled) > MANY else 1
-    sums = ", ".join(f"sum({name})" for name in ("seconds", "samples", *PART_COLUMNS.values()))
-    own = "CASE WHEN count(own_seconds) = count(*) THEN sum(own_seconds) END"
+    sums = ", ".join(f"sum({name}) AS {name}" for name in ("seconds", "samples", *PART_COLUMNS.values()))
+    own = "CASE WHEN count(own_seconds) = count(*) THEN sum(own_seconds) END AS own_seconds"
     select = (
-        f"SELECT process, min(began_seconds) AS began, {own}, min(first_step), {sums} FROM {{files}} "
+        f"SELECT process, min(began_seconds) AS began, {own}, min(first_step) AS first_step, {sums} FROM {{files}} "
         f"WHERE process IN ({numbers(rolled)}) GROUP BY process, number // {together} ORDER BY process, began"
     )
-    found: dict[int, list[LoopWindow]] = {index: [] for index in rolled}
-    names = tuple(PART_COLUMNS)
-    rows = sound_rows(connection, folder, "parts", select, notices)
-    for process, began, own_seconds, step, seconds, samples, *parts in rows:
-        by_part = dict(zip(names, parts, strict=True))
-        first = None if step is None else int(step)
-        found[process].append(
-            LoopWindow(began - rolled[process].clock_seconds, seconds, samples, by_part, own_seconds, first)
-        )
-    return {index: tuple(windows) for index, windows in found.items()}
+    columns = sound_columns(connection, folder, "parts", select, notices)
+    if columns is None:
+        return {}
+    processes, firsts = np.unique(columns["process"].astype("i8"), return_index=True)
+    lasts = np.append(firsts[1:], len(columns["process"]))
+    clocks = np.repeat([rolled[index].clock_seconds for index in processes.tolist()], lasts - firsts)
+    whole = LoopWindows(
+        columns["began"] - clocks,
+        columns["seconds"],
+        columns["samples"],
+        np.stack([columns[name] for name in PART_COLUMNS.values()], axis=1),
+        columns["own_seconds"],
+        columns["first_step"],
+    )
+    rows = zip(processes.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
+    return {index: whole.chosen(slice(first, last)) for index, first, last in rows}
 
 
 def numbers(indices: Iterable[int]) -> str:
@@ -216,8 +243,6 @@ def read_collectives(
     connection: Any, folder: Path, hosts: Mapping[int, str], notices: list[str]
 ) -> list[dict[str, CollectiveEvents]]:
     """The captured collectives of these processes, by name."""
-    import numpy as np
-
     select = (
         "SELECT process, name, list(began_seconds ORDER BY instance), list(seconds ORDER BY instance) FROM {files} "
         f"WHERE process IN ({numbers(hosts)}) GROUP BY ALL ORDER BY ALL"

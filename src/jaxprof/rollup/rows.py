@@ -15,7 +15,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.query.schema import Encoded, Part
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.jobs.loop_trace import Array
+    from jaxprof.analysis.jobs.loop_windows import Array
     from jaxprof.rollup.process_file import ProcessFile
 
 PART_COLUMNS: Final = {part: "recompile_seconds" if part == COMPILE else f"{part}_seconds" for part in PARTS}

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-import pytest
+from statistics import median
+from unittest.mock import patch
 
-from jaxprof.analysis.jobs.blocks import MOST_BLOCKS, OWN_WORK, LoopComparison, in_blocks, windows_of
-from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jaxprof.analysis.jobs import stretches
+from jaxprof.analysis.jobs.blocks import (
+    MOST_BLOCKS,
+    OWN_WORK,
+    LoopComparison,
+    in_blocks,
+    windows_of,
+)
+from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.loop_windows import LoopWindow, LoopWindows
+from jaxprof.analysis.jobs.stretches import differences
 from jaxprof.analysis.programs.verdict import PARTS
 
 
@@ -23,11 +38,9 @@ def test_blocks_hold_all_windows_evenly(count: int) -> None:
     loop = process([0.1] * count)
     found = in_blocks(loop, loop.windows)
     assert found is not None
-    assert len(found.blocks) == min(count, MOST_BLOCKS)
-    sizes = [block.seconds for block in found.blocks]
-    assert sum(sizes) == count
-    assert max(sizes) - min(sizes) <= 1
-    assert found.blocks[0].began_seconds == 0.0
+    assert len(found.seconds) == min(count, MOST_BLOCKS)
+    assert found.seconds.sum() == count
+    assert np.ptp(found.seconds) <= 1
     assert found.mean("data") == pytest.approx(0.1)
 
 
@@ -122,3 +135,47 @@ def test_windows_of_first_compilations_do_not_hide_who_is_late() -> None:
     assert not certain(0.35, whole=True)
     assert certain(0.35, whole=False)
     assert not certain(0.06, whole=False)
+
+
+@given(st.lists(st.sampled_from([0.1, 0.2, 0.25, 0.3, 0.4, 0.9]), min_size=2, max_size=9))
+def test_a_process_is_compared_with_the_middle_one_of_the_others(shares: list[float]) -> None:
+    rows = [process([share] * 5) for share in shares]
+    comparison = LoopComparison([loop for row in rows if (loop := in_blocks(row, row.windows)) is not None])
+    for number in range(len(shares)):
+        found = comparison.excess(number, "data")
+        others = shares[:number] + shares[number + 1 :]
+        assert (found.share, found.usual) == pytest.approx((shares[number], median(others)))
+
+
+SHARES = st.sampled_from([0.0, 0.02, 0.04, 0.06, 0.1, 0.3])
+
+
+@given(st.lists(st.lists(SHARES, min_size=3, max_size=40), min_size=3, max_size=5))
+def test_no_stretch_that_is_worth_naming_is_left_out_beforehand(shares: list[list[float]]) -> None:
+    loops = [LoopWindows.of(process(each).windows) for each in shares]
+    found = differences(loops, ["data"])["data"]
+    with patch.object(stretches, "_worth_naming", lambda more: np.ones(len(more), dtype=bool)):
+        expected = differences(loops, ["data"])["data"]
+    assert [found.stretch(number) for number in range(len(loops))] == [
+        expected.stretch(number) for number in range(len(loops))
+    ]
+
+
+def test_a_stretch_is_found_in_the_middle_of_a_loop_that_others_leave_earlier() -> None:
+    shares = [[0.1] * 40, [0.1] * 12, [0.1] * 10 + [0.5] * 15 + [0.1] * 15]
+    found = differences([LoopWindows.of(process(each).windows) for each in shares], ["data"])["data"]
+    assert [found.stretch(number) for number in (0, 1)] == [None, None]
+    stretch = found.stretch(2)
+    assert stretch is not None
+    assert (stretch[0].began_seconds, stretch[0].ended_seconds) == pytest.approx((10.0, 25.0))
+
+
+def test_windows_by_column_are_those_that_were_given() -> None:
+    rows = process([0.1, 0.2, 0.3], own=True).windows
+    columns = LoopWindows.of(rows)
+    assert tuple(columns) == tuple(rows)
+    assert columns[-1] == rows[-1]
+    assert tuple(columns[1:]) == tuple(rows[1:])
+    assert LoopWindows.of(columns) is columns
+    assert columns == LoopWindows.of(rows) != columns[1:]
+    assert len(LoopWindows.of(())) == 0

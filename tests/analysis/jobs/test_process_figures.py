@@ -6,6 +6,7 @@ import dataclasses
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import program_events
@@ -53,7 +54,7 @@ def test_windows_outside_the_loop_are_left_out(tmp_path: Path) -> None:
 def test_the_value_holds_no_session(tmp_path: Path) -> None:
     figures = of(tmp_path, *loop(), *program_events.shaped(9, "metric"))
     assert pickle.loads(pickle.dumps(figures)) == figures
-    plain = (str, int, float, bool, type(None))
+    plain = (str, int, float, bool, type(None), np.ndarray)
 
     def check(value: object) -> None:
         if isinstance(value, dict):

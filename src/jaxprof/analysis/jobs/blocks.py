@@ -8,14 +8,15 @@ second and more, which may be alike too, and is never less than the samples in t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
 from typing import Final
 
-from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
-from jaxprof.analysis.programs.verdict import COPY, DATA, DISPATCH, HOST
+import numpy as np
+
+from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.loop_windows import Array, LoopWindow, LoopWindows
+from jaxprof.analysis.programs.verdict import COPY, DATA, DISPATCH, HOST, PARTS
 from jaxprof.stats.student import t_quantile
 
 PARTS_OF_ITS_OWN: Final = (DATA, HOST, DISPATCH, COPY)
@@ -41,44 +42,78 @@ _MOST_ALIKE: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class LoopBlock:
-    """Some successive sample windows of a loop."""
-
-    began_seconds: float
-    """Since the loop began."""
-    seconds: float
-    """Spent in the loop."""
-    samples: float
-    shares: Mapping[str, float]
-    """Of the loop's time, by `PARTS_OF_ITS_OWN`, and `OWN_WORK` where it is known: this of the usual time of its passes
-    where they are numbered."""
-
-
-@dataclass(frozen=True, slots=True)
 class LoopBlocks:
-    """The loop of one process, or a stretch of it, in at least `LEAST_BLOCKS` blocks."""
+    """The loop of one process, or a stretch of it, in at least `LEAST_BLOCKS` blocks of successive sample windows."""
 
     process: ProcessFigures
-    blocks: tuple[LoopBlock, ...]
+    seconds: Array
+    """Spent in the loop, in each block."""
+    samples: Array
+    shares: Mapping[str, Array]
+    """Of the loop's time, by `PARTS_OF_ITS_OWN`, and `OWN_WORK` where it is known of all blocks: this of the usual time
+    of its passes where they are numbered."""
 
     def knows(self, what: str) -> bool:
         """Whether it has the share of that in all of its blocks."""
-        return all(what in block.shares for block in self.blocks)
+        return what in self.shares
 
     def mean(self, what: str) -> float:
-        """The share of the loop's time, the mean of the blocks."""
-        return sum(block.shares[what] for block in self.blocks) / len(self.blocks)
+        """A share of the loop's time, the mean of the blocks."""
+        return float(_Means([self], what).means[0])
 
     def variance(self, what: str) -> float:
         """Of the mean: from what the blocks differ by, and at least what the number of samples allows. Of a part that
         no sample saw, that is not 0: one more sample could have."""
-        count, mean = len(self.blocks), self.mean(what)
-        between = sum((block.shares[what] - mean) ** 2 for block in self.blocks) / (count - 1) / count
-        if what == OWN_WORK:  # a clock's, not samples'
-            return between
-        samples = sum(block.samples for block in self.blocks)
-        share = (mean * samples + 1) / (samples + 2)
-        return max(between, share * (1 - share) / (samples + 2))
+        return float(_Means([self], what).variances[0])
+
+
+class _Means:
+    """What the blocks of several processes say of one share, in arrays with an entry for each process."""
+
+    def __init__(self, loops: Sequence[LoopBlocks], what: str) -> None:
+        counts = np.array([len(loop.seconds) for loop in loops])
+        is_block = np.arange(counts.max()) < counts[:, None]
+        shares, samples = np.full(is_block.shape, np.nan), np.zeros(is_block.shape)
+        shares[is_block] = np.concatenate([loop.shares[what] for loop in loops])
+        samples[is_block] = np.concatenate([loop.samples for loop in loops])
+        self.means: Array = np.nansum(shares, axis=1) / counts
+        self._rest = shares - self.means[:, None]
+        between = np.nansum(self._rest**2, axis=1) / (counts - 1) / counts
+        if what != OWN_WORK:  # a clock's, not samples'
+            seen = samples.sum(axis=1)
+            share = (self.means * seen + 1) / (seen + 2)
+            between = np.maximum(between, share * (1 - share) / (seen + 2))
+        self.variances: Array = between
+        self.usual: Array = _median_of_others(self.means) if len(loops) > 1 else self.means
+        """By process, the middle one of the others."""
+        self._blocks = int(counts.sum())
+
+    @property
+    def inflation(self) -> float:
+        """By how much the variance of a mean is larger than that of independent blocks: (1 + r) / (1 - r) for a first
+        autocorrelation of r, here that of all processes together, without the bias that a short series gives it
+        (F. H. C. Marriott and J. A. Pope, "Bias in the estimation of autocorrelations", 1954). Never below 1."""
+        products = float(np.nansum(self._rest[:, :-1] * self._rest[:, 1:]))
+        squares = float(np.nansum(self._rest**2))
+        r = products / squares if squares > _ALIKE * self._blocks else 0.0
+        r += (1 + 3 * r) * len(self.means) / self._blocks
+        r = min(max(r, 0.0), _MOST_ALIKE)
+        return (1 + r) / (1 - r)
+
+
+def _median_of_others(values: Array) -> Array:
+    """By entry: the median of all other entries, of which there is at least one."""
+    order = np.argsort(values)
+    place = np.empty(len(values), dtype="i8")
+    place[order] = np.arange(len(values))
+    in_order, count = values[order], len(values) - 1
+
+    def other(number: int) -> Array:
+        value: Array = np.where(place <= number, in_order[number + 1], in_order[number])
+        return value
+
+    median: Array = (other((count - 1) // 2) + other(count // 2)) / 2
+    return median
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,57 +133,54 @@ class Excess:
         return self.share - self.usual
 
 
-def windows_of(process: ProcessFigures) -> list[LoopWindow]:
+def windows_of(process: ProcessFigures) -> LoopWindows:
     """Its sample windows without those that hold under half of the usual time of the loop: it had begun in them, or had
     ended, or did something else. Those that mostly compiled for the first time are left out too: nobody works there or
     waits, and as blocks without any own work they hid a process that was late in all of the others."""
-    if not process.windows:
-        return []
-    least = median(window.seconds for window in process.windows) / 2
-    return [window for window in process.windows if window.seconds >= least and not _compiled_first(window)]
+    windows = LoopWindows.of(process.windows)
+    if not len(windows):
+        return windows
+    is_usual = windows.seconds >= _median(windows.seconds) / 2
+    compiled_first = windows.parts.sum(axis=1) < windows.seconds / 2  # no part holds them
+    return windows.chosen(is_usual & ~compiled_first)
 
 
-def _compiled_first(window: LoopWindow) -> bool:
-    """Whether first compilations, which no part holds, took most of a window."""
-    return sum(window.parts.values()) < window.seconds / 2
+def _median(values: Array) -> float:
+    """As `numpy.median`, which takes ten times as long for a few values."""
+    in_order, count = np.sort(values), len(values)
+    return float(in_order[(count - 1) // 2] + in_order[count // 2]) / 2
 
 
-def in_blocks(process: ProcessFigures, windows: Sequence[LoopWindow]) -> LoopBlocks | None:
+def in_blocks(process: ProcessFigures, windows: Iterable[LoopWindow]) -> LoopBlocks | None:
     """These windows in at most `MOST_BLOCKS` blocks of as many windows, up to one; None if they are too few."""
-    if len(windows) < LEAST_BLOCKS:
+    rows = LoopWindows.of(windows)
+    if len(rows) < LEAST_BLOCKS:
         return None
-    count = min(len(windows), MOST_BLOCKS)
-    edges = [len(windows) * number // count for number in range(count + 1)]
-    origin, usual = process.windows[0].began_seconds, _usual_seconds(process)
-    return LoopBlocks(process, tuple(_block(windows[low:high], origin, usual) for low, high in pairwise(edges)))
+    count = min(len(rows), MOST_BLOCKS)
+    firsts = len(rows) * np.arange(count) // count
+    took = np.add.reduceat(rows.seconds, firsts)
+    parts = np.add.reduceat(rows.parts, firsts, axis=0) / took[:, None]
+    shares = {part: parts[:, PARTS.index(part)] for part in PARTS_OF_ITS_OWN}
+    own = np.add.reduceat(rows.own_seconds, firsts)
+    if not np.isnan(own).any():
+        shares[OWN_WORK] = own / np.add.reduceat(_usual_seconds(process, rows), firsts)
+    return LoopBlocks(process, took, np.add.reduceat(rows.samples, firsts), shares)
 
 
-def _block(windows: Sequence[LoopWindow], origin: float, usual: Mapping[float, float]) -> LoopBlock:
-    took = sum(window.seconds for window in windows)
-    shares = {part: sum(window.parts[part] for window in windows) / took for part in PARTS_OF_ITS_OWN}
-    own = [window.own_seconds for window in windows if window.own_seconds is not None]
-    if len(own) == len(windows):
-        shares[OWN_WORK] = sum(own) / sum(usual.get(window.began_seconds, window.seconds) for window in windows)
-    samples = sum(window.samples for window in windows)
-    return LoopBlock(windows[0].began_seconds - origin, took, samples, shares)
-
-
-def _usual_seconds(process: ProcessFigures) -> dict[float, float]:
-    """By when a window began: how long its passes usually take, where they are numbered and enough of them.
+def _usual_seconds(process: ProcessFigures, windows: LoopWindows) -> Array:
+    """Of some of its windows: how long their passes usually take, where they are numbered and enough of them; else what
+    they took.
 
     All processes wait for each other, so a pass takes longer when any of them, or a device, has a slow moment; its own
     work of a pass does not. Over the usual time of a pass it varies by what it does itself alone.
     """
-    passes = {
-        window.began_seconds: (window.seconds, after.first_step - window.first_step)
-        for window, after in pairwise(process.windows)
-        if window.first_step is not None and after.first_step is not None
-    }
-    counted = {began: each for began, each in passes.items() if each[1] >= _PASSES}
-    if len(counted) < LEAST_BLOCKS:
-        return {}
-    pace = median(took / count for took, count in counted.values())
-    return {began: pace * count for began, (_, count) in counted.items()}
+    whole = LoopWindows.of(process.windows)
+    passes = np.append(np.diff(whole.first_steps), np.nan)
+    counted = passes >= _PASSES  # False where it is not known
+    if counted.sum() < LEAST_BLOCKS:
+        return windows.seconds
+    usual = np.where(counted, _median(whole.seconds[counted] / passes[counted]) * passes, whole.seconds)
+    return usual[np.searchsorted(whole.began_seconds, windows.began_seconds)]
 
 
 class LoopComparison:
@@ -158,33 +190,31 @@ class LoopComparison:
         """`tests`: how many such comparisons are made of one job, all of which share the chance of `FALSE`."""
         self.loops = tuple(loops)
         self._tests = tests
-        self._means: dict[str, list[float]] = {}
-        self._variances: dict[str, list[float]] = {}
-        self._inflations: dict[str, float] = {}
+        self._means: dict[str, _Means] = {}
 
     def excess(self, number: int, what: str) -> Excess:
         """How much more of its time the process at that place takes than the others."""
-        means = self._of(self._means, what, LoopBlocks.mean)
-        theirs = means[:number] + means[number + 1 :]
-        usual = median(theirs)
-        difference = means[number] - usual
+        found = self._of(what)
+        mean, usual = float(found.means[number]), float(found.usual[number])
+        difference = mean - usual
         if difference < LEAST_DIFFERENCE:
-            return Excess(what, means[number], usual, False)
-        variances = self._of(self._variances, what, LoopBlocks.variance)
-        of_usual = (sum(variances) - variances[number]) / len(theirs) ** 2
-        error = math.sqrt(self._inflation(what) * (variances[number] + of_usual) + _spread(theirs, usual))
+            return Excess(what, mean, usual, False)
+        theirs = np.delete(found.means, number)
+        own = float(found.variances[number])
+        of_usual = (float(found.variances.sum()) - own) / len(theirs) ** 2
+        error = math.sqrt(found.inflation * (own + of_usual) + _spread(theirs, usual))
         chance = FALSE / (self._tests * len(self.loops) * (1 if what == OWN_WORK else len(PARTS_OF_ITS_OWN)))
-        certain = t_quantile(1 - chance, len(self.loops[number].blocks) - 1) * error
-        return Excess(what, means[number], usual, difference > certain or self._is_always_above(number, what, chance))
+        certain = t_quantile(1 - chance, len(self.loops[number].seconds) - 1) * error
+        return Excess(what, mean, usual, difference > certain or self._is_always_above(number, what, chance))
 
     def _is_always_above(self, number: int, what: str, chance: float) -> bool:
         """Whether each block of that process is above each block of all others, by what counts, and is not so by
         chance: a process that becomes later and later is late, however much its blocks differ."""
         if what != OWN_WORK:  # the samples of some blocks are few
             return False
-        mine = [block.shares[what] for block in self.loops[number].blocks]
-        theirs = [block.shares[what] for at, loop in enumerate(self.loops) if at != number for block in loop.blocks]
-        if len(mine) < _BLOCKS_ABOVE or min(mine) - max(theirs) < LEAST_DIFFERENCE:
+        mine = self.loops[number].shares[what]
+        theirs = np.concatenate([loop.shares[what] for at, loop in enumerate(self.loops) if at != number])
+        if len(mine) < _BLOCKS_ABOVE or mine.min() - theirs.max() < LEAST_DIFFERENCE:
             return False
         return 1 / math.comb(len(mine) + len(theirs), len(mine)) <= chance
 
@@ -193,35 +223,17 @@ class LoopComparison:
         at = next((number for number, loop in enumerate(self.loops) if loop.process is process), None)
         return None if at is None or len(self.loops) < 2 else self.excess(at, what)
 
-    def _inflation(self, what: str) -> float:
-        """By how much the variance of a mean is larger than that of independent blocks: (1 + r) / (1 - r) for a first
-        autocorrelation of r, here that of all processes together, without the bias that a short series gives it
-        (F. H. C. Marriott and J. A. Pope, "Bias in the estimation of autocorrelations", 1954). Never below 1."""
-        if what not in self._inflations:
-            products = squares = 0.0
-            for loop in self.loops:
-                mean = loop.mean(what)
-                rest = [block.shares[what] - mean for block in loop.blocks]
-                products += sum(one * next_one for one, next_one in pairwise(rest))
-                squares += sum(each * each for each in rest)
-            blocks = sum(len(loop.blocks) for loop in self.loops)
-            r = products / squares if squares > _ALIKE * blocks else 0.0
-            r += (1 + 3 * r) * len(self.loops) / blocks
-            r = min(max(r, 0.0), _MOST_ALIKE)
-            self._inflations[what] = (1 + r) / (1 - r)
-        return self._inflations[what]
-
     def knows(self, what: str) -> bool:
         """Whether all of the loops have that share."""
         return all(loop.knows(what) for loop in self.loops)
 
-    def _of(self, kept: dict[str, list[float]], what: str, figure: Callable[[LoopBlocks, str], float]) -> list[float]:
-        if what not in kept:
-            kept[what] = [figure(loop, what) for loop in self.loops]
-        return kept[what]
+    def _of(self, what: str) -> _Means:
+        if what not in self._means:
+            self._means[what] = _Means(self.loops, what)
+        return self._means[what]
 
 
-def _spread(values: Sequence[float], middle: float) -> float:
+def _spread(values: Array, middle: float) -> float:
     """The variance between processes, from their median absolute deviation, so that a second late one does not hide
     the first."""
-    return (1.4826 * median(abs(value - middle) for value in values)) ** 2
+    return (1.4826 * _median(np.abs(values - middle))) ** 2

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Final
 
 from jaxprof.analysis.jobs.clocks import DeviceClock, device_clocks
+from jaxprof.analysis.jobs.loop_windows import LoopWindow, LoopWindows
 from jaxprof.analysis.jobs.wall_time import time_of
 from jaxprof.analysis.programs.derive import ProgramResult, program_result, programs
 from jaxprof.analysis.programs.functions import row_seconds
@@ -29,25 +30,6 @@ _SIGNALLED: Final = 128
 _LEFT_OVER: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
 """Exit codes of processes that are ended because another one has failed."""
 _WORDS_KEPT: Final = 300
-
-
-@dataclass(frozen=True, slots=True)
-class LoopWindow:
-    """The hot loop in one sample window."""
-
-    began_seconds: float
-    """Monotonic, of the window."""
-    seconds: float
-    """Spent in the loop, first compilations included: `parts` add up to it without those."""
-    samples: float
-    """Number of samples that `parts` rest on."""
-    parts: Mapping[str, float]
-    """Seconds that go to each of `PARTS`, from samples."""
-    own_seconds: float | None = None
-    """Seconds in which its main thread worked, or waited for something else than the device, by its CPU clock; None if
-    the system has none."""
-    first_step: int | None = None
-    """Number of the first step that began in it; None if its steps were not numbered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +104,7 @@ class ProcessFigures:
     again: tuple[CompiledAgain, ...] | None = None
     """JAX's own functions and those of libraries left out."""
     loop: LoopFigures | None = None
-    windows: tuple[LoopWindow, ...] = ()
+    windows: Sequence[LoopWindow] = ()
     """Those in which it was in the loop, in the order of time."""
     clock_offset_seconds: float = 0.0
     """Unix time less the monotonic time of its host."""
@@ -185,7 +167,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         compile_seconds=result.compile_seconds,
         again=tuple(_again(result.compiles)),
         loop=_loop(result.hot),
-        windows=tuple(_windows(result, run.program.passes if run.program is not None else ())),
+        windows=LoopWindows.of(_windows(result, run.program.passes if run.program is not None else ())),
         clock_offset_seconds=offset,
         stops=result.stops,
         clocks=device_clocks(session.readings),

@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+
 from jaxprof.analysis.jobs.figures import ProcessFigures
+from jaxprof.analysis.jobs.loop_windows import LoopWindows
 from jaxprof.analysis.jobs.wall_time import AFTER, AGAIN, CAUSES, IN_LOOP, OUTSIDE, STOPPED, UNSEEN, USEFUL, WAITING
-from jaxprof.analysis.programs.verdict import COMPILE, DEVICE
+from jaxprof.analysis.programs.verdict import COMPILE, DEVICE, PARTS
 
 _IN_STEP: Final = 1.15
 _LEAST_WAITING: Final = 0.05
@@ -62,15 +65,13 @@ def _until_failure(process: ProcessFigures, failed_at: float | None) -> Mapping[
         return time
     whole = sum(time.values())
     after = min(whole, process.ended_seconds - failed_at)
-    late = dict.fromkeys((*IN_LOOP, AGAIN), 0.0)
-    for number, window in enumerate(process.windows):
-        began = window.began_seconds + process.clock_offset_seconds
-        until = process.ended_seconds
-        if number + 1 < len(process.windows):
-            until = process.windows[number + 1].began_seconds + process.clock_offset_seconds
-        share = (until - max(began, failed_at)) / (until - began) if until > max(began, failed_at) else 0.0
-        for part, took in window.parts.items():
-            late[AGAIN if part == COMPILE else part] += share * took
+    windows = LoopWindows.of(process.windows)
+    began = windows.began_seconds + process.clock_offset_seconds
+    until = np.append(began[1:], process.ended_seconds)[: len(began)]
+    left = until - np.maximum(began, failed_at)
+    shares = np.divide(left, until - began, out=np.zeros(len(began)), where=left > 0)
+    parts = dict(zip(PARTS, (shares @ windows.parts).tolist(), strict=True))
+    late = {**{part: parts[part] for part in IN_LOOP}, AGAIN: parts[COMPILE]}
     taken = 0.0
     for cause in (*late, UNSEEN, OUTSIDE):  # what was seen of it in the loop, then what was not
         moved = min(time[cause], late.get(cause, after), after - taken)

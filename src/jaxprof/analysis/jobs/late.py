@@ -28,9 +28,10 @@ from jaxprof.analysis.jobs.blocks import (
     in_blocks,
     windows_of,
 )
-from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures
+from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.finding import JobFinding
-from jaxprof.analysis.jobs.stretches import WHOLE, Differences, LateStretch
+from jaxprof.analysis.jobs.loop_windows import LoopWindows
+from jaxprof.analysis.jobs.stretches import WHOLE, Differences, LateStretch, differences
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DISPATCH, HOST
 from jaxprof.units import percent_or_less, seconds
 
@@ -82,23 +83,23 @@ def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[JobFinding]:
     windows = [windows_of(process) for process in compared]
     whole = _comparison(compared, windows, WHOLE, 2)
     deciding = (OWN_WORK,) if whole.knows(OWN_WORK) else PARTS_OF_ITS_OWN
-    differences = {what: Differences(windows, what) for what in deciding}
+    by_what = differences(windows, deciding)
     for number in range(len(compared)):
-        found = _late(compared, windows, number, whole, differences)
+        found = _late(compared, windows, number, whole, by_what)
         if found is not None:
             yield _finding(compared, number, *found)
 
 
 def _late(
     compared: Sequence[ProcessFigures],
-    windows: Sequence[Sequence[LoopWindow]],
+    windows: Sequence[LoopWindows],
     number: int,
     whole: LoopComparison,
-    differences: dict[str, Differences],
+    by_what: dict[str, Differences],
 ) -> tuple[Excess, LoopComparison, LateStretch] | None:
     """What a process is late by, and in what stretch of its loop; None if it is not late."""
     best: tuple[Excess, LoopComparison, LateStretch] | None = None
-    for what, more in differences.items():
+    for what, more in by_what.items():
         excess, comparison, when = whole.excess(number, what), whole, WHOLE
         most, said = more.stretch(number) or (WHOLE, WHOLE)
         tested = most if said.is_whole else said
@@ -117,17 +118,22 @@ def _late(
 
 def _comparison(
     compared: Sequence[ProcessFigures],
-    windows: Sequence[Sequence[LoopWindow]],
+    windows: Sequence[LoopWindows],
     stretch: LateStretch,
     tests: int,
 ) -> LoopComparison:
     """The loops in a stretch, without those that have too few windows in it."""
     loops: list[LoopBlocks] = []
     for process, own in zip(compared, windows, strict=True):
-        blocks = in_blocks(process, stretch.windows(own, process.windows[0].began_seconds))
+        blocks = in_blocks(process, stretch.windows(own, _origin(process)))
         if blocks is not None:
             loops.append(blocks)
     return LoopComparison(loops, tests)
+
+
+def _origin(process: ProcessFigures) -> float:
+    """When its loop was seen first."""
+    return float(LoopWindows.of(process.windows).began_seconds[0])
 
 
 def _finding(
@@ -140,9 +146,8 @@ def _finding(
     named = (
         most if excess.what == OWN_WORK and most.difference >= max(LEAST_DIFFERENCE, excess.difference / 3) else excess
     )
-    origin = process.windows[0].began_seconds
-    windows = when.windows(windows_of(process), origin)
-    step = next((window.first_step for window in windows if window.first_step is not None), None)
+    windows = when.windows(windows_of(process), _origin(process))
+    step = next((int(step) for step in windows.first_steps if step == step), None)  # NaN: not known
     message = (
         f"process {process.index} on {process.host} is late{_since(when, step)}: {_WORDS[named.what]} takes "
         f"{percent_or_less(named.share)} of {'its loop' if when.is_whole else 'that time'}, "
@@ -156,7 +161,7 @@ def _finding(
         message,
         _ADVICE[named.what],
         named.what,
-        excess.difference * sum(window.seconds for window in windows),
+        excess.difference * float(windows.seconds.sum()),
         where,
         since_seconds=when.began_seconds,
         until_seconds=when.ended_seconds,

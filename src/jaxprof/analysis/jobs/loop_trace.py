@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
 
-from jaxprof.analysis.jobs.figures import LoopWindow, ProcessFigures, process_figures
+from jaxprof.analysis.jobs.figures import ProcessFigures, process_figures
+from jaxprof.analysis.jobs.loop_windows import Array, LoopWindow, LoopWindows
 from jaxprof.analysis.programs.derive import programs
 from jaxprof.analysis.programs.verdict import PARTS
 from jaxprof.events import SourceLocation, StepsCounted, StepsTaken
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
 _CONTIGUOUS = 2.0
 """A sample window reaches to the next one if that begins within so many times its own time in the loop."""
 
@@ -88,11 +88,12 @@ def loop_trace(member: JobMember[Session], figures: ProcessFigures | None = None
 def trace_of(
     index: int,
     where: SourceLocation | None,
-    windows: Sequence[LoopWindow],
+    windows: Iterable[LoopWindow],
     passes: Sequence[StepsTaken],
     counted: Iterable[StepsCounted],
 ) -> LoopTrace | None:
     """The trace of the loop at `where`: along its numbered passes, if there are any."""
+    windows = LoopWindows.of(windows)
     times = _times(windows)
     taken = _of_loop(passes, where)
     if taken:
@@ -101,7 +102,7 @@ def trace_of(
         clock = np.maximum.accumulate(np.stack([began, began + seconds], axis=1).ravel())
         places = np.interp(times, clock, np.stack([axis.begins, axis.ends], axis=1).ravel())
         return _trace(index, "step", axis, counts, seconds, windows, places, taken[0].numbered_by)
-    if not windows:
+    if not len(windows):
         return None
     spans = sorted(
         (max(0.0, event.monotonic_seconds - event.seconds - times[0, 0]), event.seconds, event.count)
@@ -121,7 +122,7 @@ def _trace(
     axis: Intervals,
     counts: Array,
     seconds: Array,
-    windows: Sequence[LoopWindow],
+    windows: LoopWindows,
     places: Array,
     numbered_by: str,
 ) -> LoopTrace:
@@ -133,25 +134,19 @@ def _trace(
         counts=counts,
         seconds=seconds,
         windows=held,
-        began_seconds=_column(window.began_seconds for window in windows),
-        loop_seconds=_column(window.seconds for window in windows),
-        own_seconds=_column(window.own_seconds for window in windows),
-        first_steps=_column(window.first_step for window in windows),
-        samples=_column(window.samples for window in windows),
-        parts={part: _column(window.parts[part] for window in windows) for part in PARTS},
+        began_seconds=windows.began_seconds,
+        loop_seconds=windows.seconds,
+        own_seconds=windows.own_seconds,
+        first_steps=windows.first_steps,
+        samples=windows.samples,
+        parts={part: windows.part(part) for part in PARTS},
         numbered_by=numbered_by,
     )
 
 
-def _column(values: Iterable[float | None]) -> Array:
-    """NaN for what is not known."""
-    return np.asarray([np.nan if value is None else value for value in values], dtype="f8")
-
-
-def _times(windows: Sequence[LoopWindow]) -> Array:
+def _times(windows: LoopWindows) -> Array:
     """W x 2: begin and end of each window."""
-    begins = np.asarray([window.began_seconds for window in windows], dtype="f8")
-    lengths = np.asarray([window.seconds for window in windows], dtype="f8")
+    begins, lengths = windows.began_seconds, windows.seconds
     to_next = np.append(np.diff(begins), np.inf)
     ends = begins + np.where(to_next <= _CONTIGUOUS * lengths, to_next, np.minimum(lengths, to_next))
     return np.stack([begins, ends], axis=1)

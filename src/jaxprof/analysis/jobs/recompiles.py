@@ -20,10 +20,15 @@ def recompiles(processes: Sequence[ProcessFigures]) -> Iterator[JobFinding]:
     }
     if len(counted) < 2:
         return
+    most_of: dict[object, list[int]] = {}
+    """By function, the two largest counts: a process is compared with the largest of the others."""
+    for functions in counted.values():
+        for key, each in functions.items():
+            most_of[key] = sorted((*most_of.get(key, (0, 0)), each.count))[-2:]
     for index, functions in counted.items():
-        others = [theirs for other, theirs in counted.items() if other != index]
         for key, mine in functions.items():
-            most = max(theirs[key].count if key in theirs else 0 for theirs in others)
+            second, first = most_of[key]
+            most = second if mine.count == first else first
             if mine.count < 2 * most + 2:
                 continue
             usual = "none of the others" if not most else f"the others at most {most} times"

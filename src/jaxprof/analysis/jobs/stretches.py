@@ -8,26 +8,23 @@ statistic for a change of the mean; see D. Siegmund, "Boundary crossing probabil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
+
+import numpy as np
 
 from jaxprof.analysis.jobs.blocks import LEAST_DIFFERENCE, OWN_WORK
-from jaxprof.analysis.jobs.figures import LoopWindow
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Shares = np.ndarray[Any, np.dtype[np.float64]]
+from jaxprof.analysis.jobs.loop_windows import Array, LoopWindows
 
 LEAST_CELLS: Final = 10
 """A shorter stretch is none: it may be what any process has now and then."""
 MOST_CELLS: Final = 200
 """Of the time of a loop, in which the stretch begins and ends."""
-
-
 _WORTH_A_TEST: Final = 3.0
 """Standard errors below which the test of a stretch would not call it certain."""
+_ROUNDING: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +41,13 @@ class LateStretch:
         """Whether it is the whole loop."""
         return self.began_seconds == 0 and self.ended_seconds is None
 
-    def windows(self, windows: Sequence[LoopWindow], origin: float) -> list[LoopWindow]:
+    def windows(self, windows: LoopWindows, origin: float) -> LoopWindows:
         """The windows of a loop that began at `origin` which lie in it, by their middles."""
-        end = float("inf") if self.ended_seconds is None else self.ended_seconds
-        return [
-            window
-            for window in windows
-            if self.began_seconds <= window.began_seconds - origin + window.seconds / 2 < end
-        ]
+        if self.is_whole:
+            return windows
+        end = np.inf if self.ended_seconds is None else self.ended_seconds
+        middles = windows.began_seconds - origin + windows.seconds / 2
+        return windows.chosen((self.began_seconds <= middles) & (middles < end))
 
 
 WHOLE: Final = LateStretch(0.0, None)
@@ -60,37 +56,19 @@ WHOLE: Final = LateStretch(0.0, None)
 class Differences:
     """By process and cell of time: how much more of its loop goes to something than on the others."""
 
-    def __init__(self, loops: Sequence[Sequence[LoopWindow]], what: str) -> None:
-        """`loops`: the windows of each process; at least two of them."""
-        import numpy as np
-
-        ends = [windows[-1].began_seconds + windows[-1].seconds - windows[0].began_seconds for windows in loops]
-        self.tests = min(MOST_CELLS, max(map(len, loops)))
-        self._cell = max(ends) / self.tests
-        rows = [self._row(windows, what) for windows in loops]
-        shares = np.array(rows)
-        if len(shares) == 2:
-            self._more = shares - shares[::-1]
-        else:
-            with np.errstate(all="ignore"):
-                self._more = shares - _median(shares)
-
-    def _row(self, windows: Sequence[LoopWindow], what: str) -> Shares:
-        import numpy as np
-
-        origin = windows[0].began_seconds
-        middles = np.array([window.began_seconds - origin + window.seconds / 2 for window in windows])
-        cells = np.minimum((middles / self._cell).astype(int), self.tests - 1)
-        took = np.bincount(cells, [window.seconds for window in windows], self.tests)
-        part = np.bincount(cells, [_share(window, what) * window.seconds for window in windows], self.tests)
-        return np.where(took > 0, part / np.where(took > 0, took, 1.0), np.nan)
+    def __init__(self, shares: Array, cell_seconds: float) -> None:
+        """`shares`: by process and cell, NaN where the process has none; at least two processes."""
+        self._cell = cell_seconds
+        self.tests = shares.shape[1]
+        self._more: Array = shares - (shares[::-1] if len(shares) == 2 else _median(shares))
+        self._worth = _worth_naming(self._more)
 
     def stretch(self, number: int) -> tuple[LateStretch, LateStretch] | None:
         """Where the process at that place is most above the others, and of that what can be said: with what is as late
         before and after it, or too short to say otherwise. None where nothing lasts for `LEAST_CELLS` cells and is
         worth naming."""
-        import numpy as np
-
+        if not self._worth[number]:
+            return None
         known = np.flatnonzero(np.isfinite(self._more[number]))
         more = self._more[number][known]
         if len(more) < LEAST_CELLS:
@@ -113,23 +91,57 @@ class Differences:
             high = len(more)
         return most, self._between(known, low, high)
 
-    def _between(self, known: np.ndarray[Any, np.dtype[np.int64]], low: int, high: int) -> LateStretch:
+    def _between(self, known: Array, low: int, high: int) -> LateStretch:
         """From one to before another of the cells that are known."""
         began = float(known[low] * self._cell) if low else 0.0
         return LateStretch(began, float((known[high - 1] + 1) * self._cell) if high < len(known) else None)
 
 
-def _median(shares: Shares) -> Shares:
-    import warnings
+def differences(loops: Sequence[LoopWindows], whats: Iterable[str]) -> dict[str, Differences]:
+    """Of each of `whats`, in cells that all of these loops have in common; at least two loops."""
+    tests = min(MOST_CELLS, max(map(len, loops)))
+    origins = [loop.began_seconds[0] for loop in loops]
+    cell = max(loop.began_seconds[-1] + loop.seconds[-1] - loop.began_seconds[0] for loop in loops) / tests
+    lengths = [len(loop) for loop in loops]
+    took = np.concatenate([loop.seconds for loop in loops])
+    middles = np.concatenate([loop.began_seconds for loop in loops]) - np.repeat(origins, lengths) + took / 2
+    cells = np.minimum((middles / cell).astype("i8"), tests - 1) + tests * np.repeat(np.arange(len(loops)), lengths)
 
-    import numpy as np
+    def in_cells(seconds: Array) -> Array:
+        found: Array = np.bincount(cells, seconds, tests * len(loops)).reshape(len(loops), tests)
+        return found
 
+    in_loop = in_cells(took)
+    found = {}
+    for what in whats:
+        spent = np.concatenate([_spent(loop, what) for loop in loops])
+        shares = np.divide(in_cells(spent), in_loop, out=np.full(in_loop.shape, np.nan), where=in_loop > 0)
+        found[what] = Differences(shares, float(cell))
+    return found
+
+
+def _spent(loop: LoopWindows, what: str) -> Array:
+    return np.nan_to_num(loop.own_seconds) if what == OWN_WORK else loop.part(what)
+
+
+def _worth_naming(more: Array) -> Array:
+    """By process: whether it can be at least `LEAST_DIFFERENCE` above the others in a stretch of `LEAST_CELLS` cells or
+    more. Each stretch consists of such with fewer than twice as many cells, one of which has a mean as high as its own:
+    so these few lengths answer that for all processes at once, and most of a large job are done with."""
+    known = np.isfinite(more)
+    order = np.argsort(~known, axis=1, kind="stable")
+    in_order = np.take_along_axis(np.where(known, more, 0.0), order, axis=1)
+    sums = np.concatenate([np.zeros((len(more), 1)), np.cumsum(in_order, axis=1)], axis=1)
+    counts = known.sum(axis=1)[:, None]
+    found = np.zeros(len(more), dtype=bool)
+    for length in range(LEAST_CELLS, min(2 * LEAST_CELLS, sums.shape[1])):
+        is_known = np.arange(length, sums.shape[1]) <= counts
+        means = (sums[:, length:] - sums[:, :-length]) / length
+        found |= (is_known & (means >= LEAST_DIFFERENCE - _ROUNDING)).any(axis=1)
+    return found
+
+
+def _median(shares: Array) -> Array:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # cells that no process has
         return np.asarray(np.nanmedian(shares, axis=0))
-
-
-def _share(window: LoopWindow, what: str) -> float:
-    if what == OWN_WORK:
-        return (window.own_seconds or 0.0) / window.seconds
-    return window.parts[what] / window.seconds
