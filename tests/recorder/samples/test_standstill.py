@@ -15,7 +15,7 @@ import pytest
 from jaxprof import events as e
 from jaxprof.recorder.samples.line_clock import JUMP
 from jaxprof.recorder.samples.sampler import StackSampler
-from jaxprof.recorder.samples.standstill import standstill
+from jaxprof.recorder.samples.standstill import StandstillTest, standstill
 from jaxprof.recorder.samples.steps import without
 from recorder.samples.test_sampler import Ledger
 
@@ -24,6 +24,7 @@ STOPPED = {
     "switches": 2,
     "delay_seconds": 0.001,
     "main_delay_seconds": 0.001,
+    "steal_seconds": 0.02,
     "process_seconds": 0.01,
     "running_seconds": 0.1,
 }
@@ -42,6 +43,7 @@ def test_a_process_that_nothing_kept_from_running_was_stopped() -> None:
         (1.0, {"process_seconds": 0.9}),  # another of its threads ran
         (1.0, {"delay_seconds": 0.78, "switches": 44}),  # both: after each try for the lock it waited for a processor
         (1.0, {"main_delay_seconds": 0.9}),  # the main thread waited for a processor, and the sampler for it
+        (0.31, {"steal_seconds": 0.3}),  # the host of a virtual machine had its processor
         (0.21, {"delay_seconds": 0.0, "switches": 3}),  # what is left over is too short
     ],
 )
@@ -86,6 +88,20 @@ def _stopped() -> float:
     child.wait()
     time.sleep(0.1)
     return took
+
+
+@needs_counts
+def test_who_runs_during_the_lateness_has_not_stood_still() -> None:
+    """However much it may have run before the sampler paused."""
+    test = StandstillTest(threading.get_native_id(), threading.get_native_id())
+    time.sleep(0.3)
+    test.pausing(0.01)
+    end = time.process_time() + 0.22
+    while time.process_time() < end:
+        pass
+    assert test.seconds(0.22, 1) == 0.0
+    test.pausing(0.01)
+    assert test.seconds(0.22, 1) > 0.0
 
 
 @needs_counts

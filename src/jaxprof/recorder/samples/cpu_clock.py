@@ -12,6 +12,7 @@ the same few calls.
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ except ImportError:  # Windows
     _resource = None
 if _resource is not None and not hasattr(_resource, "RUSAGE_THREAD"):  # macOS
     _resource = None
+_TICKS: Final = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 RUNNING_SHARE: Final = 0.3
 """A thread was running if its CPU clock advanced by more than this share of the time between two readings."""
 LATE_SECONDS: Final = 0.0002
@@ -113,6 +115,16 @@ def run_delay_or_none(task: int) -> float | None:
             return int((stream.read(96) or b"").split()[1]) * 1e-9
     except (OSError, ValueError, IndexError):
         return None
+
+
+def steal_seconds() -> float:
+    """How long the host of a virtual machine had processors that this wanted, of all of them together; 0 if the system
+    does not report it (proc(5), /proc/stat: the eighth number of `cpu`, in ticks)."""
+    try:
+        with open("/proc/stat", "rb", buffering=0) as stream:
+            return int((stream.read(200) or b"").split(b"\n", 1)[0].split()[8]) / _TICKS
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,7 @@ class StackSampler:
                 pause = self._interval * (0.5 + turn)
                 due = time.monotonic() + pause
                 before = own_switches()
+                still.pausing(pause)
                 stopped = self._stop.acquire(True, pause)
                 now, after = time.monotonic(), own_switches()
                 switches = None if before is None or after is None else after - before
@@ -171,6 +172,7 @@ class StackSampler:
                 self._sample(now, judge_wait(now - due - stood, switches), stopped=stopped, stood=stood)
                 if stopped or now - self._stretch.began >= max(STRETCH_SECONDS, GROWTH * (now - self._began)):
                     self._send_stretch(now, final=stopped)
+                    still.mark_host()
                 if now >= next_tick or stopped:
                     next_tick = now + (CLOSE_TICK_SECONDS if self._close_left > 0 else TICK_SECONDS)
                     self._tick(now)

@@ -6,7 +6,8 @@ counts as well. Its memory had to come from the disk: a page fault. Or the proce
 container, by a debugger. Only the last leaves nothing behind in these counts, and no time of the processor either.
 Several of them may share one lateness: on a full machine, each try for the lock is followed by a wait for a processor.
 So each takes its part off, and what is left over must be nearly all of it. The main thread's wait for a processor is
-taken off as well: whoever it keeps from running waits without a count of its own.
+taken off as well: whoever it keeps from running waits without a count of its own. In a virtual machine the host may
+take a processor away (steal time): then a thread neither runs nor waits, as in a stop, but the system counts it.
 Where the system does not count (macOS), nothing is called a standstill.
 """
 
@@ -18,13 +19,13 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from jaxprof.recorder.samples.cpu_clock import own_faults, run_delay_or_none, run_delay_seconds
+from jaxprof.recorder.samples.cpu_clock import own_faults, run_delay_or_none, run_delay_seconds, steal_seconds
 
 LEAST_SECONDS: Final = 0.2
 """A shorter one is not told from a busy machine."""
 _OTHER_REASONS: Final = 0.25
-"""Share of a standstill that the waits for the interpreter's lock, and of the main thread for a processor, may account
-for."""
+"""Share of a standstill that the waits for the interpreter's lock, of the main thread for a processor, and of the
+virtual machine for its host may account for."""
 _BUSY: Final = 0.1
 """Share of the lateness for which the process may have had a processor, beside what it may use while it runs."""
 
@@ -34,7 +35,6 @@ class _Counts:
     faults: int
     delay: float
     main_delay: float
-    process_seconds: float
 
 
 class StandstillTest:
@@ -45,12 +45,23 @@ class StandstillTest:
         self._task, self._main_task = task, main_task
         self._processors = os.cpu_count() or 1
         self._before: _Counts | None = None
-        self._marked = 0.0
+        self._steal = 0.0
+        self._pause = 0.0
+        self._ran = 0.0
         self.mark()
+        self.mark_host()
 
     def mark(self) -> None:
         """Remembers the counts at a moment at which the process runs."""
-        self._before, self._marked = self._counts(), time.monotonic()
+        self._before = self._counts()
+
+    def mark_host(self) -> None:
+        """The same of the virtual machine, which costs more on a large one: once in a second is enough."""
+        self._steal = steal_seconds()
+
+    def pausing(self, seconds: float) -> None:
+        """The sampler sleeps for so long now. What runs later on has not stood still."""
+        self._pause, self._ran = seconds, time.process_time()
 
     def seconds(self, late_seconds: float, switches: int | None) -> float:
         """For how much of the lateness of a sample the process stood still; 0 if it did not, or if that cannot be
@@ -58,8 +69,9 @@ class StandstillTest:
         the processor since the last sample; None if the system does not report it."""
         if late_seconds < LEAST_SECONDS or switches is None:
             return 0.0
-        before, passed = self._before, time.monotonic() - self._marked
+        ran, before, steal = time.process_time() - self._ran, self._before, self._steal
         self.mark()
+        self.mark_host()
         after = self._before
         if before is None or after is None or after.faults != before.faults:
             return 0.0
@@ -68,15 +80,16 @@ class StandstillTest:
             switches=switches,
             delay_seconds=after.delay - before.delay,
             main_delay_seconds=after.main_delay - before.main_delay,
-            process_seconds=after.process_seconds - before.process_seconds,
-            running_seconds=self._processors * max(0.0, passed - late_seconds),
+            steal_seconds=self._steal - steal,
+            process_seconds=ran,
+            running_seconds=self._processors * self._pause,
         )
 
     def _counts(self) -> _Counts | None:
         faults, delay = own_faults(), run_delay_or_none(self._task)
         if faults is None or delay is None:
             return None
-        return _Counts(faults, delay, run_delay_seconds(self._main_task), time.process_time())
+        return _Counts(faults, delay, run_delay_seconds(self._main_task))
 
 
 def standstill(
@@ -85,21 +98,23 @@ def standstill(
     switches: int,
     delay_seconds: float,
     main_delay_seconds: float,
+    steal_seconds: float,
     process_seconds: float,
     running_seconds: float,
 ) -> float:
     """Seconds of a lateness that nothing but a stop of the process explains; 0 if something else does.
 
     `switches`: how often the thread gave up the processor since the last sample: a few times for its own work, and once
-    for each time that it asked for the interpreter's lock in vain. The others are since a moment shortly before that.
+    for each time that it asked for the interpreter's lock in vain. The delays are since a moment shortly before that:
     `delay_seconds`: for how long others had the processor while it was ready; `main_delay_seconds`: the same of the
-    main thread. `process_seconds`: processor time of all the process's threads. `running_seconds`: what they may have
-    used of it before the stop.
+    main thread; `steal_seconds`: for how long the host had processors that the virtual machine wanted.
+    `process_seconds`: processor time of all the process's threads since its sampler paused; `running_seconds`: what
+    they may have used of it before the stop.
     """
     asked_every = sys.getswitchinterval()
     still = late_seconds - delay_seconds
     running = running_seconds + _BUSY * late_seconds + (os.cpu_count() or 1) * delay_seconds
     if asked_every > late_seconds / 20 or process_seconds > running:
         return 0.0
-    unexplained = still - main_delay_seconds - switches * asked_every
+    unexplained = still - main_delay_seconds - steal_seconds - switches * asked_every
     return still if unexplained >= max(LEAST_SECONDS, (1 - _OTHER_REASONS) * still) else 0.0
