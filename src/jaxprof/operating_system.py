@@ -31,6 +31,13 @@ def refuse_to_run(what: str) -> None:
         )
 
 
+def processors() -> int:
+    """How many processors this process may use; where the system does not tell, how many the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def signals(*names: str) -> tuple[signal.Signals, ...]:
     """The named signals that this system has."""
     known = signal.Signals.__members__

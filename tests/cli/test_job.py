@@ -254,6 +254,40 @@ def test_bad_ranks_are_refused_before_anything_starts(
     assert [path.name for path in tmp_path.iterdir() if path.name != "home"] == ["train.py"]
 
 
+@pytest.mark.parametrize(("words", "code"), [([], 2), (["--oversubscribe"], 0)])
+def test_more_processes_than_the_machine_bears_are_started_on_request_alone(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], code: int
+) -> None:
+    """Without starting them."""
+    started: list[tuple[list[str], int]] = []
+
+    class Launch:
+        def __init__(self, command: list[str], count: int, job: str, output: int | None = None) -> None:
+            started.append((command, count))
+
+        def signal(self, number: int) -> None:
+            raise AssertionError(number)
+
+        def wait(self, failed: object) -> int:
+            return 0
+
+    monkeypatch.setattr("jaxprof.runner.job_launch.JobLaunch", Launch)
+    monkeypatch.setattr("jaxprof.cli.job_script.processors", lambda: 2)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").write_text("pass")
+    said = call("script", "-n", "500", *words, "train.py")
+    assert said.code == code, said.err
+    assert ("-n 500 starts 500 processes on 2 processors" in said.err) is (code == 2)
+    assert ("--oversubscribe starts them all" in said.err) is (code == 2)
+    assert [count for _, count in started] == ([500] if words else [])
+    assert not any("--oversubscribe" in command for command, _ in started)
+    assert call("script", "-n", "16", "train.py").code == 0
+    assert call("script", "-n", "17", "train.py").code == 2
+    monkeypatch.setattr("jaxprof.cli.job_script.processors", lambda: 8)
+    assert call("script", "-n", "32", "train.py").code == 0
+    assert call("script", "--oversubscribe", "train.py").code == 2, "it is for -n"
+
+
 BUSY = """\
 import os, time, jax, jax.numpy as jnp
 step = jax.jit(lambda x: (x @ x).sum())

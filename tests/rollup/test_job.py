@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from jaxprof.rollup import FOLDER
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.files import file_of
 from jaxprof.rollup.job import read_job_figures
-from jaxprof.rollup.making import roll_up
+from jaxprof.rollup.making import RollUpReport, in_processes, roll_up
 from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
 from jaxprof.session.log.job_folder import job_sessions, read_job
@@ -206,3 +207,15 @@ def test_figures_without_a_program_survive(tmp_path: Path) -> None:
     found = read_job_figures(roll_all(tmp_path))
     assert isinstance(found.processes[1], ProcessFigures)
     assert found.processes[1].status == "unknown"
+
+
+def test_one_worker_is_this_process_where_the_system_tells_no_affinity(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    here: list[int] = []
+
+    def make(number: int) -> RollUpReport:
+        here.append(os.getpid())
+        return RollUpReport(number, "", None, None)
+
+    assert [report.process for report in in_processes(make, [0, 1, 2], workers=1)] == [0, 1, 2]
+    assert here == [os.getpid()] * 3

@@ -15,9 +15,11 @@ import click
 from jaxprof.cli.given import is_given
 from jaxprof.cli.plain_script import note, passing_signals, run_plain
 from jaxprof.errors import StorageError, UsageError
+from jaxprof.operating_system import processors
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, job_folder_for, process_number, session_path
+from jaxprof.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +30,12 @@ if TYPE_CHECKING:
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
 
-_OURS: Final = ("target", "arguments", "processes", "out", "force", "plain", "form")
+_OURS: Final = ("target", "arguments", "processes", "oversubscribe", "out", "force", "plain", "form")
 """What is not handed on to the processes as an option, or not as it was given."""
+_ALWAYS: Final = 16
+_FOR_EACH_PROCESSOR: Final = 4
+"""So many processes are started at once without a word: more hardly get on, and each needs memory for a JAX of its
+own, some 300 MB."""
 
 
 def run_process(
@@ -86,6 +92,18 @@ def _capturing(
         )
 
     return mine, choose
+
+
+def refuse_too_many(count: int) -> None:
+    """Raises UsageError for a count that this machine would hardly bear, and that may be a mistake."""
+    here = processors()
+    most = max(_ALWAYS, _FOR_EACH_PROCESSOR * here)
+    if count > most:
+        what = f"-n {count} starts {count} processes on {counted(here, 'processor')}, each with a JAX of its own"
+        raise UsageError(
+            f"{what} (some 300 MB)",
+            f"Up to {most} start at once; --oversubscribe starts them all. Options of the program go after its name.",
+        )
 
 
 def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:

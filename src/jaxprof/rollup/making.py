@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jaxprof.errors import FileRefusedError, JaxprofError, system_words
+from jaxprof.operating_system import processors
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.session.log.job_folder import JobMember
@@ -66,7 +66,7 @@ def in_processes(
     make: Callable[[T], RollUpReport], sessions: Sequence[T], workers: int | None = None
 ) -> Iterator[RollUpReport]:
     """What `make` makes of each, in worker processes of this machine; see `roll_up_all`."""
-    count = min(len(sessions), workers or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+    count = min(len(sessions), workers or processors())
     if count <= 1:
         yield from map(make, sessions)
         return

@@ -44,6 +44,7 @@ def duration(value: str | float) -> float:
     metavar="N",
     help="Run N processes here as one job, with jax.distributed.",
 )
+@click.option("--oversubscribe", is_flag=True, help="With -n: start more than 4 processes for each processor.")
 @click.option(
     "--out", metavar="FILE", help="Where to write the session; of a job, the folder. It can be a URL: gs://, s3://..."
 )
@@ -75,6 +76,7 @@ def command(
     arguments: tuple[str, ...],
     module: bool,
     processes: int | None,
+    oversubscribe: bool,
     out: str | None,
     force: bool,
     plain: bool,
@@ -111,6 +113,11 @@ def command(
     if processes is None and process.count == 1:
         refuse_without("out", ("force",))
     refuse_without("function", ("values",))
+    refuse_without("processes", ("oversubscribe",))
+    if processes is not None and not oversubscribe:
+        from jaxprof.cli.job_script import refuse_too_many
+
+        refuse_too_many(processes)
 
     options = RecordingOptions(
         capture_after_seconds=capture_after,
