@@ -121,18 +121,23 @@ def captures(
     clocks: Sequence[float] = (),
     jitter: float = 0.05,
     name: str = "all-reduce",
+    arrived: Sequence[np.ndarray[Any, Any]] = (),
+    ended: float = 5e-5,
 ) -> list[list[e.Event]]:
     """What each of `count` processes captured of one collective: steps of 10 ms, after which all of them meet. The
     process `late` arrives 3 ms after the others. `skip`: how many instances a process captured too late to see;
-    `clocks`: seconds by which its clock is ahead."""
+    `clocks`: seconds by which its clock is ahead; `arrived`: instead of `late`, seconds after the moment at which the
+    first one could arrive, by process and instance; `ended`: by how much the ends of one instance differ."""
     rng = np.random.default_rng(seed)
     ends = 0.01 * np.cumsum(1 + jitter * rng.standard_normal(instances))
     began_unix = 1.7e9
     taken = []
     for index in range(count):
-        arrived = rng.uniform(0.0, 0.5e-3, instances) - (0.0 if index == late else 3.5e-3 if late is not None else 0.0)
-        begins = ends - 1e-3 + arrived
-        finished = ends + rng.normal(0, 5e-5, instances)
+        own = rng.uniform(0.0, 0.5e-3, instances) - (0.0 if index == late else 3.5e-3 if late is not None else 0.0)
+        if len(arrived):
+            own = arrived[index] - np.max(arrived, axis=0)
+        begins = ends - 1e-3 + own
+        finished = ends + rng.normal(0, ended, instances)
         first = skip[index] if skip else 0
         clock = clocks[index] if clocks else 0.0
         spans = [(round(begin * 1e9), round(end * 1e9)) for begin, end in zip(begins, finished, strict=True)][first:]

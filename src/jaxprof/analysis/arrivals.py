@@ -37,6 +37,9 @@ _DISTINCT: Final = 1.5
 Of 500 simulated pairs of captures of 60 instances with a common pattern (steps 5 % apart, ends 0.1 ms) all are laid at
 the right place with it; of 500 without one, 0.6 % somewhere."""
 
+STRETCHES: Final = 10
+"""Into so many the captured executions are divided in time, because what holds in one of them may be a burst of other
+work."""
 _RESOLUTION: Final = 1e-6
 """Seconds. Fits that are better than the clocks are not told apart."""
 
@@ -72,6 +75,9 @@ class Arrivals:
     """By process: how many instances waited for it."""
     caused_seconds: tuple[float, ...]
     """By process: what the middle one of the others waited for it, of all instances together."""
+    late_seconds: tuple[tuple[float, ...], ...]
+    """By process, in each of `STRETCHES`: how long after the middle one of the others it arrives; negative before it;
+    the median instance."""
     offset_seconds: tuple[float, ...]
     """By process: by how much its clock is ahead of the first one's, estimated from the ends."""
     uncertain_seconds: float
@@ -144,6 +150,7 @@ def _measured(
         others = np.delete(waits, place, axis=0)[:, last == place]
         caused.append(float(np.median(others, axis=0).sum()) if others.size else 0.0)
     ends = laid[0].ends[rows[0]]
+    late = [np.median(np.delete(taken, place, axis=0), axis=0) - taken[place] for place in range(len(laid))]
     return Arrivals(
         name=name,
         indices=tuple(events.index for events in laid),
@@ -153,6 +160,7 @@ def _measured(
         waited_seconds=tuple(float(row.sum()) for row in waits),
         last_count=tuple(int((last == place).sum()) for place in range(len(laid))),
         caused_seconds=tuple(caused),
+        late_seconds=tuple(tuple(float(np.median(part)) for part in np.array_split(row, STRETCHES)) for row in late),
         offset_seconds=tuple(shifts[events.index][1] for events in laid),
         uncertain_seconds=max(shifts[events.index][2] for events in laid),
     )
@@ -160,24 +168,29 @@ def _measured(
 
 def lay(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, float, float] | None:
     """By how many places, and by which offset of the clocks, the moments of `other` fit those of `first` best, which
-    happen together; and the median residue. None if nothing fits, or several do."""
+    happen together; and the median residue. None if nothing fits, or several do.
+
+    Of one clock the moments themselves have to be the same: one step too far they are apart by a step. Their pattern
+    alone left steps open that are alike, where a busy machine makes the ends uncertain by more than steps differ.
+    """
     import numpy as np
 
     allowed = _SAME_HOST if same_clock else _APART
     common = 2 * min(len(first), len(other)) // 3
-    fits: list[tuple[float, int, float]] = []
+    fits: list[tuple[float, int, float, float]] = []
     for shift in range(common - len(first), len(other) - common + 1):
         begin, end = max(0, -shift), min(len(first), len(other) - shift)
         differences = other[begin + shift : end + shift] - first[begin:end]
         offset = float(np.median(differences))
         if abs(offset) <= allowed:
-            fits.append((float(np.median(np.abs(differences - offset))), shift, offset))
+            residue = float(np.median(np.abs(differences - offset)))
+            fits.append((float(np.median(np.abs(differences))) if same_clock else residue, shift, offset, residue))
     fits.sort()
     if len(fits) < (1 if same_clock else 2) or (
         len(fits) > 1 and fits[1][0] < _DISTINCT * max(_RESOLUTION, fits[0][0])
     ):
         return None
-    residue, shift, offset = fits[0]
+    _, shift, offset, residue = fits[0]
     return shift, offset, residue
 
 

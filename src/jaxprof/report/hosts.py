@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any, Final
 
 from jaxprof.analysis.arrivals import Arrivals
@@ -69,6 +70,7 @@ class ArrivalRow:
     last_share: float
     waited_seconds: float
     caused_seconds: float
+    late_seconds: float
     offset_seconds: float
 
 
@@ -76,6 +78,7 @@ ARRIVALS: Final[tuple[Column[ArrivalRow], ...]] = (
     Column("index", "process", right=True),
     Column("last_count", "arrives last", show=integer),
     Column("last_share", "share", show=percent),
+    Column("late_seconds", "after the others", show=seconds),
     Column("caused_wait_seconds", "others wait for it", at("caused_seconds"), seconds),
     Column("waited_seconds", "waits for others", show=seconds),
     Column("clock_offset_seconds", "its clock", at("offset_seconds"), seconds),
@@ -84,12 +87,13 @@ ARRIVALS: Final[tuple[Column[ArrivalRow], ...]] = (
 
 def arrival_table(seen: Arrivals) -> Table[ArrivalRow]:
     """One row for each process whose capture holds the collective."""
-    columns = (seen.last_count, seen.waited_seconds, seen.caused_seconds, seen.offset_seconds)
+    late = [fmean(each) for each in seen.late_seconds]
+    columns = (seen.last_count, seen.waited_seconds, seen.caused_seconds, late, seen.offset_seconds)
     return Table(
         ARRIVALS,
         [
-            ArrivalRow(index, last, last / seen.instances, waited, caused, offset)
-            for index, last, waited, caused, offset in zip(seen.indices, *columns, strict=True)
+            ArrivalRow(index, last, last / seen.instances, waited, caused, after, offset)
+            for index, last, waited, caused, after, offset in zip(seen.indices, *columns, strict=True)
         ],
     )
 
@@ -179,6 +183,7 @@ def _arrival_lines(seen: Arrivals) -> Iterator[str]:
     )
     yield ""
     yield from text_lines(arrival_table(seen))
+    yield "  after the others: by how much later than the middle one of them it mostly arrives; negative before it"
     yield f"  its clock: ahead of the first one's, estimated from the ends to ± {seconds(seen.uncertain_seconds)}"
 
 

@@ -58,9 +58,9 @@ ENTRIES: Final = (
     _job(
         "slow-device",
         "one process arrives last at the collectives, and its host is not why",
-        "In captures of the same steps it arrives last at half of the executions of a collective or more, the others "
-        "wait at least 5 % of the time for it, and neither its own work on the host nor a function that it compiled "
-        "alone explains it.",
+        "In captures of the same steps it mostly arrives at a collective later than the middle one of the others, by "
+        "5 % of a step or more, certainly (by a test at 1 %) and in at least eight of ten stretches of the captured "
+        "time; and neither its own work on the host nor a function that it compiled alone explains it.",
         "Its device has more to compute, or computes more slowly: look at the sizes of its shards, and at its clock, "
         "temperature and neighbours.",
     ),

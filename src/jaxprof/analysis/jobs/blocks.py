@@ -86,19 +86,25 @@ class _Means:
         self.variances: Array = between
         self.usual: Array = _median_of_others(self.means) if len(loops) > 1 else self.means
         """By process, the middle one of the others."""
-        self._blocks = int(counts.sum())
 
     @property
     def inflation(self) -> float:
-        """By how much the variance of a mean is larger than that of independent blocks: (1 + r) / (1 - r) for a first
-        autocorrelation of r, here that of all processes together, without the bias that a short series gives it
-        (F. H. C. Marriott and J. A. Pope, "Bias in the estimation of autocorrelations", 1954). Never below 1."""
-        products = float(np.nansum(self._rest[:, :-1] * self._rest[:, 1:]))
-        squares = float(np.nansum(self._rest**2))
-        r = products / squares if squares > _ALIKE * self._blocks else 0.0
-        r += (1 + 3 * r) * len(self.means) / self._blocks
-        r = min(max(r, 0.0), _MOST_ALIKE)
-        return (1 + r) / (1 - r)
+        """Of the variances: by how much they are larger because successive blocks are alike."""
+        return inflation_of(self._rest)
+
+
+def inflation_of(rest: Array) -> float:
+    """By how much the variance of a mean is larger than that of independent blocks: (1 + r) / (1 - r) for a first
+    autocorrelation of r, here that of all rows together, without the bias that a short series gives it (F. H. C.
+    Marriott and J. A. Pope, "Bias in the estimation of autocorrelations", 1954). Never below 1. `rest`: shares less
+    the mean of their row; NaN behind the last one of a shorter row."""
+    blocks = int((~np.isnan(rest)).sum())
+    products = float(np.nansum(rest[:, :-1] * rest[:, 1:]))
+    squares = float(np.nansum(rest**2))
+    r = products / squares if squares > _ALIKE * blocks else 0.0
+    r += (1 + 3 * r) * len(rest) / blocks
+    r = min(max(r, 0.0), _MOST_ALIKE)
+    return (1 + r) / (1 - r)
 
 
 def _median_of_others(values: Array) -> Array:
@@ -202,7 +208,7 @@ class LoopComparison:
         theirs = np.delete(found.means, number)
         own = float(found.variances[number])
         of_usual = (float(found.variances.sum()) - own) / len(theirs) ** 2
-        error = math.sqrt(found.inflation * (own + of_usual) + _spread(theirs, usual))
+        error = math.sqrt(found.inflation * (own + of_usual) + spread_of(theirs, usual))
         chance = FALSE / (self._tests * len(self.loops) * (1 if what == OWN_WORK else len(PARTS_OF_ITS_OWN)))
         certain = t_quantile(1 - chance, len(self.loops[number].seconds) - 1) * error
         return Excess(what, mean, usual, difference > certain or self._is_always_above(number, what, chance))
@@ -233,7 +239,7 @@ class LoopComparison:
         return self._means[what]
 
 
-def _spread(values: Array, middle: float) -> float:
+def spread_of(values: Array, middle: float) -> float:
     """The variance between processes, from their median absolute deviation, so that a second late one does not hide
     the first."""
     return (1.4826 * _median(np.abs(values - middle))) ** 2

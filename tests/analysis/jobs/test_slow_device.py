@@ -1,0 +1,96 @@
+"""For whose device the others wait, on machines that are busy with other work too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jaxprof.analysis.arrivals import lay
+from jaxprof.analysis.jobs.job import JobFigures, job_figures
+from jaxprof.session import Session
+from jaxprof.session.log.job_folder import read_job
+from job_folders import captures, job, loop
+
+Arrived = list[np.ndarray[Any, Any]]
+
+
+def figures(folder: Path, arrived: Arrived) -> JobFigures:
+    taken = captures(len(arrived), arrived=arrived, instances=len(arrived[0]))
+    return job_figures(read_job(job(folder, *([*loop(), *each] for each in taken)), Session))
+
+
+def named(folder: Path, arrived: Arrived) -> list[tuple[str, int]]:
+    return [(finding.code, finding.index) for finding in figures(folder, arrived).findings]
+
+
+def busy(rng: np.random.Generator, count: int, instances: int) -> Arrived:
+    """Each process arrives up to some milliseconds late, now this one, now that one."""
+    return [np.minimum(rng.exponential(1.5e-3, instances), 6e-3) for _ in range(count)]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+def test_a_slow_device_on_a_busy_machine(tmp_path: Path, count: int) -> None:
+    """It computes 1.5 ms longer in steps of 10 ms. Of many processes another one is last most of the time."""
+    found = 0
+    for seed in range(10):
+        arrived = busy(np.random.default_rng(seed), count, 150)
+        arrived[1] = arrived[1] + 1.5e-3
+        job = figures(tmp_path / str(seed), arrived)
+        assert job.arrivals is not None
+        assert {finding.index for finding in job.findings} <= {1}
+        found += bool(job.findings)
+        if count == 8:
+            assert job.arrivals.last_count[1] < 75
+    assert found >= 9
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 8])
+def test_a_busy_machine_names_nobody(tmp_path: Path, count: int) -> None:
+    for seed in range(15):
+        assert not named(tmp_path / str(seed), busy(np.random.default_rng(seed), count, 150))
+
+
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("share", [0.2, 0.65])
+def test_a_burst_of_other_work_names_nobody(tmp_path: Path, count: int, share: float) -> None:
+    """One process is 6 ms late for one stretch of the captured time, in which the others wait for it each time."""
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        arrived = busy(rng, count, 150)
+        at = rng.integers(0, round(150 * (1 - share)))
+        arrived[0][at : at + round(150 * share)] += 6e-3
+        assert not named(tmp_path / f"{seed}", arrived)
+
+
+def test_one_that_the_others_differ_by_as_much_as(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    assert not named(tmp_path, [rng.normal(2e-3, 1e-4, 150) + late for late in (0.0, 1e-3, 2e-3, 3e-3)])
+
+
+def test_a_difference_too_small_to_matter(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    arrived = [rng.normal(1e-3, 1e-4, 150) + late for late in (0.0, 0.0, 0.4e-3)]
+    assert not named(tmp_path / "small", arrived)
+    arrived[2] += 0.3e-3
+    assert named(tmp_path / "more", arrived) == [("slow-device", 2)]
+
+
+def test_captures_of_one_host_fit_by_its_clock_where_all_steps_are_alike() -> None:
+    """The ends are uncertain by 1 ms, and steps differ by less: their pattern would fit one step later as well."""
+    rng = np.random.default_rng(3)
+    ends = 0.01 * np.cumsum(1 + 0.02 * rng.standard_normal(120))
+    first, other = ends + rng.normal(0, 1e-3, 120), ends[5:] + rng.normal(0, 1e-3, 115)
+    fit = lay(first, other, same_clock=True)
+    assert fit is not None
+    assert fit[0] == -5
+    assert abs(fit[1]) < 5e-4
+    assert lay(first, other, same_clock=False) is None
+
+
+def test_captures_of_one_host_that_share_no_moment_do_not_fit() -> None:
+    ends = 0.01 * np.arange(1, 101)
+    assert lay(ends, ends + 20.0, same_clock=True) is None
+    assert lay(0.001 * np.arange(100), 0.001 * np.arange(100) + 0.5e-3, same_clock=True) is None
