@@ -106,6 +106,13 @@ def test_late_from_the_start(tmp_path: Path) -> None:
     assert "is late: making" in finding.message
 
 
+@pytest.mark.parametrize("late", [(3, 10), (2, 9), (4, 12)])
+def test_a_short_loop_most_of_which_a_process_is_late_in(tmp_path: Path, late: tuple[int, int]) -> None:
+    loops = [wavering(late[1], seed=seed, clock=0.1, late=(*late, 0.5 * (seed == 1))) for seed in range(4)]
+    [finding] = figures(job(tmp_path, *loops)).findings
+    assert (finding.code, finding.index) == ("straggler", 1)
+
+
 @pytest.mark.parametrize("seconds", [1, 3, 7])
 def test_late_from_soon_after_the_start(tmp_path: Path, seconds: int) -> None:
     """So few seconds before do not say since when; that it is late, the others do."""

@@ -153,9 +153,10 @@ SHARES = st.sampled_from([0.0, 0.02, 0.04, 0.06, 0.1, 0.3])
 @given(st.lists(st.lists(SHARES, min_size=3, max_size=40), min_size=3, max_size=5))
 def test_no_stretch_that_is_worth_naming_is_left_out_beforehand(shares: list[list[float]]) -> None:
     loops = [LoopWindows.of(process(each).windows) for each in shares]
-    found = differences(loops, ["data"])["data"]
-    with patch.object(stretches, "_worth_naming", lambda more: np.ones(len(more), dtype=bool)):
-        expected = differences(loops, ["data"])["data"]
+    origins = [7.0] * len(loops)
+    found = differences(loops, origins, ["data"])["data"]
+    with patch.object(stretches, "_worth_naming", lambda more, _least: np.ones(len(more), dtype=bool)):
+        expected = differences(loops, origins, ["data"])["data"]
     assert [found.stretch(number) for number in range(len(loops))] == [
         expected.stretch(number) for number in range(len(loops))
     ]
@@ -163,11 +164,22 @@ def test_no_stretch_that_is_worth_naming_is_left_out_beforehand(shares: list[lis
 
 def test_a_stretch_is_found_in_the_middle_of_a_loop_that_others_leave_earlier() -> None:
     shares = [[0.1] * 40, [0.1] * 12, [0.1] * 10 + [0.5] * 15 + [0.1] * 15]
-    found = differences([LoopWindows.of(process(each).windows) for each in shares], ["data"])["data"]
+    loops = [LoopWindows.of(process(each).windows) for each in shares]
+    found = differences(loops, [7.0] * 3, ["data"])["data"]
     assert [found.stretch(number) for number in (0, 1)] == [None, None]
     stretch = found.stretch(2)
     assert stretch is not None
     assert (stretch[0].began_seconds, stretch[0].ended_seconds) == pytest.approx((10.0, 25.0))
+
+
+@pytest.mark.parametrize(("before", "late"), [(4, 8), (10, 12)])
+def test_a_stretch_counts_from_when_its_loop_began(before: int, late: int) -> None:
+    """Of which the first windows may be left out, because they compiled."""
+    shares = [[0.1] * (before + late)] * 2 + [[0.1] * before + [0.6] * late]
+    loops = [LoopWindows.of(process(each).windows)[2:] for each in shares]
+    found = differences(loops, [7.0] * 3, ["data"])["data"].stretch(2)
+    assert found is not None
+    assert found[0].began_seconds == pytest.approx(before, abs=1)
 
 
 def test_windows_by_column_are_those_that_were_given() -> None:

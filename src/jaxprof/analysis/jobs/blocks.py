@@ -23,6 +23,9 @@ PARTS_OF_ITS_OWN: Final = (DATA, HOST, DISPATCH, COPY)
 """What a process does while the others wait for it. Compilations have a finding of their own."""
 OWN_WORK: Final = "own"
 """All of these together, by the CPU clock of the main thread."""
+_OWN_BY_PASS: Final = "own by pass"
+"""The same of the usual time of the passes."""
+_BY_CLOCK: Final = (OWN_WORK, _OWN_BY_PASS)
 LEAST_BLOCKS: Final = 3
 """With fewer, Student's t is so wide that nobody could be late. With three it is enough: in simulated jobs in which
 nobody is late, somebody is named less often than with five."""
@@ -50,8 +53,7 @@ class LoopBlocks:
     """Spent in the loop, in each block."""
     samples: Array
     shares: Mapping[str, Array]
-    """Of the loop's time, by `PARTS_OF_ITS_OWN`, and `OWN_WORK` where it is known of all blocks: this of the usual time
-    of its passes where they are numbered."""
+    """Of the loop's time, by `PARTS_OF_ITS_OWN`, and `OWN_WORK` where it is known of all blocks."""
 
     def knows(self, what: str) -> bool:
         """Whether it has the share of that in all of its blocks."""
@@ -79,7 +81,7 @@ class _Means:
         self.means: Array = np.nansum(shares, axis=1) / counts
         self._rest = shares - self.means[:, None]
         between = np.nansum(self._rest**2, axis=1) / (counts - 1) / counts
-        if what != OWN_WORK:  # a clock's, not samples'
+        if what not in _BY_CLOCK:
             seen = samples.sum(axis=1)
             share = (self.means * seen + 1) / (seen + 2)
             between = np.maximum(between, share * (1 - share) / (seen + 2))
@@ -169,24 +171,23 @@ def in_blocks(process: ProcessFigures, windows: Iterable[LoopWindow]) -> LoopBlo
     shares = {part: parts[:, PARTS.index(part)] for part in PARTS_OF_ITS_OWN}
     own = np.add.reduceat(rows.own_seconds, firsts)
     if not np.isnan(own).any():
-        shares[OWN_WORK] = own / np.add.reduceat(_usual_seconds(process, rows), firsts)
+        shares[OWN_WORK] = own / took
+        usual = _usual_seconds(process, rows)
+        if usual is not None:
+            shares[_OWN_BY_PASS] = own / np.add.reduceat(usual, firsts)
     return LoopBlocks(process, took, np.add.reduceat(rows.samples, firsts), shares)
 
 
-def _usual_seconds(process: ProcessFigures, windows: LoopWindows) -> Array:
-    """Of some of its windows: how long their passes usually take, where they are numbered and enough of them; else what
-    they took.
-
-    All processes wait for each other, so a pass takes longer when any of them, or a device, has a slow moment; its own
-    work of a pass does not. Over the usual time of a pass it varies by what it does itself alone.
-    """
+def _usual_seconds(process: ProcessFigures, windows: LoopWindows) -> Array | None:
+    """Of some of its windows: how long their passes usually take; None unless they are numbered and enough of them."""
     whole = LoopWindows.of(process.windows)
     passes = np.append(np.diff(whole.first_steps), np.nan)
     counted = passes >= _PASSES  # False where it is not known
     if counted.sum() < LEAST_BLOCKS:
-        return windows.seconds
+        return None
     usual = np.where(counted, _median(whole.seconds[counted] / passes[counted]) * passes, whole.seconds)
-    return usual[np.searchsorted(whole.began_seconds, windows.began_seconds)]
+    found: Array = usual[np.searchsorted(whole.began_seconds, windows.began_seconds)]
+    return found
 
 
 class LoopComparison:
@@ -199,24 +200,34 @@ class LoopComparison:
         self._means: dict[str, _Means] = {}
 
     def excess(self, number: int, what: str) -> Excess:
-        """How much more of its time the process at that place takes than the others."""
+        """How much more of its time the process at that place takes than the others.
+
+        All processes wait for each other, so a pass takes longer when a device has a slow moment, and its own work does
+        not; where processes are short of processors, the one takes longer as the other does. So own work is tested as a
+        share of the loop's time and of the usual time of its passes, where they are numbered.
+        """
         found = self._of(what)
         mean, usual = float(found.means[number]), float(found.usual[number])
-        difference = mean - usual
-        if difference < LEAST_DIFFERENCE:
+        if mean - usual < LEAST_DIFFERENCE:
             return Excess(what, mean, usual, False)
+        tested = [each for each in _BY_CLOCK if self.knows(each)] if what == OWN_WORK else [what]
+        parts = 1 if what == OWN_WORK else len(PARTS_OF_ITS_OWN)
+        chance = FALSE / (self._tests * len(self.loops) * parts * len(tested))
+        return Excess(what, mean, usual, any(self._is_certain(number, each, chance) for each in tested))
+
+    def _is_certain(self, number: int, what: str, chance: float) -> bool:
+        found = self._of(what)
+        usual, own = float(found.usual[number]), float(found.variances[number])
         theirs = np.delete(found.means, number)
-        own = float(found.variances[number])
         of_usual = (float(found.variances.sum()) - own) / len(theirs) ** 2
         error = math.sqrt(found.inflation * (own + of_usual) + spread_of(theirs, usual))
-        chance = FALSE / (self._tests * len(self.loops) * (1 if what == OWN_WORK else len(PARTS_OF_ITS_OWN)))
-        certain = t_quantile(1 - chance, len(self.loops[number].seconds) - 1) * error
-        return Excess(what, mean, usual, difference > certain or self._is_always_above(number, what, chance))
+        by_chance = t_quantile(1 - chance, len(self.loops[number].seconds) - 1) * error
+        return float(found.means[number]) - usual > by_chance or self._is_always_above(number, what, chance)
 
     def _is_always_above(self, number: int, what: str, chance: float) -> bool:
         """Whether each block of that process is above each block of all others, by what counts, and is not so by
         chance: a process that becomes later and later is late, however much its blocks differ."""
-        if what != OWN_WORK:  # the samples of some blocks are few
+        if what not in _BY_CLOCK:  # the samples of some blocks are few
             return False
         mine = self.loops[number].shares[what]
         theirs = np.concatenate([loop.shares[what] for at, loop in enumerate(self.loops) if at != number])

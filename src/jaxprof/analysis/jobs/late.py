@@ -83,7 +83,7 @@ def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[JobFinding]:
     windows = [windows_of(process) for process in compared]
     whole = _comparison(compared, windows, WHOLE, 2)
     deciding = (OWN_WORK,) if whole.knows(OWN_WORK) else PARTS_OF_ITS_OWN
-    by_what = differences(windows, deciding)
+    by_what = differences(windows, [_origin(process) for process in compared], deciding)
     for number in range(len(compared)):
         found = _late(compared, windows, number, whole, by_what)
         if found is not None:

@@ -20,6 +20,8 @@ from jaxprof.analysis.jobs.loop_windows import Array, LoopWindows
 
 LEAST_CELLS: Final = 10
 """A shorter stretch is none: it may be what any process has now and then."""
+FEWEST_CELLS: Final = 5
+"""The same of a loop of less than twice `LEAST_CELLS`, where it must also be half of it."""
 MOST_CELLS: Final = 200
 """Of the time of a loop, in which the stretch begins and ends."""
 _WORTH_A_TEST: Final = 3.0
@@ -60,23 +62,24 @@ class Differences:
         """`shares`: by process and cell, NaN where the process has none; at least two processes."""
         self._cell = cell_seconds
         self.tests = shares.shape[1]
+        self._least = least_cells(self.tests)
         self._more: Array = shares - (shares[::-1] if len(shares) == 2 else _median(shares))
-        self._worth = _worth_naming(self._more)
+        self._worth = _worth_naming(self._more, self._least)
 
     def stretch(self, number: int) -> tuple[LateStretch, LateStretch] | None:
         """Where the process at that place is most above the others, and of that what can be said: with what is as late
-        before and after it, or too short to say otherwise. None where nothing lasts for `LEAST_CELLS` cells and is
+        before and after it, or too short to say otherwise. None where nothing lasts for `least_cells` cells and is
         worth naming."""
         if not self._worth[number]:
             return None
         known = np.flatnonzero(np.isfinite(self._more[number]))
         more = self._more[number][known]
-        if len(more) < LEAST_CELLS:
+        if len(more) < self._least:
             return None
         sums = np.concatenate([[0.0], np.cumsum(more)])
         lengths = np.arange(len(sums))[None, :] - np.arange(len(sums))[:, None]
         scores = np.where(
-            lengths >= LEAST_CELLS, (sums[None, :] - sums[:, None]) / np.sqrt(np.maximum(lengths, 1)), -np.inf
+            lengths >= self._least, (sums[None, :] - sums[:, None]) / np.sqrt(np.maximum(lengths, 1)), -np.inf
         )
         low, high = (int(each) for each in np.unravel_index(int(np.argmax(scores)), scores.shape))
         inside = (sums[high] - sums[low]) / (high - low)
@@ -84,10 +87,10 @@ class Differences:
         if inside < LEAST_DIFFERENCE or inside < _WORTH_A_TEST * noise:
             return None
         most = self._between(known, low, high)
-        if low < LEAST_CELLS or sums[low] / low > inside / 2:
+        if low < self._least or sums[low] / low > inside / 2:
             low = 0
         rest = len(more) - high
-        if rest < LEAST_CELLS or (sums[-1] - sums[high]) / rest > inside / 2:
+        if rest < self._least or (sums[-1] - sums[high]) / rest > inside / 2:
             high = len(more)
         return most, self._between(known, low, high)
 
@@ -97,11 +100,17 @@ class Differences:
         return LateStretch(began, float((known[high - 1] + 1) * self._cell) if high < len(known) else None)
 
 
-def differences(loops: Sequence[LoopWindows], whats: Iterable[str]) -> dict[str, Differences]:
-    """Of each of `whats`, in cells that all of these loops have in common; at least two loops."""
+def least_cells(cells: int) -> int:
+    """How many of the cells of a loop a stretch has at least."""
+    return min(LEAST_CELLS, max(FEWEST_CELLS, cells // 2))
+
+
+def differences(loops: Sequence[LoopWindows], origins: Sequence[float], whats: Iterable[str]) -> dict[str, Differences]:
+    """Of each of `whats`, in cells that all of these loops have in common; at least two loops. `origins`: when each of
+    them began, which may be before the first of these windows."""
     tests = min(MOST_CELLS, max(map(len, loops)))
-    origins = [loop.began_seconds[0] for loop in loops]
-    cell = max(loop.began_seconds[-1] + loop.seconds[-1] - loop.began_seconds[0] for loop in loops) / tests
+    ends = [loop.began_seconds[-1] + loop.seconds[-1] for loop in loops]
+    cell = max(end - origin for end, origin in zip(ends, origins, strict=True)) / tests
     lengths = [len(loop) for loop in loops]
     took = np.concatenate([loop.seconds for loop in loops])
     middles = np.concatenate([loop.began_seconds for loop in loops]) - np.repeat(origins, lengths) + took / 2
@@ -124,17 +133,18 @@ def _spent(loop: LoopWindows, what: str) -> Array:
     return np.nan_to_num(loop.own_seconds) if what == OWN_WORK else loop.part(what)
 
 
-def _worth_naming(more: Array) -> Array:
-    """By process: whether it can be at least `LEAST_DIFFERENCE` above the others in a stretch of `LEAST_CELLS` cells or
-    more. Each stretch consists of such with fewer than twice as many cells, one of which has a mean as high as its own:
-    so these few lengths answer that for all processes at once, and most of a large job are done with."""
+def _worth_naming(more: Array, least: int) -> Array:
+    """By process: whether it can be at least `LEAST_DIFFERENCE` above the others in a stretch of
+    `least` cells or more. Each stretch consists of such with fewer than twice as many cells, one of which has a mean as
+    high as its own: so these few lengths answer that for all processes at once, and most of a large job are done
+    with."""
     known = np.isfinite(more)
     order = np.argsort(~known, axis=1, kind="stable")
     in_order = np.take_along_axis(np.where(known, more, 0.0), order, axis=1)
     sums = np.concatenate([np.zeros((len(more), 1)), np.cumsum(in_order, axis=1)], axis=1)
     counts = known.sum(axis=1)[:, None]
     found = np.zeros(len(more), dtype=bool)
-    for length in range(LEAST_CELLS, min(2 * LEAST_CELLS, sums.shape[1])):
+    for length in range(least, min(2 * least, sums.shape[1])):
         is_known = np.arange(length, sums.shape[1]) <= counts
         means = (sums[:, length:] - sums[:, :-length]) / length
         found |= (is_known & (means >= LEAST_DIFFERENCE - _ROUNDING)).any(axis=1)
