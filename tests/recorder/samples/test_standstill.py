@@ -13,6 +13,8 @@ from collections.abc import Callable
 import pytest
 
 from jaxprof import events as e
+from jaxprof.recorder.samples import standstill as standstills
+from jaxprof.recorder.samples.cpu_clock import runnable_threads
 from jaxprof.recorder.samples.line_clock import JUMP
 from jaxprof.recorder.samples.sampler import StackSampler
 from jaxprof.recorder.samples.standstill import StandstillTest, standstill
@@ -44,6 +46,7 @@ def test_a_process_that_nothing_kept_from_running_was_stopped() -> None:
         (1.0, {"delay_seconds": 0.78, "switches": 44}),  # both: after each try for the lock it waited for a processor
         (1.0, {"main_delay_seconds": 0.9}),  # the main thread waited for a processor, and the sampler for it
         (0.31, {"steal_seconds": 0.3}),  # the host of a virtual machine had its processor
+        (0.54, {"least_seconds": 0.8}),  # four threads a processor want to run
         (0.21, {"delay_seconds": 0.0, "switches": 3}),  # what is left over is too short
     ],
 )
@@ -91,8 +94,41 @@ def _stopped() -> float:
 
 
 @needs_counts
-def test_who_runs_during_the_lateness_has_not_stood_still() -> None:
+@pytest.mark.parametrize(("runnable", "found"), [(1, True), (12, False)])
+def test_a_short_lateness_of_a_busy_machine_is_no_stop(
+    runnable: int, found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standstills, "runnable_threads", lambda: runnable * (os.cpu_count() or 1))
+    monkeypatch.setattr(standstills, "steal_seconds", lambda: 0.0)
+    test = StandstillTest(threading.get_native_id(), threading.get_native_id())
+    test.pausing(0.004)
+    assert bool(test.seconds(0.54, 1)) == found
+    test.pausing(0.004)
+    assert test.seconds(1.0, 1) > 0.9
+
+
+@needs_counts
+def test_what_the_machine_has_to_run_is_read() -> None:
+    burn = "import time\nend = time.time() + 20\nwhile time.time() < end: pass"
+    others = [subprocess.Popen([sys.executable, "-c", burn]) for _ in range(3)]
+    try:
+        end = time.monotonic() + 15
+        while runnable_threads() < 3 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert runnable_threads() >= 3
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
+@needs_counts
+def test_who_runs_during_the_lateness_has_not_stood_still(monkeypatch: pytest.MonkeyPatch) -> None:
     """However much it may have run before the sampler paused."""
+    monkeypatch.setattr(standstills, "runnable_threads", lambda: 1)
+    monkeypatch.setattr(standstills, "steal_seconds", lambda: 0.0)
+    monkeypatch.setattr(standstills, "run_delay_or_none", lambda _task: 0.0)
+    monkeypatch.setattr(standstills, "run_delay_seconds", lambda _task: 0.0)
     test = StandstillTest(threading.get_native_id(), threading.get_native_id())
     time.sleep(0.3)
     test.pausing(0.01)

@@ -127,6 +127,16 @@ def steal_seconds() -> float:
         return 0.0
 
 
+def runnable_threads() -> int:
+    """How many threads of the whole machine run or could run at this moment; 0 if the system does not report it
+    (proc(5), /proc/loadavg: the fourth field)."""
+    try:
+        with open("/proc/loadavg", "rb", buffering=0) as stream:
+            return int((stream.read(100) or b"").split()[3].partition(b"/")[0])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 @dataclass(frozen=True, slots=True)
 class Wait:
     """How a sample got the lock."""

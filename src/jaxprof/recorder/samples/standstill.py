@@ -8,6 +8,8 @@ Several of them may share one lateness: on a full machine, each try for the lock
 So each takes its part off, and what is left over must be nearly all of it. The main thread's wait for a processor is
 taken off as well: whoever it keeps from running waits without a count of its own. In a virtual machine the host may
 take a processor away (steal time): then a thread neither runs nor waits, as in a stop, but the system counts it.
+What is left of a lateness on a machine with more to run than processors can still be its own: timers of such a machine
+come late, too. So the more threads there are to run for each processor, the longer a standstill has to be.
 Where the system does not count (macOS), nothing is called a standstill.
 """
 
@@ -19,10 +21,19 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
-from jaxprof.recorder.samples.cpu_clock import own_faults, run_delay_or_none, run_delay_seconds, steal_seconds
+from jaxprof.recorder.samples.cpu_clock import (
+    own_faults,
+    run_delay_or_none,
+    run_delay_seconds,
+    runnable_threads,
+    steal_seconds,
+)
 
 LEAST_SECONDS: Final = 0.2
-"""A shorter one is not told from a busy machine."""
+"""A shorter one is not told from other delays, where each processor has one thread to run. Of three threads a
+processor, none is that is shorter than three times this."""
+LEAST_SECONDS_BUSY: Final = 0.75
+"""However many they are."""
 _OTHER_REASONS: Final = 0.25
 """Share of a standstill that the waits for the interpreter's lock, of the main thread for a processor, and of the
 virtual machine for its host may account for."""
@@ -46,6 +57,7 @@ class StandstillTest:
         self._processors = os.cpu_count() or 1
         self._before: _Counts | None = None
         self._steal = 0.0
+        self._busy = 1.0
         self._pause = 0.0
         self._ran = 0.0
         self.mark()
@@ -56,8 +68,9 @@ class StandstillTest:
         self._before = self._counts()
 
     def mark_host(self) -> None:
-        """The same of the virtual machine, which costs more on a large one: once in a second is enough."""
+        """The same of the whole machine, which costs more on a large one: once in a second is enough."""
         self._steal = steal_seconds()
+        self._busy = max(1.0, runnable_threads() / self._processors)
 
     def pausing(self, seconds: float) -> None:
         """The sampler sleeps for so long now. What runs later on has not stood still."""
@@ -69,7 +82,7 @@ class StandstillTest:
         the processor since the last sample; None if the system does not report it."""
         if late_seconds < LEAST_SECONDS or switches is None:
             return 0.0
-        ran, before, steal = time.process_time() - self._ran, self._before, self._steal
+        ran, before, steal, busy = time.process_time() - self._ran, self._before, self._steal, self._busy
         self.mark()
         self.mark_host()
         after = self._before
@@ -83,6 +96,7 @@ class StandstillTest:
             steal_seconds=self._steal - steal,
             process_seconds=ran,
             running_seconds=self._processors * self._pause,
+            least_seconds=min(LEAST_SECONDS_BUSY, LEAST_SECONDS * max(busy, self._busy)),
         )
 
     def _counts(self) -> _Counts | None:
@@ -101,6 +115,7 @@ def standstill(
     steal_seconds: float,
     process_seconds: float,
     running_seconds: float,
+    least_seconds: float = LEAST_SECONDS,
 ) -> float:
     """Seconds of a lateness that nothing but a stop of the process explains; 0 if something else does.
 
@@ -109,7 +124,7 @@ def standstill(
     `delay_seconds`: for how long others had the processor while it was ready; `main_delay_seconds`: the same of the
     main thread; `steal_seconds`: for how long the host had processors that the virtual machine wanted.
     `process_seconds`: processor time of all the process's threads since its sampler paused; `running_seconds`: what
-    they may have used of it before the stop.
+    they may have used of it before the stop. `least_seconds`: what may remain without an explanation.
     """
     asked_every = sys.getswitchinterval()
     still = late_seconds - delay_seconds
@@ -117,4 +132,4 @@ def standstill(
     if asked_every > late_seconds / 20 or process_seconds > running:
         return 0.0
     unexplained = still - main_delay_seconds - steal_seconds - switches * asked_every
-    return still if unexplained >= max(LEAST_SECONDS, (1 - _OTHER_REASONS) * still) else 0.0
+    return still if unexplained >= max(least_seconds, (1 - _OTHER_REASONS) * still) else 0.0
