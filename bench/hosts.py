@@ -95,7 +95,7 @@ def judged(kind: str, jobs: int, processes: int, steps: int, folder: Path) -> bo
         late = number % processes
         data, _ = recorded(kind, late, processes, steps, folder)
         named = {(each["code"], each["part"] or "", each["process"]) for each in data["findings"]}
-        named = {each for each in named if each[0] != "failed-after"}
+        named = {each for each in named if each[0] != "failed-after" and each[2] is not None}
         others = {each for each in named if kind == "none" or each[2] != late}
         right += not others and bool(named) == (kind != "none")
         reasons += not others and any((code, part) in EXPECTED[kind] for code, part, _ in named)

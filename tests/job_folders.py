@@ -123,11 +123,16 @@ def captures(
     name: str = "all-reduce",
     arrived: Sequence[np.ndarray[Any, Any]] = (),
     ended: float = 5e-5,
+    exchange: float = 1e-3,
+    beside: float = 0.0,
+    hlo: str = "",
 ) -> list[list[e.Event]]:
     """What each of `count` processes captured of one collective: steps of 10 ms, after which all of them meet. The
     process `late` arrives 3 ms after the others. `skip`: how many instances a process captured too late to see;
     `clocks`: seconds by which its clock is ahead; `arrived`: instead of `late`, seconds after the moment at which the
-    first one could arrive, by process and instance; `ended`: by how much the ends of one instance differ."""
+    first one could arrive, by process and instance; `ended`: by how much the ends of one instance differ;
+    `exchange`: seconds of it; `beside`: for which part of each execution the device runs a kernel, too; `hlo`: of the
+    program, `jit_step`."""
     rng = np.random.default_rng(seed)
     ends = 0.01 * np.cumsum(1 + jitter * rng.standard_normal(instances))
     began_unix = 1.7e9
@@ -136,7 +141,7 @@ def captures(
         own = rng.uniform(0.0, 0.5e-3, instances) - (0.0 if index == late else 3.5e-3 if late is not None else 0.0)
         if len(arrived):
             own = arrived[index] - np.max(arrived, axis=0)
-        begins = ends - 1e-3 + own
+        begins = ends - exchange + own
         finished = ends + rng.normal(0, ended, instances)
         first = skip[index] if skip else 0
         clock = clocks[index] if clocks else 0.0
@@ -149,7 +154,12 @@ def captures(
         }  # fmt: skip
         text = {
             "version": VERSION, "started_unix_ns": round((began_unix + clock) * 1e9), "left_out": 0,
-            "ops": [["jit_step", None, name]], "lanes": [lane],
+            "ops": [["jit_step", None, name], ["jit_step", None, "fusion"]], "lanes": [lane],
         }  # fmt: skip
-        taken.append([e.TextRecorded(run=program_events.RUN, name=TEXT_NAME, text=json.dumps(text))])
+        if beside:
+            lengths = [round(beside * length) for length in lane["duration"]]
+            other = {**lane, "name": "another", "labels": [["fusion", 1]], "duration": lengths}
+            text["lanes"] = [lane, other]
+        recorded = {TEXT_NAME: json.dumps(text), **({"hlo": hlo} if hlo else {})}
+        taken.append([e.TextRecorded(run=program_events.RUN, name=key, text=each) for key, each in recorded.items()])
     return taken

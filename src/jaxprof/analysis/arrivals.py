@@ -11,24 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
-
-from jaxprof.analysis.timeline import TEXT_NAME, TimelineOp, read_timeline
-from jaxprof.analysis.utilisation import module_of
-from jaxprof.errors import JaxprofError
-from jaxprof.hlo.analysis.collectives import collectives
-from jaxprof.hlo.analysis.opcodes import COLLECTIVES, base_opcode
-from jaxprof.session import Session
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Seconds = np.ndarray[Any, np.dtype[np.float64]]
+    from jaxprof.analysis.collective_events import CollectiveEvents, Exchanged, Seconds
 
 LEAST_INSTANCES: Final = 60
 """Captures with fewer are not laid on each other. They have to have two thirds of them in common."""
-_MOST_INSTANCES: Final = 4000
-"""Of a capture: laying captures on each other costs their product."""
 _APART: Final = 60.0
 """Seconds by which the clocks of hosts may differ; those of one host do not."""
 _SAME_HOST: Final = 0.01
@@ -37,23 +26,13 @@ _DISTINCT: Final = 1.5
 Of 500 simulated pairs of captures of 60 instances with a common pattern (steps 5 % apart, ends 0.1 ms) all are laid at
 the right place with it; of 500 without one, 0.6 % somewhere."""
 
+MOST_COLLECTIVES: Final = 4
+"""Different ones that are laid on each other."""
 STRETCHES: Final = 10
 """Into so many the captured executions are divided in time, because what holds in one of them may be a burst of other
 work."""
 _RESOLUTION: Final = 1e-6
 """Seconds. Fits that are better than the clocks are not told apart."""
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveEvents:
-    """The executions of one collective in the capture of one process, in the order of time, in seconds of Unix time by
-    the clock of its host."""
-
-    index: int
-    host: str
-    name: str
-    starts: Seconds
-    ends: Seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +48,14 @@ class Arrivals:
     """From the first instance to the last."""
     exchange_seconds: float
     """Of all instances together: the shortest duration over the processes."""
+    exchange_median_seconds: float
+    """Of one instance."""
+    exchange_fast_seconds: float
+    """Of one of the fastest tenth."""
+    exposed_seconds: tuple[float, ...]
+    """By process: of the exchange, in which its device did nothing else, of all instances together."""
+    exchanged: Exchanged | None
+    """What is exchanged; None where no process has the HLO of its program."""
     waited_seconds: tuple[float, ...]
     """By process: what it waited for others, of all instances together."""
     last_count: tuple[int, ...]
@@ -84,10 +71,10 @@ class Arrivals:
     """The largest median residue of the ends."""
 
 
-def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[str]) -> Arrivals | None:
-    """Of the collective in which most time was spent; None if fewer than two captures hold `LEAST_INSTANCES` of one.
-    `captures`: one of each process, by the names of the collectives. Why some of them could not be laid on each other
-    is added to `notices`."""
+def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[str]) -> list[Arrivals]:
+    """Of the collectives in which most time was spent, the first of them first; empty if fewer than two captures hold
+    `LEAST_INSTANCES` of that. `captures`: one of each process, by the names of the collectives. Why some of them could
+    not be laid on each other is added to `notices`."""
     import numpy as np
 
     by_name: dict[str, list[CollectiveEvents]] = {}
@@ -100,9 +87,16 @@ def arrivals(captures: Iterable[Mapping[str, CollectiveEvents]], notices: list[s
     shared = {name: captured for name, captured in by_name.items() if len(captured) > 1}
     if not shared:
         notices += _too_few(seen)
-        return None
-    name = max(shared, key=lambda name: sum(float(np.sum(each.ends - each.starts)) for each in shared[name]))
-    captured = shared[name]
+        return []
+    took = {name: sum(float(np.sum(each.ends - each.starts)) for each in shared[name]) for name in shared}
+    most, *others = sorted(took, key=lambda name: -took[name])[:MOST_COLLECTIVES]
+    found = [_laid(most, shared[most], notices)]
+    if found[0] is not None:
+        found += [_laid(name, shared[name], []) for name in others]
+    return [each for each in found if each is not None]
+
+
+def _laid(name: str, captured: Sequence[CollectiveEvents], notices: list[str]) -> Arrivals | None:
     laid = [captured[0]]
     shifts = {captured[0].index: (0, 0.0, 0.0)}
     for events in captured[1:]:
@@ -157,6 +151,12 @@ def _measured(
         instances=end - begin,
         span_seconds=float(ends[-1] - ends[0]),
         exchange_seconds=float(exchange.sum()),
+        exchange_median_seconds=float(np.median(exchange)),
+        exchange_fast_seconds=float(np.quantile(exchange, 0.1)),
+        exposed_seconds=tuple(
+            float(np.minimum(events.exposed[row], exchange).sum()) for events, row in zip(laid, rows, strict=True)
+        ),
+        exchanged=next((events.exchanged for events in laid if events.exchanged is not None), None),
         waited_seconds=tuple(float(row.sum()) for row in waits),
         last_count=tuple(int((last == place).sum()) for place in range(len(laid))),
         caused_seconds=tuple(caused),
@@ -192,49 +192,3 @@ def lay(first: Seconds, other: Seconds, *, same_clock: bool) -> tuple[int, float
         return None
     _, shift, offset, residue = fits[0]
     return shift, offset, residue
-
-
-def collective_events(index: int, session: Session) -> dict[str, CollectiveEvents]:
-    """By the name of the instruction: the executions on the device that has most of them, in the last capture."""
-    import numpy as np
-
-    known = _known(session)
-    for run in reversed(session.runs.values()):
-        if TEXT_NAME not in run.texts:
-            continue
-        try:
-            timeline = read_timeline(session.text(run.id, TEXT_NAME) or "")
-        except JaxprofError:
-            continue
-        if timeline.started_unix_ns is None:
-            continue
-        found: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        for lane in timeline.lanes:
-            ops = [timeline.ops[op] if op is not None else None for _, op in lane.labels]
-            names = [op.name if op is not None and _is_collective(op, known) else "" for op in ops]
-            if not any(names):
-                continue
-            for label, start, length in zip(lane.label_of, lane.starts, lane.durations, strict=True):
-                if names[label]:
-                    found.setdefault((names[label], lane.device), []).append((start, start + length))
-        base = timeline.started_unix_ns
-        events: dict[str, CollectiveEvents] = {}
-        for (name, _), spans in sorted(found.items(), key=lambda item: len(item[1])):  # the most come last, and stay
-            both = np.array(sorted(spans)[:_MOST_INSTANCES], dtype=np.int64) + base
-            starts, ends = (both * 1e-9).T
-            events[name] = CollectiveEvents(index, session.header.host, name, starts, ends)
-        if events:
-            return events
-    return {}
-
-
-def _known(session: Session) -> set[tuple[str, str]]:
-    """The collectives of the programs whose HLO the session holds: name of the module, and of the kernel."""
-    modules = [module for run in session.runs.values() if (module := module_of(session, run)) is not None]
-    return {(module.name, each.kernel.name) for module in modules for each in collectives(module)}
-
-
-def _is_collective(op: TimelineOp, known: set[tuple[str, str]]) -> bool:
-    """By the HLO of its program; without that by its name, which mostly begins with its opcode."""
-    opcode = op.name.partition(".")[0].replace("_", "-")
-    return (op.module, op.name) in known or base_opcode(opcode) in COLLECTIVES

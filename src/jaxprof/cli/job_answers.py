@@ -61,7 +61,7 @@ def print_job(job: JobFigures, form: str) -> None:
     from jaxprof.session.log import Library
 
     if form == "json":
-        late = dict.fromkeys(finding.index for finding in job.findings)
+        late = dict.fromkeys(finding.index for finding in job.findings if finding.index is not None)
         places = {process.index: Library().name_of(Path(process.path)) for process in job.processes}
         print_json("job", hosts.to_dict(job), [command_line("explain", places[index]) for index in late])
     elif form == "csv":

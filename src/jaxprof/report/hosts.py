@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Final
 
 from jaxprof.analysis.arrivals import Arrivals
+from jaxprof.analysis.jobs.exposed import CollectiveFigures
 from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.jobs.goodput import Goodput
@@ -16,7 +17,7 @@ from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPA
 from jaxprof.report.renderers import records, text_lines, wrap
 from jaxprof.report.table import Column, Table, at
 from jaxprof.text import safe
-from jaxprof.units import counted, integer, percent, scaled, seconds
+from jaxprof.units import bytes_, counted, integer, percent, scaled, seconds
 
 _WIDTH: Final = 100
 
@@ -61,6 +62,10 @@ FINDINGS: Final[tuple[Column[JobFinding], ...]] = (
 )
 
 
+def _rate(value: float | None) -> str:
+    return scaled(value, "B/s")
+
+
 @dataclass(frozen=True, slots=True)
 class ArrivalRow:
     """One process at the collectives."""
@@ -82,6 +87,21 @@ ARRIVALS: Final[tuple[Column[ArrivalRow], ...]] = (
     Column("caused_wait_seconds", "others wait for it", at("caused_seconds"), seconds),
     Column("waited_seconds", "waits for others", show=seconds),
     Column("clock_offset_seconds", "its clock", at("offset_seconds"), seconds),
+)
+
+
+COLLECTIVES: Final[tuple[Column[CollectiveFigures], ...]] = (
+    Column("name", "collective"),
+    Column("opcode", "opcode", at("exchanged.opcode")),
+    Column("bytes", "bytes", at("exchanged.bytes"), bytes_),
+    Column("devices", "devices", at("exchanged.devices"), integer),
+    Column("instances", "times", show=integer),
+    Column("exposed_seconds", "alone", show=seconds),
+    Column("exposed_share", "share", show=percent),
+    Column("exchange_median_seconds", "exchange", show=seconds),
+    Column("bus_bytes_per_second", "bus", show=_rate),
+    Column("fast_bus_bytes_per_second", "fastest", show=_rate),
+    Column("possible_bytes_per_second", "possible", show=_rate),
 )
 
 
@@ -115,7 +135,7 @@ def to_text(job: JobFigures) -> str:
     if job.goodput is not None:
         lines += ["", *goodput_lines(job.goodput)]
     if job.arrivals is not None:
-        lines += ["", *_arrival_lines(job.arrivals)]
+        lines += ["", *_arrival_lines(job.arrivals), "", *_collective_lines(job.collectives)]
     return "\n".join(lines)
 
 
@@ -187,6 +207,12 @@ def _arrival_lines(seen: Arrivals) -> Iterator[str]:
     yield f"  its clock: ahead of the first one's, estimated from the ends to ± {seconds(seen.uncertain_seconds)}"
 
 
+def _collective_lines(found: Sequence[CollectiveFigures]) -> Iterator[str]:
+    yield from text_lines(Table(COLLECTIVES, found))
+    yield "  alone: estimate of the exchange in which the device of the median process ran no other kernel"
+    yield "  bus: bandwidth of the median exchange (as of nccl-tests), and of the fastest tenth; possible: by its links"
+
+
 def answer_lines(job: JobFigures) -> list[str]:
     """What is known of the whole: processes, hosts, steps; and that no process stands out, where that can be said."""
     hosts = len({process.host for process in job.processes})
@@ -197,7 +223,7 @@ def answer_lines(job: JobFigures) -> list[str]:
     title = f"job of {of} on {counted(hosts, 'host')}"
     title += f"  ·  {seconds(max(walls))}" if walls else ""
     title += f"  ·  {scaled(min(rates))} to {scaled(max(rates))} steps/s" if rates else ""
-    words = "" if job.findings else nothing_found(job)
+    words = "" if job.names_somebody else nothing_found(job)
     return [title, words] if words else [title]
 
 
@@ -208,13 +234,13 @@ def _nothing(job: JobFigures) -> list[str]:
 
 def summary_lines(job: JobFigures) -> list[str]:
     """What was found, whole; or that nothing was, and what could not have been."""
-    lines: list[str] = []
+    lines = [] if job.names_somebody else _nothing(job)
     for finding in job.findings:
         cost = f" ({seconds(finding.seconds)})" if finding.seconds is not None else ""
         where = f", at {finding.where.short()}" if finding.where else ""
         lines += wrap(safe(finding.message + where + cost), width=_WIDTH, indent="    ", first="  ✗ ")
         lines += wrap(safe(finding.advice), width=_WIDTH, indent="    ")
-    return lines or _nothing(job)
+    return lines
 
 
 def nothing_found(job: JobFigures) -> str:
@@ -250,6 +276,7 @@ def to_dict(job: JobFigures) -> dict[str, Any]:
         "findings": list(records(Table(FINDINGS, job.findings))),
         "processes": list(records(process_table(job))),
         "goodput": None if job.goodput is None else _goodput(job.goodput),
+        "collectives": list(records(Table(COLLECTIVES, job.collectives))),
         "arrivals": None if job.arrivals is None else _arrivals(job.arrivals),
     }
 

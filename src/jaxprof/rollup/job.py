@@ -23,7 +23,7 @@ from jaxprof.session.log.library import is_live
 from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.arrivals import CollectiveEvents
+    from jaxprof.analysis.collective_events import CollectiveEvents
     from jaxprof.analysis.jobs.loop_trace import LoopTrace
     from jaxprof.rollup.reading import RolledUp
 
@@ -137,7 +137,8 @@ def _take_roll_ups(found: JobFiles) -> None:
         found.rolled = {index: rolled[index] for index in sorted(chosen)}
         hosts = {index: each.figures.host for index, each in found.rolled.items()}
         windows = read_windows(connection, folder, found.rolled, found.notices)
-        found.captures += read_collectives(connection, folder, hosts, found.notices)
+        if hosts:  # else what is there is of another version, which was said
+            found.captures += read_collectives(connection, folder, hosts, found.notices)
     for index, each in found.rolled.items():
         path = sessions.get(index, folder / each.session)
         found.figures[index] = replace(each.figures, index=index, path=str(path), windows=windows.get(index, ()))
@@ -151,7 +152,7 @@ def _take_roll_ups(found: JobFiles) -> None:
 
 
 def _take_session(found: JobFiles, index: int, path: Path) -> None:
-    from jaxprof.analysis.arrivals import collective_events
+    from jaxprof.analysis.collective_events import collective_events
     from jaxprof.analysis.jobs.figures import process_figures
     from jaxprof.analysis.jobs.loop_trace import loop_trace
 

@@ -17,7 +17,7 @@ import duckdb
 import msgspec
 import numpy as np
 
-from jaxprof.analysis.arrivals import CollectiveEvents
+from jaxprof.analysis.collective_events import CollectiveEvents, Exchanged
 from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.loop_windows import Array, LoopWindows
 from jaxprof.errors import system_words
@@ -244,12 +244,18 @@ def read_collectives(
 ) -> list[dict[str, CollectiveEvents]]:
     """The captured collectives of these processes, by name."""
     select = (
-        "SELECT process, name, list(began_seconds ORDER BY instance), list(seconds ORDER BY instance) FROM {files} "
+        "SELECT process, name, opcode, bytes, devices, least_seconds, list(began_seconds ORDER BY instance), "
+        "list(seconds ORDER BY instance), list(exposed_seconds ORDER BY instance) FROM {files} "
         f"WHERE process IN ({numbers(hosts)}) GROUP BY ALL ORDER BY ALL"
     )
     found: dict[int, dict[str, CollectiveEvents]] = {}
-    for process, name, began, seconds in sound_rows(connection, folder, "collectives", select, notices):
+    for process, name, opcode, exchanged, devices, least, began, *took in sound_rows(
+        connection, folder, "collectives", select, notices
+    ):
         starts = np.asarray(began, dtype="f8")
-        ends = starts + np.asarray(seconds, dtype="f8")
-        found.setdefault(process, {})[name] = CollectiveEvents(process, hosts[process], name, starts, ends)
+        seconds, exposed = (np.asarray(each, dtype="f8") for each in took)
+        moved = Exchanged(opcode, exchanged, devices, least) if opcode is not None else None
+        found.setdefault(process, {})[name] = CollectiveEvents(
+            process, hosts[process], name, starts, starts + seconds, exposed, moved
+        )
     return list(found.values())

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from jaxprof.analysis.arrivals import collective_events
+from jaxprof.analysis.collective_events import collective_events
 from jaxprof.analysis.jobs.step_grid import ColumnSums, add_trace, extent_of
 from jaxprof.analysis.programs.verdict import COMPILE, PARTS
 from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
@@ -15,6 +15,7 @@ from jaxprof.errors import JaxprofError
 from jaxprof.query.schema import Encoded, Part
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.collective_events import Exchanged
     from jaxprof.analysis.jobs.loop_windows import Array
     from jaxprof.rollup.process_file import ProcessFile
 
@@ -208,6 +209,21 @@ def collectives(file: ProcessFile) -> Part | None:
         "instance": np.concatenate([np.arange(rows.stop) for rows in kept]),
         "began_seconds": starts,
         "seconds": rounded(ends - starts),
+        "exposed_seconds": rounded(
+            np.concatenate([found[name].exposed[rows] for name, rows in zip(names, kept, strict=True)])
+        ),
+        **_exchanged([found[name].exchanged for name in names], [rows.stop for rows in kept]),
+    }
+
+
+def _exchanged(of_names: list[Exchanged | None], counts: list[int]) -> dict[str, list[Any]]:
+    """What is exchanged, in each row the same of one collective."""
+    every = [each for each, count in zip(of_names, counts, strict=True) for _ in range(count)]
+    return {
+        "opcode": [each.opcode if each is not None else None for each in every],
+        "bytes": [each.bytes if each is not None else None for each in every],
+        "devices": [each.devices if each is not None else None for each in every],
+        "least_seconds": [each.bound_seconds if each is not None else None for each in every],
     }
 
 

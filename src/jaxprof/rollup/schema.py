@@ -15,7 +15,7 @@ from jaxprof.report.table import at
 from jaxprof.rollup import rows
 from jaxprof.rollup.process_file import ProcessFile
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Counted up whenever the meaning of a table changes."""
 _PART_MEANINGS: Final = {
     "device": "The device computes, or the process waits in a collective",
@@ -202,6 +202,11 @@ COLLECTIVES: Final = SqlTable(
         SqlColumn("instance", WHOLE, "Which execution in this capture, from 0; captures may begin at different ones"),
         SqlColumn("began_seconds", REAL, "When this process arrived, in Unix time of its host"),
         SqlColumn("seconds", REAL, "Until it ended: the exchange, and waiting for those that arrived later"),
+        SqlColumn("exposed_seconds", REAL, "Of these: the device ran no other kernel"),
+        SqlColumn("opcode", TEXT, "Of its HLO; null where that is not known, as the following"),
+        SqlColumn("bytes", WHOLE, "Of the whole array that is gathered, reduced or sent"),
+        SqlColumn("devices", WHOLE, "How many exchange with each other"),
+        SqlColumn("least_seconds", REAL, "At the bandwidth of the links of the device, if that is known"),
     ),
     _columns(rows.collectives),
 )

@@ -31,6 +31,10 @@ def slow(folder: Path) -> None:
     job(folder, *([*loop(), *taken] for taken in captures(3, late=1)))
 
 
+def exchanging(folder: Path) -> None:
+    job(folder, *([*loop(), *taken] for taken in captures(3, exchange=4e-3)))
+
+
 def clean(folder: Path) -> None:
     job(folder, *([*loop(), *taken] for taken in captures(3)))
 
@@ -41,6 +45,7 @@ CASES: dict[str, Callable[[Path], None]] = {
     "recompiles-alone": recompiled,
     "straggler": late,
     "slow-device": slow,
+    "exposed-exchange": exchanging,
 }
 ELSEWHERE = {"process-stopped": "test_stopped.py", "throttled-device": "test_throttled.py"}
 """Codes whose cases, and those in which they are not said, have a file of tests of their own."""

@@ -18,7 +18,7 @@ Arrived = list[np.ndarray[Any, Any]]
 
 
 def figures(folder: Path, arrived: Arrived) -> JobFigures:
-    taken = captures(len(arrived), arrived=arrived, instances=len(arrived[0]))
+    taken = captures(len(arrived), arrived=arrived, instances=len(arrived[0]), exchange=5e-4)
     return job_figures(read_job(job(folder, *([*loop(), *each] for each in taken)), Session))
 
 

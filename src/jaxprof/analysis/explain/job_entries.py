@@ -56,6 +56,13 @@ ENTRIES: Final = (
         "Look at the cooling, the power limit and the neighbours of that device.",
     ),
     _job(
+        "exposed-exchange",
+        "the devices of a job do nothing but exchange for much of the time",
+        "In captures of the same steps the exchange of its collectives, without waiting for a late process, takes a "
+        "tenth of the time or more in which the devices run no other kernel.",
+        "Exchange less, put many small ones together, or let them run beside work that does not need them.",
+    ),
+    _job(
         "slow-device",
         "one process arrives last at the collectives, and its host is not why",
         "In captures of the same steps it mostly arrives at a collective later than the middle one of the others, by "

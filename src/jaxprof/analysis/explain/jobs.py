@@ -59,8 +59,9 @@ def explanation_of_job(
 
 
 def _ranked(job: JobFigures, finding: JobFinding, verify: str) -> RankedFinding:
-    process = next(each for each in job.processes if each.index == finding.index)
-    wall = process.wall_seconds
+    process = next((each for each in job.processes if each.index == finding.index), None)
+    walls = [each.wall_seconds for each in job.processes if each.wall_seconds is not None and process in (None, each)]
+    wall = max(walls, default=None)
     return RankedFinding(
         code=finding.code,
         message=finding.message,
@@ -71,11 +72,11 @@ def _ranked(job: JobFigures, finding: JobFinding, verify: str) -> RankedFinding:
             share=finding.seconds / wall if finding.seconds is not None and wall else None,
             estimate=finding.code not in _EXACT,
         ),
-        verify=verify or command("explain", process.path),
+        verify=verify or command("explain", process.path if process is not None else job.folder),
         where=finding.where,
         fault=finding.code in _FAULTS,
         process=finding.index,
-        host=process.host,
+        host=process.host if process is not None else "",
     )
 
 

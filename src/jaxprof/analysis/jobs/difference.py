@@ -93,11 +93,11 @@ def job_difference(before: JobFigures, after: JobFigures) -> JobDifference:
     )
 
 
-def _mark(finding: JobFinding) -> tuple[str, int, str]:
+def _mark(finding: JobFinding) -> tuple[str, int | None, str]:
     return finding.code, finding.index, finding.part
 
 
-def _marks(job: JobFigures) -> set[tuple[str, int, str]]:
+def _marks(job: JobFigures) -> set[tuple[str, int | None, str]]:
     return set(map(_mark, job.findings))
 
 

@@ -9,12 +9,13 @@ from jaxprof.events import SourceLocation
 
 @dataclass(frozen=True, slots=True)
 class JobFinding:
-    """What is wrong with one process of the job."""
+    """What is wrong with one process of the job, or with all of them."""
 
     code: str
-    """`process-failed`, `failed-after`, `recompiles-alone`, `process-stopped`, `straggler`, `slow-device` or
-    `throttled-device`."""
-    index: int
+    """`process-failed`, `failed-after`, `recompiles-alone`, `process-stopped`, `straggler`, `slow-device`,
+    `throttled-device` or `exposed-exchange`."""
+    index: int | None
+    """Of the process; None for what all of them have."""
     message: str
     advice: str
     part: str = ""

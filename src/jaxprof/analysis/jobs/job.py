@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from jaxprof.analysis.arrivals import Arrivals, CollectiveEvents, arrivals, collective_events
+from jaxprof.analysis.arrivals import Arrivals, arrivals
+from jaxprof.analysis.collective_events import CollectiveEvents, collective_events
+from jaxprof.analysis.jobs.exposed import CollectiveFigures, collective_figures, exposed
 from jaxprof.analysis.jobs.failures import clocks_apart, failed_at, failures
 from jaxprof.analysis.jobs.figures import ProcessFigures, process_figures
 from jaxprof.analysis.jobs.finding import JobFinding
@@ -36,6 +38,13 @@ class JobFigures:
     """What the wall time of its processes went to; None if none of them was seen in a loop."""
     compared: int = 0
     """How many processes' own work could be compared with that of the others."""
+    collectives: tuple[CollectiveFigures, ...] = ()
+    """Those that took most time, where several processes have captured them."""
+
+    @property
+    def names_somebody(self) -> bool:
+        """Whether something was found of one of its processes."""
+        return any(finding.index is not None for finding in self.findings)
 
 
 def job_figures(job: RecordedJob[Session]) -> JobFigures:
@@ -61,20 +70,23 @@ def figures_of(
     notices += (f"process {each.index}: {each.error}" for each in processes if each.status == "unknown")
     compared = comparable(processes, notices)
     alone, late = list(recompiles(processes)), list(stragglers(compared))
-    at_collectives = arrivals(captures, notices)
+    by_collective = arrivals(captures, notices)
+    at_collectives = by_collective[0] if by_collective else None
     if at_collectives is not None:
-        explained = {finding.index for finding in (*alone, *late)}
+        explained = {finding.index for finding in (*alone, *late) if finding.index is not None}
         late += last_to_arrive(at_collectives, processes, explained, {process.index for process in compared})
     apart = clocks_apart(began)
-    found = (*failures(processes, apart), *stopped(processes), *alone, *late, *throttled(processes))
+    exchanges = collective_figures(by_collective, {process.host for process in processes})
+    of_processes = (*failures(processes, apart), *stopped(processes), *alone, *late, *throttled(processes))
     return JobFigures(
         folder,
         job,
         count,
         processes,
-        found,
+        (*of_processes, *exposed(exchanges)),
         at_collectives,
         tuple(notices),
         goodput(processes, None if apart else failed_at(processes)),
         len(compared),
+        exchanges,
     )

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 from jaxprof.report.hosts import ArrivalRow, arrival_table
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
-from jaxprof.units import counted, integer, percent, seconds
+from jaxprof.units import bytes_, counted, integer, percent, scaled, seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jaxprof.analysis.arrivals import Arrivals
+    from jaxprof.analysis.jobs.exposed import CollectiveFigures
 
 
 class ArrivalTable(TableView[ArrivalRow]):
@@ -42,11 +45,18 @@ class ArrivalTable(TableView[ArrivalRow]):
         self.show_rows({row.index: row for row in arrival_table(seen).rows} if seen is not None else {})
 
 
-def arrivals_title(seen: Arrivals | None) -> str:
-    """The collective, how often it was seen, and what the exchange itself took."""
+def arrivals_title(seen: Arrivals | None, exchanges: Sequence[CollectiveFigures] = ()) -> str:
+    """The collective, how often it was seen, what the exchange itself took, and how much was moved how fast."""
     if seen is None:
         return "Arrivals"
-    return f"{seen.name}: {counted(seen.instances, 'execution')}, the exchange itself {seconds(seen.exchange_seconds)}"
+    given = next((each for each in exchanges if each.name == seen.name and each.bus_bytes_per_second), None)
+    moved = ""
+    if given is not None and given.exchanged is not None:
+        moved = f", {bytes_(given.exchanged.bytes)} at {scaled(given.bus_bytes_per_second, 'B/s')}"
+        if given.possible_bytes_per_second is not None:
+            moved += f" of {scaled(given.possible_bytes_per_second, 'B/s')}"
+    exchange = seconds(seen.exchange_seconds)
+    return f"{seen.name}: {counted(seen.instances, 'execution')}, the exchange itself {exchange}{moved}"
 
 
 def clock_note(seen: Arrivals | None) -> str:

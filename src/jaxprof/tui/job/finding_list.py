@@ -50,7 +50,7 @@ def said_of(job: JobFigures) -> list[Said]:
         cost = seconds(finding.seconds) if finding.seconds is not None else ""
         place = finding.where.short() if finding.where else ""
         said.append(Said("✗", finding.message, cost, place, finding.advice, finding.index))
-    if not job.findings and (words := nothing_found(job)):
+    if not job.names_somebody and (words := nothing_found(job)):
         said.append(Said("✓", words))
     return said
 

@@ -95,7 +95,11 @@ class JobPanes(Guarded, Container):
     def _go_to_worst(self, found: JobInView) -> None:
         """Moves the cursor to the process that a finding is about, the most expensive first; else to that which loses
         most."""
-        costs = {each.index: each.seconds or 0.0 for each in found.figures.findings if each.code != "failed-after"}
+        costs = {
+            each.index: each.seconds or 0.0
+            for each in found.figures.findings
+            if each.code != "failed-after" and each.index is not None
+        }
         costs = costs or dict(found.lost_seconds)
         if costs:
             self._follow(max(costs, key=lambda index: costs[index]))
@@ -200,7 +204,8 @@ class JobPanes(Guarded, Container):
         self._frame("ranks", VIEWS["ranks"], " · ".join(filter(None, [*words, rows.order_in_words])))
         self._frame("map", self.map.title, self.map.note)
         seen = self._found.figures.arrivals if self._found is not None else None
-        self._frame("arrivals", safe(arrivals_title(seen)), clock_note(seen))
+        exchanges = self._found.figures.collectives if self._found is not None else ()
+        self._frame("arrivals", safe(arrivals_title(seen, exchanges)), clock_note(seen))
 
     def _frame(self, name: str, title: str, subtitle: str) -> None:
         box = self.query_one(f"#{name}-box")

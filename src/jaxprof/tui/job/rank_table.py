@@ -113,7 +113,7 @@ class RankTable(TableView[Rank]):
         """Shows the processes of a job, with what the job lost by each."""
         about: dict[int, set[str]] = {}
         for finding in job.findings:
-            if finding.code != "failed-after":
+            if finding.code != "failed-after" and finding.index is not None:
                 about.setdefault(finding.index, set()).add(finding.part)
         everything = sum(lost_seconds.values())
         self.show_rows(

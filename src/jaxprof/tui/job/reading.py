@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.arrivals import CollectiveEvents
+    from jaxprof.analysis.collective_events import CollectiveEvents
     from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.loop_trace import LoopTrace
@@ -163,7 +163,7 @@ class _Sessions:
 
     def read(self, progress: Progress) -> JobInView | None:
         """As `JobReading.read`."""
-        from jaxprof.analysis.arrivals import collective_events
+        from jaxprof.analysis.collective_events import collective_events
         from jaxprof.analysis.jobs.figures import process_figures
         from jaxprof.analysis.jobs.job import figures_of
         from jaxprof.analysis.jobs.loop_trace import loop_trace
