@@ -98,6 +98,8 @@ def missing_file(path: str | os.PathLike[str]) -> MissingFileError:
     place = os.path.abspath(os.path.expanduser(path))
     folder, name = os.path.split(place)
     what = f"there is no file {os.fspath(path)}"
+    if "://" in os.fspath(path):
+        return MissingFileError(what, "A URL is read by show, open, explain, query, compare, hlo, export and serve.")
     try:
         names = list(islice(os.listdir(folder), _MOST_COMPARED))
     except (OSError, ValueError):

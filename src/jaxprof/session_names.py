@@ -16,6 +16,8 @@ EXTENSION: Final = ".jaxprof"
 JOB_EXTENSION: Final = f"{EXTENSION}.d"
 PROCESS_NAME: Final = re.compile(r"process-(\d{1,9})(?:-(\d{1,9}))?" + re.escape(EXTENSION))
 """Of the session of a process: its index, and which attempt it is if it was started again."""
+FETCHED: Final = "fetched"
+"""The folder, in the user's state or cache, of the copies of what is at a URL."""
 _UNSAFE: Final = re.compile(r"[^\w.+-]+")
 
 

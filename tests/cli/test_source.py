@@ -13,7 +13,7 @@ import pytest
 import flaky_store
 from cli.calling import Caller
 from jaxprof.cli import source
-from job_folders import job, loop
+from job_folders import job, loop, process
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -99,6 +99,75 @@ def test_no_secret_of_a_url_is_said(call: Caller, folder: Path) -> None:
     assert said.code == 2
     assert "hunter22" not in said.out + said.err
     assert "s3cr3tvalue" not in said.out + said.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["show"], ["show", "--format", "json"], ["show", "--compiles"], ["explain"], ["export"], ["hlo"], ["import"],
+        ["compare", "URL"], ["rollup"], ["gate", "--fail-on", "flops"], ["baseline", "save", "n"], ["history"],
+        ["history", "--format", "json"], ["attach"], ["run"], ["script"], ["ab"], ["devices"], ["sessions", "delete"],
+        ["baseline", "show"], ["completion"], ["workloads"], [],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_no_command_repeats_the_secrets_of_a_url(call: Caller, words: list[str]) -> None:
+    url = "http://alice:hunter22@127.0.0.1:9/run.jaxprof.d?sig=s3cr3tvalue"
+    said = call(*(url if word == "URL" else word for word in words), url)
+    assert said.code != 0
+    assert "hunter22" not in said.out + said.err
+    assert "s3cr3tvalue" not in said.out + said.err
+
+
+def test_the_copy_here_of_a_url_is_never_named(call: Caller, folder: Path, tmp_path: Path) -> None:
+    (folder / "process-00002.jaxprof").write_bytes(b"")
+    url, copies = f"file://{folder}", "/fetched/"
+    shown = call("show", url)
+    assert shown.out.startswith(f"{url}  ·  3 processes")
+    assert f"{url}/process-00002.jaxprof is empty" in " ".join(shown.out.split())
+    data = call("show", url, "--format", "json").data
+    assert data["folder"] == url
+    assert [each["path"] for each in data["processes"]] == [f"{url}/process-0000{index}.jaxprof" for index in (0, 1)]
+    other = f"file://{job(tmp_path / 'b' / 'other.jaxprof.d', loop(), loop())}"
+    for words in (
+        ["show", url], ["show", url, "--format", "json"], ["show", url, "--format", "csv"], ["show", url, "--compiles"],
+        ["explain", url], ["explain", url, "--format", "json"], ["explain", url, "--format", "markdown"],
+        ["compare", url, other], ["compare", url, other, "--format", "json"],
+        ["compare", url, other, "--format", "csv"],
+        ["compare", url, other, "--format", "markdown"], ["query", url, "SELECT * FROM processes"], ["export", url],
+        ["query", url, "SELECT * FROM processes", "--format", "json"], ["hlo", url], ["rollup", url], ["import", url],
+    ):  # fmt: skip
+        said = call(*words)
+        assert copies not in said.out + said.err, words
+
+
+def test_a_job_in_a_store_is_started_again_here(call: Caller, tmp_path: Path) -> None:
+    folder = tmp_path / "run.jaxprof.d"
+    for index, data in enumerate((0.02, 0.3)):
+        process(folder, index, 2, *loop(data=data), header={"job": "jaxprof-node0-1a2b"})
+    (finding,) = call("explain", f"file://{folder}", "--format", "json").data["findings"]
+    first, then = finding["verify"].split(" && ")
+    assert " --out run-again.jaxprof.d " in first
+    assert then == f"jaxprof compare file://{folder} run-again.jaxprof.d"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "selu"], ["ab", "a.py:f", "b.py:f"], ["hlo", "selu"], ["export", "last"], ["import", "x.xplane.pb"],
+        ["attach", "localhost:9"], ["query", "last", "SELECT 1"],
+    ],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_what_is_written_here_alone_takes_no_url(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = call(*words, "--out", "s3://key:hunter22@bucket/run.jaxprof")
+    assert said.code == 2
+    assert "s3://key:[redacted]@bucket/run.jaxprof is a URL, and a file on this machine is needed" in said.err
+    assert "`jaxprof script --out URL` records to a store" in said.err
+    assert not list(tmp_path.glob("s3*"))
 
 
 def test_a_program_at_a_url_is_not_run(call: Caller, tmp_path: Path) -> None:

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
+import jaxprof
+from jaxprof.errors import UsageError
 from jaxprof.private import redacted
-from jaxprof.remote.place import RemotePlace, is_url
+from jaxprof.remote.place import RemotePlace, is_url, path_here
 
 
 @pytest.mark.parametrize("word", ["gs://bucket/run.jaxprof.d", "s3://b", "file:///tmp/x", "simplecache::s3://b/x"])
@@ -63,3 +68,22 @@ def test_two_urls_have_two_copies_and_a_slash_at_the_end_makes_no_other() -> Non
 )  # fmt: skip
 def test_the_local_name_of_a_place_stays_in_its_folder(url: str, name: str) -> None:
     assert RemotePlace(url).name == name
+
+
+def test_a_url_is_no_path_of_this_machine() -> None:
+    assert path_here("~/run.jaxprof", "no") == Path.home() / "run.jaxprof"
+    assert path_here(Path("run.jaxprof"), "no") == Path("run.jaxprof")
+    with pytest.raises(UsageError) as refused:
+        path_here("s3://key:hunter22@bucket/run.jaxprof", "Copy it.")
+    assert (refused.value.what, refused.value.hint) == (
+        "s3://key:[redacted]@bucket/run.jaxprof is a URL, and a file on this machine is needed",
+        "Copy it.",
+    )
+
+
+@pytest.mark.parametrize("call", [jaxprof.load, jaxprof.record])
+def test_the_api_takes_no_url(call: Callable[[str], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="is a URL"):
+        call("gs://bucket/run.jaxprof")
+    assert not list(tmp_path.iterdir())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.opener import open_hlo
-from jaxprof.files import with_home
+from jaxprof.remote.place import path_here
 
 if TYPE_CHECKING:
     from jaxprof.hlo.open.stages import ModuleStages
@@ -22,7 +22,7 @@ def load_hlo(path: str | Path) -> list[ModuleStages]:
 
     Raises FileRefusedError if there is no HLO.
     """
-    return open_hlo(with_home(path), _session_of_profile).modules
+    return open_hlo(path_here(path, "`jaxprof hlo URL` fetches it."), _session_of_profile).modules
 
 
 def _session_of_profile(path: Path) -> Session:

@@ -42,9 +42,9 @@ from jaxprof.events import (
     WarningRaised,
     WorkerStarted,
 )
-from jaxprof.files import with_home
 from jaxprof.job_process import JobProcess
 from jaxprof.operating_system import refuse_to_run
+from jaxprof.remote.place import path_here
 from jaxprof.session.log import Library, new_header
 from jaxprof.session.log.library import is_live
 from jaxprof.text import safe
@@ -85,9 +85,9 @@ def record(
     function to measure at the end, as `jaxprof.profile` would, with the arguments of one real call: their own `values`,
     or made-up ones. `keep_constants`: keep long literals in recorded programs.
 
-    Raises UsageError if this process is already being recorded, StorageError if the file already exists (unless
-    `replace`) or cannot be written. In a child of `multiprocessing`, and in a program that `jaxprof script` started,
-    nothing is recorded, and `recording.note` says so.
+    Raises UsageError for a URL, and if this process is already being recorded; StorageError if the file already exists
+    (unless `replace`) or cannot be written. In a child of `multiprocessing`, and in a program that `jaxprof script`
+    started, nothing is recorded, and `recording.note` says so.
     """
     from jaxprof.engine.protocol.recording import RecordingOptions
 
@@ -109,7 +109,8 @@ def record(
         raise UsageError(
             f"there is no process {process.index} of {process.count}", "process_index counts from 0 to process_count-1."
         )
-    target = with_home(path) if path is not None else None
+    instead = "Record here, and copy it there; `jaxprof script --out URL` records to a store."
+    target = path_here(path, instead) if path is not None else None
     return _started(target, "record", options, process, replace=replace)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jaxprof import session as fold_room
 from jaxprof.analysis import RunResult, results
 from jaxprof.errors import StorageError
-from jaxprof.files import with_home
+from jaxprof.remote.place import path_here
 from jaxprof.session.log import LogWriter
 from jaxprof.session.log import load as load_file
 from jaxprof.session_names import EXTENSION
@@ -44,9 +44,9 @@ class Session(fold_room.Session):
     def save(self, path: str | Path, *, replace: bool = False) -> Path:
         """Write the session to `path` (`.jaxprof` is added if there is no extension).
 
-        Raises StorageError if the file already exists (unless `replace`) or cannot be written.
+        Raises UsageError for a URL, StorageError if the file already exists (unless `replace`) or cannot be written.
         """
-        target = with_home(path)
+        target = path_here(path, "Save it here, and copy it there.")
         if not target.suffix:
             target = target.with_suffix(EXTENSION)
         writer = LogWriter(self.header, target, replace_existing=replace)
@@ -83,5 +83,6 @@ class Session(fold_room.Session):
 
 
 def load(path: str | Path) -> Session:
-    """Load the session in a file, even one that was interrupted. Raises FileRefusedError if it is not a session."""
-    return load_file(with_home(path), Session)
+    """Load the session in a file, even one that was interrupted. Raises FileRefusedError if it is not a session, and
+    UsageError for a URL."""
+    return load_file(path_here(path, "`jaxprof show URL` and the other commands fetch it."), Session)

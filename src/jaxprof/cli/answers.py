@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from jaxprof.cli.given import is_given
-from jaxprof.cli.output import print_json
+from jaxprof.cli.output import print_json, with_urls
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def command_line(*words: object) -> str:
     """`jaxprof` with these words, as a shell takes it, with an answer in JSON."""
-    return shlex.join(["jaxprof", *map(str, words), "--format", "json"])
+    return shlex.join(["jaxprof", *(with_urls(str(word)) for word in words), "--format", "json"])
 
 
 def in_json(line: str) -> str:

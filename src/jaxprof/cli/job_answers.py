@@ -75,8 +75,9 @@ def print_job(job: JobFigures, form: str) -> None:
 def explained(folder: Path) -> Explanation:
     """What to do about the job in `folder`. Raises FileRefusedError if it has no session that can be read."""
     from jaxprof.analysis.explain.jobs import explanation_of_job
+    from jaxprof.session.log.state import with_urls
 
-    return explanation_of_job(read(folder), str(folder), _start_again(folder))
+    return explanation_of_job(read(folder), with_urls(str(folder)), _start_again(folder))
 
 
 def _start_again(folder: Path) -> JobStart | None:
@@ -86,9 +87,12 @@ def _start_again(folder: Path) -> JobStart | None:
     from jaxprof.job_process import OWN_JOBS
     from jaxprof.session.log.job_folder import job_sessions
     from jaxprof.session.log.library import program_start, read_entry
+    from jaxprof.session.log.state import url_of
     from jaxprof.session_names import JOB_EXTENSION
 
     again = folder.with_name(f"{folder.name.removesuffix(JOB_EXTENSION)}-again{JOB_EXTENSION}")
+    if url_of(folder) is not None:  # a store that can be read need not take anything
+        again = Path(again.name)
     for _, path in job_sessions(folder)[0]:
         try:
             entry, program = read_entry(path), program_start(path)

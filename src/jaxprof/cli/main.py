@@ -168,7 +168,8 @@ def _run(arguments: list[str] | None) -> int | None:
         code = error.exit_code
         shown, message = io.StringIO(), error.format_message()
         error.show(shown)
-        notes(shown.getvalue().rstrip("\n").replace(message, safe(message)).split("\n"))
+        lines = shown.getvalue().rstrip("\n").replace(message, safe(message)).split("\n")
+        notes(map(_without_secrets, lines))
         context = getattr(error, "ctx", None)
         _answer(arguments, "usage", message, f"{context.command_path} --help" if context is not None else "")
     except (click.Abort, KeyboardInterrupt):
@@ -186,13 +187,23 @@ def _about(error: OSError) -> str:
 
 def print_error(error: JaxprofError) -> None:
     """Print an error on stderr: what failed, then the hint, each on one line."""
-    notes([f"jaxprof: {error.what}", *([f"  {error.hint}"] if error.hint else [])])
+    lines = [f"jaxprof: {error.what}", *([f"  {error.hint}"] if error.hint else [])]
+    notes(map(_without_secrets, lines))
+
+
+def _without_secrets(text: str) -> str:
+    """What was typed may be a URL with a password or a signature: an error that repeats it does not show them."""
+    if "://" not in text:
+        return text
+    from jaxprof.private import without_url_secrets
+
+    return without_url_secrets(text)
 
 
 def _answer(arguments: list[str] | None, code: str, message: str, hint: str) -> None:
     """Print the error on stdout, too, where an answer in JSON was requested."""
     if wants_json(sys.argv[1:] if arguments is None else arguments):
-        print_json_error(code, message, hint)
+        print_json_error(code, _without_secrets(message), _without_secrets(hint))
 
 
 def wants_json(words: Sequence[str]) -> bool:

@@ -14,6 +14,21 @@ from jaxprof.cli.complete import complete_target_device
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
+class LocalFile(click.Path):
+    """A file or folder to write, on this machine: `s3://bucket/x` as a path would be a folder `s3:` here."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path. Raises UsageError for a URL."""
+        if isinstance(value, str) and "://" in value:
+            from jaxprof.remote.place import path_here
+
+            path_here(value, "Name a file, and copy it there; `jaxprof script --out URL` records to a store.")
+        return super().convert(value, param, ctx)
+
+
 def target_options(what: str) -> Callable[[Command], Command]:
     """`--for`, whose help is `what`, with `--mesh` and `--shard`: compiling for devices that need not be here."""
     options = (
@@ -115,9 +130,7 @@ def measuring_options(when: str = "") -> Callable[[Command], Command]:
             show_default=True,
             help=f"{when}Seed of the random inputs.",
         ),
-        click.option(
-            "--out", type=click.Path(path_type=Path), metavar="FILE", help=f"{when}Where to write the session."
-        ),
+        click.option("--out", type=LocalFile(), metavar="FILE", help=f"{when}Where to write the session."),
         click.option("--force", is_flag=True, help="Replace the file of --out."),
     )
 

@@ -209,11 +209,22 @@ def print_json(kind: str, data: Any, next_commands: Sequence[str] = (), *, limit
     print_pieces(answer_pieces(kind, data, next_commands, limit if bound is None else bound))
 
 
+def with_urls(text: str) -> str:
+    """`text` with the URL in the place of each path of what was fetched from it."""
+    from jaxprof.session_names import FETCHED
+
+    if FETCHED not in text:
+        return text
+    from jaxprof.session.log import state  # and with it all that reads sessions
+
+    return state.with_urls(text)
+
+
 def print_json_error(code: str, message: str, hint: str) -> None:
     """Print on stdout why there is no answer."""
     from jaxprof.report.envelope import error_text
 
-    click.echo(error_text(code, message, hint))
+    click.echo(error_text(code, with_urls(message), with_urls(hint)))
 
 
 @contextlib.contextmanager
@@ -263,7 +274,7 @@ def print_bytes(data: bytes) -> None:
 def note(line: str) -> None:
     """Print a line on stderr."""
     with contextlib.suppress(OSError):
-        click.echo(safe(line), err=True)
+        click.echo(safe(with_urls(line)), err=True)
 
 
 def notes(lines: Iterable[str]) -> None:

@@ -22,6 +22,7 @@ from jaxprof.query.cache import read_cached, stamp, write_cached
 from jaxprof.query.columnar import arrow_schema, arrow_table
 from jaxprof.query.schema import SESSION, SessionFile, SqlTable
 from jaxprof.query.tables import TABLES
+from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
     from jaxprof.session import Session
@@ -197,7 +198,7 @@ def gather(sources: Iterable[AskedSession], names: Sequence[str]) -> tuple[dict[
         except FileRefusedError as error:
             if not source.optional:
                 raise
-            notices.append(f"{source.name} was left out: {error.what}")
+            notices.append(f"{source.name} was left out: {with_urls(error.what)}")
             continue
         for name, (table, said) in found.items():
             session = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int8()), len(table)), [source.name])

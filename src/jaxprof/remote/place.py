@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
+from jaxprof.errors import UsageError
+from jaxprof.files import with_home
 from jaxprof.private import REDACTED, url_secrets, without_url_secrets
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::[^\s:]+)*://\S")
@@ -18,6 +21,14 @@ _UNSAFE: Final = re.compile(r"[^\w.+@-]+")
 def is_url(word: str) -> bool:
     """Whether `word` is the URL of a store, `gs://bucket/run.jaxprof.d`, and not a path."""
     return _URL.match(word) is not None
+
+
+def path_here(path: str | Path, instead: str) -> Path:
+    """The path of a file on this machine, with the home folder for a leading `~`. As a path, `s3://bucket/run` would be
+    a folder `s3:` in the current one. Raises UsageError for a URL; `instead`: its hint."""
+    if isinstance(path, str) and is_url(path):
+        raise UsageError(f"{RemotePlace(path).shown} is a URL, and a file on this machine is needed", instead)
+    return with_home(path)
 
 
 @dataclass(frozen=True, slots=True)

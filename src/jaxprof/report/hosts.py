@@ -16,6 +16,7 @@ from jaxprof.analysis.jobs.job import JobFigures
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.report.renderers import records, text_lines, wrap
 from jaxprof.report.table import Column, Table, at
+from jaxprof.session.log.state import with_urls
 from jaxprof.text import safe
 from jaxprof.units import bytes_, counted, integer, percent, scaled, seconds
 
@@ -44,7 +45,7 @@ PROCESSES: Final[tuple[Column[ProcessFigures], ...]] = (
     Column("compile_seconds", "in", show=seconds),
     Column("error"),
     Column("advice"),
-    Column("path"),
+    Column("path", value=lambda process: with_urls(process.path)),
 )
 
 FINDINGS: Final[tuple[Column[JobFinding], ...]] = (

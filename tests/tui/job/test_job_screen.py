@@ -12,6 +12,8 @@ from textual.pilot import Pilot
 
 import job_folders
 import program_events
+from jaxprof.remote.mirror import Mirror
+from jaxprof.remote.place import RemotePlace
 from jaxprof.session.log.job_follower import JobFollower
 from jaxprof.tui.job.finding_list import JobFindings
 from jaxprof.tui.job.heat_map import JobMap
@@ -61,6 +63,19 @@ async def test_who_is_late_and_why_is_read_without_a_key(folder: Path) -> None:
         assert "process 1 on node1 is late: making or fetching its input takes 40 % of its loop" in text
         assert "Look at its input: the shard, the disk or the network of that host." in text
         assert "8 Job" in text
+
+
+async def test_a_job_that_was_fetched_is_called_by_its_url_where_there_is_room(folder: Path) -> None:
+    mirror = Mirror(RemotePlace(f"file://{late(folder)}"))
+    mirror.refresh()
+    stage = Stage()
+    async with stage.app.run_test(size=(240, 50), notifications=True) as pilot:
+        await opened(stage, pilot, mirror.path)
+        assert f"file://{folder} · 4 processes on 4 hosts" in words(stage)
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert f"{folder.name} · 4 processes on 4 hosts · slurm-1234.0 · all ok" in words(stage)
+        assert "file://" not in words(stage)
 
 
 async def test_a_job_that_is_well_accuses_nobody(folder: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ceilings import device_elsewhere
+from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramResult
@@ -18,7 +19,7 @@ _STARTED: Final = ("script", "module")
 
 def command(*words: str) -> str:
     """`jaxprof` and these words, each quoted where a shell would not take it as it is; empty words are left out."""
-    return shlex.join(("jaxprof", *(word for word in words if word)))
+    return shlex.join(("jaxprof", *(with_urls(word) for word in words if word)))
 
 
 def record_again(program: ProgramResult, *options: str) -> str:

@@ -19,6 +19,7 @@ from jaxprof.analysis.jobs.stopped import stopped
 from jaxprof.analysis.jobs.throttled import throttled
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import RecordedJob
+from jaxprof.session.log.state import with_urls
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +80,13 @@ def figures_of(
     exchanges = collective_figures(by_collective, {process.host for process in processes})
     of_processes = (*failures(processes, apart), *stopped(processes), *alone, *late, *throttled(processes))
     return JobFigures(
-        folder,
+        with_urls(folder),
         job,
         count,
         processes,
         (*of_processes, *exposed(exchanges)),
         at_collectives,
-        tuple(notices),
+        tuple(map(with_urls, notices)),
         goodput(processes, None if apart else failed_at(processes)),
         len(compared),
         exchanges,

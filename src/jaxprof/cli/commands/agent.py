@@ -9,6 +9,7 @@ import click
 
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import refuse
+from jaxprof.cli.options import LocalFile
 from jaxprof.cli.output import confirm, note, notes, print_text
 from jaxprof.errors import UsageError
 from jaxprof.units import counted
@@ -24,7 +25,7 @@ def command() -> None:
 @command.command("install")
 @click.option("--for", "agents", type=click.Choice(NAMES), multiple=True, help="For this one; default: those in use.")
 @click.option("--project", is_flag=True, help="In the present folder, instead of your home.")
-@click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="DIR", help="In this folder, instead.")
+@click.option("--dir", "folder", type=LocalFile(), metavar="DIR", help="In this folder, instead.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def install(agents: tuple[str, ...], project: bool, folder: Path | None, yes: bool) -> int:
     """Write a skill file, after showing what and where. Nothing else is written or changed."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from jaxprof.cli.answers import print_session
+from jaxprof.cli.options import LocalFile
 from jaxprof.cli.output import format_option, note
 from jaxprof.units import counted
 
@@ -22,7 +23,7 @@ from jaxprof.units import counted
     metavar="S",
     help="How long to capture.",
 )
-@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
+@click.option("-o", "--out", type=LocalFile(), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--python", metavar="PATH", help="The interpreter or environment that has jax and xprof.")
 @format_option("text", "json")

@@ -13,6 +13,7 @@ import click
 
 from jaxprof.cli.complete import complete_run, complete_session
 from jaxprof.cli.given import is_given, local_source
+from jaxprof.cli.options import LocalFile
 from jaxprof.cli.output import note, notes, print_file, print_json
 from jaxprof.cli.profiles import profile_at, profile_options
 
@@ -41,9 +42,7 @@ NAMES = ("perfetto", "html", "speedscope", "pprof", "parquet", "pytest-benchmark
     shell_complete=complete_run,
     help="The run: r2. Needed for perfetto and pprof if several runs have one; the others have all runs.",
 )
-@click.option(
-    "-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: stdout. With .gz, compressed."
-)
+@click.option("-o", "--out", type=LocalFile(), metavar="FILE", help="Default: stdout. With .gz, compressed.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @click.option("--json", "answered", is_flag=True, help="With --out: print as JSON what was written.")
 @profile_options

@@ -14,7 +14,7 @@ from jaxprof.cli.complete import complete_base, complete_device, complete_target
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import refuse, refuse_without
 from jaxprof.cli.job_answers import refuse_job
-from jaxprof.cli.options import measuring_options, target_options
+from jaxprof.cli.options import LocalFile, measuring_options, target_options
 from jaxprof.cli.output import format_option, note, print_json, print_pieces, print_text
 from jaxprof.cli.session_output import new_writer
 from jaxprof.errors import JaxprofError, StorageError, UsageError, system_words
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=complete_device, help="Of times: where."
 )
 @measuring_options("Of times: ")
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write JUnit XML there, too.")
+@click.option("--junit", type=LocalFile(), metavar="FILE", help="Write JUnit XML there, too.")
 @format_option("text", "markdown", "json", "junit")
 def command(
     target: str,

@@ -18,7 +18,7 @@ from jaxprof.cli.complete import (
 )
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import chosen_view, is_given, local_source, refuse, refuse_without, view_options
-from jaxprof.cli.options import target_options
+from jaxprof.cli.options import LocalFile, target_options
 from jaxprof.cli.output import format_option, note, print_csv, print_json, print_lines
 from jaxprof.errors import UsageError, missing_file, unknown_name
 
@@ -86,7 +86,7 @@ SORTS = (
 @click.option("--arg", "arguments", multiple=True, metavar="SPEC", help="For your own function: f32[1024,1024].")
 @click.option("--python", type=click.Path(path_type=Path), metavar="PATH", help="The interpreter whose jax compiles.")
 @click.option("--keep-constants", is_flag=True, help="Keep literals of more than 16 elements.")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Keep the compiled program as a session.")
+@click.option("--out", type=LocalFile(), metavar="FILE", help="Keep the compiled program as a session.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @format_option("text", "json", "csv")
 def command(

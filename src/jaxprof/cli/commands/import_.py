@@ -9,6 +9,7 @@ import click
 from jaxprof.cli.answers import print_session
 from jaxprof.cli.given import local_path
 from jaxprof.cli.job_answers import job_at
+from jaxprof.cli.options import LocalFile
 from jaxprof.cli.output import format_option, note
 from jaxprof.cli.profiles import profile_options
 from jaxprof.units import counted
@@ -16,7 +17,7 @@ from jaxprof.units import counted
 
 @click.command("import")
 @click.argument("path", metavar="PATH", callback=local_path)
-@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
+@click.option("-o", "--out", type=LocalFile(), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @profile_options
 @format_option("text", "json")

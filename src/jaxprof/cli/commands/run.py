@@ -20,7 +20,7 @@ from jaxprof.cli.complete import (
 )
 from jaxprof.cli.exit_codes import SIGNAL_BASE, ExitCode
 from jaxprof.cli.given import is_given, refuse, refuse_without
-from jaxprof.cli.options import positive_seconds, silence_option
+from jaxprof.cli.options import LocalFile, positive_seconds, silence_option
 from jaxprof.cli.output import format_option, note, print_lines, print_text
 from jaxprof.cli.session_output import new_writer, report_location
 
@@ -121,7 +121,7 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the random inputs."
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Where to write the session.")
+@click.option("--out", type=LocalFile(), metavar="FILE", help="Where to write the session.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @format_option("text", "json")
 def command(

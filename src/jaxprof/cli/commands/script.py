@@ -136,13 +136,12 @@ def command(
             "--capture-steps N requests one.",
         )
     from jaxprof.cli.plain_script import is_missing, run_missing
-    from jaxprof.errors import missing_file
+    from jaxprof.errors import UsageError, missing_file
+    from jaxprof.remote.place import is_url
     from jaxprof.runner.interpreter import find_interpreter
 
     ranks = None
     if capture_ranks is not None:
-        from jaxprof.errors import UsageError
-        from jaxprof.remote.place import is_url
         from jaxprof.runner.capture_ranks import read_ranks
 
         count = processes or process.count
@@ -157,6 +156,8 @@ def command(
     program = ProgramCommand(path=target, arguments=arguments, module=module, options=options, keep_trace=keep_trace)
     interpreter = find_interpreter(Path(python) if python else None)
     if is_missing(program):
+        if is_url(target):
+            raise UsageError(f"{target} is a URL, and a program has to be here", "Copy it to this machine first.")
         if form == "json":
             raise missing_file(target)
         return run_missing(interpreter.path, program)

@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 import shutil
 from pathlib import Path
 
+from jaxprof.session_names import FETCHED
+
 HOME_VARIABLE = "JAXPROF_HOME"
 FETCHED_FROM = "url.txt"
 """In each folder of what was fetched or is uploaded, its URL."""
+_IN_FETCHED = r"[0-9a-f]{16}[/\\][\w.+@-]*[\w+@-]"
+"""The key of a URL and its last part, below the folder of what was fetched."""
 _SESSION = "session.txt"
 """In each folder, the path of its session."""
 
@@ -66,10 +71,10 @@ def _all() -> Path:
 def fetched_folder() -> Path:
     """Where what was fetched from URLs is kept: below `$JAXPROF_HOME`, or the user's cache folder."""
     if os.environ.get(HOME_VARIABLE):
-        return state_folder() / "fetched"
+        return state_folder() / FETCHED
     from platformdirs import user_cache_path
 
-    return user_cache_path("jaxprof") / "fetched"
+    return user_cache_path("jaxprof") / FETCHED
 
 
 def make_spool(url: str) -> Path:
@@ -89,6 +94,13 @@ def url_of(path: Path) -> str | None:
         except (ValueError, OSError):
             continue
     return None
+
+
+def with_urls(text: str) -> str:
+    """`text` with the URL in the place of each path of what was fetched from it: nobody knows such a path, and it says
+    nothing in another shell."""
+    copy = re.compile(re.escape(f"{fetched_folder().absolute()}{os.sep}") + _IN_FETCHED)
+    return copy.sub(lambda found: url_of(Path(found[0])) or found[0], text)
 
 
 def _spools() -> Path:

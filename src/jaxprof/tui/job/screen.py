@@ -18,6 +18,7 @@ from textual.timer import Timer
 from textual.widgets import Static
 
 from jaxprof.errors import JaxprofError
+from jaxprof.session.log.state import url_of
 from jaxprof.text import safe
 from jaxprof.tui.job.finding_list import JobFindings, Said, said_of
 from jaxprof.tui.job.heat_map import JobMap
@@ -207,14 +208,20 @@ class JobScreen(SessionScreen):
         """One line: the folder, how many processes on how many hosts, the id of the job, and how they are."""
         figures, folder = self.figures, self.profiler.job_folder
         name = folder.name if folder is not None else ""
+        place = url_of(folder) if folder is not None else None
         words = []
         if figures is not None:
             hosts = {process.host for process in figures.processes}
             words = [f"{counted(figures.count, 'process', 'processes')} on {counted(len(hosts), 'host')}"]
             words += [figures.job] if figures.job else []
             words.append(_how_they_are(figures))
-        text = " · ".join([name, *words, *([state] if state else [])])
-        self.query_one("#job-head", Lines).show(text, lambda width: [cell(f" {safe(text)}", width, "bold")])
+        rest = [*words, *([state] if state else [])]
+        short, whole = (safe(" · ".join([each, *rest])) for each in (name, place or name))
+
+        def draw(width: int) -> list[Content]:
+            return [cell(f" {whole if len(whole) < width else short}", width, "bold")]
+
+        self.query_one("#job-head", Lines).show(whole, draw)
 
     def on_resize(self) -> None:
         super().on_resize()
