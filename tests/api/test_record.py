@@ -21,7 +21,7 @@ from jaxprof.errors import StorageError, UsageError
 from jaxprof.job_process import JobProcess
 from jaxprof.report.json import to_dict
 from jaxprof.report.text import to_text
-from jaxprof.session.log.library import read_entry
+from jaxprof.session.log.entry import read_entry
 
 SOURCE = Path(__file__).parents[2] / "src"
 PROGRAM = """

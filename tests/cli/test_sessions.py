@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+import job_folders
 from cli.calling import Caller
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.units import bytes_
@@ -77,3 +79,55 @@ def test_prune_by_size(call: Caller, kept: Path) -> None:
 
 def test_the_folder_is_printed(call: Caller, state_home: Path) -> None:
     assert call("sessions", "path").out == f"{state_home / 'sessions'}\n"
+
+
+@pytest.fixture
+def kept_job(kept: Path) -> Path:
+    """A job of two processes, of which a third has no session here, newer than the session."""
+    folder = kept.with_name("train.jaxprof.d")
+    folder.mkdir()
+    for index in (0, 1):
+        job_folders.process(folder, index, 3, *job_folders.loop())
+        os.utime(folder / f"process-{index:05}.jaxprof", (4e9, 4e9))
+    return folder
+
+
+def test_a_job_is_one_line(call: Caller, kept: Path, kept_job: Path) -> None:
+    said = call("sessions")
+    assert len(said.out.splitlines()) == 4, said.out
+    assert "2 ok, 1 missing" in said.out
+    assert "train.py · 2 processes" in said.out
+    assert "1 session and 1 job" in said.out
+    assert "current folder" not in said.out
+    job, session = call("sessions", "--format", "json").data["sessions"]
+    assert (job["path"], job["job_summary"]["recorded_processes"], job["job_summary"]["missing_processes"]) == (
+        str(kept_job),
+        2,
+        1,
+    )
+    assert job["job_summary"]["by_status"] == [{"status": "ok", "count": 2}]
+    assert session["job_summary"] is None
+
+
+def test_last_is_the_newest_job_or_session(call: Caller, kept: Path, kept_job: Path) -> None:
+    for name in ("last", "train"):
+        assert json.loads(call("show", name, "--format", "json").out)["kind"] == "job"
+    assert "job of 3 processes" in call("explain").out
+    assert call("query", "last", "SELECT count(*) AS n FROM sessions", "--format", "json").data["rows"] == [{"n": 2}]
+    os.utime(kept, (5e9, 5e9))
+    assert json.loads(call("show", "last", "--format", "json").out)["kind"] == "session"
+
+
+def test_deleting_a_job_asks_once_and_deletes_it_whole(call: Caller, kept: Path, kept_job: Path) -> None:
+    said = call("sessions", "delete", "train", "--yes")
+    assert said.code == 0
+    assert str(kept_job) in said.err
+    assert "Deleted 1" in said.err
+    assert not kept_job.exists()
+    assert kept.exists()
+
+
+def test_renaming_a_job(call: Caller, kept_job: Path) -> None:
+    assert call("sessions", "rename", "train", "first run").out.strip() == str(
+        kept_job.with_name("first run.jaxprof.d")
+    )

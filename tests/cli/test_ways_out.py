@@ -21,7 +21,7 @@ from folding import fold
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import _collect
 from jaxprof.cli.main import COMMANDS, cli
-from jaxprof.session.log.library import read_entry
+from jaxprof.session.log.entry import read_entry
 from jaxprof.text import safe_text
 from mutated import originals
 from report import sessions

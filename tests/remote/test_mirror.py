@@ -13,7 +13,7 @@ from flaky_store import FlakyFileSystem
 from jaxprof.errors import FileRefusedError, MissingFileError, UsageError
 from jaxprof.remote.mirror import Mirror, forget_old
 from jaxprof.remote.place import RemotePlace
-from jaxprof.session.log.library import is_live
+from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.state import FETCHED_FROM, url_of
 from job_folders import job, loop
 

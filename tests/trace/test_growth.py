@@ -22,7 +22,7 @@ from jaxprof.lines import LineBuffer
 from jaxprof.session import Session
 from jaxprof.session.log import load, reader
 from jaxprof.session.log.codec import encode_header, encode_line
-from jaxprof.session.log.library import read_entry
+from jaxprof.session.log.entry import read_entry
 from jaxprof.trace.intervals import self_times
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.ops import op_times

@@ -46,7 +46,7 @@ from jaxprof.job_process import JobProcess
 from jaxprof.operating_system import refuse_to_run
 from jaxprof.remote.place import path_here
 from jaxprof.session.log import Library, new_header
-from jaxprof.session.log.library import is_live
+from jaxprof.session.log.entry import is_live
 from jaxprof.text import safe
 
 if TYPE_CHECKING:

@@ -78,7 +78,7 @@ def complete_run(ctx: click.Context, parameter: click.Parameter, incomplete: str
     """The runs of the session on the line."""
     from jaxprof.errors import JaxprofError
     from jaxprof.session.log import Library
-    from jaxprof.session.log.library import read_entry
+    from jaxprof.session.log.entry import read_entry
 
     try:
         planned = read_entry(Library().find(next(iter(_words(ctx)), ""))).planned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,20 @@ def job_at(file: str) -> Path | None:
     from jaxprof.session.log.job_folder import is_job_folder
 
     return path if is_job_folder(path) else None
+
+
+def job_named(file: str) -> Path | None:
+    """As `job_at`, and also by the name of a job that is kept, or by `last` if the newest of all is a job."""
+    from jaxprof.files import with_home
+    from jaxprof.session.log import Library
+
+    if os.path.exists(with_home(file)):
+        return job_at(file)
+    try:
+        found = Library().search(file, jobs=True)
+    except UsageError:  # several have it; whoever looks for a session says so
+        return None
+    return job_at(str(found)) if found is not None else None
 
 
 def refuse_job(command: str, file: str, what: str) -> None:
@@ -85,8 +100,8 @@ def _start_again(folder: Path) -> JobStart | None:
     from jaxprof.analysis.explain.jobs import JobStart
     from jaxprof.errors import FileRefusedError
     from jaxprof.job_process import OWN_JOBS
+    from jaxprof.session.log.entry import program_start, read_entry
     from jaxprof.session.log.job_folder import job_sessions
-    from jaxprof.session.log.library import program_start, read_entry
     from jaxprof.session.log.state import url_of
     from jaxprof.session_names import JOB_EXTENSION
 
@@ -109,9 +124,9 @@ def compare_jobs(files: Sequence[str], form: str) -> bool:
 
     Raises UsageError for a job beside a session, and for a job beside itself.
     """
-    folders = [job_at(file) for file in files]
-    if not any(folders):
+    if not any(map(job_at, files)):
         return False
+    folders = [job_named(file) for file in files]
     job, other = (
         next(filter(None, folders)),
         next((file for file, folder in zip(files, folders, strict=True) if not folder), None),

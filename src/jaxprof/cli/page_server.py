@@ -19,7 +19,7 @@ from typing import Final
 from jaxprof.errors import JaxprofError
 from jaxprof.report.page.document import to_page
 from jaxprof.session import Session
-from jaxprof.session.log.library import is_live
+from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.reader import Follower
 
 ADDRESS: Final = "127.0.0.1"

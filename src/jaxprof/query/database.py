@@ -215,7 +215,7 @@ def _of_source(source: AskedSession, tables: Sequence[SqlTable]) -> dict[str, tu
         return _made(SessionFile(source.path, source.session), tables)
     from jaxprof.session import Session
     from jaxprof.session.log import load
-    from jaxprof.session.log.library import is_live
+    from jaxprof.session.log.entry import is_live
 
     live = is_live(source.path)
     try:

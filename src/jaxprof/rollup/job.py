@@ -18,8 +18,8 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.rollup import FOLDER
 from jaxprof.session import Session
 from jaxprof.session.log import load
+from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.job_folder import JobMember, ProcessSaid, agreed, job_sessions, no_session_in
-from jaxprof.session.log.library import is_live
 from jaxprof.units import counted, seconds
 
 if TYPE_CHECKING:

@@ -259,6 +259,8 @@ class JaxprofApp(ScreenNavigation):
 
     def session_moved(self, before: Path, after: Path) -> None:
         """Takes note that the file of a session was renamed or moved."""
+        if self.job_folder == before:
+            self.job_folder = after
         self._in_view.file_moved(before, after)
 
     def library(self) -> Library:
@@ -268,9 +270,9 @@ class JaxprofApp(ScreenNavigation):
         return Library(self.library_folder)
 
     def list_sessions(self, screen: MessagePump, limit: int | None = LISTED) -> None:
-        """Reads the list of saved sessions and posts it to `screen`. Blocks: for threads only."""
+        """Reads the list of saved sessions and jobs, and posts it to `screen`. Blocks: for threads only."""
         library = self.library()
-        screen.post_message(EntriesRead(list(library.entries(limit)), library.size_bytes(), library.folder))
+        screen.post_message(EntriesRead(list(library.listed(limit)), library.size_bytes(), library.folder))
 
     def show_state(self) -> None:
         """Updates the mode bar and the reading line."""

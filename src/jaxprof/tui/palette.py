@@ -172,9 +172,9 @@ def _to(app: ScreenNavigation, run: str, view: str, words: str) -> Callable[[], 
 def _read(app: ScreenNavigation, at_rest: bool) -> list[Found]:
     """Runs in a thread: the kept sessions, and the findings of a session that nobody writes."""
     found = []
-    for entry in app.library().entries(None):
-        name, folder = entry.path.name.removesuffix(".jaxprof"), str(entry.path.parent)
-        found.append(Found("session", name, folder, partial(app.open_session, entry.path)))
+    for entry in app.library().listed(None):
+        kind = "session" if entry.job is None else "job"
+        found.append(Found(kind, entry.name, str(entry.path.parent), partial(app.open_session, entry.path)))
     if at_rest and app.session.runs:
         found += [*findings(app, app.session), *kernels_not_measured(app, app.session)]
     return found

@@ -153,8 +153,11 @@ class SessionInView:
         """Takes note that the file of a session was renamed or moved."""
         if self._app.live.path == before:
             self._app.live.path = after
-        if self.opened.path == before:
+        opened = self.opened.path
+        if opened == before:
             self.opened.path = after
+        elif opened is not None and opened.parent == before:  # a process of a job
+            self.opened.path = after / opened.name
         self._app.show_state()
 
     def ask_for_another_place(self, error: JaxprofError) -> None:

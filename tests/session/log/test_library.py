@@ -10,7 +10,8 @@ import pytest
 from jaxprof import events as e
 from jaxprof.errors import StorageError, UsageError
 from jaxprof.session.log import Library, LogWriter, new_header
-from jaxprof.session.log.library import is_live, read_entry, state_folder
+from jaxprof.session.log.entry import is_live, read_entry
+from jaxprof.session.log.library import state_folder
 
 
 def make(library: Library, name: str, age_days: float = 0.0, *, close: bool = True) -> Path:

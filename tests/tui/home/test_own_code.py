@@ -9,7 +9,7 @@ from textual.widgets import Input
 
 from jaxprof import events as e
 from jaxprof.session.log import LogWriter
-from jaxprof.session.log.library import read_entry
+from jaxprof.session.log.entry import read_entry
 from jaxprof.tui.home.own_code import MOST_HERE, TOUR, WAYS, OwnCodeList, own_programs
 from jaxprof.tui.home.screen import HomeScreen
 from jaxprof.tui.home.workload_list import WorkloadList

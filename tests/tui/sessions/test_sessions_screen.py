@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from textual.widgets import Button, Input, Static
 
+import job_folders
 from jaxprof.session.log import LogWriter, new_header
-from jaxprof.tui.kit.dialogs import Confirm
+from jaxprof.tui.job.screen import JobScreen
+from jaxprof.tui.kit.dialogs import AskText, Confirm
 from jaxprof.tui.kit.format import ago
 from jaxprof.tui.kit.session_list import SessionTable
 from jaxprof.tui.sessions.prune_dialog import Prune
@@ -238,3 +240,48 @@ async def test_the_list_is_as_high_as_its_sessions_and_the_summary_has_the_rest(
         lines = [line[2:].rstrip(" │") for line in screen_text(stage.app).splitlines()]
         at = next(number for number, line in enumerate(lines) if line.startswith("state "))
         assert lines[at + 1] == " " * 10 + "read"  # wrapped under its own column
+
+
+@pytest.fixture
+def kept_job(shelf: Path) -> Path:
+    """A job of two processes, of which one failed and a third has no session here."""
+    folder = shelf / "train.jaxprof.d"
+    folder.mkdir()
+    for index in (0, 1):
+        job_folders.process(folder, index, 3, *job_folders.loop(), exit_code=index)
+        os.utime(folder / f"process-{index:05}.jaxprof", (NOW - 60, NOW - 60))
+    return folder
+
+
+async def test_a_job_is_one_row_and_enter_opens_it(kept: list[Path], kept_job: Path) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        table = await listed(stage, pilot, 4)
+        assert table.keys[0] == kept_job
+        expected = ("train.jaxprof.d", "train.py · 2 processes", "2 hosts", "1 missing", "1 ✓ 1 ✗", "2: 1 ok, 1 failed")
+        await until(pilot, lambda: all(words in screen_text(stage.app) for words in expected), str(expected))
+        assert "1  exit code 1" in screen_text(stage.app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(stage.app.screen, JobScreen))
+        assert stage.app.job_folder == kept_job
+
+
+async def test_a_job_is_deleted_and_renamed_whole(kept: list[Path], kept_job: Path) -> None:
+    stage = Stage()
+    async with stage.app.run_test(size=SIZE, notifications=True) as pilot:
+        table = await listed(stage, pilot, 4)
+        await pilot.press("e")
+        await until(pilot, lambda: isinstance(stage.app.screen, AskText))
+        stage.app.screen.query_one(Input).value = "first"
+        await pilot.press("enter")
+        renamed = kept_job.with_name("first.jaxprof.d")
+        await until(pilot, lambda: renamed in table.keys)
+        await until(pilot, lambda: table.entry is not None and table.entry.path == renamed)
+        await pilot.press("D")
+        await until(pilot, lambda: isinstance(stage.app.screen, Confirm))
+        assert "Delete this job?" in screen_text(stage.app)
+        assert "the sessions of 2 processes" in screen_text(stage.app)
+        await pilot.press("y")
+        await until(pilot, lambda: len(table.keys) == 3)
+        assert not renamed.exists()
+        assert all(path.exists() for path in kept)

@@ -122,7 +122,7 @@ def _folder() -> Path:
 def _entry(name: str) -> BaselineEntry:
     from jaxprof.report.baselines import BaselineEntry
     from jaxprof.session.log.baselines import Baselines
-    from jaxprof.session.log.library import read_entry
+    from jaxprof.session.log.entry import read_entry
 
     baselines = Baselines()
     return BaselineEntry(name, read_entry(baselines.find(name)), baselines.decisions(name))

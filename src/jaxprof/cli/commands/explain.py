@@ -11,7 +11,7 @@ import click
 from jaxprof.cli.answers import command_line, in_json
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.given import local_source, refuse, refuse_without
-from jaxprof.cli.job_answers import explained, job_at, refuse_job
+from jaxprof.cli.job_answers import explained, job_named, refuse_job
 from jaxprof.cli.options import positive_seconds
 from jaxprof.cli.output import format_option, print_json, print_lines, print_text
 from jaxprof.cli.profiles import profile_options, refuse_of_profile
@@ -81,9 +81,9 @@ def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Expl
     from jaxprof.session import Session
     from jaxprof.session.log import load
 
-    folder = job_at(file) if file is not None else None
+    folder = job_named(file if file is not None else "last")
     if folder is not None:
-        refuse_of_profile(str(file))
+        refuse_of_profile(file or "the last job")
         return explained(folder)
     path = Path(os.path.expanduser(file)) if file is not None else None
     kind = kind_of(path) if path is not None else None

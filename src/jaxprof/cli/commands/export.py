@@ -74,7 +74,7 @@ def command(
     from jaxprof.exports.formats import FORMATS
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
-    from jaxprof.session.log.library import is_live
+    from jaxprof.session.log.entry import is_live
 
     refuse_without("out", ("force", "answered"))
     chosen = FORMATS[form]

@@ -10,7 +10,7 @@ import click
 
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.given import local_source, refuse
-from jaxprof.cli.job_answers import job_at
+from jaxprof.cli.job_answers import job_named
 from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 )
 @profile_options
 def command(file: str, python: str | None, follow: bool, profile_run: str, hosts: tuple[str, ...]) -> int:
-    """Open FILE in the terminal app: a session's path or name, part of it, `last`, or the folder of a job
-    (run.jaxprof.d).
+    """Open FILE in the terminal app: a session's path or name, part of it, the folder of a job (run.jaxprof.d), or
+    `last`, the newest of them.
 
     A session that a process on this machine is writing is followed anyway. --follow is for a writer that cannot be
     seen, such as another host writing to a shared folder.
@@ -39,7 +39,7 @@ def command(file: str, python: str | None, follow: bool, profile_run: str, hosts
     from jaxprof.session import Session
     from jaxprof.session.log import Follower, Library
 
-    folder = job_at(file)
+    folder = job_named(file)
     if folder is not None:
         from jaxprof.session.log.job_folder import check_job
 

@@ -91,6 +91,7 @@ def _divided(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]
 
 def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[AskedSession]:
     """The sessions of these names, each once; a profile is read as a session. Raises JaxprofError."""
+    from jaxprof.cli.job_answers import job_named
     from jaxprof.cli.profiles import imported, profile_at
     from jaxprof.query.database import AskedSession
     from jaxprof.session.log import Library
@@ -104,7 +105,7 @@ def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Aske
             raise UsageError("no session is kept", "jaxprof run selu makes one.")
     for name in names:
         profile = profile_at(name)
-        folder = with_home(name)
+        folder = job_named(name) or with_home(name)
         inside = _sessions_in(folder) if profile is None and folder.is_dir() else []
         if profile is not None:
             found.append((profile, stack.enter_context(imported(profile))[1], False))

@@ -36,7 +36,8 @@ def size(value: str) -> int:
 @format_option("text", "json")
 @click.pass_context
 def command(ctx: click.Context, form: str) -> None:
-    """List the kept sessions with their sizes; rename, delete or prune them."""
+    """List the kept sessions, and jobs (run.jaxprof.d) kept there or in the current folder, with their sizes; rename,
+    delete or prune them."""
     if ctx.invoked_subcommand is None:
         _list(form)
     else:
@@ -46,7 +47,7 @@ def command(ctx: click.Context, form: str) -> None:
 @command.command("list")
 @format_option("text", "json")
 def list_(form: str) -> None:
-    """List the kept sessions, the newest first."""
+    """List the kept sessions, and the jobs here, the newest first."""
     _list(form)
 
 
@@ -66,9 +67,9 @@ def path(form: str) -> None:
 @click.argument("new_name")
 @format_option("text", "json")
 def rename(name: str, new_name: str, form: str) -> None:
-    """Give the session NAME another name."""
+    """Give the session, or the job, NAME another name."""
     library = _library()
-    renamed = str(library.rename(library.find(name), new_name))
+    renamed = str(library.rename(library.find(name, jobs=True), new_name))
     if form == "json":
         print_json("sessions-rename", {"path": renamed})
     else:
@@ -80,9 +81,9 @@ def rename(name: str, new_name: str, form: str) -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @format_option("text", "json")
 def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
-    """Delete sessions, after asking."""
+    """Delete sessions, or jobs with all their processes, after asking."""
     library = _library()
-    return _delete(library, list(dict.fromkeys(library.find(name) for name in names)), form, yes=yes)
+    return _delete(library, list(dict.fromkeys(library.find(name, jobs=True) for name in names)), form, yes=yes)
 
 
 @command.command()
@@ -93,7 +94,7 @@ def delete(names: tuple[str, ...], yes: bool, form: str) -> int:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @format_option("text", "json")
 def prune(keep: int | None, older_than: float | None, max_size: int | None, dry_run: bool, yes: bool, form: str) -> int:
-    """Delete old sessions, after asking. Sessions that are being written are kept."""
+    """Delete old sessions and jobs of the folder of sessions, after asking. What is being written is kept."""
     if keep is None and older_than is None and max_size is None:
         raise click.UsageError("Say what to delete: --keep N, --older-than DAYS or --max-size SIZE.")
     from jaxprof.session.log.state import forget_derived_of_lost
@@ -116,7 +117,7 @@ def _library() -> Library:
 
 def _list(form: str) -> None:
     library = _library()
-    entries = list(library.entries())
+    entries = list(library.listed())
     if form == "json":
         total = sum(entry.size_bytes for entry in entries)
         from jaxprof.cli.answers import command_line
@@ -130,8 +131,10 @@ def _list(form: str) -> None:
 
     print_lines(text_lines(_table(entries), indent=""))
     total_text = bytes_(sum(entry.size_bytes for entry in entries))
-    count = counted(len(entries), "session")
-    print_lines([f"{count}, {total_text}, in {library.folder}"])
+    jobs = sum(entry.job is not None for entry in entries)
+    count = counted(len(entries) - jobs, "session") + (f" and {counted(jobs, 'job')}" if jobs else "")
+    here = any(entry.path.parent.absolute() != library.folder.absolute() for entry in entries)
+    print_lines([f"{count}, {total_text}, in {library.folder}{' and the current folder' if here else ''}"])
 
 
 def _table(entries: list[Entry]) -> Table[Entry]:
@@ -145,7 +148,7 @@ def _table(entries: list[Entry]) -> Table[Entry]:
             Column("size_bytes", "size", show=bytes_),
             Column("", "runs", _runs, right=True),
             Column("", "state", _state, widest=40),
-            Column("", "workloads", lambda entry: entry.problem or ", ".join(entry.workloads), widest=40),
+            Column("", "workloads", _workloads, widest=40),
         ),
         entries,
     )
@@ -160,14 +163,38 @@ def _runs(entry: Entry) -> str:
     return f"{closed}/{planned}" if closed < planned else str(closed)
 
 
+def _workloads(entry: Entry) -> str:
+    """What was run, or why that cannot be read; of a job, in how many processes."""
+    from jaxprof.units import counted
+
+    words = entry.problem or ", ".join(entry.workloads)
+    return f"{words} · {counted(len(entry.job.processes), 'process', 'processes')}" if entry.job is not None else words
+
+
 def _state(entry: Entry) -> str:
     if entry.problem:
         return "unreadable"
+    if entry.job is not None:
+        missing = [f"{entry.job.missing} missing"] if entry.job.missing else []
+        return ", ".join([*(f"{count} {status}" for status, count in entry.job.by_status.items()), *missing])
     state = "complete" if entry.complete else "being written" if entry.live else "interrupted"
     cancelled = sum(run.status == "cancelled" for run in entry.closed)
     failed = sum(run.status != "ok" for run in entry.closed) - cancelled
     counts = ((failed, "failed"), (cancelled, "cancelled"))
     return ", ".join([state, *(f"{count} {word}" for count, word in counts if count)])
+
+
+def _job_json(entry: Entry) -> dict[str, Any] | None:
+    job = entry.job
+    if job is None:
+        return None
+    return {
+        "recorded_processes": len(job.processes),
+        "process_count": job.count,
+        "missing_processes": job.missing if job.count is not None else None,
+        "hosts": job.hosts,
+        "by_status": [{"status": status, "count": count} for status, count in job.by_status.items()],
+    }
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:
@@ -178,11 +205,12 @@ def _entry_json(entry: Entry) -> dict[str, Any]:
         "id": entry.header.session if entry.header is not None else None,
         "created": entry.header.created if entry.header is not None else None,
         "process_index": entry.process_index,
-        "process_count": entry.process_count,
+        "process_count": entry.process_count or None,
         "complete": entry.complete,
         "live": entry.live,
         "problem": entry.problem or None,
         "workloads": entry.workloads,
+        "job_summary": _job_json(entry),
         "runs": [
             {
                 "id": run.run,

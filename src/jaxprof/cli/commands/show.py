@@ -13,6 +13,7 @@ from jaxprof.cli.given import chosen_view, local_source, refuse, seconds_of, vie
 from jaxprof.cli.output import format_option, print_json, print_pieces, print_text
 from jaxprof.cli.profiles import profile_at, profile_options, refuse_of_profile
 from jaxprof.errors import UsageError
+from jaxprof.files import with_home
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,13 +67,16 @@ def command(
     """
     from jaxprof.session import Session
     from jaxprof.session.log import Library, load
-    from jaxprof.session.log.library import is_live
+    from jaxprof.session.log.entry import is_live
 
     view = chosen_view()
     if view != "lanes":
         refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
-    if view == "hosts" or _is_job(file):
-        _print_job(file, view, run_id, form)
+    from jaxprof.cli.job_answers import job_named
+
+    job = job_named(file)
+    if view == "hosts" or job is not None:
+        _print_job(job or with_home(file), view, run_id, form)
         return
     show = partial(_print_lanes, begin, end) if view == "lanes" else partial(_print_view, view) if view else None
     profile = profile_at(file)
@@ -95,21 +99,9 @@ def command(
         _print_session(session, form, path, live=live)
 
 
-def _is_job(file: str) -> bool:
-    from jaxprof.files import with_home
-
-    if not with_home(file).is_dir():
-        return False
-    from jaxprof.cli.job_answers import job_at
-
-    return job_at(file) is not None
-
-
-def _print_job(file: str, view: str | None, run_id: str | None, form: str) -> None:
+def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:
     from jaxprof.cli.job_answers import of_one_process, print_job, read
-    from jaxprof.files import with_home
 
-    folder = with_home(file)
     if view not in (None, "hosts") or run_id is not None:
         raise of_one_process("jaxprof show", folder, f"--{view}" if view is not None else "--run")
     print_job(read(folder), form)

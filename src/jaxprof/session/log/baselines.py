@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, system_words, unknown_name
-from jaxprof.session.log.library import is_live
+from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.state import state_folder
 from jaxprof.session.log.writer import FILE_MODE
 from jaxprof.session_names import EXTENSION

@@ -14,7 +14,7 @@ from typing import Final, Generic, TypeVar
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.limits import PROCESSES
 from jaxprof.session.fold import Session
-from jaxprof.session.log.library import is_live
+from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.reader import load
 from jaxprof.session_names import JOB_EXTENSION, PROCESS_NAME
 

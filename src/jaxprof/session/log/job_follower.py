@@ -14,8 +14,8 @@ from typing import Final, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError
 from jaxprof.session.fold import Session
+from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.job_folder import JobMember, RecordedJob, job_sessions, recorded_job
-from jaxprof.session.log.library import is_live
 from jaxprof.session.log.reader import Follower
 
 SILENCE_SECONDS: Final = 30.0

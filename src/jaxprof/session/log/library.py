@@ -9,56 +9,14 @@ import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from jaxprof.errors import FileRefusedError, StorageError, UsageError, not_found, system_words
-from jaxprof.events import Event, Header, RunClosed, RunPlanned, SessionClosed
-from jaxprof.files import open_regular, taking_place, with_home
-from jaxprof.session.log.outline import events_of, read_header
+from jaxprof.errors import StorageError, UsageError, not_found, system_words
+from jaxprof.events import Header
+from jaxprof.files import taking_place, with_home
+from jaxprof.session.log.entry import Entry, is_live, read_entry
 from jaxprof.session.log.state import forget_derived, state_folder, url_of
-from jaxprof.session_names import EXTENSION
-
-if TYPE_CHECKING:
-    from jaxprof.events import ProgramStarted
-
-_SUMMARY = ("run_closed", "run_planned", "session_closed", "process_identified")
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A kept session as a listing shows it, read from its header and the summaries that close its runs."""
-
-    path: Path
-    size_bytes: int
-    modified_seconds: float
-    header: Header | None
-    """None if the file is not a session; `problem` says why."""
-    planned: tuple[RunPlanned, ...]
-    closed: tuple[RunClosed, ...]
-    process_index: int
-    process_count: int
-    """Which process of a job it was recorded in."""
-    complete: bool
-    live: bool
-    """Whether a process is writing it."""
-    problem: str
-
-    @property
-    def name(self) -> str:
-        """The file's name without its extension."""
-        return self.path.name.removesuffix(EXTENSION)
-
-    @property
-    def running(self) -> bool:
-        """Whether a run of it goes on, waits or is to come: a writer may also hold a session whose runs are over."""
-        return self.live and (not self.planned or len(self.closed) < len(self.planned))
-
-    @property
-    def workloads(self) -> list[str]:
-        """The workloads in it, in order, without repeats."""
-        return list(dict.fromkeys(plan.spec.workload for plan in self.planned))
+from jaxprof.session_names import EXTENSION, JOB_EXTENSION
 
 
 class Library:
@@ -66,6 +24,7 @@ class Library:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder if folder is not None else state_folder() / "sessions"
+        self._is_default = folder is None
 
     def new_path(self, header: Header) -> Path:
         """Where a new session goes: its time and its id make the name."""
@@ -88,24 +47,55 @@ class Library:
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
                 yield read_entry(path)
 
-    def find(self, name: str) -> Path:
-        """The session called `name`: a path, a file name, its stem, a part of it or of its id that only one has.
+    def job_folders(self) -> list[Path]:
+        """The folders of jobs, the newest first: those that are kept here, and those in the current folder, where
+        `jaxprof script -n` puts them."""
+        from jaxprof.session.log.job_entry import changed_seconds, job_folders
+
+        places = [self.folder]
+        with contextlib.suppress(OSError):  # the current folder was deleted
+            places += [Path.cwd()] if self._is_default else []
+        dated: list[tuple[float, Path]] = []
+        for path in job_folders(places):
+            with contextlib.suppress(OSError):
+                dated.append((changed_seconds(path), path))
+        return [path for _, path in sorted(dated, reverse=True)]
+
+    def listed(self, limit: int | None = None) -> Iterator[Entry]:
+        """Sessions and jobs, the newest first, each read on demand."""
+        from jaxprof.session.log.job_entry import read_job_entry
+
+        for path in self._paths_of_all()[:limit]:
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+                yield read_job_entry(path) if path.name.endswith(JOB_EXTENSION) else read_entry(path)
+
+    def _paths_of_all(self) -> list[Path]:
+        dated: list[tuple[float, Path]] = []
+        for path in (*self.paths(), *self.job_folders()):
+            with contextlib.suppress(OSError):
+                dated.append((kept_size(path)[1], path))
+        return [path for _, path in sorted(dated, reverse=True)]
+
+    def find(self, name: str, *, jobs: bool = False) -> Path:
+        """The session called `name`: a path, a file name, its stem, a part of it or of its id that only one has. With
+        `jobs`, it may be the folder of a job too.
 
         Raises MissingFileError for a path at which there is nothing, and UsageError with similar names for a name.
         """
-        session = self.search(name)
+        session = self.search(name, jobs=jobs)
         if session is None:
             raise not_found("session", name, [path.name.removesuffix(EXTENSION) for path in self.paths()[:20]])
         return session
 
-    def search(self, name: str) -> Path | None:
-        """As `find`, but None if there is no such session. Raises UsageError if several sessions match."""
+    def search(self, name: str, *, jobs: bool = False) -> Path | None:
+        """As `find`, but None if there is no such session. With `jobs`, it may be the folder of a job too. Raises
+        UsageError if several match."""
         direct = with_home(name)
         if os.path.exists(direct):  # False for what cannot be a path, where `Path.exists` may raise
             return direct
-        kept = self.paths()
+        kept = self._paths_of_all() if jobs else self.paths()
         for path in kept:
-            if name in (path.name, path.name.removesuffix(EXTENSION)):
+            if name in (path.name, path.name.removesuffix(EXTENSION), path.name.removesuffix(JOB_EXTENSION)):
                 return path
         if name == "last" and kept:
             return kept[0]
@@ -123,23 +113,34 @@ class Library:
         return path.name.removesuffix(EXTENSION) if kept else url_of(path) or str(path)
 
     def size_bytes(self) -> int:
-        """The size of all sessions on disk, in bytes."""
-        return total_bytes(self.paths())
+        """The size of all sessions and jobs that are listed, on disk, in bytes."""
+        return total_bytes([*self.paths(), *self.job_folders()])
 
     def rename(self, path: Path, name: str) -> Path:
-        """Rename the session within its folder. Raises UsageError or StorageError."""
-        _refuse_folder(path, "renamed")
-        stem = name.strip().removesuffix(EXTENSION)
+        """Rename the session, or the folder of a job, within its folder. Raises UsageError or StorageError."""
+        is_job = _is_job(path, "renamed")
+        extension = JOB_EXTENSION if is_job else EXTENSION
+        stem = name.strip().removesuffix(JOB_EXTENSION).removesuffix(EXTENSION)
         if not stem or stem in (".", "..") or re.search(r"[/\x00-\x1f\x7f]", stem):
             raise UsageError(f"{name!r} cannot be a session's name", "Use letters, digits, spaces, '-', '_' and '.'.")
-        target = path.with_name(stem + EXTENSION)
+        target = path.with_name(stem + extension)
         if target == path:
             return path
-        forget_derived(path)
+        if is_job:
+            from jaxprof.session.log.job_entry import prepare_move
+
+            prepare_move(path)
+        else:
+            forget_derived(path)
         return _moved(path, target)
 
     def copy(self, path: Path, target: Path, *, replace: bool = False) -> Path:
-        """Copy the session ("save as"), into a folder under its own name. Raises StorageError if the target exists."""
+        """Copy the session, or the job ("save as"), into a folder under its own name. Raises StorageError if the target
+        exists."""
+        if path.is_dir() and _is_job(path, "copied"):
+            from jaxprof.session.log.job_entry import copy_job
+
+            return copy_job(path, target, replace=replace)
         target = with_home(target)
         try:
             if target.is_dir():
@@ -155,8 +156,13 @@ class Library:
         return target
 
     def delete(self, path: Path) -> None:
-        """Delete the session. Raises StorageError if that fails or the session is being written."""
-        _refuse_folder(path, "deleted")
+        """Delete the session, or the folder of a job. Raises StorageError if that fails, or it is being written, or
+        the folder holds anything else."""
+        if _is_job(path, "deleted"):
+            from jaxprof.session.log.job_entry import delete_job
+
+            delete_job(path)
+            return
         if is_live(path):
             raise StorageError(f"{path.name} is being written now", "Wait until its runs are over, or cancel them.")
         try:
@@ -168,117 +174,66 @@ class Library:
     def prunable(
         self, *, keep: int | None = None, older_than_days: float | None = None, max_bytes: int | None = None
     ) -> list[Path]:
-        """The sessions that a prune would delete: all but the newest `keep`, those older than that, or the oldest until
-        the rest fits.
+        """The sessions, and the jobs in the same folder, that a prune would delete: all but the newest `keep`, those
+        older than that, or the oldest until the rest fits.
 
-        Sessions that are being written are never among them.
+        What is being written is never among them.
         """
         doomed: list[Path] = []
         used = 0
         rank = -1
-        for path in self.paths():
+        for path in self._paths_of_all():
+            if path.parent.absolute() != self.folder.absolute():
+                continue
             try:
-                status = path.stat()
+                size, changed = kept_size(path)
             except FileNotFoundError:  # deleted meanwhile
                 continue
             rank += 1
-            used += status.st_size
-            aged = older_than_days is not None and time.time() - status.st_mtime > older_than_days * 86_400
+            used += size
+            aged = older_than_days is not None and time.time() - changed > older_than_days * 86_400
             beyond = keep is not None and rank >= keep
             full = max_bytes is not None and used > max_bytes
-            if (aged or beyond or full) and not is_live(path):
+            if (aged or beyond or full) and not _is_written(path):
                 doomed.append(path)
         return doomed
 
 
 def total_bytes(paths: Iterable[Path]) -> int:
-    """The size of these files on disk; those that were deleted meanwhile have none."""
+    """The size of these sessions and jobs on disk; those that were deleted meanwhile have none."""
     total = 0
     for path in paths:
         with contextlib.suppress(OSError):
-            total += path.stat().st_size
+            total += kept_size(path)[0]
     return total
 
 
-def _refuse_folder(path: Path, done: str) -> None:
-    if path.is_dir():
-        what = f"{path} cannot be {done}: it is a folder, not a session"
-        raise StorageError(what, "Name a session in it; `mv` and `rm -r` take folders.")
+def kept_size(path: Path) -> tuple[int, float]:
+    """The size in bytes, and the Unix time of the last change, of a session or the folder of a job. Raises OSError."""
+    if path.name.endswith(JOB_EXTENSION):
+        from jaxprof.session.log.job_entry import changed_seconds, job_bytes
 
-
-def read_entry(path: Path) -> Entry:
-    """One file as a listing shows it: its header and the summaries of its runs. Raises FileNotFoundError."""
+        return job_bytes(path), changed_seconds(path)
     status = path.stat()
-    header: Header | None = None
-    planned: dict[str, RunPlanned] = {}
-    closed: dict[str, RunClosed] = {}
-    complete, problem = False, ""
-    index, count = 0, 1
-    try:
-        with open_regular(path) as file:
-            header = read_header(file, path.name)
-            index, count = header.process_index, header.process_count
-            for event in events_of(file, _SUMMARY):
-                if isinstance(event, RunPlanned):
-                    planned[event.run] = event
-                elif isinstance(event, RunClosed):
-                    closed[event.run] = event
-                elif isinstance(event, SessionClosed):
-                    complete = True
-                else:
-                    index, count = _process(event, index, count)
-    except FileRefusedError as error:
-        problem = error.what
-    except OSError as error:
-        problem = f"cannot be read: {system_words(error)}"
-    return Entry(
-        path=path,
-        size_bytes=status.st_size,
-        modified_seconds=status.st_mtime,
-        header=header,
-        planned=tuple(planned.values()),
-        closed=tuple(closed.values()),
-        process_index=index,
-        process_count=count,
-        complete=complete,
-        live=not complete and is_live(path),
-        problem=problem,
-    )
+    return status.st_size, status.st_mtime
 
 
-def program_start(path: Path) -> ProgramStarted | None:
-    """How the program that a session records was started; None without one, and for a file that cannot be read."""
-    from jaxprof.events import ProgramStarted  # with all events of programs, which few sessions have
+def _is_written(path: Path) -> bool:
+    if path.name.endswith(JOB_EXTENSION):
+        from jaxprof.session.log.job_entry import is_job_live
 
-    try:
-        with open_regular(path) as file:
-            found = next(events_of(file, ("program_started",)), None)
-            return found if isinstance(found, ProgramStarted) else None
-    except (FileRefusedError, OSError, ValueError):
-        return None
+        return is_job_live(path)
+    return is_live(path)
 
 
-def _process(event: Event, index: int, count: int) -> tuple[int, int]:
-    """Which process of how many the session was recorded in, if `event` says it; else as before."""
-    from jaxprof.events import ProcessIdentified  # with all events of programs, which few sessions have
-
-    return (event.index, event.count) if isinstance(event, ProcessIdentified) else (index, count)
-
-
-def is_live(path: Path) -> bool:
-    """Whether a writer holds the file's lock now. On Windows, where sessions are not recorded, nobody ever does."""
-    try:
-        import fcntl
-    except ImportError:
+def _is_job(path: Path, done: str) -> bool:
+    """Whether it is the folder of a job. Raises StorageError for any other folder."""
+    if not path.is_dir():
         return False
-    try:
-        with open_regular(path) as file:
-            fcntl.flock(file.fileno(), fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+    if path.name.endswith(JOB_EXTENSION):
         return True
-    except OSError:
-        return False
-    return False
+    what = f"{path} cannot be {done}: it is a folder, not a session"
+    raise StorageError(what, "Name a session in it; `mv` and `rm -r` take folders.")
 
 
 def _moved(path: Path, target: Path) -> Path:

@@ -149,7 +149,7 @@ def _beginning(path: Path) -> str:
 
 def own_programs(entries: Iterable[Entry], folder: Path) -> list[OwnRow]:
     """The rows for these sessions, the newest first, and this folder. Reads files: for threads only."""
-    from jaxprof.session.log.library import program_start
+    from jaxprof.session.log.entry import program_start
     from jaxprof.tui.kit.script_dialog import form_of_argv
     from jaxprof.workloads.scripts import scripts_with_jax
 

@@ -142,7 +142,7 @@ def _state_of(folder: Path) -> object:
 
 
 def _may_grow(session: Path) -> bool:
-    from jaxprof.session.log.library import is_live
+    from jaxprof.session.log.entry import is_live
 
     try:
         return is_live(session) or time.time() - session.stat().st_mtime < SILENT_SECONDS

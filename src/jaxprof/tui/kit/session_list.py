@@ -1,4 +1,4 @@
-"""Saved sessions as rows: short on Home, a table on Sessions. A thread reads the entries elsewhere."""
+"""Saved sessions, and jobs, as rows: short on Home, a table on Sessions. A thread reads the entries elsewhere."""
 
 from __future__ import annotations
 
@@ -101,17 +101,22 @@ class SessionTable(SessionList):
 
 
 def workloads(entry: Entry) -> tuple[str, str]:
-    """The workloads of a session, or what is wrong with its file."""
-    return ", ".join(entry.workloads) or entry.problem or "no runs", "$warning" if entry.problem else ""
+    """The workloads of a session, or what is wrong with its file; of a job, in how many processes."""
+    words = ", ".join(entry.workloads) or entry.problem or "no runs"
+    if entry.job is not None and not entry.problem:
+        words += f" · {units.counted(len(entry.job.processes), 'process', 'processes')}"
+    return words, "$warning" if entry.problem else ""
 
 
 def host(entry: Entry) -> str:
-    """The machine on which the session was recorded."""
+    """The machine on which the session was recorded, or how many they are."""
+    if entry.job is not None and len(entry.job.hosts) > 1:
+        return units.counted(len(entry.job.hosts), "host")
     return entry.header.host if entry.header is not None else units.UNKNOWN
 
 
 def counts(entry: Entry) -> Content:
-    """How many runs are ok, how many failed, and how many were cancelled: `5 ✓ 1 ✗ 2 –`."""
+    """How many runs, or processes of a job, are ok, how many failed, and how many were cancelled: `5 ✓ 1 ✗ 2 –`."""
     by_status = Counter(closed.status for closed in entry.closed)
     ok, cancelled = by_status["ok"], by_status["cancelled"]
     failed = sum(by_status.values()) - ok - cancelled
@@ -134,9 +139,11 @@ def state(entry: Entry) -> Content:
 
 def life(entry: Entry) -> tuple[str, str]:
     """`live` while a run of it goes on, `open` while a process holds it; `interrupted` if its writer did not close it,
-    else `complete`."""
+    else `complete`. Of a job also how many of its processes are missing."""
     if entry.problem:
         return "refused", "$warning"
     if entry.live:
         return ("● live", "$success") if entry.running else ("open", "$quiet")
+    if entry.job is not None and entry.complete and entry.job.missing:
+        return f"{entry.job.missing} missing", "$warning"
     return ("complete", "$quiet") if entry.complete else ("interrupted", "$warning")

@@ -1,11 +1,11 @@
-"""Sessions: browse, open, rename, copy, delete and prune saved sessions. Listing folds no session."""
+"""Sessions: browse, open, rename, copy, delete and prune saved sessions and jobs. Listing folds no session."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from jaxprof.events import RunClosed, RunSpec
     from jaxprof.session.log import Entry, Library
+    from jaxprof.session.log.entry import JobOutline
 
 
 class SessionsScreen(SessionScreen):
@@ -124,7 +125,8 @@ class SessionsScreen(SessionScreen):
             if name:
                 self._do(lambda library: self._renamed(entry.path, library.rename(entry.path, name)))
 
-        self.app.push_screen(AskText("Rename the session", "New name:", entry.name, "Enter renames"), answered)
+        title = "Rename the session" if entry.job is None else "Rename the job"
+        self.app.push_screen(AskText(title, "New name:", entry.name, "Enter renames"), answered)
 
     def _renamed(self, before: Path, after: Path) -> None:
         """Follows the new name of a session, which may be open or still written."""
@@ -150,7 +152,7 @@ class SessionsScreen(SessionScreen):
         self.notify(safe(str(path)), title="Copied to", markup=False)
 
     def action_delete(self) -> None:
-        """Asks, then deletes the session under the cursor."""
+        """Asks, then deletes the session, or the job, under the cursor."""
         from jaxprof.tui.kit.dialogs import Confirm
 
         entry = self.query_one(SessionTable).entry
@@ -162,8 +164,12 @@ class SessionsScreen(SessionScreen):
                 self._do(lambda library: library.delete(entry.path))
 
         words = ", ".join(entry.workloads) or "no runs"
-        question = f"{entry.name}: {words}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
-        self.app.push_screen(Confirm("Delete this session?", question, "Delete"), answered)
+        title, what = "Delete this session?", f"{entry.name}: {words}"
+        if entry.job is not None:
+            count = units.counted(len(entry.job.processes), "process", "processes")
+            title, what = "Delete this job?", f"{entry.path}: {words}, the sessions of {count} and their roll-ups"
+        question = f"{what}, {units.bytes_(entry.size_bytes)}. This cannot be undone."
+        self.app.push_screen(Confirm(title, question, "Delete"), answered)
 
     def action_prune(self) -> None:
         """Asks what to keep, shows what would be deleted, and deletes it."""
@@ -222,9 +228,12 @@ def _delete_all(library: Library, paths: list[Path]) -> None:
         library.delete(path)
 
 
+_MOST_ERRORS: Final = 8
+
+
 def _haystack(entry: Entry) -> str:
-    host = entry.header.host if entry.header is not None else ""
-    return " ".join([entry.name, host, *entry.workloads, *(plan.spec.device for plan in entry.planned)]).casefold()
+    hosts = entry.job.hosts if entry.job is not None else [entry.header.host] if entry.header is not None else []
+    return " ".join([entry.name, *hosts, *entry.workloads, *(plan.spec.device for plan in entry.planned)]).casefold()
 
 
 _MARKS = {
@@ -250,19 +259,36 @@ def summary(entry: Entry | None, open_path: Path | None, width: int) -> list[Con
         ]
     header = entry.header
     if header is not None:
-        host = header.host
-        if entry.process_count > 1:
+        host = header.host if entry.job is None else ", ".join(entry.job.hosts)
+        if entry.process_count > 1 and entry.job is None:
             host += f", process {entry.process_index} of {entry.process_count}"
         lines += _line("recorded", f"{moment(header.wall_seconds)} on {host}, jaxprof {header.jaxprof}", width)
         lines += _line("command", " ".join(header.command), width)
     lines += _line("file", f"{entry.path} · {units.bytes_(entry.size_bytes)}", width)
     lines += _line("state", _state(entry, open_path), width)
     lines.append(Content(""))
+    if entry.job is not None:
+        return [*lines, *_processes(entry.job, width)]
     closed = {event.run: event for event in entry.closed}
     lines += _runs([SummarisedRun(plan.spec, closed.get(plan.run), entry.live) for plan in entry.planned], width)
     if not entry.planned:
         lines.append(Content.styled("No run was planned in this session.", "$text-muted"))
     return lines
+
+
+def _processes(job: JobOutline, width: int) -> Iterator[Content]:
+    """How the processes of a job ended, and why those that failed did."""
+    recorded = ", ".join(f"{count} {status}" for status, count in job.by_status.items())
+    missing = f"; {job.missing} of {job.count} have no session here" if job.missing else ""
+    yield from _line("processes", f"{len(job.processes)}: {recorded}{missing}", width)
+    failed = [each for each in job.processes if each.problem or (each.closed is not None and each.closed.error)]
+    for each in failed[:_MOST_ERRORS]:
+        why = each.problem or (each.closed.error if each.closed is not None else "")
+        yield from hang(Content(f"  {each.index}  "), safe(why), width, "$error")
+    if len(failed) > _MOST_ERRORS:
+        yield Content.styled(f"  and {len(failed) - _MOST_ERRORS} more", "$text-muted")
+    yield Content("")
+    yield from Content.styled("Enter shows its processes beside each other.", "$text-muted").wrap(width)
 
 
 def _line(name: str, text: str, width: int) -> list[Content]:
@@ -276,9 +302,10 @@ def _state(entry: Entry, open_path: Path | None) -> str:
     if entry.live:
         words.append("being written")
     elif entry.complete:
-        words.append("complete")
+        words.append("complete" if entry.job is None else "each session here has its end")
     else:
-        words.append("interrupted: its writer did not close it; what was written can be read")
+        who = "its writer" if entry.job is None else "the writer of a session"
+        words.append(f"interrupted: {who} did not close it; what was written can be read")
     return ", ".join(words)
 
 
