@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+import job_folders
 from cli.calling import Caller
 from jaxprof.cli.exit_codes import ExitCode
 
@@ -66,3 +67,10 @@ def test_a_directory_and_a_missing_file_are_refused(call: Caller, tmp_path: Path
     assert "is a directory" in call("show", tmp_path).err
     assert call("show", tmp_path / "none.jaxprof").code == ExitCode.USAGE
     assert "unknown session" in call("show", "none").err
+
+
+def test_a_count_of_processes_that_nobody_knows_is_null(call: Caller, tmp_path: Path) -> None:
+    path = job_folders.process(tmp_path, 2, 0)
+    assert call("show", path, "--format", "json").data["session"]["process_count"] is None
+    known = job_folders.process(tmp_path, 3, 4)
+    assert call("show", known, "--format", "json").data["session"]["process_count"] == 4

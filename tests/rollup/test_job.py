@@ -6,6 +6,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow
+import pyarrow.parquet as parquet
 import pytest
 
 import program_events
@@ -219,3 +221,20 @@ def test_one_worker_is_this_process_where_the_system_tells_no_affinity(monkeypat
 
     assert [report.process for report in in_processes(make, [0, 1, 2], workers=1)] == [0, 1, 2]
     assert here == [os.getpid()] * 3
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_count_that_nobody_knows_is_null_and_was_0_before(tmp_path: Path, *, before: bool) -> None:
+    for index in (0, 1):
+        process(tmp_path, index, 0, *loop())
+    roll_all(tmp_path)
+    for index in (0, 1):
+        path = file_of(tmp_path, "processes", index)
+        table = parquet.read_table(path, partitioning=None)
+        assert table["process_count"].to_pylist() == [None]
+        if before:
+            at = table.schema.get_field_index("process_count")
+            parquet.write_table(table.set_column(at, "process_count", pyarrow.array([0], pyarrow.int64())), path)
+    found = read_job_figures(tmp_path)
+    assert len(found.processes) == 2
+    assert any("how many processes the job has is not known" in notice for notice in found.notices)

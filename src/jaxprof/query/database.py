@@ -20,6 +20,7 @@ from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.limits import QUERY_MEMORY, QUERY_TIME
 from jaxprof.query.cache import read_cached, stamp, write_cached
 from jaxprof.query.columnar import arrow_schema, arrow_table
+from jaxprof.query.connection import connect
 from jaxprof.query.schema import SESSION, SessionFile, SqlTable
 from jaxprof.query.tables import TABLES
 from jaxprof.session.log.state import with_urls
@@ -27,15 +28,6 @@ from jaxprof.session.log.state import with_urls
 if TYPE_CHECKING:
     from jaxprof.session import Session
 
-_LOCKED: Final[dict[str, str | bool | int | float | list[str]]] = {
-    "enable_external_access": False,  # files, network, ATTACH, COPY, extensions
-    "python_enable_replacements": False,  # variables of this program as tables
-    "autoload_known_extensions": False,
-    "autoinstall_known_extensions": False,
-    "allow_community_extensions": False,
-    "temp_directory": "",  # a query that is too large for memory fails, instead of writing into the working folder
-    "lock_configuration": True,
-}
 _GROWTH: Final = 2
 _BATCH_ROWS: Final = 2048
 _REFUSED: Final = re.compile(r"\b(INSTALL|LOAD|SET|PRAGMA|ATTACH)\b")
@@ -159,7 +151,7 @@ def ask(sql: str, sources: Sequence[AskedSession]) -> SqlAnswer:
     that cannot be read.
     """
     with _usage_errors():
-        connection = duckdb.connect(":memory:", config=_LOCKED | {"memory_limit": f"{QUERY_MEMORY.most}B"})
+        connection = connect(memory_bytes=QUERY_MEMORY.most)
         _refuse_other_statements(connection.extract_statements(sql))
         needed = _tables_in(sql)
         tables, notices = gather(sources, needed)

@@ -56,7 +56,7 @@ def to_dict(session: Session, *, live: bool = False) -> dict[str, Any]:
             "ended": session.closed.reason if session.closed is not None else None,
             "host": header.host,
             "process_index": session.process_index,
-            "process_count": session.process_count,
+            "process_count": session.process_count or None,
             "command": list(header.command),
             "notices": session.notices,
         },

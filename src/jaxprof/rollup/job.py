@@ -143,7 +143,7 @@ def _take_roll_ups(found: JobFiles) -> None:
         path = sessions.get(index, folder / each.session)
         found.figures[index] = replace(each.figures, index=index, path=str(path), windows=windows.get(index, ()))
         found.began.append((each.figures.host, each.began_seconds))
-        found.said.append(ProcessSaid(index, each.job, each.process_count, each.jaxprof))
+        found.said.append(ProcessSaid(index, each.job, each.process_count or 0, each.jaxprof))
     alone = sorted(index for index in chosen if index not in sessions)
     if alone:
         found.notices.append(f"of {counted(len(alone), 'process', 'processes')} only the roll-up is here")

@@ -21,6 +21,7 @@ from jaxprof.analysis.collective_events import CollectiveEvents, Exchanged
 from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.loop_windows import Array, LoopWindows
 from jaxprof.errors import system_words
+from jaxprof.query.connection import connect
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.rollup.compaction import TABLES_OF_ALL, compact, compacted
 from jaxprof.rollup.rows import PART_COLUMNS
@@ -32,13 +33,6 @@ _MOST_NAMED: Final = 4
 MANY: Final = 128
 """Processes, from which on their sample windows are put together."""
 WINDOWS_OF_MANY: Final = 40
-_LOCKED: Final[dict[str, str | bool | int | float | list[str]]] = {
-    "python_enable_replacements": False,
-    "autoload_known_extensions": False,
-    "autoinstall_known_extensions": False,
-    "allow_community_extensions": False,
-    "temp_directory": "",
-}
 _WANTED: Final = (
     "process", "session", "job", "process_count", "jaxprof", "complete", "session_bytes", "session_modified_ns",
     "clock_seconds", "began_seconds", "unit", "numbered_by", "begins", "ends", "windows", "figures",
@@ -53,7 +47,8 @@ class RolledUp:
     session: str
     """Name of the file that it was made of."""
     job: str
-    process_count: int
+    process_count: int | None
+    """None where it was not known. Roll-ups of earlier versions have 0 for it."""
     jaxprof: str
     complete: bool
     session_bytes: int
@@ -88,13 +83,8 @@ class RolledUp:
 @contextmanager
 def connected(folder: Path) -> Iterator[Any]:
     """A database that can read the roll-ups in the folder of a job, and nothing else."""
-    connection = duckdb.connect(":memory:", config=_LOCKED)
+    connection = connect(folder=folder / FOLDER)
     try:
-        allowed = str(folder / FOLDER).replace("'", "''")
-        connection.execute(f"SET allowed_directories = ['{allowed}']")
-        connection.execute("SET enable_progress_bar = false")  # it would be on stdout
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
         yield connection
     finally:
         connection.close()

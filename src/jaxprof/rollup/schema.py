@@ -58,7 +58,12 @@ PROCESSES: Final = row_table(
         SqlColumn("session", TEXT, "Name of its session's file", _of("path.name")),
         SqlColumn("session_id", TEXT, "Identity of the session", _of("session.header.session")),
         SqlColumn("job", TEXT, "Id of the job, from its launcher", _of("session.header.job")),
-        SqlColumn("process_count", WHOLE, "Processes of the job, as it was told", _of("session.process_count")),
+        SqlColumn(
+            "process_count",
+            WHOLE,
+            "Processes of the job, as it was told",
+            lambda file: file.session.process_count or None,
+        ),
         SqlColumn("status", TEXT, "running, ok, failed, crashed, cancelled, interrupted", _of("figures.status")),
         SqlColumn("error", TEXT, "Why it failed", _of("figures.error")),
         SqlColumn("exit_code", WHOLE, "As in a shell", _of("figures.exit_code")),

@@ -148,6 +148,7 @@ class ProcessSaid:
     index: int
     job: str
     count: int
+    """How many there are; 0 where it does not know."""
     version: str
     """Of the jaxprof that recorded it."""
 

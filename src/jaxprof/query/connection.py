@@ -1,0 +1,31 @@
+"""A database in memory that can reach nothing but what it is given: no network, no extension, no setting to change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import duckdb
+
+_LOCKED: Final[dict[str, str | bool | int | float | list[str]]] = {
+    "python_enable_replacements": False,  # variables of this program as tables
+    "autoload_known_extensions": False,
+    "autoinstall_known_extensions": False,
+    "allow_community_extensions": False,
+    "temp_directory": "",  # a query that is too large for memory fails, instead of writing into the working folder
+}
+
+
+def connect(*, memory_bytes: int | None = None, folder: Path | None = None) -> Any:
+    """A connection. `memory_bytes`: the most that it takes; by default DuckDB's own bound. `folder`: the only one in
+    which it may read and write; by default none."""
+    connection = duckdb.connect(":memory:", config=_LOCKED)
+    if memory_bytes is not None:
+        connection.execute(f"SET memory_limit = '{memory_bytes}B'")
+    if folder is not None:
+        allowed = str(folder).replace("'", "''")
+        connection.execute(f"SET allowed_directories = ['{allowed}']")
+    connection.execute("SET enable_progress_bar = false")  # after two seconds of a query it would be on stdout
+    connection.execute("SET enable_external_access = false")  # files, network, ATTACH, COPY, extensions
+    connection.execute("SET lock_configuration = true")
+    return connection
