@@ -72,9 +72,7 @@ def command(
     view = chosen_view()
     if view != "lanes":
         refuse(("begin", "end"), "has no effect without --lanes", "Add --lanes, or leave it out.")
-    from jaxprof.cli.job_answers import job_named
-
-    job = job_named(file)
+    job = _job(file)
     if view == "hosts" or job is not None:
         _print_job(job or with_home(file), view, run_id, form)
         return
@@ -97,6 +95,14 @@ def command(
         show(session, form, path)
     else:
         _print_session(session, form, path, live=live)
+
+
+def _job(file: str) -> Path | None:
+    if with_home(file).is_file():
+        return None
+    from jaxprof.cli.job_answers import job_named
+
+    return job_named(file)
 
 
 def _print_job(folder: Path, view: str | None, run_id: str | None, form: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -24,13 +23,6 @@ _END_BYTES: Final = 1 << 16
 """Of a session, in which the lines are that close it."""
 _OURS: Final = ("rollup", "capture.json")
 """What is in the folder beside the sessions."""
-
-
-def job_folders(places: Iterable[Path]) -> Iterator[Path]:
-    """The folders of jobs in these folders: those that have the name of one, and a session in them."""
-    for place in dict.fromkeys(path.absolute() for path in places):
-        with suppress(OSError):
-            yield from (path for path in place.glob(f"*{JOB_EXTENSION}") if path.is_dir() and _sessions(path))
 
 
 def changed_seconds(folder: Path) -> float:

@@ -50,24 +50,28 @@ class Library:
     def job_folders(self) -> list[Path]:
         """The folders of jobs, the newest first: those that are kept here, and those in the current folder, where
         `jaxprof script -n` puts them."""
-        from jaxprof.session.log.job_entry import changed_seconds, job_folders
-
         places = [self.folder]
         with contextlib.suppress(OSError):  # the current folder was deleted
             places += [Path.cwd()] if self._is_default else []
-        dated: list[tuple[float, Path]] = []
-        for path in job_folders(places):
+        named: list[Path] = []
+        for place in dict.fromkeys(path.absolute() for path in places):
             with contextlib.suppress(OSError):
+                named += place.glob(f"*{JOB_EXTENSION}")
+        if not named:  # before anything is imported for them
+            return []
+        from jaxprof.session.log.job_entry import changed_seconds
+
+        dated: list[tuple[float, Path]] = []
+        for path in named:
+            with contextlib.suppress(OSError):  # without a session it is none
                 dated.append((changed_seconds(path), path))
         return [path for _, path in sorted(dated, reverse=True)]
 
     def listed(self, limit: int | None = None) -> Iterator[Entry]:
         """Sessions and jobs, the newest first, each read on demand."""
-        from jaxprof.session.log.job_entry import read_job_entry
-
         for path in self._paths_of_all()[:limit]:
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
-                yield read_job_entry(path) if path.name.endswith(JOB_EXTENSION) else read_entry(path)
+                yield _read_job(path) if path.name.endswith(JOB_EXTENSION) else read_entry(path)
 
     def _paths_of_all(self) -> list[Path]:
         dated: list[tuple[float, Path]] = []
@@ -216,6 +220,12 @@ def kept_size(path: Path) -> tuple[int, float]:
         return job_bytes(path), changed_seconds(path)
     status = path.stat()
     return status.st_size, status.st_mtime
+
+
+def _read_job(folder: Path) -> Entry:
+    from jaxprof.session.log.job_entry import read_job_entry
+
+    return read_job_entry(folder)
 
 
 def _is_written(path: Path) -> bool:
