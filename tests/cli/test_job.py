@@ -30,6 +30,16 @@ if jax.process_index() == 0:
 """
 
 
+UNEVEN = """\
+import jax, jax.numpy as jnp
+jax.distributed.initialize()
+from jax.experimental import multihost_utils
+rows = LARGER if jax.process_index() == 1 else 32
+encode = jax.jit(lambda x: jnp.tanh(x).sum())
+multihost_utils.process_allgather(encode(jnp.ones((rows, 4096))))
+"""
+
+
 def run(folder: Path, source: str, *words: str) -> subprocess.CompletedProcess[str]:
     (folder / "train.py").write_text(source)
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
@@ -48,6 +58,15 @@ def test_a_job_finds_its_processes_by_jax_distributed_alone(tmp_path: Path) -> N
     headers = [json.loads((tmp_path / "train.jaxprof.d" / name).open().readline()) for name in names]
     assert [(header["process_index"], header["process_count"]) for header in headers] == [(0, 2), (1, 2)]
     assert len({header["job"] for header in headers}) == 1
+
+
+@pytest.mark.parametrize("rows", [32, 96])
+def test_the_process_with_larger_shards_is_named(tmp_path: Path, rows: int) -> None:
+    said = run(tmp_path, UNEVEN.replace("LARGER", str(rows)), "-n", "2")
+    assert said.returncode == 0, said.stderr
+    words = " ".join(said.stderr.replace("jaxprof:", "").split())
+    assert ("has larger shards: <lambda> is compiled for arguments of 1.50 MiB of its own" in words) == (rows == 96)
+    assert ("No process stands out" in words) == (rows == 32)
 
 
 def test_a_failure_ends_the_job_with_its_exit_code_and_its_words(tmp_path: Path) -> None:

@@ -31,6 +31,12 @@ def slow(folder: Path) -> None:
     job(folder, *([*loop(), *taken] for taken in captures(3, late=1)))
 
 
+def uneven(folder: Path) -> None:
+    for index, rows in enumerate((32, 32, 96)):
+        own = program_events.compiled("encode", signature=[program_events.leaf("x", f"f32[{rows},1024]")])
+        process(folder, index, 3, *loop(), own)
+
+
 def exchanging(folder: Path) -> None:
     job(folder, *([*loop(), *taken] for taken in captures(3, exchange=4e-3)))
 
@@ -45,6 +51,7 @@ CASES: dict[str, Callable[[Path], None]] = {
     "recompiles-alone": recompiled,
     "straggler": late,
     "slow-device": slow,
+    "uneven-shards": uneven,
     "exposed-exchange": exchanging,
 }
 ELSEWHERE = {"process-stopped": "test_stopped.py", "throttled-device": "test_throttled.py"}

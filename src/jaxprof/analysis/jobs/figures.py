@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
@@ -21,7 +22,8 @@ from jaxprof.analysis.programs.functions import row_seconds
 from jaxprof.analysis.programs.spots import Spots
 from jaxprof.analysis.programs.stops import Standstill
 from jaxprof.analysis.programs.verdict import COMPILE, LEAST_SAMPLES, PARTS, HotLoop, again_rows, parts_in
-from jaxprof.events import STAGES, Compiled, SourceLocation, StepsTaken
+from jaxprof.events import STAGES, Compiled, SignatureLeaf, SourceLocation, StepsTaken
+from jaxprof.hlo.shape import parse_shape
 from jaxprof.last_words import raised_at
 from jaxprof.session import Run, Session
 from jaxprof.session.log.job_folder import JobMember
@@ -30,6 +32,7 @@ _SIGNALLED: Final = 128
 _LEFT_OVER: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
 """Exit codes of processes that are ended because another one has failed."""
 _WORDS_KEPT: Final = 300
+_FUNCTIONS_KEPT: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,19 @@ class CompiledAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnArguments:
+    """A function of the user that was compiled once, and its arguments that lie on one device: those of this process
+    alone, or replicated."""
+
+    function: str
+    defined_line: int | None
+    bytes: int
+    arguments: tuple[tuple[str, str, int], ...]
+    """Name, type (`f32[32,128]`) and bytes, the largest first."""
+    called_from: SourceLocation | None
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessFigures:
     """One process of a job."""
 
@@ -102,6 +118,8 @@ class ProcessFigures:
     compile_count: int | None = None
     compile_seconds: float | None = None
     again: tuple[CompiledAgain, ...] | None = None
+    own_arguments: tuple[OwnArguments, ...] | None = None
+    """Of at most `_FUNCTIONS_KEPT` functions, the largest first."""
     """JAX's own functions and those of libraries left out."""
     loop: LoopFigures | None = None
     windows: Sequence[LoopWindow] = ()
@@ -166,6 +184,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         compile_count=result.compile_count,
         compile_seconds=result.compile_seconds,
         again=tuple(_again(result.compiles)),
+        own_arguments=_own_arguments(result.compiles),
         loop=_loop(result.hot),
         windows=LoopWindows.of(_windows(result, run.program.passes if run.program is not None else ())),
         clock_offset_seconds=offset,
@@ -192,6 +211,28 @@ def _again(rows: Sequence[Compiled]) -> Iterator[CompiledAgain]:
         took = sum(map(row_seconds, again))
         count = sum(row.count for row in again)
         yield CompiledAgain(function, line, count, took, reason, again[-1].called_from or None)
+
+
+def _own_arguments(rows: Sequence[Compiled]) -> tuple[OwnArguments, ...]:
+    by_function: dict[tuple[str, int | None], list[Compiled]] = {}
+    for row in rows:
+        if not (row.op_by_op or row.library or row.signature_more):
+            by_function.setdefault((row.function, row.defined_at.line), []).append(row)
+    found = []
+    for (function, line), compiled in by_function.items():
+        if len(compiled) == 1 and compiled[0].count == 1:
+            sizes = sorted(_on_one_device(compiled[0].signature), key=lambda each: -each[2])
+            whole = sum(size for _, _, size in sizes)
+            found.append(OwnArguments(function, line, whole, tuple(sizes), compiled[0].called_from or None))
+    return tuple(sorted(found, key=lambda each: -each.bytes)[:_FUNCTIONS_KEPT])
+
+
+def _on_one_device(signature: Sequence[SignatureLeaf]) -> Iterator[tuple[str, str, int]]:
+    """Name, type and bytes of the arrays that are not spread over devices."""
+    for leaf in signature:
+        if not leaf.static and " over " not in leaf.sharding:
+            with suppress(ValueError):  # of a type that is no array's, such as a key's
+                yield leaf.name, leaf.type, parse_shape(leaf.type).bytes
 
 
 def _loop(hot: HotLoop) -> LoopFigures:

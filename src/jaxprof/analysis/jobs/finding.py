@@ -13,7 +13,7 @@ class JobFinding:
 
     code: str
     """`process-failed`, `failed-after`, `recompiles-alone`, `process-stopped`, `straggler`, `slow-device`,
-    `throttled-device` or `exposed-exchange`."""
+    `uneven-shards`, `throttled-device` or `exposed-exchange`."""
     index: int | None
     """Of the process; None for what all of them have."""
     message: str

@@ -17,6 +17,7 @@ from jaxprof.analysis.jobs.recompiles import recompiles
 from jaxprof.analysis.jobs.slow_device import last_to_arrive
 from jaxprof.analysis.jobs.stopped import stopped
 from jaxprof.analysis.jobs.throttled import throttled
+from jaxprof.analysis.jobs.uneven import uneven_shards, with_cost
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import RecordedJob
 from jaxprof.session.log.state import with_urls
@@ -73,9 +74,11 @@ def figures_of(
     alone, late = list(recompiles(processes)), list(stragglers(compared))
     by_collective = arrivals(captures, notices)
     at_collectives = by_collective[0] if by_collective else None
+    slow: list[JobFinding] = []
     if at_collectives is not None:
         explained = {finding.index for finding in (*alone, *late) if finding.index is not None}
-        late += last_to_arrive(at_collectives, processes, explained, {process.index for process in compared})
+        slow += last_to_arrive(at_collectives, processes, explained, {process.index for process in compared})
+    late += with_cost(list(uneven_shards(processes)), slow)
     apart = clocks_apart(began)
     exchanges = collective_figures(by_collective, {process.host for process in processes})
     of_processes = (*failures(processes, apart), *stopped(processes), *alone, *late, *throttled(processes))
