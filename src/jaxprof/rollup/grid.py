@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from jaxprof.analysis.jobs.step_alignment import FEW_STEPS
 from jaxprof.analysis.jobs.step_grid import (
     OWN,
     Array,
@@ -71,6 +72,8 @@ class JobSteps:
                 names.add(self._traces[index].numbered_by)
         if self._unit == "step" and "" in names:
             notices.append("steps are counted from the first one that was seen of each process")
+        elif self._unit == "step":
+            notices += _other_numbers(rolled)
         grid = assembled(self._indices, edges, sums, self._unit, values_of, names, self._left_out)
         return replace(grid, notices=(*notices, *grid.notices))
 
@@ -145,6 +148,28 @@ class _RolledSteps:
             places = row_of[found["process"].astype("i8")], found["c"].astype("i8")
             for number, array in enumerate(into):
                 array[places] = found[f"v{number}"]
+
+
+def _other_numbers(rolled: Sequence[RolledUp]) -> list[str]:
+    """That a counter may be one of its own: a process that begins as far from the first one's number as it ends may
+    have restored it. Which of its steps are those of the others, the clocks in its session say, and no roll-up."""
+    known = [(each.process, each.begins, each.ends) for each in rolled if each.begins is not None and each.ends]
+    if not known:
+        return []
+    first, first_begin, first_end = known[0]
+    other = [
+        (process, begin)
+        for process, begin, end in known
+        if abs(begin - first_begin) > FEW_STEPS and abs((end - first_end) - (begin - first_begin)) <= FEW_STEPS
+    ]
+    if not other:
+        return []
+    process, begin = other[0]
+    more = f" ({len(other) - 1} more begin elsewhere, too)" if len(other) > 1 else ""
+    return [
+        f"process {process} counts from step {begin:.0f} and process {first} from {first_begin:.0f}{more}: whether one "
+        "number means the same step is not in roll-ups; they are laid beside each other by number"
+    ]
 
 
 def in_columns_sql(values: int, edges: Array) -> str:

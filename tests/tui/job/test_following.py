@@ -8,15 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import job_folders
 import program_events
+from jaxprof.analysis.jobs.step_grid import step_grid
+from jaxprof.session import Session
 from jaxprof.session.log import LogWriter
+from jaxprof.session.log.job_folder import read_job
 from jaxprof.session_names import session_path
 from jaxprof.tui.job import reading
 from jaxprof.tui.job.heat_map import JobMap
 from jaxprof.tui.job.rank_table import RankTable
+from jaxprof.tui.job.reading import JobReading
 from tui.fakes import Stage, until
 from tui.job.test_job_screen import opened, words
 
@@ -113,3 +118,20 @@ async def test_a_process_that_is_started_again_replaces_its_row(tmp_path: Path) 
         job_folders.process(tmp_path, 1, 3, *job_folders.loop())
         await until(pilot, lambda: "process 1 was started again" in words(stage))
         assert "process 1 on node1 is late" not in words(stage)
+
+
+def test_steps_that_the_clock_lays_beside_each_other_are_so_on_the_screen(tmp_path: Path) -> None:
+    """The counter of process 1 is 100 ahead of the other's; from its sessions the grid is the one of `step_grid`."""
+    rng = np.random.default_rng(3)
+    took = (0.02 * (1 + 0.3 * rng.random(400))).tolist()
+    for index, first in enumerate((0, 100)):
+        passes = program_events.passes(first, took, began_seconds=program_events.BEGAN)
+        job_folders.process(tmp_path, index, 2, *job_folders.loop(), passes, header={"host": "box"})
+    expected = step_grid(read_job(tmp_path, Session), 8, values_of="step")
+    found = JobReading(tmp_path).read()
+    assert found is not None
+    grid = found.job_steps.grid(8, None, None, "step")
+    assert (grid.first_steps == expected.first_steps).all()
+    assert np.allclose(grid.seconds, expected.seconds)
+    assert grid.first_steps[0] == 0
+    assert any("laid beside the others by the clock" in notice for notice in found.figures.notices)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.job import JobFigures
     from jaxprof.analysis.jobs.loop_trace import LoopTrace
     from jaxprof.analysis.jobs.standing import Standing
+    from jaxprof.analysis.jobs.step_alignment import ProcessPasses
     from jaxprof.analysis.jobs.step_grid import StepGrid
     from jaxprof.session import Session
     from jaxprof.session.log.job_follower import JobFollower
@@ -119,7 +120,7 @@ class _RolledUp:
             return None
         files.read_rest()
         steps = JobSteps(files)
-        found = JobInView(files.job_figures(), steps, _lost_seconds(steps))
+        found = _in_view(files.job_figures(), steps)
         self._seen = seen
         if any(process.status == "running" for process in found.figures.processes):
             ended = time.monotonic()
@@ -158,6 +159,7 @@ class _Sessions:
     _follower: JobFollower[Session] | None = None
     _figures: dict[int, ProcessFigures] = field(default_factory=dict)
     _traces: dict[int, LoopTrace | None] = field(default_factory=dict)
+    _passes: dict[int, ProcessPasses | None] = field(default_factory=dict)
     _captures: dict[int, Mapping[str, CollectiveEvents]] = field(default_factory=dict)
     _notices: tuple[str, ...] | None = None
 
@@ -167,6 +169,7 @@ class _Sessions:
         from jaxprof.analysis.jobs.figures import process_figures
         from jaxprof.analysis.jobs.job import figures_of
         from jaxprof.analysis.jobs.loop_trace import loop_trace
+        from jaxprof.analysis.jobs.step_alignment import alignment_notices, alignments, passes_of
         from jaxprof.session import Session
         from jaxprof.session.log.job_follower import JobFollower
 
@@ -182,14 +185,18 @@ class _Sessions:
             if index in changed:
                 self._figures[index] = process_figures(member)
                 self._traces[index] = loop_trace(member, self._figures[index])
+                self._passes[index] = passes_of(member)
                 self._captures[index] = collective_events(index, member.session)
         here = [member.index for member in job.members]
         began = [(member.session.header.host, member.session.header.wall_seconds) for member in job.members]
         processes = tuple(self._figures[index] for index in here)
         captures = [self._captures[index] for index in here]
         figures = figures_of(str(job.folder), job.job, job.count, processes, captures, began, job.notices)
-        steps = _Traces(tuple(trace for index in here if (trace := self._traces[index]) is not None), tuple(here))
-        return JobInView(figures, steps, _lost_seconds(steps))
+        laid = alignments([passes for index in here if (passes := self._passes[index]) is not None])
+        shifts = {each.index: each.shift for each in laid}
+        traces = [trace.shifted(shifts.get(index, 0)) for index in here if (trace := self._traces[index]) is not None]
+        steps = _Traces(tuple(traces), tuple(here), alignment_notices(laid))
+        return _in_view(figures, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +206,15 @@ class _Traces:
     traces: tuple[LoopTrace, ...]
     indices: tuple[int, ...]
     """Of all processes."""
+    notices: tuple[str, ...]
+    """Which of them were not laid beside the others by their numbers."""
 
     def grid(self, columns: int, first: float | None, last: float | None, values_of: str) -> StepGrid:
         """As `StepsOfJob.grid`."""
         from jaxprof.analysis.jobs.step_grid import grid_of_traces
 
-        return grid_of_traces(self.traces, self.indices, columns, first, last, values_of)
+        grid = grid_of_traces(self.traces, self.indices, columns, first, last, values_of)
+        return replace(grid, notices=(*grid.notices, *self.notices))
 
     def windows(self, first: float | None, last: float | None) -> int:
         """As `StepsOfJob.windows`, at least 1."""
@@ -212,9 +222,11 @@ class _Traces:
         return max(1, round(median(counts))) if counts else 1
 
 
-def _lost_seconds(steps: StepsOfJob) -> dict[int, float]:
+def _in_view(figures: JobFigures, steps: StepsOfJob) -> JobInView:
+    """A job with what its steps cost, and what is to be said of how they lie beside each other."""
     from jaxprof.analysis.jobs.standing import lost_seconds, standing
     from jaxprof.analysis.jobs.step_grid import OWN
 
     grid = steps.grid(_COLUMNS, None, None, OWN)
-    return lost_seconds(standing(grid)) if len(grid.steps) else {}
+    lost = lost_seconds(standing(grid)) if len(grid.steps) else {}
+    return JobInView(replace(figures, notices=(*figures.notices, *grid.notices)), steps, lost)
