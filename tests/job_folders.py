@@ -89,7 +89,14 @@ def process(
     folder: Path, index: int, count: int, *inside: e.Event, header: dict[str, Any] | None = None, **more: Any
 ) -> Path:
     """The session of one process, in the folder of its job."""
-    told = {"host": f"node{index}", "process_index": index, "process_count": count, "job": JOB, **(header or {})}
+    told = {
+        "host": f"node{index}",
+        "session": f"5e55{index:08}",
+        "process_index": index,
+        "process_count": count,
+        "job": JOB,
+        **(header or {}),
+    }
     path = session_path(folder, index)
     writer = LogWriter(replace(program_events.HEADER, **told), path)
     for event in program_events.program(*inside, **{"wall": 20.0, **more}):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,6 +57,30 @@ def missing(folder: Path) -> str:
     return "1 of 3 processes have no session here: 1"
 
 
+def copied_to_another_index(folder: Path) -> str:
+    (folder / "process-00003.jaxprof").write_bytes((folder / "process-00001.jaxprof").read_bytes())
+    return "the session of process 3 is a copy of that of process 1, and is left out"
+
+
+def a_clock_that_goes_back(folder: Path) -> str:
+    path = folder / "process-00001.jaxprof"
+    header, *lines = path.read_text().splitlines()
+    events = [json.loads(line) for line in lines]
+    for event in events[len(events) // 2 :]:
+        if isinstance(event.get("began_seconds"), float):
+            event["began_seconds"] -= 500.0
+    path.write_text("\n".join([header, *map(json.dumps, events), ""]))
+    return "process 1: its clock went back"
+
+
+def a_damaged_line(folder: Path) -> str:
+    path = folder / "process-00001.jaxprof"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[-4] = b"\xff{ torn\n"
+    path.write_bytes(b"".join(lines))
+    return "process 1: damaged lines were left out"
+
+
 def a_huge_number(folder: Path) -> str:
     process(folder, 999_999_999, 3, *loop())
     return "processes have no session here"
@@ -74,7 +99,8 @@ def thousands_of_names(folder: Path) -> str:
 
 
 BAD = (
-    torn, header_alone, empty_file, a_folder_in_its_place, a_link_to_nothing, a_named_pipe, missing, a_huge_number,
+    torn, copied_to_another_index, a_clock_that_goes_back, a_damaged_line, header_alone, empty_file,
+    a_folder_in_its_place, a_link_to_nothing, a_named_pipe, missing, a_huge_number,
     another_name_for_the_same, thousands_of_names,
 )  # fmt: skip
 
@@ -122,7 +148,9 @@ def test_a_folder_without_a_session_is_refused(call: Caller, tmp_path: Path, kin
 def test_a_job_that_is_still_being_written(call: Caller, tmp_path: Path) -> None:
     folder = job(tmp_path / "run.jaxprof.d", loop(), loop(data=0.3))
     path = folder / "process-00002.jaxprof"
-    writer = LogWriter(replace(program_events.HEADER, host="node2", process_index=2, process_count=3, job=JOB), path)
+    writer = LogWriter(
+        replace(program_events.HEADER, session="c2", host="node2", process_index=2, process_count=3, job=JOB), path
+    )
     for event in program_events.program(*loop(), wall=None):
         writer.append(event)
     writer.sync()

@@ -18,7 +18,7 @@ from jaxprof.errors import FileRefusedError
 from jaxprof.rollup import FOLDER
 from jaxprof.rollup import job as rollup_job
 from jaxprof.rollup.files import file_of
-from jaxprof.rollup.job import read_job_figures
+from jaxprof.rollup.job import outdated, read_job_figures
 from jaxprof.rollup.making import RollUpReport, in_processes, roll_up
 from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
@@ -163,7 +163,7 @@ def test_a_roll_up_alone_is_shown_and_that_is_said(tmp_path: Path) -> None:
     (tmp_path / "process-00002.jaxprof").unlink()
     found = read_job_figures(tmp_path)
     assert found.findings == expected.findings
-    assert found.notices == ("of 1 process only the roll-up is here",)
+    assert found.notices == ("of process 2 only the roll-up is here",)
 
 
 def test_without_the_extra_the_sessions_are_read(
@@ -238,3 +238,18 @@ def test_a_count_that_nobody_knows_is_null_and_was_0_before(tmp_path: Path, *, b
     found = read_job_figures(tmp_path)
     assert len(found.processes) == 2
     assert any("how many processes the job has is not known" in notice for notice in found.notices)
+
+
+@pytest.mark.parametrize("left", [b"", b"PAR1 half of a table", None])
+def test_of_a_process_whose_sample_windows_are_damaged_the_session_is_read(tmp_path: Path, left: bytes | None) -> None:
+    job(tmp_path, loop(), loop(data=0.3), loop())
+    expected = read_job_figures(roll_all(tmp_path))
+    path = file_of(tmp_path, "parts", 1)
+    if left is None:
+        path.unlink()
+    else:
+        path.write_bytes(left)
+    found = read_job_figures(tmp_path)
+    assert [finding.index for finding in found.findings] == [finding.index for finding in expected.findings] == [1]
+    assert found.compared == 3
+    assert outdated(tmp_path)[0] == [tmp_path / "process-00001.jaxprof"]

@@ -6,12 +6,13 @@ do, and is said to be that old; of a few processes the sessions themselves are r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.analysis.jobs.failures import processes_named
 from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.job import JobFigures, figures_of
 from jaxprof.errors import FileRefusedError
@@ -19,8 +20,16 @@ from jaxprof.rollup import FOLDER
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.session.log.entry import is_live
-from jaxprof.session.log.job_folder import JobMember, ProcessSaid, agreed, job_sessions, no_session_in
-from jaxprof.units import counted, seconds
+from jaxprof.session.log.job_folder import (
+    JobMember,
+    ProcessSaid,
+    agreed,
+    copies_in,
+    job_sessions,
+    no_session_in,
+    process_said,
+)
+from jaxprof.units import seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.collective_events import CollectiveEvents
@@ -68,8 +77,9 @@ class JobFiles:
         if not self.figures:
             raise no_session_in(self.folder)
         notices = list(self.notices)
-        job, count = agreed(self.said, notices)
-        processes = tuple(self.figures[index] for index in sorted(self.figures))
+        copies = copies_in(self.said, notices)
+        job, count = agreed([each for each in self.said if each.index not in copies], notices)
+        processes = tuple(self.figures[index] for index in sorted(self.figures) if index not in copies)
         return figures_of(str(self.folder), job, count, processes, self.captures, self.began, notices)
 
 
@@ -102,14 +112,21 @@ def read_job_figures(folder: Path) -> JobFigures:
 def outdated(folder: Path, *, every: bool = False) -> tuple[list[Path], list[str]]:
     """The sessions of a job whose roll-up does not hold all of them (or all sessions, with `every`), and what was left
     out. Needs the extra. Raises FileRefusedError if the folder has no session."""
-    from jaxprof.rollup.reading import connected, read_processes
+    from jaxprof.rollup.reading import connected, processes_in, read_processes
 
     sessions, notices = job_sessions(folder)
     if not sessions:
         raise no_session_in(folder)
     with connected(folder) as connection:
         rolled = {} if every else read_processes(connection, folder, [])
+        for index in without_parts(rolled, processes_in(connection, folder, "parts")):
+            del rolled[index]
     return [path for index, path in sessions if index not in rolled or not rolled[index].is_of(path)], notices
+
+
+def without_parts(rolled: Mapping[int, RolledUp], there: Container[int]) -> list[int]:
+    """The processes whose roll-up is not whole: it tells of sample windows, and none of them is there."""
+    return [index for index, each in rolled.items() if each.windows and index not in there]
 
 
 def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tuple[set[int], float | None]:
@@ -137,16 +154,20 @@ def _take_roll_ups(found: JobFiles) -> None:
         found.rolled = {index: rolled[index] for index in sorted(chosen)}
         hosts = {index: each.figures.host for index, each in found.rolled.items()}
         windows = read_windows(connection, folder, found.rolled, found.notices)
+        for index in [index for index in without_parts(rolled, windows) if index in found.rolled and index in sessions]:
+            del found.rolled[index]  # a table is damaged or not there yet: the session has it
+            del hosts[index]
         if hosts:  # else what is there is of another version, which was said
             found.captures += read_collectives(connection, folder, hosts, found.notices)
     for index, each in found.rolled.items():
         path = sessions.get(index, folder / each.session)
         found.figures[index] = replace(each.figures, index=index, path=str(path), windows=windows.get(index, ()))
         found.began.append((each.figures.host, each.began_seconds))
-        found.said.append(ProcessSaid(index, each.job, each.process_count or 0, each.jaxprof))
+        count = each.process_count or 0
+        found.said.append(ProcessSaid(index, each.job, count, each.jaxprof, each.session_id))
     alone = sorted(index for index in chosen if index not in sessions)
     if alone:
-        found.notices.append(f"of {counted(len(alone), 'process', 'processes')} only the roll-up is here")
+        found.notices.append(f"of {processes_named(alone)} only the roll-up is here")
     if age is not None:
         found.notices.append(f"the job is running: figures of its processes are up to {seconds(age)} old")
 
@@ -167,5 +188,5 @@ def _take_session(found: JobFiles, index: int, path: Path) -> None:
     if trace is not None:
         found.traces[index] = trace
     found.began.append((session.header.host, session.header.wall_seconds))
-    found.said.append(ProcessSaid(index, session.header.job, session.process_count, session.header.jaxprof))
+    found.said.append(process_said(member))
     found.captures.append(collective_events(index, session))

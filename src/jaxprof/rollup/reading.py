@@ -34,8 +34,9 @@ MANY: Final = 128
 """Processes, from which on their sample windows are put together."""
 WINDOWS_OF_MANY: Final = 40
 _WANTED: Final = (
-    "process", "session", "job", "process_count", "jaxprof", "complete", "session_bytes", "session_modified_ns",
-    "clock_seconds", "began_seconds", "unit", "numbered_by", "begins", "ends", "windows", "figures",
+    "process", "session", "session_id", "job", "process_count", "jaxprof", "complete", "session_bytes",
+    "session_modified_ns", "clock_seconds", "began_seconds", "unit", "numbered_by", "begins", "ends", "windows",
+    "figures",
 )  # fmt: skip
 
 
@@ -46,6 +47,7 @@ class RolledUp:
     process: int
     session: str
     """Name of the file that it was made of."""
+    session_id: str
     job: str
     process_count: int | None
     """None where it was not known. Roll-ups of earlier versions have 0 for it."""
@@ -184,7 +186,7 @@ def read_processes(connection: Any, folder: Path, notices: list[str]) -> dict[in
             if version != FORMAT:
                 raise ValueError(version)
             figures = msgspec.json.decode(row.pop("figures") or "", type=ProcessFigures)
-            row |= {name: row[name] or "" for name in ("session", "job", "jaxprof")}
+            row |= {name: row[name] or "" for name in ("session", "session_id", "job", "jaxprof")}
             found[row["process"]] = RolledUp(**row, figures=figures)
         except (ValueError, TypeError, msgspec.MsgspecError):
             others += 1
@@ -222,6 +224,11 @@ def read_windows(
     )
     rows = zip(processes.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
     return {index: whole.chosen(slice(first, last)) for index, first, last in rows}
+
+
+def processes_in(connection: Any, folder: Path, table: str) -> set[int]:
+    """The processes of which a table has rows."""
+    return {index for (index,) in sound_rows(connection, folder, table, "SELECT DISTINCT process FROM {files}", [])}
 
 
 def numbers(indices: Iterable[int]) -> str:

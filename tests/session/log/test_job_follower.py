@@ -30,7 +30,13 @@ def growing(folder: Path, index: int, **header: Any) -> LogWriter:
     """The open log of a process."""
     from dataclasses import replace
 
-    told = {"host": f"node{index}", "process_index": index, "process_count": 3, "job": job_folders.JOB} | header
+    told = {
+        "session": f"c{index}",
+        "host": f"node{index}",
+        "process_index": index,
+        "process_count": 3,
+        "job": job_folders.JOB,
+    } | header
     writer = LogWriter(replace(program_events.HEADER, **told), session_path(folder, index))
     for event in program_events.program()[:2]:
         writer.append(event)
@@ -85,7 +91,7 @@ def test_a_torn_session_is_said_and_read_once_it_is_whole(folder: Path) -> None:
     assert follower.poll() == {0, 1, 2}
     assert any("is empty" in notice for notice in follower.job.notices)
     assert follower.poll() == frozenset()
-    shutil.copy(folder / "process-00001.jaxprof", path)
+    path.write_text((folder / "process-00001.jaxprof").read_text().replace("5e5500000001", "5e5500000002"))
     assert follower.poll() == {2}
     assert not any("is empty" in notice for notice in follower.job.notices)
     assert len(follower.job.members) == 3

@@ -44,7 +44,9 @@ async def test_processes_come_and_grow(tmp_path: Path) -> None:
         assert "2 of 3 processes have no session here: 1, 2" in words(stage)
         job_folders.process(tmp_path, 1, 3, *job_folders.late_from(99, 40))
         await until(pilot, lambda: rows.count == 2)
-        header = replace(program_events.HEADER, host="node2", process_index=2, process_count=3, job=job_folders.JOB)
+        header = replace(
+            program_events.HEADER, session="c2", host="node2", process_index=2, process_count=3, job=job_folders.JOB
+        )
         events = program_events.program(*job_folders.late_from(3, 40))
         writer = LogWriter(header, session_path(tmp_path, 2))
         for event in events[:-4]:

@@ -137,7 +137,7 @@ async def test_no_session_of_many_is_read(tmp_path: Path, monkeypatch: pytest.Mo
         found = screen.query_one(JobMap)
         await until(pilot, lambda: found.grid is not None and len(found.grid.processes) == MANY)
         (folder / "process-00016.jaxprof").unlink()
-        await until(pilot, lambda: "of 1 process only the roll-up is here" in words(stage))
+        await until(pilot, lambda: "of process 16 only the roll-up is here" in words(stage))
 
 
 def test_many_sessions_without_roll_ups_are_followed(

@@ -50,19 +50,19 @@ def failures(processes: Sequence[ProcessFigures], apart: float = 0.0) -> Iterato
     if may_be_first:
         message += (
             f" (which one failed first is not certain: the clocks of the hosts are {seconds(apart)} apart, and "
-            f"{_processes(may_be_first)} may have failed before it)"
+            f"{processes_named(may_be_first)} may have failed before it)"
         )
     yield JobFinding("process-failed", first.index, message, advice)
     by_error: dict[str, list[ProcessFigures]] = {}
     for process in failed[1:]:
         by_error.setdefault(_failure(process), []).append(process)
     for error, group in by_error.items():
-        which = _processes([process.index for process in group])
+        which = processes_named([process.index for process in group])
         after = "ended" if may_be_first else "ended after that"
         yield JobFinding("failed-after", group[0].index, f"{which} {after}: {error}", "")
 
 
-def _processes(indices: Sequence[int]) -> str:
+def processes_named(indices: Sequence[int]) -> str:
     """`process 3`, `processes 1, 2 and 4 more`."""
     named = ", ".join(map(str, indices[:_MOST_NAMED]))
     more = f" and {len(indices) - _MOST_NAMED} more" if len(indices) > _MOST_NAMED else ""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import signal
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
+from math import inf
 from typing import Final
 
 from jaxprof.analysis.jobs.clocks import DeviceClock, device_clocks
@@ -27,12 +28,14 @@ from jaxprof.hlo.shape import parse_shape
 from jaxprof.last_words import raised_at
 from jaxprof.session import Run, Session
 from jaxprof.session.log.job_folder import JobMember
+from jaxprof.units import counted
 
 _SIGNALLED: Final = 128
 _LEFT_OVER: Final = tuple(_SIGNALLED + number for number in (signal.SIGINT, signal.SIGABRT, signal.SIGTERM))
 """Exit codes of processes that are ended because another one has failed."""
 _WORDS_KEPT: Final = 300
 _FUNCTIONS_KEPT: Final = 32
+_NO_END: Final = "its session has no end: the process or its host was killed, or the file is not whole"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,8 @@ class ProcessFigures:
     """Of the devices of its host, as far as they report them."""
     time: Mapping[str, float] | None = None
     """Seconds of its wall time by cause, as `wall_time.time_of` has them; None where no loop was seen."""
+    notices: tuple[str, ...] = ()
+    """What of its session could not be used."""
 
     @property
     def was_killed(self) -> bool:
@@ -159,15 +164,22 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
     session = member.session
     host, path = session.header.host, str(member.path)
     run = next(iter(programs(session)), None)
+    notices = [] if member.live else list(session.notices)  # the last line of one that grows may be half written
     if run is None:
-        return ProcessFigures(member.index, host, path, "unknown", "it has recorded no program", "")
+        return ProcessFigures(
+            member.index, host, path, "unknown", "it has recorded no program", "", notices=tuple(notices)
+        )
     result = program_result(session, run.id)
     status, error, at = run.status, run.error, run.ended_seconds
     offset = session.header.wall_seconds - session.header.monotonic_seconds
     if not run.over and not member.live:
-        status, error = "interrupted", "its session has no end: the process, or its host, was killed"
+        status, error = "interrupted", _NO_END
         at = session.last_seconds
     steps = result.steps
+    windows = list(_windows(result, run.program.passes if run.program is not None else ()))
+    forward = list(_forward(windows))
+    if len(forward) < len(windows):
+        notices.append(f"its clock went back: {counted(len(windows) - len(forward), 'sample window')} left out")
     return ProcessFigures(
         index=member.index,
         host=host,
@@ -186,12 +198,22 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         again=tuple(_again(result.compiles)),
         own_arguments=_own_arguments(result.compiles),
         loop=_loop(result.hot),
-        windows=LoopWindows.of(_windows(result, run.program.passes if run.program is not None else ())),
+        windows=LoopWindows.of(forward),
         clock_offset_seconds=offset,
         stops=result.stops,
         clocks=device_clocks(session.readings),
         time=time_of(result),
+        notices=tuple(notices),
     )
+
+
+def _forward(windows: Iterable[LoopWindow]) -> Iterator[LoopWindow]:
+    """Those that began after all before them."""
+    latest = -inf
+    for window in windows:
+        if window.began_seconds >= latest:
+            latest = window.began_seconds
+            yield window
 
 
 def _exception(run: Run, offset: float) -> tuple[float, str] | None:

@@ -70,6 +70,7 @@ def figures_of(
     `began`: by process, its host and when it began, in Unix time; `missing`: what could not be read, a line each."""
     notices = list(missing)
     notices += (f"process {each.index}: {each.error}" for each in processes if each.status == "unknown")
+    notices += (f"process {each.index}: {notice}" for each in processes for notice in each.notices)
     compared = comparable(processes, notices)
     alone, late = list(recompiles(processes)), list(stragglers(compared))
     by_collective = arrivals(captures, notices)

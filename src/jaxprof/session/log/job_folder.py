@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from jaxprof.errors import FileRefusedError, system_words
 from jaxprof.limits import PROCESSES
@@ -128,16 +128,10 @@ def recorded_job(folder: Path, members: Mapping[int, JobMember[S]], said: Iterab
     if not members:
         raise no_session_in(folder)
     notices = list(said)
-    chosen = [members[index] for index in sorted(members)]
-    job, count = agreed(
-        [
-            ProcessSaid(
-                member.index, member.session.header.job, member.session.process_count, member.session.header.jaxprof
-            )
-            for member in chosen
-        ],
-        notices,
-    )
+    told = [process_said(members[index]) for index in sorted(members)]
+    copies = copies_in(told, notices)
+    chosen = [members[index] for index in sorted(members) if index not in copies]
+    job, count = agreed([each for each in told if each.index not in copies], notices)
     return RecordedJob(folder, job, count, tuple(chosen), tuple(notices))
 
 
@@ -151,6 +145,28 @@ class ProcessSaid:
     """How many there are; 0 where it does not know."""
     version: str
     """Of the jaxprof that recorded it."""
+    session: str
+    """Identity of its session."""
+
+
+def process_said(member: JobMember[Any]) -> ProcessSaid:
+    """As its session says."""
+    header = member.session.header
+    return ProcessSaid(member.index, header.job, member.session.process_count, header.jaxprof, header.session)
+
+
+def copies_in(said: Iterable[ProcessSaid], notices: list[str]) -> set[int]:
+    """The processes whose session is that of another one too, copied under another name: of each session the one with
+    the least index is none. They are added to the notices."""
+    first: dict[str, int] = {}
+    copies: dict[int, int] = {}
+    for each in sorted(said, key=lambda each: each.index):
+        original = first.setdefault(each.session or f"process {each.index}", each.index)
+        if original != each.index:
+            copies[each.index] = original
+    for index, original in copies.items():
+        notices.append(f"the session of process {index} is a copy of that of process {original}, and is left out")
+    return set(copies)
 
 
 def agreed(said: Sequence[ProcessSaid], notices: list[str]) -> tuple[str, int]:
