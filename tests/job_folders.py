@@ -18,6 +18,20 @@ from jaxprof.session.log import LogWriter
 from jaxprof.session_names import session_path
 
 JOB = "slurm-1234.0"
+ALL_REDUCE = """HloModule jit_step, num_partitions=4
+
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT sum = f32[] add(a, b)
+}
+
+ENTRY main {
+  p = f32[1048576]{0} parameter(0)
+  ROOT all-reduce = f32[1048576]{0} all-reduce(p), replica_groups={{0,1,2,3}}, to_apply=add
+}
+"""
+"""A program that sums 4 MiB over four devices."""
 
 
 def loop(seconds: int = 20, *, data: float = 0.02, host: float = 0.0, wait: float | None = None) -> list[e.Event]:

@@ -216,7 +216,7 @@ def test_the_failure_of_a_job_comes_before_what_costs_time(call: Caller, tmp_pat
     "words",
     [
         ["show", "--kernels"], ["export"], ["hlo"], ["gate", "--fail-on", "kernels"], ["serve"], ["explain", "--try"],
-        ["sessions", "delete", "--yes"], ["import"], ["run", "--from"],
+        ["import"], ["run", "--from"],
     ],
 )  # fmt: skip
 def test_what_is_about_one_process_says_so_of_a_job(call: Caller, tmp_path: Path, words: list[str]) -> None:

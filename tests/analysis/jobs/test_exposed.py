@@ -15,28 +15,14 @@ from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.report.hosts import to_dict, to_text
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
-from job_folders import captures, loop, process
-
-HLO = """HloModule jit_step, num_partitions=4
-
-add {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  ROOT sum = f32[] add(a, b)
-}
-
-ENTRY main {
-  p = f32[1048576]{0} parameter(0)
-  ROOT all-reduce = f32[1048576]{0} all-reduce(p), replica_groups={{0,1,2,3}}, to_apply=add
-}
-"""
+from job_folders import ALL_REDUCE, captures, loop, process
 
 
 def figures(folder: Path, count: int = 4, *, hosts: int = 1, kind: str = "", **more: Any) -> JobFigures:
     """A job whose program moves 4 MiB in each step of 10 ms; `kind` of its devices, if they are known."""
     devices = [{"id": "gpu:0", "platform": "gpu", "kind": kind}]
     seen = [e.EnvironmentRead(python="3.13", numpy="2.0", run=program_events.RUN, devices=devices)] if kind else []
-    for index, taken in enumerate(captures(count, hlo=HLO, **more)):
+    for index, taken in enumerate(captures(count, hlo=ALL_REDUCE, **more)):
         inside = [*loop(), *seen, *taken]
         process(folder, index, count, *inside, header={"host": f"node{index % hosts}"})
     return job_figures(read_job(folder, Session))

@@ -28,7 +28,7 @@ class ArrivalTable(TableView[ArrivalRow]):
                 TableColumn("arrives last", lambda row: integer(row.last_count), 14, right=True,
                             sort=lambda row: row.last_count),
                 TableColumn("share", lambda row: percent(row.last_share), 8, right=True),
-                TableColumn("after the others", lambda row: seconds(row.late_seconds), 16, right=True, priority=1,
+                TableColumn("after the others", lambda row: seconds(row.late_seconds), 18, right=True, priority=1,
                             sort=lambda row: row.late_seconds),
                 TableColumn("others wait for it", lambda row: seconds(row.caused_seconds), 20, right=True,
                             sort=lambda row: row.caused_seconds),
