@@ -3,6 +3,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,8 @@ import pytest
 from cli.calling import Caller, environment
 from jaxprof.cli.commands import query
 from jaxprof.cli.exit_codes import ExitCode
+from jaxprof.session import Session
+from jaxprof.session.log import load as load_session
 from job_folders import job, loop, process
 
 pa = pytest.importorskip("pyarrow")
@@ -213,3 +217,32 @@ def test_a_session_of_a_job_that_cannot_be_read_is_left_out_and_named(call: Call
     said = call("query", folder, "SELECT process FROM processes", "--format", "json")
     assert said.data["rows"] == [{"process": 0}]
     assert "process-00001 was left out" in said.err
+
+
+def test_the_table_of_processes_needs_no_session_where_roll_ups_hold_them(
+    tmp_path: Path, call: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from jaxprof.rollup.making import roll_up
+
+    folder = tmp_path / "train.jaxprof.d"
+    folder.mkdir()
+    job(folder, loop(), loop(data=0.3), loop())
+    sql = "SELECT * FROM processes ORDER BY process"
+    expected = call("query", folder, sql, "--format", "json").data["rows"]
+    assert len(expected) == 3
+    shutil.rmtree(os.environ["JAXPROF_HOME"], ignore_errors=True)  # with the copies of the tables
+    for path in sorted(folder.glob("*.jaxprof")):
+        assert not roll_up(path, folder).error
+    read: list[str] = []
+
+    def load(path: Path, kind: type[Session]) -> Session:
+        read.append(path.name)
+        return load_session(path, kind)
+
+    monkeypatch.setattr("jaxprof.session.log.load", load)
+    assert call("query", folder, sql, "--format", "json").data["rows"] == expected
+    assert not read
+    with (folder / "process-00001.jaxprof").open("ab") as file:
+        file.write(b" ")
+    assert call("query", folder, sql, "--format", "json").data["rows"] == expected
+    assert read == ["process-00001.jaxprof"], "its roll-up is not of all of it"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -42,8 +42,13 @@ def arrow_schema(table: SqlTable) -> Any:
 
 def arrow_table(table: SqlTable, file: SessionFile) -> Any:
     """The rows of a session."""
+    return table_of(table, table.parts(file))
+
+
+def table_of(table: SqlTable, rows: Iterable[Part]) -> Any:
+    """The rows of these parts."""
     schema = arrow_schema(table)
-    parts = [_part(table.columns, part, schema) for part in table.parts(file)]
+    parts = [_part(table.columns, part, schema) for part in rows]
     return pa.concat_tables(parts).combine_chunks() if parts else schema.empty_table()
 
 

@@ -8,7 +8,7 @@ import time
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,13 +19,15 @@ import pyarrow as pa
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.limits import QUERY_MEMORY, QUERY_TIME
 from jaxprof.query.cache import read_cached, stamp, write_cached
-from jaxprof.query.columnar import arrow_schema, arrow_table
+from jaxprof.query.columnar import arrow_schema, arrow_table, table_of
 from jaxprof.query.connection import connect
+from jaxprof.query.job_tables import PROCESSES_TABLE, process_part
 from jaxprof.query.schema import SESSION, SessionFile, SqlTable
 from jaxprof.query.tables import TABLES
 from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.session import Session
 
 _GROWTH: Final = 2
@@ -45,6 +47,8 @@ class AskedSession:
     """A profile that was read as a session, whose tables are not kept; None for a session, which is read if needed."""
     optional: bool = False
     """Whether it is left out, with a notice, where it cannot be read."""
+    figures: ProcessFigures | None = None
+    """Of a process of a job whose roll-up holds all of its session: then the table of processes needs no session."""
 
 
 @contextmanager
@@ -205,6 +209,10 @@ def _of_source(source: AskedSession, tables: Sequence[SqlTable]) -> dict[str, tu
     """Each table with the notices of the session: kept ones, or made of the session, which is then read once."""
     if source.session is not None:
         return _made(SessionFile(source.path, source.session), tables)
+    if source.figures is not None:
+        known = {PROCESSES_TABLE.name: (table_of(PROCESSES_TABLE, [process_part(source.figures)]), list[str]())}
+        rest = [table for table in tables if table.name not in known]
+        return {**(_of_source(replace(source, figures=None), rest) if rest else {}), **known}
     from jaxprof.session import Session
     from jaxprof.session.log import load
     from jaxprof.session.log.entry import is_live

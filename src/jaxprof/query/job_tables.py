@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.derive import programs
-from jaxprof.query.schema import REAL, TEXT, WHOLE, SessionFile, described, row_table
+from jaxprof.query.schema import REAL, TEXT, WHOLE, Part, SessionFile, described, row_table
 from jaxprof.report.hosts import PROCESSES
+from jaxprof.report.table import at
 from jaxprof.session.log.job_folder import JobMember
 
 if TYPE_CHECKING:
@@ -46,3 +47,9 @@ PROCESSES_TABLE: Final = row_table(
     ),
     _processes,
 )
+
+
+def process_part(figures: ProcessFigures) -> Part:
+    """The row of a process whose figures are known, without its session; none if it has recorded no program."""
+    rows = [figures] if figures.status != "unknown" else []
+    return {column.name: [(column.value or at(column.name))(row) for row in rows] for column in PROCESSES_TABLE.columns}

@@ -129,6 +129,23 @@ def without_parts(rolled: Mapping[int, RolledUp], there: Container[int]) -> list
     return [index for index, each in rolled.items() if each.windows and index not in there]
 
 
+def figures_without_sessions(folder: Path) -> dict[Path, ProcessFigures]:
+    """By session, the figures of the processes of which a roll-up holds all, without their windows. Needs the extra.
+    Raises FileRefusedError if the folder cannot be read."""
+    from jaxprof.rollup.reading import connected, read_processes
+
+    sessions, _ = job_sessions(folder)
+    if not (folder / FOLDER).is_dir():
+        return {}
+    with connected(folder) as connection:
+        rolled = read_processes(connection, folder, [])
+    return {
+        path: replace(rolled[index].figures, index=index, path=str(path))
+        for index, path in sessions
+        if index in rolled and rolled[index].is_of(path)
+    }
+
+
 def usable(rolled: Mapping[int, RolledUp], sessions: Mapping[int, Path]) -> tuple[set[int], float | None]:
     """Of which processes the roll-up counts, and how old the oldest one of a running process is; None without."""
     whole = {index for index, each in rolled.items() if index not in sessions or each.is_of(sessions[index])}

@@ -19,6 +19,7 @@ from jaxprof.errors import StorageError, UsageError, system_words
 from jaxprof.files import taking_place, with_home
 
 if TYPE_CHECKING:
+    from jaxprof.analysis.jobs.figures import ProcessFigures
     from jaxprof.query.database import AskedSession, SqlAnswer
     from jaxprof.query.schema import SqlColumn, SqlTable
 
@@ -57,7 +58,7 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
     names, sql = _divided(words, every)
     with ExitStack() as stack:
         stack.enter_context(bounded_memory())
-        answer = ask(sql, _sources(names, every, stack))
+        answer = ask(sql, _sources(names, every, stack, figures_wanted="processes" in sql.lower()))
         notes(f"note: {notice}" for notice in answer.notices)
         _print(answer, form, out, force)
 
@@ -89,8 +90,11 @@ def _divided(words: tuple[str, ...], every: bool) -> tuple[tuple[str, ...], str]
     return tuple(names), sql
 
 
-def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[AskedSession]:
-    """The sessions of these names, each once; a profile is read as a session. Raises JaxprofError."""
+def _sources(
+    names: tuple[str, ...], every: bool, stack: ExitStack, *, figures_wanted: bool = False
+) -> list[AskedSession]:
+    """The sessions of these names, each once; a profile is read as a session. `figures_wanted`: with the figures of a
+    job's processes, as far as roll-ups have them. Raises JaxprofError."""
     from jaxprof.cli.job_answers import job_named
     from jaxprof.cli.profiles import imported, profile_at
     from jaxprof.query.database import AskedSession
@@ -99,6 +103,7 @@ def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Aske
 
     library = Library()
     found: list[tuple[Path, Any, bool]] = []
+    figures: dict[Path, ProcessFigures] = {}
     if every:
         found = [(path, None, True) for path in reversed(library.paths())]
         if not found:
@@ -113,10 +118,14 @@ def _sources(names: tuple[str, ...], every: bool, stack: ExitStack) -> list[Aske
             found += ((path, None, True) for path in inside)
         else:
             found.append((library.find(name), None, False))
+        if inside and figures_wanted:
+            from jaxprof.rollup.job import figures_without_sessions
+
+            figures |= figures_without_sessions(folder)
     once = list({path.resolve(): (path, session, optional) for path, session, optional in found}.values())
     stems = [path.name.removesuffix(EXTENSION) for path, _, _ in once]
     return [
-        AskedSession(stem if stems.count(stem) == 1 else str(path), path, session, optional)
+        AskedSession(stem if stems.count(stem) == 1 else str(path), path, session, optional, figures.get(path))
         for stem, (path, session, optional) in zip(stems, once, strict=True)
     ]
 
