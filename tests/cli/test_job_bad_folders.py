@@ -121,6 +121,7 @@ def test_what_is_there_is_shown_and_what_is_missing_is_said(
     asked = call("query", folder, "SELECT count(DISTINCT process) AS there FROM processes", "--format", "json")
     assert asked.code == 0, asked.err
     assert asked.data["rows"][0]["there"] >= 2
+    assert spoil is not missing or f"note: {words}" in asked.err
     whole = job(tmp_path / "whole.jaxprof.d", loop(), loop(), loop())
     assert call("compare", folder, whole).code == 0
 

@@ -316,3 +316,12 @@ def test_a_reports_own_text_is_not_changed_on_its_way() -> None:
 
     text = to_text(fold(sessions.HEADER, sessions.events()))
     assert safe_text(text) == text
+
+
+def test_an_interrupt_while_it_starts_is_no_traceback(tmp_path: Path) -> None:
+    """As of a process of a job that is not up yet."""
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt\n")
+    found = {**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(jaxprof.__file__).parents[1]}"}
+    command = [sys.executable, "-m", "jaxprof", "show", "x"]
+    said = subprocess.run(command, env=found, capture_output=True, text=True, check=False)
+    assert (said.returncode, said.stderr) == (130, "")

@@ -78,6 +78,15 @@ async def test_a_job_that_was_fetched_is_called_by_its_url_where_there_is_room(f
         assert "file://" not in words(stage)
 
 
+async def test_no_share_is_cut(folder: Path) -> None:
+    loops = [job_folders.loop(data=0.3), *(job_folders.loop(data=0.02, host=0.00008) for _ in range(3))]
+    stage = Stage()
+    async with stage.app.run_test(size=(120, 40), notifications=True) as pilot:
+        await opened(stage, pilot, job_folders.job(folder, *loops))
+        assert "<0.1 %" in words(stage)
+        assert "…" not in words(stage)
+
+
 async def test_a_job_that_is_well_accuses_nobody(folder: Path) -> None:
     stage = Stage()
     async with stage.app.run_test(size=(80, 24), notifications=True) as pilot:

@@ -134,15 +134,20 @@ def _sessions_in(folder: Path) -> list[Path]:
     """The sessions in a folder; of a job one for each process, with a note of what was left out. Raises
     FileRefusedError."""
     from jaxprof.cli.job_answers import job_at
-    from jaxprof.session.log.job_folder import job_sessions, no_session_in
+    from jaxprof.limits import PROCESSES
+    from jaxprof.session.log.job_entry import read_job_entry
+    from jaxprof.session.log.job_folder import job_sessions, missing_of, no_session_in
     from jaxprof.session_names import EXTENSION
 
     if job_at(str(folder)) is None:
         return sorted(folder.glob(f"*{EXTENSION}"))
     found, left_out = job_sessions(folder)
-    notes(f"note: {notice}" for notice in left_out)
     if not found:
         raise no_session_in(folder)
+    outline = read_job_entry(folder).job
+    count = min(outline.count or 0 if outline is not None else 0, PROCESSES.most)
+    left_out += missing_of(count, {index for index, _ in found})
+    notes(f"note: {notice}" for notice in left_out)
     return [path for _, path in found]
 
 

@@ -6,7 +6,7 @@ any of its sessions can be opened alone. A process that was started again leaves
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
@@ -187,11 +187,16 @@ def agreed(said: Sequence[ProcessSaid], notices: list[str]) -> tuple[str, int]:
         notices.append(f"they were recorded by several versions of jaxprof: {_named(sorted(versions))}")
     there = {each.index for each in said}
     count = min(max([*counts, max(there) + 1]), PROCESSES.most)
-    missing = [index for index in range(count) if index not in there]
-    if missing:
-        named = _named(list(map(str, missing)))
-        notices.append(f"{len(missing)} of {count} processes have no session here: {named}")
+    notices += missing_of(count, there)
     return next(iter(jobs), ""), count
+
+
+def missing_of(count: int, there: Collection[int]) -> list[str]:
+    """Which of `count` processes are not `there`, as one line; none where all are."""
+    missing = [index for index in range(count) if index not in there]
+    if not missing:
+        return []
+    return [f"{len(missing)} of {count} processes have no session here: {_named(list(map(str, missing)))}"]
 
 
 def _sorted_names(folder: Path, notices: list[str]) -> Iterator[tuple[int, int, Path]]:

@@ -16,7 +16,7 @@ from jaxprof.tui.kit.format import status_mark
 from jaxprof.tui.kit.row_list import RowList
 from jaxprof.tui.kit.table_columns import TableColumn
 from jaxprof.tui.kit.table_view import TableView
-from jaxprof.units import UNKNOWN, integer, percent, scaled, seconds
+from jaxprof.units import UNKNOWN, integer, percent, percent_or_less, scaled, seconds
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
@@ -50,7 +50,8 @@ def _part(part: str, title: str, priority: int = 0) -> TableColumn[Rank]:
     read = _share(part)
 
     def draw(rank: Rank) -> Cell:
-        return percent(read(rank)), "bold $worse" if part in rank.late_parts else ""
+        words = percent_or_less(read(rank)).replace("< ", "<")  # six cells, as all others
+        return words, "bold $worse" if part in rank.late_parts else ""
 
     return TableColumn(title, draw, max(6, len(title) + 2), right=True, priority=priority, sort=read)
 
