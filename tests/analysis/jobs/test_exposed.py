@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import program_events
 from jaxprof import events as e
 from jaxprof.analysis.collective_events import Exchanged
 from jaxprof.analysis.explain.jobs import explanation_of_job
+from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
 from jaxprof.report.hosts import to_dict, to_text
 from jaxprof.session import Session
@@ -52,6 +54,14 @@ def test_it_is_explained_and_shown_as_an_estimate_of_the_whole_job(tmp_path: Pat
     assert "No process stands out" in text
     assert "4.00 MiB" in text
     assert to_dict(job)["collectives"][0]["bytes"] == 4 * 2**20
+
+
+def test_who_is_late_comes_before_what_all_of_them_do(tmp_path: Path) -> None:
+    """However much more the exchange takes."""
+    job = figures(tmp_path, exchange=4e-3)
+    late = JobFinding("straggler", 2, "late", "look", "data", seconds=0.01)
+    ranked = explanation_of_job(replace(job, findings=(*job.findings, late)), "job").findings
+    assert [each.code for each in ranked] == ["straggler", "exposed-exchange"]
 
 
 def test_no_finding_of_a_short_one_or_of_one_that_other_kernels_hide(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def explanation_of_job(
     launcher starts it."""
     verify = f"{again.command()} && {command('compare', name, again.folder)}" if again is not None else ""
     found = [_ranked(job, finding, verify) for finding in job.findings]
-    found.sort(key=lambda each: (not each.fault, -(each.cost.seconds or 0.0)))
+    # what all of them do costs more than who is late, and is asked for after it
+    found.sort(key=lambda each: (not each.fault, each.process is None, -(each.cost.seconds or 0.0)))
     return Explanation(
         name=name,
         subject="job",
