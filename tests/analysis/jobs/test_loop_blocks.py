@@ -182,6 +182,13 @@ def test_a_stretch_counts_from_when_its_loop_began(before: int, late: int) -> No
     assert found[0].began_seconds == pytest.approx(before, abs=1)
 
 
+def test_windows_before_their_loop_began_are_in_its_first_cell() -> None:
+    """Which a clock that was set back makes of a roll-up."""
+    loops = [LoopWindows.of(process([0.1] * 20).windows) for _ in range(3)]
+    found = differences(loops, [7.0, 20.0, 7.0], ["data"])["data"]
+    assert [found.stretch(number) for number in range(3)] == [None] * 3
+
+
 def test_windows_by_column_are_those_that_were_given() -> None:
     rows = process([0.1, 0.2, 0.3], own=True).windows
     columns = LoopWindows.of(rows)

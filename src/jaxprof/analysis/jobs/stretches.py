@@ -114,7 +114,7 @@ def differences(loops: Sequence[LoopWindows], origins: Sequence[float], whats: I
     lengths = [len(loop) for loop in loops]
     took = np.concatenate([loop.seconds for loop in loops])
     middles = np.concatenate([loop.began_seconds for loop in loops]) - np.repeat(origins, lengths) + took / 2
-    cells = np.minimum((middles / cell).astype("i8"), tests - 1) + tests * np.repeat(np.arange(len(loops)), lengths)
+    cells = np.clip((middles / cell).astype("i8"), 0, tests - 1) + tests * np.repeat(np.arange(len(loops)), lengths)
 
     def in_cells(seconds: Array) -> Array:
         found: Array = np.bincount(cells, seconds, tests * len(loops)).reshape(len(loops), tests)
