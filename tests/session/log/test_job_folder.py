@@ -9,7 +9,7 @@ import pytest
 from jaxprof import events as e
 from jaxprof.errors import FileRefusedError
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import is_job_folder, read_job
+from jaxprof.session.log.job_folder import ProcessSaid, copies_in, is_job_folder, read_job
 from jaxprof.session_names import job_folder_for, session_path
 from job_folders import JOB, job, loop, process
 
@@ -94,3 +94,12 @@ def test_all_processes_come_to_one_name(tmp_path: Path) -> None:
     assert folder == tmp_path / "train-step.slurm-1-2.0.jaxprof.d"
     assert is_job_folder(folder)
     assert session_path(folder, 7).name == "process-00007.jaxprof"
+
+
+def test_many_copies_of_one_session_are_one_line() -> None:
+    said = [ProcessSaid(index, "job", 5, "0.1", session="x" if index else "y") for index in range(5)]
+    notices: list[str] = []
+    assert copies_in(said, notices) == {2, 3, 4}
+    assert notices == ["3 sessions are copies of that of process 1, and are left out: 2, 3, 4"]
+    assert copies_in(said[:2], notices) == set()
+    assert len(notices) == 1

@@ -164,8 +164,14 @@ def copies_in(said: Iterable[ProcessSaid], notices: list[str]) -> set[int]:
         original = first.setdefault(each.session or f"process {each.index}", each.index)
         if original != each.index:
             copies[each.index] = original
-    for index, original in copies.items():
-        notices.append(f"the session of process {index} is a copy of that of process {original}, and is left out")
+    for original in sorted(set(copies.values())):
+        of_it = [str(index) for index, other in copies.items() if other == original]
+        what = (
+            f"the session of process {of_it[0]} is a copy of that of process {original}, and is left out"
+            if len(of_it) == 1
+            else f"{len(of_it)} sessions are copies of that of process {original}, and are left out: {_named(of_it)}"
+        )
+        notices.append(what)
     return set(copies)
 
 
