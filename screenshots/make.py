@@ -142,9 +142,9 @@ def record_history(folder: Path) -> Path:
 
 def record_job(folder: Path) -> Path:
     """The finished recording of a job of four processes, of which one makes its input more slowly."""
-    shutil.copy(HERE.parent / "bench" / "programs" / "job.py", folder / "parallel.py")
-    path = folder / "parallel.jaxprof.d"
-    jaxprof("script", "-n", "4", "--out", str(path), "parallel.py", "data", "1", "1500")
+    shutil.copy(HERE.parent / "examples" / "data_parallel.py", folder / "data_parallel.py")
+    path = folder / "data_parallel.jaxprof.d"
+    jaxprof("script", "-n", "4", "--out", str(path), "data_parallel.py", "--slow", "2", "--steps", "500")
     return path
 
 

@@ -17,7 +17,7 @@ from jaxprof.rollup.job import read_job_figures, read_job_files
 from jaxprof.rollup.reading import _listed, compact_all
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
-from job_folders import loop, process
+from job_folders import loop, process, wavering
 from rollup.test_job import roll_all
 
 
@@ -76,6 +76,20 @@ def test_wide_columns_are_filled_from_blocks_of_steps(
     uneven, middle = step_grid(read_job(tmp_path, Session), 47, values_of=values_of), slice(0, 20)
     found = steps_in(tmp_path).grid(47, values_of=values_of)
     assert found.seconds[:, middle] == pytest.approx(uneven.seconds[:, middle], rel=0.05, abs=1e-6, nan_ok=True)
+
+
+@pytest.mark.parametrize("wide", [0.0, float("inf")])
+def test_own_work_by_the_clock_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wide: float) -> None:
+    """From blocks and from single steps; process 2 has no clock."""
+    monkeypatch.setattr("jaxprof.rollup.grid._WIDE", wide)
+    for index, clock in enumerate((0.1, 0.1, None)):
+        work = wavering(20, seed=index, clock=clock, late=(0, 20, 0.4 * (index == 1)))
+        process(tmp_path, index, 3, *work, *passes(2048))
+    expected = step_grid(read_job(tmp_path, Session), 32)
+    found = steps_in(roll_all(tmp_path)).grid(32)
+    assert found.seconds == pytest.approx(expected.seconds, rel=0.02, abs=1e-5, nan_ok=True)
+    assert np.nanmean(found.seconds[1]) == pytest.approx(0.5 * 20 / 2048, rel=0.1)
+    assert np.nanmean(found.seconds[0]) == pytest.approx(0.1 * 20 / 2048, rel=0.3)
 
 
 @pytest.mark.parametrize("values_of", VALUES)

@@ -18,6 +18,7 @@ import numpy as np
 from jaxprof.analysis.jobs.step_alignment import FEW_STEPS
 from jaxprof.analysis.jobs.step_grid import (
     OWN,
+    OWN_PARTS,
     Array,
     ColumnSums,
     StepGrid,
@@ -28,8 +29,9 @@ from jaxprof.analysis.jobs.step_grid import (
     extent_of,
     parts_of,
 )
+from jaxprof.analysis.programs.verdict import COMPILE
 from jaxprof.rollup.job import JobFiles
-from jaxprof.rollup.rows import MOST_BLOCKS, PART_COLUMNS
+from jaxprof.rollup.rows import MOST_BLOCKS, PART_COLUMNS, WORKED
 
 if TYPE_CHECKING:
     from jaxprof.rollup.reading import RolledUp
@@ -111,13 +113,15 @@ class _RolledSteps:
 
     def add(self, sums: ColumnSums, rows: Mapping[int, int], edges: Array, parts: Sequence[str]) -> None:
         """What is in the columns of the processes that are rolled up: of wide columns from blocks, which are few."""
-        shown = " + ".join(PART_COLUMNS[part] for part in parts) or "0"
+        shown = in_blocks = " + ".join(PART_COLUMNS[part] for part in parts) or "0"
+        if tuple(parts) == OWN_PARTS:
+            in_blocks, shown = WORKED, f"coalesce(own_seconds + {PART_COLUMNS[COMPILE]}, {shown})"
         whole = " + ".join(PART_COLUMNS.values())
         of_steps = (sums.seconds, sums.counts)
         of_windows = (sums.part_seconds, sums.window_seconds, sums.samples, sums.covered)
         longest = max((each.ends or 0.0) - (each.begins or 0.0) for each in self._rolled)
         if edges[1] - edges[0] >= _WIDE * longest / MOST_BLOCKS:
-            of_both = ("seconds", "count", shown, whole, "samples", "covered")
+            of_both = ("seconds", "count", in_blocks, whole, "samples", "covered")
             self._fill((*of_steps, *of_windows), "overview", of_both, rows, edges)
             return
         self._fill(of_steps, "steps", ("seconds", "count"), rows, edges)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from jaxprof.analysis.collective_events import collective_events
-from jaxprof.analysis.jobs.step_grid import ColumnSums, add_trace, extent_of
+from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace, extent_of
 from jaxprof.analysis.programs.verdict import COMPILE, PARTS
 from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
 from jaxprof.errors import JaxprofError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jaxprof.analysis.jobs.loop_windows import Array
     from jaxprof.rollup.process_file import ProcessFile
 
+WORKED: Final = "worked_seconds"
 PART_COLUMNS: Final = {part: "recompile_seconds" if part == COMPILE else f"{part}_seconds" for part in PARTS}
 """The column of each part of the loop."""
 MOST_STEPS: Final = 1 << 14
@@ -95,11 +96,11 @@ def overview(file: ProcessFile) -> Part | None:
     edges = _block_edges(*extent, whole=trace.unit == "step")
     sums = ColumnSums.nothing(1, len(edges) - 1)
     add_trace(sums, 0, trace, edges, PARTS)
-    of_part = {}
-    for part in PARTS:
+    of_parts = {}
+    for column, summed in {WORKED: OWN_PARTS, **{PART_COLUMNS[part]: (part,) for part in PARTS}}.items():
         of_one = ColumnSums.nothing(1, len(edges) - 1)
-        add_trace(of_one, 0, trace, edges, (part,))
-        of_part[PART_COLUMNS[part]] = rounded(of_one.part_seconds[0])
+        add_trace(of_one, 0, trace, edges, summed)
+        of_parts[column] = rounded(of_one.part_seconds[0])
     return {
         "begins": edges[:-1].astype("f8"),
         "ends": edges[1:].astype("f8"),
@@ -107,7 +108,7 @@ def overview(file: ProcessFile) -> Part | None:
         "seconds": rounded(sums.seconds[0]),
         "covered": rounded(sums.covered[0]),
         "samples": rounded(sums.samples[0]),
-        **of_part,
+        **of_parts,
     }
 
 

@@ -15,7 +15,7 @@ from jaxprof.report.table import at
 from jaxprof.rollup import rows
 from jaxprof.rollup.process_file import ProcessFile
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Counted up whenever the meaning of a table changes."""
 _PART_MEANINGS: Final = {
     "device": "The device computes, or the process waits in a collective",
@@ -144,6 +144,12 @@ OVERVIEW: Final = SqlTable(
         SqlColumn("seconds", REAL, "What these took"),
         SqlColumn("covered", REAL, "How much of the block sample windows saw, in the unit of begins"),
         SqlColumn("samples", REAL, "Samples of the stack in it"),
+        SqlColumn(
+            rows.WORKED,
+            REAL,
+            "What the process did itself: by the CPU clock of its main thread and the compile ledger, without such a "
+            "clock the sum of the parts below except device_seconds",
+        ),
         *(SqlColumn(rows.PART_COLUMNS[part], REAL, _PART_MEANINGS[part]) for part in PARTS),
     ),
     _columns(rows.overview),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,18 @@ def test_own_work_tells_the_late_one_of_those_that_have_the_same_steps() -> None
     assert found.samples[1] == pytest.approx([50] * 4)
     assert grid(*healthy, late, columns=4, values_of="step").ratio == pytest.approx(np.ones((3, 4)))
     assert grid(*healthy, late, columns=4, values_of="host").seconds == pytest.approx(np.zeros((3, 4)))
+
+
+def test_own_work_is_that_of_the_clock_where_there_is_one() -> None:
+    """Samples may miss most of what a process does between two calls; the CPU clock of its main thread does not."""
+    passes = [taken([0.1] * 200)]
+    unseen = windows((0, 10, 0.02), (10, 10, 0.02))
+    clocked = [replace(unseen[0], own_seconds=0.3), replace(unseen[1], own_seconds=5.0)]
+    half = [unseen[0], replace(unseen[1], own_seconds=5.0)]
+    found = grid(trace(0, passes, unseen), trace(1, passes, clocked), trace(2, passes, half), columns=2)
+    assert found.seconds == pytest.approx(np.array([[0.002, 0.002], [0.003, 0.05], [0.002, 0.05]]))
+    of_data = grid(trace(0, passes, unseen), trace(1, passes, clocked), columns=2, values_of="data")
+    assert of_data.seconds == pytest.approx(np.full((2, 2), 0.002))
 
 
 def test_without_samples_the_parts_of_a_step_are_unknown() -> None:

@@ -2,7 +2,8 @@
 
 A column holds a range of passes of the loop, the same one on all processes, so that no clocks are compared. Where no
 process numbered its passes, a column is a span of time since the loop of that process began. How long a step took is
-exact where passes were timed; what it consists of is an estimate from samples. Arrays only: drawing, and the choice of
+exact where passes were timed; what it consists of is an estimate from samples, and how much of it is own work is known
+from the CPU clock of the main thread, where there is one. Arrays only: drawing, and the choice of
 what is conspicuous, happen elsewhere.
 """
 
@@ -138,11 +139,20 @@ def add_trace(sums: ColumnSums, row: int, trace: LoopTrace, edges: Array, parts:
     """What is in the columns of one process."""
     sums.seconds[row], sums.counts[row] = in_columns(trace.passes, edges, trace.seconds, trace.counts)
     if parts and len(trace.samples):
-        seen = np.sum([trace.parts[part] for part in parts], axis=0)
+        seen = _spent(trace, parts)
         whole = np.sum(list(trace.parts.values()), axis=0)
         width = trace.windows.ends - trace.windows.begins
         found = in_columns(trace.windows, edges, seen, whole, trace.samples, width)
         sums.part_seconds[row], sums.window_seconds[row], sums.samples[row], sums.covered[row] = found
+
+
+def _spent(trace: LoopTrace, parts: Sequence[str]) -> Array:
+    """Seconds of each window that went to some parts: to all of a process's own by its clock, where it has one."""
+    by_samples: Array = np.sum([trace.parts[part] for part in parts], axis=0)
+    if tuple(parts) != OWN_PARTS:
+        return by_samples
+    by_clock = trace.own_seconds + trace.parts[COMPILE]
+    return np.where(np.isnan(by_clock), by_samples, by_clock)
 
 
 def common_unit(units: Sequence[str]) -> Literal["step", "time"]:
