@@ -228,13 +228,6 @@ def test_what_is_about_one_process_says_so_of_a_job(call: Caller, tmp_path: Path
     assert sorted(path.name for path in folder.iterdir()) == ["process-00000.jaxprof", "process-00001.jaxprof"]
 
 
-def test_a_job_cannot_be_renamed_as_a_session(call: Caller, tmp_path: Path) -> None:
-    folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
-    said = call("sessions", "rename", folder, "other")
-    assert said.code == 2
-    assert folder.is_dir()
-
-
 def test_a_job_alone_on_the_command_line_is_shown(call: Caller, tmp_path: Path) -> None:
     folder = job(tmp_path / "run.jaxprof.d", loop(), loop())
     assert call(folder).out == call("show", folder).out
