@@ -131,7 +131,7 @@ async def test_rows_scroll_and_enter_opens_the_one_under_the_cursor(tmp_path: Pa
         await pilot.press("s", "s")
         assert found.browse.order_in_use == "process"
         assert found.browse.process == 33, "the cursor stays on its process"
-        assert " 33 big" in screen_text(stage.app)
+        await until(pilot, lambda: " 33 big" in screen_text(stage.app))
         await pilot.press("pageup", "enter")
         await until(pilot, lambda: stage.app.session_path is not None)
         assert stage.app.session_path == tmp_path / f"process-{found.browse.process:05}.jaxprof"
