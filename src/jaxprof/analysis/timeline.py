@@ -6,15 +6,16 @@ A text from an edited or damaged file is refused as a whole, not drawn in part.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from jaxprof.errors import FileRefusedError
+from jaxprof.errors import FileRefusedError, JaxprofError
 from jaxprof.limits import EVENTS
 
 if TYPE_CHECKING:
-    from jaxprof.session import Session
+    from jaxprof.session import Run, Session
 
 TEXT_NAME = "timeline"
 """The name of a run's text that holds it: `session.text(run, TEXT_NAME)`."""
@@ -84,6 +85,19 @@ class Timeline:
     def intervals(self) -> int:
         """Number of intervals in all lanes."""
         return sum(len(lane) for lane in self.lanes)
+
+
+def session_timelines(session: Session, notices: list[str]) -> Iterator[tuple[Run, Timeline]]:
+    """The timelines in a session, each with its run; one that is damaged is left out, with a notice."""
+    for run in session.runs.values():
+        if TEXT_NAME not in run.texts:
+            continue
+        try:
+            timeline = read_timeline(session.text(run.id, TEXT_NAME) or "")
+        except JaxprofError as error:
+            notices.append(f"the timeline of run {run.id} was left out: {error.what}")
+            continue
+        yield run, timeline
 
 
 def read_timeline(text: str) -> Timeline:

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from jaxprof.analysis.timeline import TEXT_NAME, TimelineLane, read_timeline
-from jaxprof.errors import JaxprofError
+from jaxprof.analysis.timeline import TimelineLane, session_timelines
 from jaxprof.events import StepTimes
 from jaxprof.query.measured_tables import RUN
 from jaxprof.query.schema import (
@@ -35,14 +34,7 @@ if TYPE_CHECKING:
 
 def _intervals(file: SessionFile) -> Iterator[Part]:
     """Each lane is a part; a timeline that is damaged is left out, with a notice."""
-    for run in file.session.runs.values():
-        if TEXT_NAME not in run.texts:
-            continue
-        try:
-            timeline = read_timeline(file.session.text(run.id, TEXT_NAME) or "")
-        except JaxprofError as error:
-            file.notices.append(f"the timeline of run {run.id} was left out: {error.what}")
-            continue
+    for run, timeline in session_timelines(file.session, file.notices):
         if timeline.left_out:
             file.notices.append(f"the {timeline.left_out} shortest intervals of run {run.id} are not in its timeline")
         for lane in timeline.lanes:

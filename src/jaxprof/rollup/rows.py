@@ -10,8 +10,7 @@ import numpy as np
 from jaxprof.analysis.collective_events import collective_events
 from jaxprof.analysis.jobs.step_grid import OWN_PARTS, ColumnSums, add_trace, extent_of
 from jaxprof.analysis.programs.verdict import COMPILE, PARTS
-from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
-from jaxprof.errors import JaxprofError
+from jaxprof.analysis.timeline import session_timelines
 from jaxprof.query.schema import Encoded, Part
 
 if TYPE_CHECKING:
@@ -165,14 +164,7 @@ def compiles(file: ProcessFile) -> Part | None:
 def ops(file: ProcessFile) -> Part | None:
     """What ran in the captures, with the spread of its durations; those that took most."""
     found: dict[tuple[str, str, str | None, str], list[Array]] = {}
-    for run in file.session.runs.values():
-        if TEXT_NAME not in run.texts:
-            continue
-        try:
-            timeline = read_timeline(file.session.text(run.id, TEXT_NAME) or "")
-        except JaxprofError as error:
-            file.notices.append(f"the timeline of run {run.id} was left out: {error.what}")
-            continue
+    for run, timeline in session_timelines(file.session, file.notices):
         for lane in timeline.lanes:
             durations, labels = np.asarray(lane.durations, dtype="f8") * 1e-9, np.asarray(lane.label_of, dtype="i8")
             for number, (name, op) in enumerate(lane.labels):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from statistics import median_high
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import program_events
 from jaxprof import events as e
+from jaxprof.analysis.jobs.figures import OwnArguments, ProcessFigures
 from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.jobs.job import job_figures
+from jaxprof.analysis.jobs.uneven import uneven_shards
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from job_folders import captures, job, loop
@@ -61,3 +67,25 @@ def test_with_captures_it_has_the_cost_and_the_device_is_not_named_twice(tmp_pat
 )
 def test_nobody_is_named_who_has_no_larger_shard(tmp_path: Path, rows: list[list[e.Compiled]], why: str) -> None:
     assert not [each for each in found(tmp_path, *rows) if each.code == "uneven-shards"], why
+
+
+def process(index: int, kib: int) -> ProcessFigures:
+    size = kib << 10
+    own = tuple(OwnArguments(f"f{each}", each, size, (("x", "f32[8]", size),), None) for each in range(8))
+    return ProcessFigures(index, "box", "", "ok", "", "", own_arguments=own)
+
+
+@given(st.lists(st.sampled_from([100, 200, 300, 400, 900]), min_size=2, max_size=9))
+def test_each_is_compared_with_the_middle_one_of_the_others(sizes: list[int]) -> None:
+    named = {finding.index for finding in uneven_shards([process(*each) for each in enumerate(sizes)])}
+    middle = [median_high(sizes[:at] + sizes[at + 1 :]) for at in range(len(sizes))]
+    expected = {at for at, kib in enumerate(sizes) if kib - middle[at] >= max(64, 0.25 * middle[at])}
+    assert named == expected
+
+
+def test_a_thousand_processes_are_not_compared_in_pairs() -> None:
+    many = [process(index, 800 if index == 417 else 400) for index in range(1000)]
+    began = time.process_time()
+    [found_one] = uneven_shards(many)
+    assert found_one.index == 417
+    assert time.process_time() - began < 1, "in pairs it takes six seconds"

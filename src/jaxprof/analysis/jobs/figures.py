@@ -121,9 +121,9 @@ class ProcessFigures:
     compile_count: int | None = None
     compile_seconds: float | None = None
     again: tuple[CompiledAgain, ...] | None = None
+    """JAX's own functions and those of libraries left out."""
     own_arguments: tuple[OwnArguments, ...] | None = None
     """Of at most `_FUNCTIONS_KEPT` functions, the largest first."""
-    """JAX's own functions and those of libraries left out."""
     loop: LoopFigures | None = None
     windows: Sequence[LoopWindow] = ()
     """Those in which it was in the loop, in the order of time."""

@@ -7,9 +7,9 @@ compared, and only functions that every process has compiled once: which shape i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from statistics import median_high
 from typing import Final
 
 from jaxprof.analysis.jobs.figures import OwnArguments, ProcessFigures
@@ -35,17 +35,15 @@ def uneven_shards(processes: Sequence[ProcessFigures]) -> Iterator[JobFinding]:
         return
     tables = [{(each.function, each.defined_line): each for each in process.own_arguments or ()} for process in known]
     shared = set.intersection(*(set(table) for table in tables))
+    comparable = [key for key in sorted(shared, key=str) if len({_names(table[key]) for table in tables}) == 1]
+    in_order = {key: sorted((table[key] for table in tables), key=lambda each: each.bytes) for key in comparable}
     for place, process in enumerate(known):
         most: tuple[int, OwnArguments, OwnArguments] | None = None
-        for key in shared:
-            mine = tables[place][key]
-            others = [table[key] for at, table in enumerate(tables) if at != place]
-            if any(_names(each) != _names(mine) for each in others):
-                continue  # what is spread on one is not on another
-            usual = median_high(each.bytes for each in others)
-            more = mine.bytes - usual
-            if more >= max(LEAST_BYTES, LEAST_MORE * usual) and (most is None or more > most[0]):
-                most = more, mine, next(each for each in others if each.bytes == usual)
+        for key, ranked in in_order.items():
+            mine, other = tables[place][key], _middle_of_others(ranked, tables[place][key])
+            more = mine.bytes - other.bytes
+            if more >= max(LEAST_BYTES, LEAST_MORE * other.bytes) and (most is None or more > most[0]):
+                most = more, mine, other
         if most is not None:
             _, mine, other = most
             yield JobFinding(
@@ -78,8 +76,16 @@ def _with_cost(finding: JobFinding, slow: JobFinding) -> JobFinding:
     return replace(finding, message=message, seconds=slow.seconds)
 
 
-def _names(arguments: OwnArguments) -> set[str]:
-    return {name for name, _, _ in arguments.arguments}
+def _names(arguments: OwnArguments) -> frozenset[str]:
+    """What is spread over processes on one of them is not among another's: such functions are not alike."""
+    return frozenset(name for name, _, _ in arguments.arguments)
+
+
+def _middle_of_others(ranked: Sequence[OwnArguments], mine: OwnArguments) -> OwnArguments:
+    """Of all but `mine`, which is one of those `ranked` by their bytes: the middle one, of two the larger."""
+    middle = (len(ranked) - 1) // 2
+    place = bisect_left(ranked, mine.bytes, key=lambda each: each.bytes)
+    return ranked[middle + (place <= middle)]
 
 
 def _difference(mine: OwnArguments, other: OwnArguments) -> str:

@@ -14,6 +14,8 @@ from jaxprof.cli.output import format_option
 from jaxprof.cli.session_output import clear_place
 
 if TYPE_CHECKING:
+    from jaxprof.job_process import JobProcess
+    from jaxprof.runner.capture_ranks import CaptureRanks
     from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program import ProgramCommand
 
@@ -142,17 +144,7 @@ def command(
 
     ranks = None
     if capture_ranks is not None:
-        from jaxprof.runner.capture_ranks import read_ranks
-
-        count = processes or process.count
-        if processes is None and process.count == 1 and not launched:
-            refuse(("capture_ranks",), "is for a job of several processes", "-n 4 starts one; so does srun.")
-        ranks = read_ranks(capture_ranks, count)
-        if ranks is not None and ranks.slowest and processes is None and not launched and is_url(out or ""):
-            raise UsageError(
-                "--capture-ranks slowest is found from the folder of the job, and each host has its own before a URL",
-                "Name indices, or --out a folder that all hosts see.",
-            )
+        ranks = _read_ranks(capture_ranks, processes, process, out, launched=launched)
     program = ProgramCommand(path=target, arguments=arguments, module=module, options=options, keep_trace=keep_trace)
     interpreter = find_interpreter(Path(python) if python else None)
     if is_missing(program):
@@ -179,6 +171,26 @@ def command(
         if is_job and path is not None:
             path = session_path(path, 0, () if force else at.taken)
         return _run_alone(program, interpreter, path, force=force, form=form, plain=plain)
+
+
+def _read_ranks(
+    text: str, processes: int | None, process: JobProcess, out: str | None, *, launched: bool
+) -> CaptureRanks | None:
+    """Which processes of the job capture, as `read_ranks` has it. Raises UsageError where there is no job, or where
+    the slowest cannot be found."""
+    from jaxprof.errors import UsageError
+    from jaxprof.remote.place import is_url
+    from jaxprof.runner.capture_ranks import read_ranks
+
+    if processes is None and process.count == 1 and not launched:
+        refuse(("capture_ranks",), "is for a job of several processes", "-n 4 starts one; so does srun.")
+    ranks = read_ranks(text, processes or process.count)
+    if ranks is not None and ranks.slowest and processes is None and not launched and is_url(out or ""):
+        raise UsageError(
+            "--capture-ranks slowest is found from the folder of the job, and each host has its own before a URL",
+            "Name indices, or --out a folder that all hosts see.",
+        )
+    return ranks
 
 
 def _run_alone(
