@@ -74,6 +74,18 @@ def test_an_engine_that_holds_its_lock_ends_with_a_client_that_is_killed(tmp_pat
     assert not Path(scratch).exists()
 
 
+def test_a_frozen_engine_ends_with_a_client_that_is_killed(tmp_path: Path) -> None:
+    engine = tmp_path / "engine.py"
+    engine.write_text(engines.SLOW)
+    frozen = CLIENT.replace("print(process", "process.freeze()\nprint(process")
+    client = subprocess.Popen([sys.executable, "-c", frozen, str(engine)], stdout=subprocess.PIPE, text=True)
+    assert client.stdout is not None
+    with client, client.stdout:
+        pid, _ = client.stdout.readline().split()
+        client.send_signal(signal.SIGKILL)
+    assert wait_until_gone(int(pid))
+
+
 def test_only_what_is_registered_ends(groups: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
     kept, lost = tmp_path / "kept", tmp_path / "lost, with a $name"
     for folder in (kept, lost):

@@ -34,6 +34,9 @@ while read -r word group folder; do
     esac
 done
 [ -n "${groups# }" ] || exit 0
+for group in $groups; do
+    case $group in folder*) ;; *) kill -CONT "-$group" ;; esac
+done
 sleep "$1"
 for group in $groups; do
     case $group in folder*) ;; *) kill -9 "-$group" ;; esac
@@ -54,7 +57,7 @@ class _Reaper:
         self._pipe = -1
 
     def add(self, group: int, folder: str) -> None:
-        """From now on the process group `group` ends with us, and `folder` goes with it."""
+        """From now on the process group `group` ends with us, frozen or not, and `folder` goes with it."""
         self._add(group, folder)
 
     def add_folder(self, folder: str) -> str:

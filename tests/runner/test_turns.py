@@ -20,6 +20,7 @@ from jaxprof.devices.inventory.placement import WorkerEnvironment
 from jaxprof.runner import Interpreter, PlannedRun, Scheduler, engine_process, turns
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
+from jaxprof.stats.turns import PROBES
 from runner.engines import PREAMBLE
 
 ENGINE = (
@@ -37,6 +38,7 @@ if variant == "greedy" and request["spec"]["seed"] == 0:
 open(os.environ["ALIVE"], "a").write(variant + "\\n")
 if variant == "slow to start":
     time.sleep(0.4)
+open(os.environ["PIDS"], "a").write(f"{os.getpid()}\\n")
 say("turn_awaited", call_seconds=1e-3)
 taken = 0
 for line in control:
@@ -53,16 +55,22 @@ for line in control:
         say("text_recorded", name="hlo", text=f"launch {launch}")
         say("run_finished", status="ok")
         break
-    taken += 1
+    taken += turn["series"] == "run"
     if variant == "brief":
         time.sleep(0.02)
+    if variant == "watcher":
+        others = [pid for pid in open(os.environ["PIDS"]).read().split() if int(pid) != os.getpid()]
+        states = [open(f"/proc/{pid}/stat").read().rpartition(") ")[2][0] for pid in others]
+        print(turn["series"], *states, flush=True)
     if variant == "fragile" and taken == 3:
         os._exit(7)
-    say("samples_taken", series="run", seconds=[1e-3] * 2, block=turn["block"])
+    say("samples_taken", series=turn["series"], seconds=[1e-3] * 2, block=turn["block"])
 open(os.environ["ALIVE"], "w").write("")
 control.readline()
 """
 )
+
+COUNTS = '    taken += turn["series"] == "run"\n'
 
 
 class Stage:
@@ -76,6 +84,7 @@ class Stage:
         alive = folder / "alive"
         alive.write_text("")
         monkeypatch.setenv("ALIVE", str(alive))
+        monkeypatch.setenv("PIDS", str(folder / "pids"))
         monkeypatch.setattr(engine_process, "ENGINE", engine)
         self.path = folder / "s.jaxprof"
         self.scheduler = Scheduler(
@@ -177,11 +186,55 @@ def test_what_is_left_counts_the_launches_to_come(stage: Stage) -> None:
 def test_nothing_is_sampled_before_every_engine_is_warm(stage: Stage) -> None:
     stage.run("a", "slow to start", "c")
     lines = [json.loads(line) for line in stage.path.read_text().splitlines()[1:]]
-    first = next(at for at, line in enumerate(lines) if line["type"] == "samples_taken")
+    first = next(at for at, line in enumerate(lines) if line["type"] == "samples_taken" and line["series"] != "alone")
     cold = [line["run"] for line in lines[:first] if line.get("phase") == "compile" or line["type"] == "worker_started"]
     assert cold == ["r1"] * 3 + ["r2"] * 3 + ["r3"] * 3, "one process at a time"
     waited = {line["run"]: line["seconds"] for line in lines if line.get("phase") == "waiting" and "seconds" in line}
     assert waited["r1"] > 0.4 > waited["r3"], "while the second one started"
+
+
+def states_of_others(session: Session, run: str) -> list[tuple[str, ...]]:
+    """For each block of a watcher, its series and the states of the other processes (as in `/proc/PID/stat`)."""
+    return [tuple(line.text.split()) for line in session.runs[run].log]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_the_others_are_frozen_while_one_has_its_block(stage: Stage) -> None:
+    session = stage.run("a", "b", "watcher")
+    assert [run.status for run in session.runs.values()] == ["ok"] * 3
+    seen = states_of_others(session, "r3")
+    assert {series for series, *_ in seen} == {"alone", "settling", "run"}
+    assert {state for _, *states in seen for state in states} == {"T"}
+    assert all(len(states) == 2 for _, *states in seen)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_process_that_holds_an_accelerator_is_not_frozen_and_is_checked(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spins = "import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)], daemon=True).start()\n"
+    at = 'open(os.environ["PIDS"], "a")'
+    monkeypatch.setattr(
+        engine_process, "ENGINE", changed(stage, at, f"if variant == 'spins':\n    exec({spins!r})\n{at}")
+    )
+    monkeypatch.setattr(turns, "LEAST_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(stage.scheduler, "_placement", lambda *_: WorkerEnvironment(device="cuda:0", environment={}))
+    session = stage.run("spins", "watcher", device="cuda:0")
+    assert {state for _, *states in states_of_others(session, "r2") for state in states} <= {"R", "S"}
+    codes = {run.id: sorted(warning.code for warning in run.warnings) for run in session.runs.values()}
+    assert codes == {"r1": ["folded_constants", "not_idle"], "r2": ["folded_constants"]}
+
+
+def test_runs_that_are_compared_are_also_measured_alone_and_in_whole_blocks_once(stage: Stage) -> None:
+    session = stage.run("a", "b", launches=2)
+    for run in session.runs.values():
+        assert [len(launch.alone) for launch in run.launches] == [2, 2], "in each launch"
+        assert len(run.samples("settling")) == 2 * PROBES, "in the first launch alone"
+
+
+def test_a_run_that_is_compared_with_none_has_turns_only(stage: Stage) -> None:
+    session = stage.run("a", launches=2)
+    assert set(session.runs["r1"].series) == {"run"}
 
 
 def test_what_does_not_depend_on_the_process_is_recorded_once(stage: Stage) -> None:
@@ -250,9 +303,7 @@ def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage: Stage) 
 
 
 def test_cancelling_one_leaves_the_others(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        engine_process, "ENGINE", changed(stage, "    taken += 1\n", "    taken += 1; time.sleep(0.02)\n")
-    )
+    monkeypatch.setattr(engine_process, "ENGINE", changed(stage, COUNTS, COUNTS + "    time.sleep(0.02)\n"))
     monkeypatch.setattr(turns, "BLOCK_SECONDS", 0.5)
     stage.add("a", "b", launches=2)
     thread = threading.Thread(target=stage.scheduler.run)
@@ -274,7 +325,7 @@ def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Stage, m
     monkeypatch.setattr(
         engine_process,
         "ENGINE",
-        changed(stage, "    taken += 1\n", "    taken += 1\n    time.sleep(0.04 if variant == 'deaf' else 0)\n"),
+        changed(stage, COUNTS, COUNTS + "    time.sleep(0.04 if variant == 'deaf' else 0)\n"),
     )
     monkeypatch.setattr(turns, "BLOCK_SECONDS", 0.1)
     stage.add("deaf", "b")

@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from jaxprof.stats import Block, LaunchBlocks, summarise, summarise_launches, summarise_run
+from jaxprof.stats import Block, LaunchBlocks, summarise, summarise_launches, summarise_run, turns_over_alone
 
 
 def calls(count: int, median: float = 0.004, wobble: float = 0.05, seed: int = 3) -> list[float]:
@@ -75,3 +75,32 @@ def test_the_interval_over_launches_is_never_narrower_than_their_blocks_allow() 
     assert one is not None
     assert found.relative_halfwidth > 0.5 * one.relative_halfwidth  # type: ignore[operator]
     assert (found.units, one.units) == (2, 16)
+
+
+def launches_of(*medians: float, noise: float = 0.01) -> list[LaunchBlocks]:
+    chance = Random(1)
+    return [
+        LaunchBlocks(tuple(Block(0, tuple(m * (1 + noise * chance.gauss(0, 1)) for _ in range(9))) for _ in range(20)))
+        for m in medians
+    ]
+
+
+def test_turns_that_take_longer_than_the_run_alone_differ_from_it() -> None:
+    alone = launches_of(1.00e-3, 1.01e-3, 0.99e-3)
+    ratio, differs = turns_over_alone(launches_of(1.6e-3, 1.65e-3, 1.58e-3), alone) or (0, False)
+    assert differs
+    assert ratio == pytest.approx(1.61, rel=0.02)
+
+
+def test_turns_within_their_interval_or_close_by_do_not_differ_from_the_run_alone() -> None:
+    alone = launches_of(1.00e-3, 1.01e-3, 0.99e-3)
+    for turns in (launches_of(1.02e-3, 1.03e-3, 1.01e-3), launches_of(0.8e-3, 1.2e-3, 1.3e-3)):
+        found = turns_over_alone(turns, alone)
+        assert found is not None
+        assert not found[1]
+
+
+def test_of_launches_that_were_not_measured_alone_nothing_is_known() -> None:
+    assert turns_over_alone(launches_of(1e-3), []) is None
+    assert turns_over_alone([], []) is None
+    assert turns_over_alone(launches_of(1e-3), [LaunchBlocks(())]) is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections import Counter
 from itertools import pairwise
 
@@ -8,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.stats import BLOCK_SECONDS, Block, LaunchBlocks, balanced_order, in_blocks, plan_turns
-from jaxprof.stats.turns import LEAST_SAMPLES
+from jaxprof.stats.turns import (
+    LEAST_SAMPLES,
+    LONGEST_PROBED_SECONDS,
+    PROBES,
+    Settling,
+    change_within,
+    plan_probes,
+    settling,
+)
 
 
 def test_two_sides_take_turns_in_abba_baab() -> None:
@@ -129,3 +138,58 @@ def test_each_launch_has_an_order_of_its_own() -> None:
     orders = [plan_turns([0.01] * 4, 0.06, launch=launch).order for launch in range(1, 9)]
     assert len(set(orders)) > 1
     assert plan_turns([0.01] * 4, 0.06).order == orders[0]
+
+
+def block_of(*parts: tuple[int, float], noise: float = 0.0, seed: int = 0) -> list[float]:
+    """Calls of a block: so many of so many seconds each, one part after the other."""
+    chance = random.Random(seed)
+    return [seconds * (1 + noise * chance.gauss(0, 1)) for calls, seconds in parts for _ in range(calls)]
+
+
+def test_a_block_settles_where_its_calls_take_what_later_ones_take() -> None:
+    blocks = [block_of((1, 1.1e-3), (7, 0.6e-3), (92, 0.4e-3), noise=0.01, seed=seed) for seed in range(4)]
+    found = settling(blocks)
+    assert found.settles
+    assert found.warm_in_seconds == pytest.approx(1.1e-3 + 7 * 0.6e-3, rel=0.2)
+
+
+def test_a_block_of_equal_calls_has_no_warm_in() -> None:
+    """Neither where the first call is as noisy as all others are."""
+    assert settling([block_of((100, 1e-3), noise=0.02, seed=seed) for seed in range(4)]) == Settling()
+    assert settling([block_of((100, 1e-3), noise=0.3, seed=seed) for seed in range(4)]).warm_in_seconds < 5e-3
+
+
+def test_calls_that_still_change_at_the_end_do_not_settle() -> None:
+    falling = [[1e-3 * (1 - 0.004 * place) for place in range(100)] for _ in range(4)]
+    assert not settling(falling).settles
+    assert settling([block_of((50, 1e-3), (50, 0.8e-3))] * 4).settles, "they have settled by the second half"
+
+
+@pytest.mark.parametrize("blocks", [[], [[1.0]], [[1.0], [2.0, 3.0]]])
+def test_of_fewer_than_two_calls_a_block_nothing_is_said(blocks: list[list[float]]) -> None:
+    assert settling(blocks) == Settling()
+
+
+def test_whole_blocks_are_looked_at_where_there_are_several_sides_and_calls_are_short() -> None:
+    assert plan_probes([1e-3]).order == ()
+    assert plan_probes([1e-3, 2 * LONGEST_PROBED_SECONDS]).order == ()
+    plan = plan_probes([1e-3, 0.1])
+    assert Counter(plan.order) == {0: PROBES, 1: PROBES}
+    assert plan.block_seconds >= 0.3, "a few calls of the longer side"
+
+
+def test_a_warm_in_is_part_of_the_budget_and_takes_at_most_half_of_a_block() -> None:
+    short = plan_turns([1e-3, 1e-3], 1.0)
+    longer = plan_turns([1e-3, 1e-3], 1.0, warm_in_seconds=[0.0, 0.04])
+    assert longer.block_seconds >= 0.04
+    spent = len(longer.order) / 2 * (longer.block_seconds + 0.04)
+    assert spent == pytest.approx(1.0, rel=0.15)
+    assert short.block_seconds == pytest.approx(BLOCK_SECONDS, rel=0.1)
+
+
+def test_calls_that_change_within_their_blocks_are_reported() -> None:
+    assert change_within([block_of((4, 1e-3), (4, 0.8e-3), noise=0.01, seed=s) for s in range(10)]) == pytest.approx(
+        -0.2, abs=0.02
+    )
+    assert change_within([block_of((8, 1e-3), noise=0.05, seed=seed) for seed in range(10)]) is None
+    assert change_within([[1.0], [2.0]]) is None

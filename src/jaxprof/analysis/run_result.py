@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jaxprof.analysis.speedup import Speedup, compared, readings_during
+from jaxprof.analysis.speedup import Speedup, alone_launches, compared, disturbed, readings_during, steady_samples
 from jaxprof.analysis.warnings import derived_warnings
 from jaxprof.events import PHASES, STARTUP_PHASES, WarningRaised
 from jaxprof.session import Run, Session
@@ -17,6 +17,7 @@ from jaxprof.stats import (
     Modes,
     Summary,
     break_even_calls,
+    middle,
     summarise,
     summarise_launches,
     summarise_run,
@@ -52,6 +53,8 @@ class RunResult:
     pipelined_median_seconds: float | None
     transfers: dict[str, Summary]
     """`transfer_in` and `transfer_out`, where they were measured."""
+    first_after_pause_seconds: float | None
+    """The first call of a turn, after another run's: the median over turns. None where it counts with the others."""
     modes: Modes | None
     """The two modes of the steady run, where it has two."""
     moved_nothing: bool
@@ -103,6 +106,7 @@ def result(session: Session, run_id: str) -> RunResult:
         dispatch_median_seconds=dispatch.median if dispatch else None,
         pipelined_median_seconds=pipelined.median if pipelined else None,
         transfers=transfers,
+        first_after_pause_seconds=_first_after_pause(run),
         modes=_modes(run),
         moved_nothing=moved_nothing,
         stage_spreads=_stage_spreads(run),
@@ -116,6 +120,11 @@ def result(session: Session, run_id: str) -> RunResult:
         bytes_per_second=traffic / work_seconds if traffic and work_seconds else None,
         warnings=(*run.warnings, *derived_warnings(run, summary, readings_during(session, run))),
     )
+
+
+def _first_after_pause(run: Run) -> float | None:
+    firsts = [turn.first_seconds for launch in run.launches for turn in launch.turns if turn.first_seconds is not None]
+    return middle(firsts) if firsts else None
 
 
 def results(session: Session) -> list[RunResult]:
@@ -202,6 +211,9 @@ def _summary(run: Run, series: str) -> Summary | None:
 def steady_summary(run: Run, first: int | None = None) -> Summary | None:
     """The summary of the steady run, or of its `first` samples; its interval stands on its launches, or on the blocks
     of a single one."""
+    if first is None and disturbed(run):
+        calls = run.series["alone"].calls_per_sample
+        return summarise_run(run.samples("alone"), alone_launches(run), calls)
     samples = run.samples("run")[:first]
     left = len(samples)
     launches: list[LaunchBlocks] = []
@@ -221,7 +233,7 @@ _found_modes: dict[tuple[int, int], tuple[Sequence[float], Modes | None]] = {}
 
 def _modes(run: Run) -> Modes | None:
     """The modes of the steady run, looked for again only when it has grown."""
-    samples = run.samples("run")
+    samples = steady_samples(run)
     key = (id(samples), len(samples))
     cached = _found_modes.get(key)
     if cached is None or cached[0] is not samples:

@@ -1,4 +1,9 @@
-"""How many times as fast a run is as its baseline: from the turns of both, launch by launch, with a verdict."""
+"""How many times as fast a run is as its baseline: from the turns of both, launch by launch, with a verdict.
+
+Each launch of runs in turns also samples each of them in one go, before anybody's turn (`RunLaunch.alone`). Where that
+differs from the turns by more than its interval, the others disturb the run: then its figures are those of it alone,
+and no verdict stands on the turns.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +14,75 @@ from jaxprof.events import DeviceReading
 from jaxprof.session import Run, Session
 from jaxprof.session.run import UNLIKE_RESULTS, RunLaunch
 from jaxprof.stats import (
+    BLOCK_SECONDS,
     Block,
     LaunchBlocks,
     TimeComparison,
     Verdict,
     compare,
     compare_apart,
+    in_blocks,
     is_rough,
+    middle,
     refuse,
+    turns_over_alone,
     with_control,
 )
 from jaxprof.units import counted
 
 _KEPT_LIMIT = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbed:
+    """A run that takes another time beside the others of its group."""
+
+    turns_seconds: float
+    """A call in turns."""
+    alone_seconds: float
+    """A call alone."""
+
+
+def disturbed(run: Run) -> Disturbed | None:
+    """What the run takes in turns and alone, where these differ; None where they agree, or it is not known."""
+    launches = [launch for launch in run.launches if launch.turns and launch.alone]
+    samples = sum(len(turn.seconds) for launch in launches for turn in launch.turns)
+    key = (id(run), len(launches), samples)
+    if key not in _disturbed:
+        if len(_disturbed) >= _KEPT_LIMIT:
+            _disturbed.clear()
+        _disturbed[key] = run, _turns_or_alone(run)
+    kept_run, found = _disturbed[key]
+    return found if kept_run is run else _turns_or_alone(run)
+
+
+_disturbed: dict[tuple[int, int, int], tuple[Run, Disturbed | None]] = {}
+
+
+def _turns_or_alone(run: Run) -> Disturbed | None:
+    launches = [launch for launch in run.launches if launch.turns and launch.alone]
+    turns = [LaunchBlocks(tuple(Block(0, turn.seconds) for turn in launch.turns)) for launch in launches]
+    compared = turns_over_alone(turns, alone_launches(run))
+    if compared is None or not compared[1]:
+        return None
+    alone = middle([middle(launch.alone) for launch in launches])
+    return Disturbed(alone * compared[0], alone)
+
+
+def steady_samples(run: Run) -> list[float]:
+    """The samples that the figures of the steady run stand on, in seconds a call: those of its turns, or those of it
+    alone where the others disturb it."""
+    return run.samples("alone" if disturbed(run) else "run")
+
+
+def alone_launches(run: Run, side: int = 0) -> list[LaunchBlocks]:
+    """The calls of each launch alone, cut into blocks as short as those of turns."""
+    calls = run.series["alone"].calls_per_sample if "alone" in run.series else 1
+    return [
+        LaunchBlocks(in_blocks(launch.alone, side, BLOCK_SECONDS / calls), in_turns=False)
+        for launch in run.launches
+        if launch.turns and launch.alone
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +180,21 @@ def _times(baseline: Run, run: Run) -> TimeComparison:
 
 
 def _compared(baseline: Run, run: Run) -> TimeComparison:
+    if disturbed(baseline) or disturbed(run):
+        return compare(_alone(baseline, run), by_width=run.plan.until_half_width is not None)
     pairs = zip(baseline.launches, run.launches, strict=False)
     launches = [launch for theirs, ours in pairs if (launch := _in_order(theirs, ours)) is not None]
     if not launches:
         return compare_apart([baseline.samples("run")], [run.samples("run")])
     return compare(launches, by_width=run.plan.until_half_width is not None)
+
+
+def _alone(baseline: Run, run: Run) -> list[LaunchBlocks]:
+    """Both runs as they are alone, launch by launch."""
+    return [
+        LaunchBlocks((*theirs.blocks, *ours.blocks), in_turns=False)
+        for theirs, ours in zip(alone_launches(baseline), alone_launches(run, side=1), strict=False)
+    ]
 
 
 def _in_order(baseline: RunLaunch, other: RunLaunch) -> LaunchBlocks | None:

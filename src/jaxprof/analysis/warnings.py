@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from jaxprof.analysis.speedup import disturbed, steady_samples
 from jaxprof.events import CheckReported, DeviceReading, WarningRaised
 from jaxprof.session import Run
 from jaxprof.stats import Modes, Summary, median_interval, outliers, two_modes
+from jaxprof.stats.turns import change_within
 from jaxprof.units import counted, integer, percent, seconds
 
 NOISY_HALFWIDTH = 0.05
@@ -66,7 +68,7 @@ _kept: dict[tuple[str, int, int], tuple[Sequence[float], tuple[WarningRaised, ..
 
 def _kept_of_samples(run: Run, summary: Summary) -> tuple[WarningRaised, ...]:
     """The warnings of a series, kept until it grows: finding them costs two bootstraps."""
-    samples = run.samples("run")
+    samples = steady_samples(run)
     key = (run.id, id(samples), len(samples))
     cached = _kept.get(key)
     if cached is None or cached[0] is not samples:  # an id can be given to another list, once this one is gone
@@ -103,7 +105,26 @@ def _of_samples(run: Run, summary: Summary) -> Iterator[WarningRaised]:
             message=f"noisy: the median is known to ± {percent(halfwidth)} only",
             advice="Close other programs on the machine, fix the clocks, or give a larger --budget.",
         )
-    samples = run.samples("run")
+    beside = disturbed(run)
+    if beside is not None:
+        yield WarningRaised(
+            run=run.id,
+            code="disturbed",
+            message=f"a call takes {seconds(beside.alone_seconds)} alone and {seconds(beside.turns_seconds)} in turns "
+            "with the others: its figures and its speed-up are those of the runs alone",
+            advice="Something that the others leave behind (memory, caches, clocks) changes its time.",
+        )
+    turns = [turn.seconds for launch in run.launches for turn in launch.turns] if beside is None else []
+    change = change_within(turns)
+    if change is not None:
+        yield WarningRaised(
+            run=run.id,
+            code="unsettled",
+            message=f"its calls do not settle within a turn: those of the second half are {percent(abs(change))} "
+            f"{'slower' if change > 0 else 'faster'}",
+            advice="The time of a call depends on what ran before it. Look at the samples in their order.",
+        )
+    samples = steady_samples(run)
     half = len(samples) // 2
     if half >= FEW_SAMPLES:
         first, second = median_interval(samples[:half]), median_interval(samples[half:])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 8
+SCHEMA_MINOR = 9
 
 Scalar = bool | int | float | str
 
@@ -20,9 +20,10 @@ PHASES = ("trace", "lower", "compile", "transfer_in", "first_run", "run", "trans
 STATUSES = ("ok", "failed", "cancelled", "crashed", "timed out")
 """How a run may end. `timed out`: past its hard cap without a sample, or silent for too long."""
 
-SERIES = ("run", "dispatch", "pipelined", "transfer_in", "transfer_out")
+SERIES = ("run", "dispatch", "pipelined", "transfer_in", "transfer_out", "alone", "settling")
 """Kinds of raw samples: a blocked call, the time until a call returned, one of many calls of which only the last is
-awaited, and the two directions of copying."""
+awaited, and the two directions of copying. Of runs that take turns also blocked calls in one go, before any turn
+(`alone`), and whole blocks that show how soon their calls settle (`settling`)."""
 
 
 FLAT: Mapping[str, bool] = {"flat": True}

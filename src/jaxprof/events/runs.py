@@ -154,6 +154,9 @@ class SamplesTaken(Event):
     calls_per_sample: int = 1
     block: int | None = None
     """The number of its turn, where runs are measured in turns: the blocks of all runs of a session have one order."""
+    first_seconds: float | None = None
+    """The first call of the block, after the pause, where it is not among `seconds`: the calls of a block count from
+    where they have settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

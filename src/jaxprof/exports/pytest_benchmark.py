@@ -12,6 +12,7 @@ from typing import Any
 
 from jaxprof.analysis.run_difference import facts_of
 from jaxprof.analysis.run_result import result
+from jaxprof.analysis.speedup import steady_samples
 from jaxprof.exports.source import ExportSource
 from jaxprof.session import Run, Session
 from jaxprof.text import json_text
@@ -71,7 +72,7 @@ def _benchmark(session: Session, run: Run) -> dict[str, Any]:
             **known,
         },
         "options": {"timer": "perf_counter", "max_time": plan.timing_seconds, "warmup": True},
-        "stats": _stats(run.samples("run"), run.series["run"].calls_per_sample),
+        "stats": _stats(steady_samples(run), run.series["run"].calls_per_sample),
     }
 
 

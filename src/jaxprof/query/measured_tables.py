@@ -109,6 +109,7 @@ RUNS: Final = row_table(
             ("transfer_out_seconds", REAL, "Median time of copying the result to the host"),
             ("dispatch_median_seconds", REAL, "Median time until a call returns, before its result is there"),
             ("pipelined_median_seconds", REAL, "Median time per call where only the last of many is awaited"),
+            ("first_after_pause_seconds", REAL, "Median of the first calls after the turn of another run"),
         ),
         SqlColumn("launches", WHOLE, "Fresh processes that measured it", lambda row: len(row.run.launches) or None),
         *described(

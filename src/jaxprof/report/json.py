@@ -12,6 +12,7 @@ from typing import Any
 from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import ab_results
 from jaxprof.analysis.programs.derive import is_program
+from jaxprof.analysis.speedup import steady_samples
 from jaxprof.events import PHASES, SCHEMA_MAJOR, SCHEMA_MINOR, STARTUP_PHASES, CheckReported
 from jaxprof.report.captures import captures_json, kernels_measured_json
 from jaxprof.report.kernels import kernels_json
@@ -99,7 +100,7 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         "error": ended.error or None,
         "advice": ended.advice or None,
         "phases": _phases(derived),
-        "samples_seconds": list(run.samples("run")),
+        "samples_seconds": list(steady_samples(run)),
     }
     jit = plan.how == "jit"
     if jit or run.cost is not None:
@@ -198,6 +199,7 @@ def _phase(derived: RunResult, name: str) -> dict[str, Any]:
         if derived.run.plan.how != "numpy":
             data["dispatch_median_seconds"] = derived.dispatch_median_seconds
             data["pipelined_median_seconds"] = derived.pipelined_median_seconds
+        data["first_after_pause_seconds"] = derived.first_after_pause_seconds
         data["total_seconds"] = recorded.seconds if recorded is not None else None
         data["zero_copy"] = derived.moved_nothing
         data["modes"] = _modes(derived)

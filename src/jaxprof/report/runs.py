@@ -306,6 +306,7 @@ BEFORE_STEADY: Final[tuple[Column[RunRow], ...]] = (
 RATES: Final[tuple[Column[RunRow], ...]] = (
     Column("dispatch_median_seconds", "dispatch", at("result.dispatch_median_seconds"), seconds),
     Column("pipelined_median_seconds", "pipelined", at("result.pipelined_median_seconds"), seconds),
+    Column("first_after_pause_seconds", "after pause", at("result.first_after_pause_seconds"), seconds),
     Column("", "FLOP/s", at("result.flops_per_second"), scaled),
     Column("", "traffic", at("result.bytes_per_second"), lambda rate: scaled(rate, "B/s")),
     Column("", "peak memory", lambda row: peak_memory(row.run), bytes_),
@@ -327,7 +328,7 @@ OF_CSV: Final[tuple[Column[RunRow], ...]] = (
     Column("mad_seconds", value=at("result.summary.mad")),
     *SPREAD[1:],
     SPREAD[0],
-    *RATES[:2],
+    *RATES[:3],
     Column("flops", value=at("result.flops")),
     Column("bytes_accessed", value=at("result.bytes_accessed")),
     Column("check_passed", value=at("run.check.passed")),

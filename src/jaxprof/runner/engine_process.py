@@ -74,6 +74,7 @@ class EngineProcess(ChildProcess):
         self._mute_seconds: float | None = None
         """Since when its event pipe is closed."""
         self._ended_as_mute = False
+        self._frozen = False
         self._scratch = _scratch()
         pipes = Pipes.open()
         command = [interpreter.path, "-u", str(ENGINE)]
@@ -110,6 +111,19 @@ class EngineProcess(ChildProcess):
         else:
             self._cancelled_seconds -= ASK_SECONDS
 
+    def freeze(self) -> None:
+        """Stops it, with every thread and process of its group, until `thaw`. It gives no sign of life meanwhile, and
+        ends at nothing but `kill` and `close`. Only the thread that reads it may freeze and thaw it."""
+        if not self._frozen and self.alive:
+            self._frozen = True
+            self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Lets it go on."""
+        if self._frozen:
+            self._frozen = False
+            self._signal_all(signal.SIGCONT)
+
     @property
     def cancelled(self) -> bool:
         """Whether `cancel` was called."""
@@ -119,6 +133,7 @@ class EngineProcess(ChildProcess):
         """Ends the child if it still runs, and frees everything. May be called twice."""
         if self._control < 0:
             return
+        self.thaw()
         os.close(self._control)  # the order to end
         self._control = -1
         if not self._ended_within(_END_SECONDS):

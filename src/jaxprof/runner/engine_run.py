@@ -99,6 +99,26 @@ class EngineRun:
             self._report_silence(silent_seconds)
             self._end_in_time(now - began, silent_seconds)
 
+    def freeze(self) -> None:
+        """Stops the worker until `thaw`; it cannot be followed meanwhile."""
+        if isinstance(self.process, EngineProcess):
+            self.process.freeze()
+
+    def thaw(self) -> None:
+        """Lets the worker go on."""
+        if isinstance(self.process, EngineProcess):
+            self.process.thaw()
+
+    def processor_seconds(self) -> float | None:
+        """What the worker's process has used so far, its threads together; None where that cannot be read."""
+        import psutil
+
+        try:
+            times = psutil.Process(self.process.pid).cpu_times()
+        except psutil.Error:
+            return None
+        return float(times.user + times.system)
+
     def tell_readings(self) -> None:
         """Takes a reading of the device now, and records it."""
         self._tell(self._watch.take())

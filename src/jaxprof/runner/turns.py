@@ -3,6 +3,12 @@ balanced order, so that what disturbs the machine disturbs all of them alike.
 
 Each launch has fresh processes. What happens once in a process (import, trace, compile, first call) is measured one
 process at a time, before the turns; the rest of a run likewise, after them.
+
+One process works at a time, and the others are frozen: the threads of a waiting one go on spinning (those of OpenBLAS,
+which NumPy uses, cost a product of matrices under jit 1.7 times its time). A process that holds an accelerator is not
+frozen: it waits, and it is checked that it does. Two things guard the turns themselves. Whole blocks in the first
+launch show how soon calls settle after the turn of another, and from there on they count. And each run is sampled in
+one go before anybody's turn: where that differs from its turns, `analysis` takes the one alone.
 """
 
 from __future__ import annotations
@@ -33,16 +39,58 @@ from jaxprof.runner.launch_rule import LaunchRule
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.session_recorder import BATCH_SECONDS, SessionRecorder
 from jaxprof.stats import BLOCK_SECONDS, TurnPlan, plan_turns
-from jaxprof.units import seconds
+from jaxprof.stats.turns import (
+    ALONE_SAMPLES,
+    ALONE_SECONDS,
+    ALONE_SHARE,
+    ALONE_WARM_IN_SECONDS,
+    UNPROBED_WARM_IN_SECONDS,
+    Settling,
+    plan_probes,
+    settling,
+)
+from jaxprof.units import percent, seconds
 
 WAITING = "waiting"
 """The phase of an engine that is warm, while others are started."""
 MEMORY_SHARE = 0.8
 """The largest share of the free memory that the engines still to be started may need to live together."""
+IDLE_SHARE = 0.05
+"""A process that waits for its turn, and is not frozen, may use this share of a core."""
 _EXCLUSIVE_PLATFORMS = ("tpu",)
 """One process at a time can hold such a device."""
 _OF_EACH_LAUNCH = (PhaseStarted, PhaseEnded, SamplesTaken, LogLine, DeviceReading)
 """What is recorded of every launch; the rest of a run does not depend on the process and is recorded once."""
+
+
+@dataclass(slots=True)
+class Rest:
+    """What the process of a side that cannot be frozen does while it waits."""
+
+    waited_seconds: float = 0.0
+    used_seconds: float = 0.0
+    """Processor time meanwhile."""
+    began: tuple[float, float] | None = None
+    """When the present wait began, and the processor time until then."""
+
+    def begin(self, used_seconds: float) -> None:
+        """The process has nothing to do from now on, after `used_seconds` of processor time in all."""
+        self.began = time.monotonic(), used_seconds
+
+    def end(self, used_seconds: float) -> None:
+        """The process gets its turn."""
+        if self.began is not None:
+            self.waited_seconds += time.monotonic() - self.began[0]
+            self.used_seconds += used_seconds - self.began[1]
+            self.began = None
+
+    @property
+    def share(self) -> float:
+        """Of a core, while it waited; 0 where it hardly waited."""
+        return self.used_seconds / self.waited_seconds if self.waited_seconds > LEAST_WAIT_SECONDS else 0.0
+
+
+LEAST_WAIT_SECONDS = 0.2
 
 
 @dataclass(slots=True)
@@ -54,6 +102,11 @@ class Side:
     placement: WorkerEnvironment | None = None
     at_work: EngineRun | None = None
     call_seconds: float = 0.0
+    settling: Settling | None = None
+    """How its calls settle after another's turn, once that was looked at; None before, and where nobody else has
+    turns."""
+    rest: Rest | None = None
+    """Its wait for a turn, where it is not frozen meanwhile."""
     warm_seconds: float | None = None
     """When it was ready for its first turn, on the monotonic clock."""
     finished: RunFinished | None = None
@@ -176,9 +229,14 @@ class Group:
                     continue
                 reached = self._warm(side, launch, shared=len(sides) > 1)
                 if isinstance(reached, TurnAwaited):
-                    side.call_seconds, side.warm_seconds = reached.call_seconds, time.monotonic()
-                    self._recorder.emit(PhaseStarted(run=side.run, phase=WAITING))
-                    ready.append(side)
+                    side.call_seconds = reached.call_seconds
+                    if len(sides) > 1:
+                        self._alone(side, launch)
+                    side.warm_seconds = time.monotonic()
+                    if side.finished is None:
+                        self._put_to_rest(side)
+                        self._recorder.emit(PhaseStarted(run=side.run, phase=WAITING))
+                        ready.append(side)
                 elif ready and reached.out_of_memory:
                     self._keep_apart(f"{side.name} ran out of memory beside the others")
                     return
@@ -261,12 +319,14 @@ class Group:
         if not sides:
             return
         budget = min(side.plan.spec.timing_seconds for side in sides) / self._launches
+        self._probe(launch, sides)
         plan = plan_turns(
             [side.call_seconds for side in sides],
             budget,
             launch=launch,
             launches=self._launches,
             block_seconds=BLOCK_SECONDS,
+            warm_in_seconds=[side.settling.warm_in_seconds if side.settling else 0.0 for side in sides],
         )
         reported_seconds = 0.0
         began = time.monotonic()
@@ -277,6 +337,7 @@ class Group:
         for number, index in enumerate(plan.order, start=1):
             if sides[index].finished is None:
                 self._turn(sides[index], launch, plan)
+                self._put_to_rest(sides[index])
             now = time.monotonic()
             if now - reported_seconds >= BATCH_SECONDS:
                 reported_seconds = now
@@ -284,15 +345,70 @@ class Group:
             if self._rule is not None and number % len(sides) == 0 and self._rule.is_over(now - began):
                 break  # all sides have had as many blocks
 
+    def _alone(self, side: Side, launch: int) -> None:
+        """Its calls in one go, with nobody's turn before them."""
+        budget = ALONE_SHARE * side.plan.spec.timing_seconds / self._launches
+        self._block(side, launch, "alone", min(ALONE_SECONDS, budget), ALONE_SAMPLES, ALONE_WARM_IN_SECONDS)
+
+    def _probe(self, launch: int, sides: Sequence[Side]) -> None:
+        """Finds how soon the calls of each side settle, where that is not known yet."""
+        unknown = [side for side in sides if side.settling is None]
+        if len(sides) < 2 or not unknown:
+            return
+        plan = plan_probes([side.call_seconds for side in sides])
+        blocks: dict[str, list[list[float]]] = {side.run: [] for side in sides}
+        for index in plan.order:
+            side = sides[index]
+            if side.finished is None:
+                blocks[side.run].append(self._block(side, launch, "settling", plan.block_seconds, plan.most_samples))
+                self._put_to_rest(side)
+        for side in unknown:
+            short = side.call_seconds < UNPROBED_WARM_IN_SECONDS
+            side.settling = settling(blocks[side.run]) if plan.order else Settling(UNPROBED_WARM_IN_SECONDS * short)
+
     def _turn(self, side: Side, launch: int, plan: TurnPlan) -> None:
+        warm_in = side.settling.warm_in_seconds if side.settling else 0.0
+        self._block(side, launch, "run", plan.block_seconds, plan.most_samples, warm_in)
+
+    def _block(
+        self, side: Side, launch: int, series: str, block_seconds: float, most: int, warm_in_seconds: float = 0.0
+    ) -> list[float]:
+        """One block of a side, the only one that works meanwhile; its samples, or none where its launch ended."""
         assert side.at_work is not None
         began = time.monotonic()
-        block = self._services.next_block()
-        side.at_work.send(TurnRequest(block=block, seconds=plan.block_seconds, most_samples=plan.most_samples))
-        event = side.at_work.follow(lambda event: isinstance(event, SamplesTaken) and event.block == block)
+        self._wake(side)
+        number = self._services.next_block()
+        side.at_work.send(
+            TurnRequest(
+                block=number,
+                seconds=block_seconds,
+                most_samples=most,
+                warm_in_seconds=warm_in_seconds,
+                series=series,
+            )
+        )
+        event = side.at_work.follow(lambda event: isinstance(event, SamplesTaken) and event.block == number)
         side.spent_seconds += time.monotonic() - began
-        if isinstance(event, RunFinished):
-            self._launch_over(side, launch, event)
+        if isinstance(event, SamplesTaken):
+            return event.seconds
+        self._launch_over(side, launch, event)
+        return []
+
+    def _put_to_rest(self, side: Side) -> None:
+        """It has nothing to do until `_wake`. On an accelerator it may not be stopped: others wait for its driver."""
+        if side.at_work is None:
+            return
+        if side.plan.spec.device.startswith("cpu:"):
+            side.at_work.freeze()
+        elif (used := side.at_work.processor_seconds()) is not None:
+            side.rest = side.rest or Rest()
+            side.rest.begin(used)
+
+    def _wake(self, side: Side) -> None:
+        assert side.at_work is not None
+        side.at_work.thaw()
+        if side.rest is not None and (used := side.at_work.processor_seconds()) is not None:
+            side.rest.end(used)
 
     def _progress(self, launch: int, sides: Sequence[Side], share: float, spent: float) -> None:
         left = spent / share * (1 - share)
@@ -313,11 +429,23 @@ class Group:
         if side.finished is not None or side.at_work is None:
             return
         began = time.monotonic()
+        self._wake(side)
+        self._report_unrest(side)
         side.at_work.send(TurnsOverRequest())
         last = side.at_work.follow()
         side.spent_seconds += time.monotonic() - began
         self._launch_over(side, launch, last)
         self._close(side)
+
+    def _report_unrest(self, side: Side) -> None:
+        rest, side.rest = side.rest, None
+        if rest is not None and rest.share > IDLE_SHARE:
+            self._warn(
+                side,
+                "not_idle",
+                f"used {percent(rest.share)} of a core while others had their turns",
+                "Threads that spin take time from the others: compare the runs measured alone.",
+            )
 
     def _launch_over(self, side: Side, launch: int, last: Event) -> None:
         assert isinstance(last, RunFinished)

@@ -150,8 +150,12 @@ def _samples(session: Session, event: e.SamplesTaken) -> None:
         series = run.series[event.series] = Series()
     series.seconds += event.seconds
     series.calls_per_sample = event.calls_per_sample
-    if event.block is not None and run.launches:
-        run.launches[-1].turns.append(Turn(event.block, tuple(event.seconds)))
+    if not run.launches:
+        return
+    if event.series == "alone":
+        run.launches[-1].alone += event.seconds
+    elif event.block is not None and event.series == "run":
+        run.launches[-1].turns.append(Turn(event.block, tuple(event.seconds), event.first_seconds))
 
 
 def _progress(session: Session, event: e.ProgressMade) -> None:

@@ -64,6 +64,8 @@ class Turn:
     number: int
     """Its place among the blocks of all runs of the session."""
     seconds: tuple[float, ...]
+    first_seconds: float | None = None
+    """The first call after the pause, where it does not count; None in sessions of schema 1.8 and before."""
 
 
 @dataclass(slots=True)
@@ -77,6 +79,8 @@ class RunLaunch:
     phases: dict[str, Phase] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     """Those of its steady run, in order; empty in sessions of jaxprof 0.1, which measured one run after the other."""
+    alone: list[float] = field(default_factory=list)
+    """Its calls in one go, before the first turn, in seconds a call."""
 
 
 @dataclass(slots=True)

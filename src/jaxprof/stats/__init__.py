@@ -20,10 +20,19 @@ from jaxprof.stats.comparison import (
     with_control,
 )
 from jaxprof.stats.growth import GrowthVerdict, growth, growth_interval, judge_growth
-from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run
+from jaxprof.stats.launches import LaunchSummary, summarise_launches, summarise_run, turns_over_alone
 from jaxprof.stats.modes import Modes, two_modes
 from jaxprof.stats.summary import Summary, histogram, median_interval, outliers, summarise
-from jaxprof.stats.turns import BLOCK_SECONDS, Block, LaunchBlocks, TurnPlan, balanced_order, in_blocks, plan_turns
+from jaxprof.stats.turns import (
+    BLOCK_SECONDS,
+    Block,
+    LaunchBlocks,
+    TurnPlan,
+    balanced_order,
+    in_blocks,
+    middle,
+    plan_turns,
+)
 
 __all__ = [
     "BLOCK_SECONDS",
@@ -51,6 +60,7 @@ __all__ = [
     "is_rough",
     "judge_growth",
     "median_interval",
+    "middle",
     "narrow_enough",
     "outliers",
     "plan_turns",
@@ -59,6 +69,7 @@ __all__ = [
     "summarise_launches",
     "summarise_run",
     "total_seconds",
+    "turns_over_alone",
     "two_modes",
     "with_control",
 ]

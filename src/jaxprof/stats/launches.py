@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from jaxprof.stats.location import bounded_exp, launch_mean, location
+from jaxprof.stats.location import Location, bounded_exp, launch_mean, location, of_difference
 from jaxprof.stats.summary import Summary, summarise
 from jaxprof.stats.turns import BLOCK_SECONDS, LaunchBlocks, in_blocks, not_times
 
@@ -56,6 +56,31 @@ def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> Launc
         units=count if count > 1 else sum(len(values) for values in logs),
         launches=count,
     )
+
+
+ALONE_MARGIN = 0.03
+"""What a run takes in turns may differ by so much from what it takes alone."""
+
+
+def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks]) -> tuple[float, bool] | None:
+    """A run's time in turns over its time alone (both as side 0, launch by launch), and whether the two differ: by more
+    than `ALONE_MARGIN`, and by more than the 95 % interval of their ratio. None where a launch lacks one of them.
+
+    Where the error is not known (one launch of few blocks), they do not differ.
+    """
+    if not turns or len(turns) != len(alone) or not_times(turns, 0) or not_times(alone, 0):
+        return None
+    differences = []
+    for sides in zip(turns, alone, strict=True):
+        logs = [[math.log(block.median) for block in launch.of_side(0)] for launch in sides]
+        if not all(logs):
+            return None
+        one, two = map(location, logs)
+        spread = of_difference(one.spread, two.spread) if one.spread and two.spread else None
+        differences.append(Location(one.value - two.value, spread))
+    mean = launch_mean(differences)
+    half = max((spread.half_width(0.95) for spread in mean.spreads), default=math.inf)
+    return bounded_exp(mean.value), abs(mean.value) > max(half, math.log1p(ALONE_MARGIN))
 
 
 def summarise_run(

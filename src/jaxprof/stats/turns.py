@@ -13,13 +13,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 BLOCK_SECONDS = 0.01
 """How long a block is, where one call is not longer: beside a neighbour whose bursts last 50 to 800 ms, blocks of
 150 ms gave false verdicts in 2 of 6 comparisons, and blocks of 12 ms in none."""
 
 
+PROBES = 4
+"""Whole blocks of each side that show how soon its calls settle."""
+PROBE_SECONDS = 0.08
+"""A million numbers through an elementwise function took 1.5 times as long after another process's turn, and had
+settled after 8 to 32 ms; a product of matrices after 2 ms."""
+LONGEST_PROBED_SECONDS = 0.25
+"""A call longer than this is not held up for long by what it finds in the caches: its first call counts."""
+UNPROBED_WARM_IN_SECONDS = 0.03
+"""Of a short call beside one too long to be probed."""
+SETTLED_WITHIN = 0.03
+"""Calls have settled where they take what later ones take, within this share."""
+ALONE_SECONDS = 0.25
+"""How long each side is measured in one go, before any turn: a control of the turns."""
+ALONE_SHARE = 0.4
+"""The same, as a share of its budget in a launch."""
+ALONE_SAMPLES = 2_000
+ALONE_WARM_IN_SECONDS = 0.02
 LEAST_BLOCKS = 4
 """The fewest blocks of a side in a launch, however long its calls: twice there and back."""
 LEAST_SAMPLES = 6
@@ -148,17 +165,118 @@ def plan_turns(
     launch: int = 1,
     launches: int = 1,
     block_seconds: float = BLOCK_SECONDS,
+    warm_in_seconds: Sequence[float] = (),
 ) -> TurnPlan:
     """The turns of sides whose samples take `call_seconds` each, in one of `launches`; each side has `budget_seconds`
-    in it. Blocks are of `block_seconds`, or as long as the longest sample."""
-    longest = max(block_seconds, *call_seconds)
-    rounds = max(least_blocks(launches), math.ceil(budget_seconds / longest))
+    in it, with what its calls take to settle in each block (`warm_in_seconds`). Blocks are of `block_seconds`, or as
+    long as the longest sample or the longest warm-in."""
+    warm_in = max(warm_in_seconds, default=0.0)
+    longest = max(block_seconds, warm_in, *call_seconds)
+    rounds = max(least_blocks(launches), math.ceil(budget_seconds / (longest + warm_in)))
     rounds += rounds % 2
     return TurnPlan(
         order=balanced_order(len(call_seconds), rounds, seed=launch),
-        block_seconds=max(block_seconds, budget_seconds / rounds),
+        block_seconds=max(longest if warm_in else block_seconds, budget_seconds / rounds - warm_in),
         most_samples=max(1, MOST_SAMPLES // (rounds * launches)),
     )
+
+
+def plan_probes(call_seconds: Sequence[float]) -> TurnPlan:
+    """Whole blocks that show how soon the calls of each side settle after the turn of another: before the turns that
+    count, once for each program. There are none for one side alone, nor beside calls too long to be probed."""
+    probed = len(call_seconds) > 1 and max(call_seconds) <= LONGEST_PROBED_SECONDS
+    return TurnPlan(
+        order=balanced_order(len(call_seconds), PROBES) if probed else (),
+        block_seconds=max(PROBE_SECONDS, _FEWEST_PROBED * max(call_seconds)) if probed else 0.0,
+        most_samples=MOST_SAMPLES // PROBES,
+    )
+
+
+_FEWEST_PROBED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Settling:
+    """How the calls of a block settle after the turn of another side."""
+
+    warm_in_seconds: float = 0.0
+    """From the begin of a block until they have settled."""
+    settles: bool = True
+    """False where they still change at the end of a block that was long enough to see that."""
+
+
+def settling(blocks: Sequence[Sequence[float]]) -> Settling:
+    """How soon the calls of whole `blocks` (seconds of each call, in order) settle: the calls are compared by their
+    place in their block, in groups that double, with those of the second half.
+
+    Places count only as far as each block goes. A difference counts if it is more than `SETTLED_WITHIN`, and more than
+    the groups scatter. With fewer than two calls a block nothing can be seen: then it is `Settling()`.
+    """
+    length = min((len(block) for block in blocks), default=0)
+    if length < 2:
+        return Settling()
+    half = length // 2
+    later = [call for block in blocks for call in block[half:length]]
+    quarter = (half + length) // 2
+    if quarter > half and length - half >= _LEAST_HALF:
+        ends = [
+            [call for block in blocks for call in block[part]]
+            for part in (slice(half, quarter), slice(quarter, length))
+        ]
+        if _differ(ends[0], ends[1]):
+            return Settling(_elapsed(blocks, half), settles=False)
+    end = 0
+    for begin, until in _doubling(half):
+        if _differ([call for block in blocks for call in block[begin:until]], later):
+            end = until
+    return Settling(_elapsed(blocks, end))
+
+
+def change_within(blocks: Sequence[Sequence[float]]) -> float | None:
+    """By what share the calls of the second halves of `blocks` differ from those of the first ones; None where they do
+    not, or nothing can be seen. The middle call of an odd number counts with neither."""
+    halves: tuple[list[float], list[float]] = ([], [])
+    for block in blocks:
+        half = len(block) // 2
+        if half:
+            halves[0].extend(block[:half])
+            halves[1].extend(block[-half:])
+    if len(halves[0]) < _LEAST_HALF or not _differ(*halves):
+        return None
+    return middle(halves[1]) / middle(halves[0]) - 1
+
+
+_LEAST_HALF = 8
+"""Calls in the second half of a block, below which it is not asked whether they still change."""
+
+
+def _doubling(length: int) -> Iterator[tuple[int, int]]:
+    begin, until = 0, 1
+    while begin < length:
+        yield begin, min(until, length)
+        begin, until = until, 2 * until
+
+
+def _elapsed(blocks: Sequence[Sequence[float]], calls: int) -> float:
+    """How long the first `calls` of a block take."""
+    return middle([math.fsum(block[:calls]) for block in blocks]) if calls else 0.0
+
+
+def _differ(some: Sequence[float], others: Sequence[float]) -> bool:
+    one, two = middle(some), middle(others)
+    error = math.hypot(*(_error_of_median(values) for values in (some, others)))
+    return abs(one - two) > max(SETTLED_WITHIN * two, _SURELY * error)
+
+
+_SURELY = 2.0
+"""Standard errors beyond which a difference is none by chance."""
+
+
+def _error_of_median(values: Sequence[float]) -> float:
+    """Its standard error, from the median absolute deviation, for values that are about normal."""
+    centre = middle(values)
+    deviation = middle([abs(value - centre) for value in values])
+    return 1.4826 * 1.2533 * deviation / math.sqrt(len(values))
 
 
 def least_blocks(launches: int) -> int:

@@ -76,6 +76,22 @@ def of_samples(samples: list[float], *more: e.Event) -> Callable[[], list[str]]:
     return lambda: [warning.code for warning in result(fold(sessions.HEADER, events), "r1").warnings]
 
 
+def in_turns(turn: list[float], alone: float = 1.0) -> Callable[[], list[str]]:
+    """The warnings of a run of three launches: its calls in each turn, and the median of those alone."""
+    events: list[e.Event] = [
+        e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how="jit", device="cpu:0"))
+    ]
+    for launch in (1, 2, 3):
+        off = 1 + launch / 1000
+        events.append(e.WorkerStarted(run="r1", pid=launch, python="python", launch=launch))
+        events.append(e.SamplesTaken(run="r1", series="alone", seconds=[alone * off * value for value in STEADY]))
+        for block in range(1, 21):
+            seconds = [value * off * (1 + block % 5 / 500) for value in turn]
+            events.append(e.SamplesTaken(run="r1", series="run", seconds=seconds, block=20 * launch + block))
+    events.append(e.RunFinished(run="r1", status="ok"))
+    return lambda: [warning.code for warning in result(fold(sessions.HEADER, events), "r1").warnings]
+
+
 def said(session: Callable[[], Session]) -> Callable[[], list[str]]:
     """The findings and the abstentions of a session."""
 
@@ -135,6 +151,11 @@ PAIRS: dict[str, Pair | Elsewhere] = {
     "busy_machine": Pair(
         of_samples(STEADY, machine(other_busy_cores=0.8, cores=2)),
         of_samples(STEADY, machine(other_busy_cores=0.1, cores=2)),
+    ),
+    "disturbed": Pair(in_turns([1.6, 1.62, 1.58, 1.6]), in_turns([1.01, 1.0, 1.02, 1.01])),
+    "unsettled": Pair(in_turns([1.1, 1.1, 0.9, 0.9]), in_turns([1.0, 1.01, 1.0, 1.01])),
+    "not_idle": Elsewhere(
+        *["runner/test_turns.py::test_a_process_that_holds_an_accelerator_is_not_frozen_and_is_checked"] * 2
     ),
     "throttled": Pair(
         of_samples(STEADY, e.DeviceReading(run="r1", device="cpu:0", throttle_reasons=["power cap"])),

@@ -7,6 +7,7 @@ import itertools
 import math
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from statistics import median
 
 import pytest
@@ -319,16 +320,38 @@ def test_each_turn_gives_one_block_with_its_number() -> None:
     assert samples == pytest.approx([second for block in blocks for second in block.seconds], abs=1e-11)
 
 
-def test_a_block_begins_with_calls_that_are_not_timed_where_a_call_is_short() -> None:
-    def extra(call: float) -> float:
-        """Untimed seconds of one more turn."""
-        one, two = World(itertools.repeat(call)), World(itertools.repeat(call))
-        in_turns(one, call, [turn(1), None])
-        samples, _ = in_turns(two, call, [turn(1), turn(2), None])
-        return (two.calls - one.calls - len(samples) / 2) * call
+def test_a_block_counts_from_the_end_of_its_warm_in_and_keeps_its_first_call() -> None:
+    falling = [9e-3, 5e-3, 2e-3, *([1e-3] * 100)]
+    world = World(iter([*([1e-3] * 400), *falling]))
+    control, events = RunControl(), list[Event]()
+    sampler = CallSampler(Reporter(events.append, control), world.clock)
 
-    assert extra(1e-4) == pytest.approx(1e-3, rel=0.2)
-    assert extra(0.2) == 0.0, "a long call outweighs what it finds in the caches"
+    def trial_from_here() -> None:
+        while world.calls < 400:
+            world.trial().make(world.trial().prepare(1))
+
+    control.give_turn(replace(turn(1), warm_in_seconds=0.015))
+    control.give_turn(None)
+    control.on_wait = lambda *, begins: None if begins else trial_from_here()
+    samples = sampler.sample(world.trial(), Plan(series="run", budget_seconds=2.0, in_turns=True), 1e-3)
+    (block,) = [event for event in events if isinstance(event, SamplesTaken)]
+    assert block.first_seconds == pytest.approx(9e-3, abs=1e-6)
+    assert block.seconds == pytest.approx([1e-3] * len(block.seconds), abs=1e-6)
+    assert 9 <= len(samples) <= 11, "ten milliseconds after the warm-in"
+
+
+def test_a_block_without_a_warm_in_counts_from_its_first_call() -> None:
+    _, events = in_turns(World(itertools.repeat(1e-3)), 1e-3, [turn(1), None])
+    (block,) = [event for event in events if isinstance(event, SamplesTaken)]
+    assert block.first_seconds is None
+    assert len(block.seconds) >= 9
+
+
+def test_blocks_of_other_series_are_no_samples_of_the_run() -> None:
+    whole = replace(turn(1), series="settling")
+    samples, events = in_turns(World(itertools.repeat(1e-3)), 1e-3, [whole, turn(2), None])
+    assert [event.series for event in events if isinstance(event, SamplesTaken)] == ["settling", "run"]
+    assert 9 <= len(samples) <= 11
 
 
 def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last() -> None:
@@ -344,7 +367,7 @@ def test_the_turns_last_from_the_begin_of_the_first_to_the_end_of_the_last() -> 
     control.on_wait = others
     assert sampler.turns_seconds is None
     sampler.sample(world.trial(), plan, 1e-3)
-    assert sampler.turns_seconds == pytest.approx(5.0 + 2 * 0.011, rel=0.01), "what others did between them included"
+    assert sampler.turns_seconds == pytest.approx(5.0 + 2 * 0.010, rel=0.01), "what others did between them included"
 
 
 def test_between_calls_that_consume_their_arguments_no_further_one_is_made() -> None:

@@ -8,9 +8,16 @@ from collections.abc import Callable
 import pytest
 
 from jaxprof.engine.measure.control import CapReached
-from jaxprof.engine.measure.shared_turns import SharedTurns, TurnsControl
+from jaxprof.engine.measure.shared_turns import (
+    LONGEST_REST_SECONDS,
+    REST_SECONDS,
+    SharedTurns,
+    TurnsControl,
+    await_rest,
+)
 from jaxprof.engine.protocol.request import TurnRequest
 from jaxprof.stats import plan_turns
+from jaxprof.stats.turns import PROBES
 
 
 class Stage:
@@ -21,6 +28,8 @@ class Stage:
     ) -> None:
         self.said: list[str] = []
         self.blocks: list[tuple[str, int]] = []
+        """Those that count."""
+        self.others: list[tuple[str, str]] = []
         self.errors: dict[str, str] = {}
         self.controls: dict[str, TurnsControl] = {}
         self._left = iter(names)
@@ -43,16 +52,24 @@ class Stage:
             self.errors[name] = type(error).__name__
         return True
 
-    def _take(self, name: str, turn: TurnRequest) -> None:
-        self.blocks.append((name, turn.block))
-        self._block(name)
+    def _take(self, name: str, turn: TurnRequest) -> list[float]:
+        if turn.series == "run":
+            self.blocks.append((name, turn.block))
+            self._block(name)
+        else:
+            self.others.append((name, turn.series))
+        return [0.01] * 4
 
 
 def test_blocks_come_in_the_order_of_all_comparisons_and_cold_parts_before_them() -> None:
     stage = Stage("a", "b", "c")
     order = plan_turns([0.01] * 3, 0.2).order
     assert [name for name, _ in stage.blocks] == ["abc"[index] for index in order]
-    assert [number for _, number in stage.blocks] == list(range(1, len(order) + 1))
+    numbers = [number for _, number in stage.blocks]
+    assert numbers == sorted(set(numbers))
+    alone, probes = stage.others[:3], stage.others[3:]
+    assert alone == [("a", "alone"), ("b", "alone"), ("c", "alone")], "each before the next one has begun"
+    assert sorted(probes) == sorted([(name, "settling") for name in "abc"] * PROBES)
     assert stage.said[:3] == ["a warm", "b warm", "c warm"]
     assert stage.said[3:] == ["c done", "b settled", "b done", "a settled", "a done"]
 
@@ -96,11 +113,33 @@ def test_the_hard_cap_of_a_run_counts_its_blocks(monkeypatch: pytest.MonkeyPatch
     control.start_clock(5.0)
     taken: list[int] = []
 
-    def take(turn: TurnRequest) -> None:
+    def take(turn: TurnRequest) -> list[float]:
         nonlocal now
         taken.append(turn.block)
         now += 2.0
+        return [2.0]
 
     with pytest.raises(CapReached):
         control.take_turns(0.01, take, lambda: None)
     assert len(taken) == 3, "five seconds are over in the third block of two"
+
+
+def test_a_block_begins_when_the_threads_of_the_process_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that spins for two naps uses a core meanwhile; one that never rests is not awaited for ever."""
+    naps = 0
+
+    def sleep(seconds: float) -> None:
+        nonlocal naps, now, used
+        naps += 1
+        now += seconds
+        used += seconds * (naps <= busy_naps)
+
+    now = used = 0.0
+    busy_naps = 0
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "process_time", lambda: used)
+    for limit, expected in ((0, 1), (2, 3), (10**9, round(LONGEST_REST_SECONDS / REST_SECONDS))):
+        naps, busy_naps = 0, limit
+        await_rest()
+        assert naps == expected

@@ -62,7 +62,7 @@ class RunControl:
         return turn
 
     def take_turns(
-        self, call_seconds: float, take: Callable[[TurnRequest], object], settle: Callable[[], object]
+        self, call_seconds: float, take: Callable[[TurnRequest], list[float]], settle: Callable[[], object]
     ) -> None:
         """Has `take` take the samples of each turn, until there are no more; a sample takes `call_seconds`. `settle`
         makes a call that is not timed, for where other runs of this process have emptied JAX's caches. Raises Cancelled

@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from statistics import median
 from typing import Any, Protocol, TypeVar
@@ -68,10 +68,6 @@ WARM_AGREEMENT = 0.03
 """A series is warm when the medians of two successive slices differ by less than this share."""
 LONG_SHARE = 0.05
 """A call that takes a larger share of the budget is not calibrated or warmed up further: its first call did that."""
-SETTLE_SECONDS = 1e-3
-"""How long untimed calls fill the caches again at the begin of a turn, after another process has had the machine."""
-SETTLED_SECONDS = 0.05
-"""A call at least this long outweighs what it finds in the caches: it is timed at once."""
 _MOST_CALLS = 10_000
 _CALIBRATION_ROUNDS = 10
 _WARM_SLICE_SECONDS = 0.02
@@ -169,9 +165,12 @@ class CallSampler:
         """One sample, in seconds a call."""
         return self._burst(trial, calls, most=1)[0]
 
-    def _burst(self, trial: Trial, calls: int, *, most: int, seconds: float = math.inf, gap: int = 0) -> list[float]:
-        """Up to `most` samples in about `seconds`, with `gap` untimed calls after each."""
-        return self._execute(partial(_burst, trial, self._clock, calls, most, seconds, gap))
+    def _burst(
+        self, trial: Trial, calls: int, *, most: int, seconds: float = math.inf, gap: int = 0, warm_in: float = 0.0
+    ) -> list[float]:
+        """Up to `most` samples in about `seconds`, with `gap` untimed calls after each. With a warm-in, the first
+        sample of it comes before them; its others are dropped."""
+        return self._execute(partial(_burst, trial, self._clock, calls, most, seconds, gap, warm_in))
 
     def _sample_long(self, trial: Trial, plan: Plan, call_seconds: float) -> list[float]:
         calls = plan.calls_per_sample or 1
@@ -196,17 +195,20 @@ class CallSampler:
 
         began: list[float] = []
 
-        def take(turn: TurnRequest) -> None:
+        def take(turn: TurnRequest) -> list[float]:
             began.append(self._clock())
-            if sample_seconds < SETTLED_SECONDS:
-                self._burst(trial, calls, most=MOST_SAMPLES, seconds=SETTLE_SECONDS)
             gap = 0
             if plan.calls_per_sample is None and call_seconds > 0:
                 gap = max(0, round((turn.seconds / turn.most_samples - sample_seconds) / call_seconds))
-            block = self._burst(trial, calls, most=turn.most_samples, seconds=turn.seconds, gap=gap)
-            samples.extend(block)
-            self._send(plan, block, calls, turn.block)
+            block = self._burst(
+                trial, calls, most=turn.most_samples, seconds=turn.seconds, gap=gap, warm_in=turn.warm_in_seconds
+            )
+            first = block.pop(0) if turn.warm_in_seconds else None
+            if turn.series == plan.series:
+                samples.extend(block)
+            self._send(replace(plan, series=turn.series), block, calls, turn.block, first)
             self.turns_seconds = self._clock() - began[0]
+            return block
 
         self._recorder.control.take_turns(sample_seconds, take, settle=lambda: self.take(trial))
         return samples
@@ -261,17 +263,22 @@ class CallSampler:
             if len(samples) >= plan.most_samples or (spent >= least and precise(samples)):
                 return samples
 
-    def _send(self, plan: Plan, samples: list[float], calls: int, block: int | None = None) -> None:
+    def _send(
+        self, plan: Plan, samples: list[float], calls: int, block: int | None = None, first: float | None = None
+    ) -> None:
         if plan.series == "run":
             self._recorder.samples += len(samples)
         rounded = [round(sample, 11) for sample in samples]  # to a hundredth of a nanosecond, which keeps lines short
-        self._recorder.emit(SamplesTaken(series=plan.series, seconds=rounded, calls_per_sample=calls, block=block))
+        self._recorder.emit(
+            SamplesTaken(series=plan.series, seconds=rounded, calls_per_sample=calls, block=block, first_seconds=first)
+        )
 
 
-def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, gap: int) -> list[float]:
+def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, gap: int, warm_in: float) -> list[float]:
     """The only place where the clock runs. It is one frame, because every frame costs."""
     prepare, make, clear = trial.prepare, trial.make, trial.clear
     samples: list[float] = []
+    warm = clock() + warm_in if warm_in else 0.0
     ends = clock() + seconds
     with quiet():
         while True:
@@ -281,6 +288,12 @@ def _burst(trial: Trial, clock: Clock, calls: int, most: int, seconds: float, ga
             samples.append((clock() - began) / calls)
             del work
             clear()
+            if warm:
+                del samples[1:]
+                if clock() < warm:
+                    continue
+                warm, most, ends = 0.0, most + 1, clock() + seconds
+                continue
             if len(samples) >= most or clock() >= ends:
                 return samples
             if gap:

@@ -51,8 +51,13 @@ class TurnRequest:
     block: int
     """Its number, for `SamplesTaken.block`."""
     seconds: float
-    """How long the block lasts; at least one sample is taken."""
+    """How long the block lasts after its warm-in; at least one sample is taken."""
     most_samples: int
+    warm_in_seconds: float = 0.0
+    """How long calls at the begin of the block are not counted: they have not settled yet. Above 0, at least one."""
+    series: str = "run"
+    """`run`; `alone` for a block before anybody else has worked; `settling` for a whole block that shows how long the
+    warm-in has to be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from jaxprof.analysis.flame.graphs import PICOSECONDS, FlameGraph
 from jaxprof.analysis.memory import SCHEDULE, MemoryPicture
 from jaxprof.analysis.programs.derive import ProgramResult
 from jaxprof.analysis.run_result import ONCE_PHASES, BreakEvenCurve, break_even_curve
+from jaxprof.analysis.speedup import steady_samples
 from jaxprof.analysis.warnings import modes_text
 from jaxprof.events import PassTimes, StepTimes
 from jaxprof.report.page.elements import Charts
@@ -76,7 +77,7 @@ def steps(charts: Charts, rows: Sequence[StepTimes]) -> Iterator[str]:
 
 def distribution(charts: Charts, label: str, result: RunResult) -> Iterator[str]:
     """How the calls of a steady run are spread; outliers are counted, not drawn."""
-    samples = result.run.samples("run")
+    samples = steady_samples(result.run)
     if len(samples) < _FEWEST_SAMPLES or result.summary is None:
         return
     bins = min(_BINS, max(_FEWEST_SAMPLES, len(samples) // 3))

@@ -91,6 +91,9 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
         lines += fact("dispatch", seconds(result.dispatch_median_seconds), width, note)
         note = "median a call, awaiting only the last of many"
         lines += fact("pipelined", seconds(result.pipelined_median_seconds), width, note)
+    if result.first_after_pause_seconds is not None:
+        note = "median of the first calls after the turn of another run"
+        lines += fact("after pause", seconds(result.first_after_pause_seconds), width, note)
     if result.flops is not None or result.bytes_accessed is not None:
         note = f"{scaled(result.flops, 'FLOP')} a call, an estimate"
         lines += fact("rate", scaled(result.flops_per_second, "FLOP/s"), width, note)

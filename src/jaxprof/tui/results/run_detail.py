@@ -16,6 +16,7 @@ from textual.content import Content
 from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import side_title
 from jaxprof.analysis.run_result import break_even_curve
+from jaxprof.analysis.speedup import steady_samples
 from jaxprof.text import safe, shorten
 from jaxprof.tui.keys import bindings
 from jaxprof.tui.kit.drawing import hang
@@ -121,7 +122,7 @@ class RunDetailScreen(SessionScreen):
         self.query_one(f"#{name}", Lines).show(key, draw)
 
     def _show_pictures(self, run_result: RunResult, baseline: RunResult | None) -> None:
-        samples = run_result.run.samples("run")
+        samples = steady_samples(run_result.run)
         key = (run_result.run.id, len(samples))
         spread, in_order = self.query_one("#distribution", Picture), self.query_one("#trend", Picture)
         spread.display = in_order.display = bool(samples)
