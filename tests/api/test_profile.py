@@ -107,7 +107,7 @@ def test_the_variants_of_a_call_take_turns_in_one_launch() -> None:
     )
     first, second = session.runs.values()
     blocks = [[turn.number for turn in run.launches[0].turns] for run in (first, second)]
-    assert sorted(blocks[0] + blocks[1]) == list(range(1, 2 * len(blocks[0]) + 1))
+    assert len({*blocks[0], *blocks[1]}) == 2 * len(blocks[0])
     assert min(blocks[0]) < max(blocks[1])
     assert min(blocks[1]) < max(blocks[0])
     versus = result(session, second.id).versus
