@@ -61,3 +61,23 @@ def unwound_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def python_words(python: str, *words: str) -> list[str]:
+    """The command of a child of ours: `-P` keeps the current folder from its path, where a `json.py` would be imported
+    in the place of Python's own. A user's own program is started without it, as `python FILE` would."""
+    return [python, "-P", *words]
+
+
+@contextmanager
+def safe_path_of_children() -> Iterator[None]:
+    """The same for what `multiprocessing` starts in this block, whose commands are its own."""
+    before = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONSAFEPATH"]
+        else:
+            os.environ["PYTHONSAFEPATH"] = before

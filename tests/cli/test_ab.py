@@ -213,7 +213,9 @@ def test_a_kept_comparison_is_measured_again(repository: Path, call: Caller) -> 
     said, found = measured(call, "sides.py:step", "--git", "HEAD~1", "--env-b", "FLAVOUR=b")
     assert [side["revision"] for side in found["sides"]] == ["HEAD~1", "HEAD~1", None]
     (repository / "sides.py").write_text(SIDES.replace("x.sum()", "x.sum() + 1"))
-    said = call("run", "--from", "s.jaxprof", "--launches", "1", "--no-check", "--out", "t.jaxprof", "--format", "json")
+    said = call(
+        "run", "--from", "s.jaxprof", "--yes", "--launches", "1", "--no-check", "--out", "t.jaxprof", "--format", "json"
+    )
     assert said.code == 0
     (again,) = said.data["comparisons"]
     was = found["sides"][0]
@@ -223,7 +225,7 @@ def test_a_kept_comparison_is_measured_again(repository: Path, call: Caller) -> 
     assert again["versus"][0]["results"]["agree"] is False
     assert "with the changes that are not committed" in again["notes"][0]
     assert "B was the tree at" in again["notes"][1]
-    assert call("run", "--from", "t.jaxprof", "--python", sys.executable).code == 2
+    assert call("run", "--from", "t.jaxprof", "--yes", "--python", sys.executable).code == 2
     listed = subprocess.run(["git", "worktree", "list"], cwd=repository, capture_output=True, text=True, check=True)
     assert len(listed.stdout.splitlines()) == 1
 

@@ -71,7 +71,7 @@ def recorded(folder: Path, source: str, *inside: e.Event, **changes: Any) -> Pat
 def test_a_cache_that_helps_is_measured_and_its_numbers_are_compared(call: Caller, tmp_path: Path) -> None:
     session = recorded(tmp_path, HELPS)
     before = (session.read_bytes(), sorted(path.name for path in tmp_path.iterdir()))
-    said = call("explain", session, "--try", "--budget", "8", "--format", "json")
+    said = call("explain", session, "--try", "--yes", "--budget", "8", "--format", "json")
     (finding,) = (each for each in said.data["findings"] if each["code"] == "cache_off")
     measured = finding["measured"]
     assert measured["outcome"] in (
@@ -88,7 +88,7 @@ def test_a_cache_that_helps_is_measured_and_its_numbers_are_compared(call: Calle
 
 def test_a_cache_that_does_not_help_is_not_claimed(call: Caller, tmp_path: Path) -> None:
     session = recorded(tmp_path, DOES_NOT_HELP, wall=0.2)
-    said = call("explain", session, "--try", "--code", "cache-off", "--budget", "3", "--format", "json")
+    said = call("explain", session, "--try", "--yes", "--code", "cache-off", "--budget", "3", "--format", "json")
     (finding,) = said.data["findings"]
     assert finding["measured"]["outcome"] != "faster"
     assert finding["measured"]["gains"] is False
@@ -97,7 +97,7 @@ def test_a_cache_that_does_not_help_is_not_claimed(call: Caller, tmp_path: Path)
 
 def test_other_numbers_are_no_gain(call: Caller, tmp_path: Path) -> None:
     session = recorded(tmp_path, OTHER_NUMBERS)
-    said = call("explain", session, "--try", "--code", "cache_off", "--budget", "8")
+    said = call("explain", session, "--try", "--yes", "--code", "cache_off", "--budget", "8")
     words = " ".join(said.out.split())
     assert "the printed numbers (1) differ by 5.0e-01" in words
     assert "measured:" not in words
@@ -105,7 +105,7 @@ def test_other_numbers_are_no_gain(call: Caller, tmp_path: Path) -> None:
 
 def test_a_program_that_ends_badly_with_it(call: Caller, tmp_path: Path) -> None:
     session = recorded(tmp_path, FAILS_WITH_IT)
-    said = call("explain", session, "--try", "--code", "cache_off", "--format", "markdown")
+    said = call("explain", session, "--try", "--yes", "--code", "cache_off", "--format", "markdown")
     assert said.code == 0
     assert "failed: with it the program fails: exit code 1: no cache here" in said.out
 
@@ -117,22 +117,58 @@ def test_a_program_that_ends_badly_with_it(call: Caller, tmp_path: Path) -> None
         ({"process_count": 2}, "one process of several"),
         ({"wall_seconds": 0.5}, "train.py was changed after the session was recorded"),
         ({"wall": 100.0}, "the fewest launches"),
-        ({"python": "/nowhere/python"}, "its interpreter /nowhere/python is not here"),
+        ({"python": "/nowhere/python"}, "it was recorded with /nowhere/python, and"),
         ({"started": {"how": "record"}}, "the program recorded itself"),
         ({"settings": {"JAX_DEBUG_INFS": "..."}}, "JAX_DEBUG_INFS was set when it was recorded"),
         ({"started": {"argv": ["train.py", "--api-key", "[redacted]"]}}, "a secret"),
         ({"started": {"argv": ["gone.py"]}}, "gone.py is not here"),
+        ({"python": "/bin/sh"}, "it was recorded with /bin/sh, and"),
+        ({"started": {"argv": ["-c", "print(2)"]}}, "names neither a file nor -m and a module"),
+        ({"started": {"how": "module", "argv": ["-c", "print(1)"]}}, "names neither a file nor -m and a module"),
+        ({"started": {"how": "module", "argv": ["-m", "-c"]}}, "names neither a file nor -m and a module"),
+        ({"started": {"argv": []}}, "how to start it is not known"),
         ({"started": {"directory": "/nowhere"}}, "its folder /nowhere is not here"),
     ],
 )
 def test_what_is_not_tried_and_why(call: Caller, tmp_path: Path, changes: dict[str, Any], why: str) -> None:
     session = recorded(tmp_path, "raise SystemExit('it was started')", **changes)
-    said = call("explain", session, "--try", "--code", "cache_off")
+    said = call("explain", session, "--try", "--yes", "--code", "cache_off")
     assert said.code == 0
     words = " ".join(said.out.split())
     assert "not tried: " in words
     assert why in words
     assert "it was started" not in words
+
+
+def test_nothing_is_started_without_a_question_and_all_of_it_is_shown(call: Caller, tmp_path: Path) -> None:
+    session = recorded(
+        tmp_path,
+        "open('started', 'w')",
+        started={"argv": ["train.py", "--name", "a b"]},
+        settings={"XLA_FLAGS": "--xla_gpu_cuda_data_dir=here"},
+    )
+    said = call("explain", session, "--try", "--code", "cache_off")
+    assert said.code == ExitCode.USAGE
+    shown = f"{sys.executable} train.py --name 'a b', in {tmp_path} with XLA_FLAGS=--xla_gpu_cuda_data_dir=here"
+    assert shown in " ".join(said.err.split())
+    assert "nothing was started" in said.err
+    assert "--yes" in said.err
+    assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.parametrize("words", [("explain", "--try", "--yes"), ("run", "--yes", "--from")])
+def test_nothing_that_was_fetched_is_started(
+    call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    from jaxprof.session.log.state import fetched_folder
+
+    monkeypatch.setenv("JAXPROF_HOME", str(tmp_path))
+    fetched_folder().mkdir(parents=True)
+    session = recorded(fetched_folder(), "open('started', 'w')")
+    said = call(*words, session)
+    assert said.code == ExitCode.USAGE
+    assert "nothing that was fetched from a URL is started" in said.err
+    assert not (fetched_folder() / "started").exists()
 
 
 @pytest.mark.parametrize(
@@ -142,6 +178,7 @@ def test_what_is_not_tried_and_why(call: Caller, tmp_path: Path, changes: dict[s
         (("--try", "--code", "recompile_in_loop"), "the fix of recompile_in_loop is a change of the program"),
         (("--try", "--code", "nonsense"), "unknown finding"),
         (("--budget", "5"), "has no effect without --try"),
+        (("--yes",), "has no effect without --try"),
     ],
 )
 def test_what_it_refuses(call: Caller, tmp_path: Path, words: tuple[str, ...], why: str) -> None:
@@ -249,7 +286,7 @@ def test_jit_around_a_function_of_the_loop(
     monkeypatch.setattr(program_events, "FOLDER", str(tmp_path))
     source = LOOP.format(ADVANCE.format(other), "advance(state)")
     session = op_by_op(tmp_path, source, source.splitlines().index("    jax.operation()") + 1, "advance")
-    said = call("explain", session, "--try", "--code", "op_by_op_loop", "--budget", "8", "--format", "json")
+    said = call("explain", session, "--try", "--yes", "--code", "op_by_op_loop", "--budget", "8", "--format", "json")
     (finding,) = said.data["findings"]
     assert says in finding["measured"]["sentence"]
     assert finding["measured"]["numbers"]["agree"] is agree
@@ -263,7 +300,7 @@ def test_operations_in_the_loop_itself_are_not_put_under_jit(
 ) -> None:
     monkeypatch.setattr(program_events, "FOLDER", str(tmp_path))
     source = LOOP.format("", "jax.operation()")
-    said = call("explain", op_by_op(tmp_path, source, 89, "main"), "--try", "--code", "op_by_op_loop")
+    said = call("explain", op_by_op(tmp_path, source, 89, "main"), "--try", "--yes", "--code", "op_by_op_loop")
     assert "not tried: the operations stand in the loop itself" in " ".join(said.out.split())
 
 
@@ -321,7 +358,7 @@ def measured(folder: Path, source: str = STEP, **changes: Any) -> Path:
 
 def test_a_donation_is_measured_in_bytes_beside_the_same_call(call: Caller, tmp_path: Path, state_home: Path) -> None:
     session = measured(tmp_path)
-    said = call("explain", session, "--try", "--code", "lost-donation", "--budget", "2", "--format", "json")
+    said = call("explain", session, "--try", "--yes", "--code", "lost-donation", "--budget", "2", "--format", "json")
     (finding,) = said.data["findings"]
     tried = finding["measured"]
     assert tried["outcome"] in ("faster", "slower", "same", "inconclusive"), tried["sentence"]

@@ -254,6 +254,10 @@ def test_a_function_of_a_kept_session_is_run_again_from_anywhere(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     said = call("run", "--from", f"{first}:step", *options, "--out", second)
+    assert said.code == ExitCode.USAGE, "it is somebody's code, and nobody was asked"
+    assert f"{tmp_path}/mine.py:step --arg" in " ".join(said.err.split())
+    assert not second.exists()
+    said = call("run", "--from", f"{first}:step", "--yes", *options, "--out", second)
     assert said.code == 0, said.err
     before, after = load(first, Session), load(second, Session)
     assert [run.label for run in after.runs.values()] == [run.label for run in before.runs.values()]

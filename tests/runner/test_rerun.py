@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,10 @@ from jaxprof import events as e
 from jaxprof.errors import UsageError
 from jaxprof.private import REDACTED
 from jaxprof.runner import find_interpreter, rerun
+from jaxprof.runner.from_file import NotAskedFor
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs
 from jaxprof.runner.requests import plan_event, run_request
-from jaxprof.runner.rerun import SidesAgain, plan_again, plan_all_again, what_runs, with_changes
+from jaxprof.runner.rerun import SidesAgain, plan_again, plan_all_again, recorded_starts, with_changes
 from jaxprof.runner.sides import ComparedSide, SharedInputs, SideOptions, SideTree, compared_as, plan_sides
 from jaxprof.session import Session
 from jaxprof.workloads import built_in
@@ -158,6 +160,10 @@ def same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rerun, "same_inputs", lambda planned: SharedInputs(("float32[3]",), True))
 
 
+def yes(lines: Sequence[str]) -> None:
+    """Allows everything."""
+
+
 def sides_of(
     tmp_path: Path, options: SideOptions | None = None, tree: SideTree | None = None, **b: Any
 ) -> tuple[list[PlannedRun], Session]:
@@ -185,7 +191,7 @@ def sides_of(
 @pytest.mark.parametrize("wanted", ["", "r1", "r2", "r3"])
 def test_a_comparison_is_planned_as_it_was_whichever_side_is_named(tmp_path: Path, wanted: str) -> None:
     was, session = sides_of(tmp_path, environment={"FLAGS": "x"}, settings={"n": "4000"}, precision="highest")
-    again = plan_all_again(session, wanted, SidesAgain(folder=tmp_path))
+    again = plan_all_again(session, wanted, SidesAgain(ask=yes, folder=tmp_path))
     assert [plan.spec.side for plan in again] == ["A", "A'", "B"]
     assert [plan.environment for plan in again] == [plan.environment for plan in was]
     assert all(plan.baseline is again[0] for plan in again[1:])
@@ -208,7 +214,7 @@ def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_p
         asked.append((target, commit))
         return "/tree/train.py:step", SideTree(stays_at=target, variables={"PYTHONPATH": "/tree"})
 
-    first, control, other = plan_again(session, "r3", SidesAgain(check_out=check_out))
+    first, control, other = plan_again(session, "r3", SidesAgain(ask=yes, check_out=check_out))
     assert asked == [(f"{tmp_path}/train.py:step", "19789fa")], "once, for A and its control"
     assert first.spec.target == control.spec.target == "/tree/train.py:step"
     assert first.environment == control.environment == {"PYTHONPATH": "/tree"}
@@ -221,9 +227,9 @@ def test_a_side_of_a_revision_is_checked_out_and_one_that_is_gone_is_named(tmp_p
         raise UsageError(f"/repo has no revision {commit!r}", "git log lists them.")
 
     with pytest.raises(UsageError, match="side A cannot be measured again: /repo has no revision '19789fa'"):
-        plan_again(session, "r3", SidesAgain(check_out=gone))
+        plan_again(session, "r3", SidesAgain(ask=yes, check_out=gone))
     with pytest.raises(UsageError, match="A's has to be checked out"):
-        plan_again(session, "r3")
+        plan_again(session, "r3", SidesAgain(ask=yes))
 
 
 @pytest.mark.usefixtures("same")
@@ -245,7 +251,7 @@ def test_files_that_may_have_changed_since_are_said(
     b = replace(first.comparison.sides[1], commit=tree.commit, dirty=tree.dirty)
     session.apply(replace(first.comparison, sides=[first.comparison.sides[0], b]))
     present = SideTree(commit=now[0], repository="/repo", dirty=now[1])
-    (planned, *_) = plan_again(session, "r1", SidesAgain(present=lambda target: present))
+    (planned, *_) = plan_again(session, "r1", SidesAgain(ask=yes, present=lambda target: present))
     assert planned.comparison is not None
     assert planned.comparison.sides[1].commit == now[0]
     assert planned.comparison.notes[0] == "environments differ"
@@ -255,7 +261,7 @@ def test_files_that_may_have_changed_since_are_said(
 @pytest.mark.usefixtures("same")
 def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path: Path) -> None:
     _, session = sides_of(tmp_path, SideOptions(budget_seconds=30))
-    again = plan_again(session, "r1")
+    again = plan_again(session, "r1", SidesAgain(ask=yes))
     assert [plan.group_seconds for plan in again] == [30, 30, 30]
     fixed = with_changes(again[0], {"launches": 4, "device": "cpu:0"}, None)
     assert (fixed.spec.launches, fixed.spec.until_half_width, fixed.group_seconds) == (4, None, None)
@@ -270,9 +276,30 @@ def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path: Path) -> No
 @pytest.mark.usefixtures("same")
 def test_what_a_file_makes_run_is_said(tmp_path: Path) -> None:
     _, session = sides_of(tmp_path, environment={"LD_PRELOAD": "x.so"})
-    first, second = what_runs(plan_again(session, "r1"))
+    first, second = dict.fromkeys(recorded_starts(session, session.runs["r1"]))
     assert first == f"A: {tmp_path}/train.py:step, in {sys.executable}"
     assert second == f"B: {tmp_path}/train.py:step with LD_PRELOAD=x.so, in {sys.executable}"
+    with pytest.raises(NotAskedFor):
+        plan_again(session, "r1")
+
+
+def test_the_baseline_of_a_run_is_said_too() -> None:
+    theirs = e.RunSpec(workload="own.py:f", variant="numpy", how="numpy", device="cpu:0", target="own.py:f")
+    ours = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", target="selu", baseline="r1")
+    planned = [e.RunPlanned(run="r1", spec=theirs), e.RunPlanned(run="r2", spec=ours)]
+    session = fold(e.Header(session="4f2a"), planned)
+    assert recorded_starts(session, session.runs["r2"]) == ["own.py:f"]
+
+
+@pytest.mark.usefixtures("same")
+def test_a_path_that_no_session_would_hold_is_laid_over_no_environment(tmp_path: Path) -> None:
+    _, session = sides_of(tmp_path)
+    planned = session.runs["r1"].comparison
+    assert planned is not None
+    b = replace(planned.sides[1], environment={"PYTHONPATH": "/somewhere"})
+    session.apply(replace(planned, sides=[planned.sides[0], b]))
+    with pytest.raises(UsageError, match="PYTHONPATH=/somewhere is no setting"):
+        plan_again(session, "r1", SidesAgain(ask=yes))
 
 
 @pytest.mark.usefixtures("same")
@@ -282,8 +309,8 @@ def test_an_interpreter_or_a_file_that_is_gone_is_named(tmp_path: Path) -> None:
     assert first.comparison is not None
     b = replace(first.comparison.sides[1], python="/nowhere/python")
     session.apply(replace(first.comparison, sides=[first.comparison.sides[0], b]))
-    with pytest.raises(UsageError, match="side B cannot be measured again: there is no interpreter /nowhere/python"):
-        plan_again(session, "r1")
+    with pytest.raises(UsageError, match="side B cannot be measured again: it was recorded with /nowhere/python"):
+        plan_again(session, "r1", SidesAgain(ask=yes))
     (tmp_path / "train.py").unlink()
     with pytest.raises(UsageError, match=r"side A cannot be measured again: .*there is no file"):
-        plan_again(session, "r1")
+        plan_again(session, "r1", SidesAgain(ask=yes))

@@ -11,6 +11,7 @@ from pathlib import Path
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
 from jaxprof.reaper import TemporaryFolder
+from jaxprof.runner.from_file import Ask
 from jaxprof.runner.repository import git, is_file, repository_of
 from jaxprof.runner.rerun import SidesAgain
 from jaxprof.runner.sides import SideTree
@@ -114,7 +115,7 @@ def checked_out(target: str, name: str) -> Iterator[Revision]:
 
 
 @contextlib.contextmanager
-def sides_again() -> Iterator[SidesAgain]:
+def sides_again(ask: Ask) -> Iterator[SidesAgain]:
     """What the sides of a kept comparison need to be measured again: a folder for their results, and git revisions,
     which are removed at the end."""
     with contextlib.ExitStack() as stack, TemporaryFolder("ab") as folder:
@@ -128,4 +129,4 @@ def sides_again() -> Iterator[SidesAgain]:
             commit = repository.commit("HEAD") or ""
             return SideTree(commit=commit, repository=str(repository.folder), dirty=repository.dirty)
 
-        yield SidesAgain(folder=folder, check_out=check_out, present=present)
+        yield SidesAgain(ask=ask, folder=folder, check_out=check_out, present=present)

@@ -15,7 +15,7 @@ import click
 from jaxprof.cli.given import is_given
 from jaxprof.cli.plain_script import note, passing_signals, run_plain
 from jaxprof.errors import StorageError, UsageError
-from jaxprof.operating_system import processors
+from jaxprof.operating_system import processors, python_words
 from jaxprof.rollup import ENDING, FOLDER
 from jaxprof.session.log import Library
 from jaxprof.session_names import EXTENSION, JOB_EXTENSION, job_folder_for, process_number, session_path
@@ -117,7 +117,7 @@ def launch_job(count: int, out: Path | None, *, force: bool, form: str) -> int:
     parameters = click.get_current_context().params
     folder = _folder(out) if out is not None else _free_folder(parameters["target"])
     _clear(folder, force=force)
-    command = [sys.executable, "-m", "jaxprof", "script", *_options(), "--out", str(folder)]
+    command = python_words(sys.executable, "-m", "jaxprof", "script", *_options(), "--out", str(folder))
     command += [parameters["target"], *parameters["arguments"]]
     job = f"{socket.gethostname()}-{secrets.token_hex(4)}"
     with passing_signals() as pass_to:

@@ -17,6 +17,8 @@ from jaxprof.workloads import built_in
 from jaxprof.workloads.model import WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jaxprof.runner.rerun import SidesAgain
     from jaxprof.session import Session
 
@@ -147,11 +149,15 @@ def planned_from(
     `changes` replace the recorded options of each run. With `device`, all runs except NumPy's are planned for that
     device. `sides`: what those of a comparison need. Raises UsageError and FileRefusedError.
     """
-    from jaxprof.runner.rerun import plan_all_again, with_changes
+    from jaxprof.runner.rerun import NOT_AGAIN, SidesAgain, chosen_runs, plan_all_again, recorded_starts, with_changes
 
     session, wanted = _session_of(source)
+    sides = sides or SidesAgain()
     made: dict[PlannedRun, PlannedRun] = {}
-    for planned in plan_all_again(session, wanted, sides):
+    again = plan_all_again(session, wanted, sides)
+    alone = [run for run in chosen_runs(session, wanted) if not run.plan.side]
+    sides.ask([line for run in alone if run.plan.how not in NOT_AGAIN for line in recorded_starts(session, run)])
+    for planned in again:
         place = device if device and planned.spec.how != "numpy" else planned.spec.device
         baseline = made[planned.baseline] if planned.baseline is not None else None
         made[planned] = with_changes(planned, {**changes, "device": place}, baseline)
@@ -159,14 +165,23 @@ def planned_from(
 
 
 def _session_of(source: str) -> tuple[Session, str]:
-    from jaxprof.session import Session
-    from jaxprof.session.log import Library, load
+    from jaxprof.session.log import Library
 
     library = Library()
     try:
-        return load(library.find(source), Session), ""
+        return _own(library.find(source)), ""
     except JaxprofError:
         name, colon, wanted = source.rpartition(":")
         if not colon or not name:
             raise
-    return load(library.find(name), Session), wanted
+    return _own(library.find(name)), wanted
+
+
+def _own(path: Path) -> Session:
+    """The session at `path`. Raises UsageError where it came from a URL: nothing of it may be started."""
+    from jaxprof.runner.from_file import refuse_fetched
+    from jaxprof.session import Session
+    from jaxprof.session.log import load
+
+    refuse_fetched(path)
+    return load(path, Session)

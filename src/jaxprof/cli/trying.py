@@ -5,7 +5,6 @@ Nothing of the user's is changed: a side gets other settings, and that is all.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from jaxprof.analysis.explain.trial import FixTrial, NumbersCompared
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.errors import JaxprofError, UsageError
 from jaxprof.runner.engine_run import MAX_SILENCE_SECONDS
+from jaxprof.runner.from_file import NotAskedFor
 from jaxprof.units import seconds
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from jaxprof.analysis.explain.model import Explanation, RankedFinding
     from jaxprof.analysis.programs.derive import ProgramResult
     from jaxprof.events import SourceLocation
+    from jaxprof.runner.from_file import Ask
+    from jaxprof.runner.interpreter import Interpreter
     from jaxprof.runner.program_launches import LaunchCommand, ProgramLaunches
     from jaxprof.session import Run, Session
 
@@ -38,6 +40,9 @@ class TryOptions:
 
     budget_seconds: float
     note: Callable[[str], None]
+    ask: Ask
+    python: Interpreter | None = None
+    """The interpreter that the user named."""
 
 
 def tried(explained: Explanation, options: TryOptions) -> Explanation:
@@ -53,6 +58,8 @@ def _tried(explained: Explanation, finding: RankedFinding, options: TryOptions) 
     options.note(f"trying {finding.code}: {fix.title}")
     try:
         trial = (_program_trial if explained.subject == "program" else _call_trial)(explained, finding, fix, options)
+    except NotAskedFor:
+        raise
     except JaxprofError as error:
         hint = f" ({error.hint})" if error.hint else ""
         trial = FixTrial(fix=fix.title, reason=f"{error.what}{hint}")
@@ -69,9 +76,8 @@ def _program_trial(explained: Explanation, finding: RankedFinding, fix: Mechanic
     assert session is not None
     program = program_result(session, session.runs[finding.run].id)
     with TemporaryFolder("try") as folder:
-        unchanged = command_again(session, program, folder)
+        unchanged = command_again(session, program, folder, options.ask, options.python)
         _afford(unchanged.expected_seconds, options.budget_seconds)
-        options.note(f"it starts {shlex.join(unchanged.argv)} in {unchanged.directory}")
         report = folder / "report"
         if fix.function:
             functions = _functions(session, program, finding, fix)
@@ -165,7 +171,9 @@ def _call_trial(explained: Explanation, finding: RankedFinding, fix: MechanicalF
     assert session is not None
     run = session.runs[finding.run]
     donated = _donated(session, run, finding) if fix.donates else ()
-    fixed = FixedSide(title=fix.title, environment=fix.environment, donated=donated)
+    fixed = FixedSide(
+        title=fix.title, environment=fix.environment, donated=donated, ask=options.ask, python=options.python
+    )
     with TemporaryFolder("try") as folder:
         planned, interpreter = plan_fix(session, run, fixed, options.budget_seconds, folder)
         measured = measure_planned(planned, interpreter, new_writer(None), MAX_SILENCE_SECONDS)

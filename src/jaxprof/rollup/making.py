@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from jaxprof.errors import FileRefusedError, JaxprofError, system_words
-from jaxprof.operating_system import processors
+from jaxprof.operating_system import processors, safe_path_of_children
 from jaxprof.session import Session
 from jaxprof.session.log import load
 from jaxprof.session.log.entry import is_live
@@ -72,7 +72,7 @@ def in_processes(
         return
     from concurrent.futures.process import BrokenProcessPool
 
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
+    with safe_path_of_children(), ProcessPoolExecutor(count, mp_context=get_context("spawn")) as pool:
         try:
             yield from pool.map(make, sessions, chunksize=max(1, len(sessions) // (8 * count)))
         except BrokenProcessPool as error:

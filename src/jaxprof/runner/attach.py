@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from jaxprof.errors import UsageError, WorkerError, system_words
+from jaxprof.operating_system import python_words
 from jaxprof.runner.interpreter import Interpreter
 
 CONNECT_SECONDS: Final = 5.0
@@ -58,7 +59,8 @@ def collect(address: Address, seconds: float, folder: Path, interpreter: Interpr
         raise UsageError(f"{interpreter.path} has no jax", "--python PATH names one that has jax and xprof.")
     host = _reachable(address)
     command = [
-        *(interpreter.path, "-u", "-m", "jax.collect_profile", str(address.port), str(round(seconds * 1000))),
+        *python_words(interpreter.path, "-u", "-m", "jax.collect_profile"),
+        *(str(address.port), str(round(seconds * 1000))),
         *("--host", f"[{host}]" if ":" in host else host, "--log_dir", str(folder)),
         *("--no_perfetto_link", "--python_tracer_level=0"),
     ]

@@ -31,7 +31,7 @@ from jaxprof.engine.protocol.request import (
     encode_request,
 )
 from jaxprof.errors import WorkerError
-from jaxprof.operating_system import refuse_to_run
+from jaxprof.operating_system import python_words, refuse_to_run
 from jaxprof.reaper import REAPER
 from jaxprof.runner.child import ChildProcess, Pipes
 from jaxprof.runner.exits import Exit
@@ -77,7 +77,7 @@ class EngineProcess(ChildProcess):
         self._frozen = False
         self._scratch = _scratch()
         pipes = Pipes.open()
-        command = [interpreter.path, "-u", str(ENGINE)]
+        command = python_words(interpreter.path, "-u", str(ENGINE))
         command += ["--events-fd", str(pipes.events_write), "--control-fd", str(pipes.control_read)]
         if import_jax:
             command.append("--import-jax")

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from jaxprof.errors import UsageError
 from jaxprof.events import ComparisonPlanned, SideSpec
 from jaxprof.private import FLAGS, HIDDEN, SETTINGS, kept_value
-from jaxprof.runner.interpreter import Interpreter, probe
-from jaxprof.runner.program_again import interpreter_here, nothing_redacted, of_this_machine, unchanged
-from jaxprof.runner.rerun import plan_again
+from jaxprof.runner.from_file import Ask, known_interpreter, with_variables
+from jaxprof.runner.interpreter import Interpreter
+from jaxprof.runner.program_again import nothing_redacted, of_this_machine, unchanged
+from jaxprof.runner.rerun import plan_again, recorded_starts
 from jaxprof.runner.sides import compared_as, how_long, output_file, same_inputs
 from jaxprof.stats import MARGIN
 
@@ -37,6 +38,10 @@ class FixedSide:
     title: str
     environment: Mapping[str, str]
     donated: tuple[int, ...] = ()
+    ask: Ask
+    """Is asked before anything is started."""
+    python: Interpreter | None = None
+    """The interpreter that the user named."""
 
 
 def plan_fix(
@@ -45,8 +50,10 @@ def plan_fix(
     """The sides A, A' and B, with the interpreter of all of them. Their results are written to `folder`. Raises
     UsageError where the run cannot be had again as it was. Blocks: a child makes the inputs."""
     again = _again(session, run)
-    interpreter = probe(run.python, "the recorded one")
+    interpreter = known_interpreter(run.python, fixed.python)
     before = _settings(run)
+    new = {name: value for name, value in before.items() if os.environ.get(name) != value}
+    fixed.ask([f"{line}{with_variables(new)}, in {interpreter.path}" for line in recorded_starts(session, run)])
     spec = replace(
         again.spec,
         **how_long(None, budget_seconds, budget_seconds + _SPARE_SECONDS),
@@ -101,7 +108,6 @@ def _again(session: Session, run: Run) -> PlannedRun:
     place = planned.spec.target.rpartition(":")[0]
     if place.endswith(".py"):
         unchanged(Path(place), session)
-    interpreter_here(run)
     return planned
 
 

@@ -1,12 +1,14 @@
 """How a recorded program is started once more, from its session's records alone; or why it cannot be.
 
-A session can come from anywhere, so nothing of it is started that is not the program of the same machine, unchanged.
+A session can come from anywhere: its program is asked for first (`from_file`), and has to be that of the same machine,
+unchanged.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -15,20 +17,25 @@ from typing import TYPE_CHECKING
 
 from jaxprof.errors import UsageError
 from jaxprof.private import FLAGS, HIDDEN, REDACTED, SETTINGS, kept_value
+from jaxprof.runner.from_file import Ask, changed_variables, known_interpreter, program_words, with_variables
 from jaxprof.runner.program_launches import LaunchCommand
 
 if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult
     from jaxprof.events import SourceLocation
+    from jaxprof.runner.interpreter import Interpreter
     from jaxprof.session import Run, Session
 
 _FIXED_PROGRAM = Path(__file__).resolve().parent.parent / "recorder" / "fixed_program.py"
 RECORD_AGAIN = "Record it again here, then jaxprof explain --try."
 
 
-def command_again(session: Session, program: ProgramResult, folder: Path) -> LaunchCommand:
-    """How the program of a session is started. `folder` takes its output while it runs. Raises UsageError where it is
-    not the program of this machine as it was recorded."""
+def command_again(
+    session: Session, program: ProgramResult, folder: Path, ask: Ask, python: Interpreter | None = None
+) -> LaunchCommand:
+    """How the program of a session is started, once `ask` allowed it. `folder` takes its output while it runs;
+    `python`: the interpreter that the user named. Raises UsageError where it is not the program of this machine as it
+    was recorded."""
     of_this_machine(session)
     if program.how not in ("script", "module") or not program.argv:
         raise UsageError("the program recorded itself, so how to start it is not known", RECORD_AGAIN)
@@ -40,12 +47,15 @@ def command_again(session: Session, program: ProgramResult, folder: Path) -> Lau
         raise UsageError(f"the recorded program {how}", "Record a run that does not fail.")
     if not Path(program.directory or ".").is_dir():
         raise UsageError(f"its folder {program.directory} is not here", RECORD_AGAIN)
+    words = program_words(program.how, program.argv, program.directory)
     if program.how == "script":
-        unchanged(Path(program.directory) / program.argv[0], session)
-    interpreter_here(program.run)
+        unchanged(Path(program.directory) / words[0], session)
+    argv = (known_interpreter(program.run.python, python).path, *words)
+    environment = environment_again(program.run)
+    ask([f"{shlex.join(argv)}, in {program.directory}{with_variables(changed_variables(environment))}"])
     return LaunchCommand(
-        argv=(program.run.python, *program.argv),
-        environment=environment_again(program.run),
+        argv=argv,
+        environment=environment,
         directory=program.directory,
         expected_seconds=program.wall_seconds,
         folder=folder,
@@ -63,12 +73,6 @@ def nothing_redacted(argv: Sequence[str]) -> None:
     """Raises UsageError for a command line of which a session did not keep each word."""
     if any(REDACTED in word for word in argv):
         raise UsageError(f"its command line holds what looks like a secret ({REDACTED})", "Give that by a variable.")
-
-
-def interpreter_here(run: Run) -> None:
-    """Raises UsageError where the interpreter of a run is not on this machine."""
-    if not Path(run.python).is_file():
-        raise UsageError(f"its interpreter {run.python or 'is unknown and'} is not here", RECORD_AGAIN)
 
 
 def unchanged(file: Path, session: Session) -> None:

@@ -10,7 +10,8 @@ the session has them. If the session lacks these, that is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import shlex
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,13 +20,13 @@ from typing import Any
 from jaxprof.errors import UsageError, WorkerError, unknown_name
 from jaxprof.events import ComparisonPlanned, SideSpec
 from jaxprof.private import REDACTED
-from jaxprof.runner.interpreter import find_interpreter
+from jaxprof.runner.from_file import Ask, kept_variables, known_interpreter, nobody_asked, refuse_fetched, side_words
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.sides import SideTree, compared_as, how_long, output_file, same_inputs, tree_note, variables
 from jaxprof.session import Run, Session
 from jaxprof.workloads import names
 
-_OTHERWISE = {
+NOT_AGAIN = {
     "program": ("is a program", "jaxprof script FILE ARGS records a program."),
     "imported": ("was read from a profile: there is nothing to run", "Its own program records another one."),
     "compile": ("was compiled and not run", "jaxprof hlo TARGET compiles it again."),
@@ -42,6 +43,8 @@ class SidesAgain:
     check_out: Callable[[str, str], tuple[str, SideTree]] | None = None
     """Checks out a commit of the repository that holds a target: the target there, and what its side keeps of the tree.
     None where no revision can be checked out."""
+    ask: Ask = nobody_asked
+    """Is asked before anything is checked out or started."""
     present: Callable[[str], SideTree] = lambda target: SideTree()
     """What a side whose files are those on disk keeps of the tree that holds its target."""
 
@@ -65,10 +68,7 @@ def plan_all_again(session: Session, wanted: str = "", sides: SidesAgain | None 
 
     Raises UsageError if there is no such run, or if a named one (or every one) cannot be repeated.
     """
-    chosen = [run for run in session.runs.values() if not wanted or wanted in _names_of(run)]
-    if not chosen:
-        names = {name: None for run in session.runs.values() for name in (run.id, run.plan.workload)}
-        raise unknown_name("run", wanted, names) if names else UsageError("the session has no runs")
+    chosen = chosen_runs(session, wanted)
     made: dict[str, PlannedRun] = {}
     refused: list[UsageError] = []
     for run in chosen:
@@ -85,24 +85,33 @@ def plan_all_again(session: Session, wanted: str = "", sides: SidesAgain | None 
     return list(made.values())
 
 
-def is_of_a_user(planned: PlannedRun) -> bool:
-    """Whether running it runs the user's own code, not a built-in workload."""
-    return planned.spec.target not in names()
+def chosen_runs(session: Session, wanted: str) -> list[Run]:
+    """The runs that `wanted` names; all of them where it is empty. Raises UsageError if there is none."""
+    chosen = [run for run in session.runs.values() if not wanted or wanted in _names_of(run)]
+    if not chosen:
+        names = {name: None for run in session.runs.values() for name in (run.id, run.plan.workload)}
+        raise unknown_name("run", wanted, names) if names else UsageError("the session has no runs")
+    return chosen
 
 
-def what_runs(planned: Iterable[PlannedRun]) -> list[str]:
-    """What code and which settings a session file makes run, a line each: `train.py:step with FLAGS=x, in
-    /venv/bin/python`."""
-    lines: list[str] = []
-    for plan in planned:
-        line = plan.stays_at or plan.spec.target
-        if plan.spec.side:
-            own = [f"{name}={value}" for name, value in plan.environment.items() if name != "PYTHONPATH"]
-            line = f"{plan.spec.side}: {line}" + (f" with {', '.join(own)}" if own else "")
-            line += f", in {plan.interpreter.path}" if plan.interpreter is not None else ""
-        if not plan.spec.is_control:
-            lines.append(line)
-    return list(dict.fromkeys(lines))
+def recorded_starts(session: Session, run: Run) -> list[str]:
+    """What running `run` and its baseline again would start that is not ours, a line each, from the records alone;
+    nothing for a built-in workload. Sides of a comparison set variables and name interpreters, so they are always
+    said."""
+    first = session.runs.get(run.plan.baseline)
+    if not run.plan.side:
+        return [_call(session, each) for each in (first, run) if each is not None and each.plan.target not in names()]
+    first = first or run
+    specs = {spec.label: spec for spec in first.comparison.sides} if first.comparison is not None else {}
+    sides = [each for each in _sides(session, first) if each.plan.side in specs]
+    return [side_words(each.plan.target or each.plan.workload, specs[each.plan.side]) for each in sides]
+
+
+def _call(session: Session, run: Run) -> str:
+    given = [word for argument in run.plan.arguments for word in ("--arg", argument)]
+    argv = _argv(session, run)
+    call = shlex.join([run.plan.target or run.plan.workload, *given])
+    return f"{call} with sys.argv {shlex.join(argv)}" if argv else call
 
 
 def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> PlannedRun:
@@ -119,13 +128,14 @@ def _names_of(run: Run) -> set[str]:
 
 def _planned(session: Session, run: Run, baseline: PlannedRun | None) -> PlannedRun:
     plan = run.plan
-    if plan.how in _OTHERWISE:
-        what, hint = _OTHERWISE[plan.how]
+    if plan.how in NOT_AGAIN:
+        what, hint = NOT_AGAIN[plan.how]
         raise UsageError(f"{plan.workload} {what}", hint)
     spec = replace(
         plan,
         target=_target(run),
         baseline="",
+        inputs_from=baseline.spec.target if plan.inputs_from and baseline is not None else "",
         budget_seconds=plan.timing_seconds,
         argv=_argv(session, run),
         check=plan.check and (run.check is not None or run.status != "ok"),
@@ -172,6 +182,7 @@ def _comparison(session: Session, first: Run, sides: SidesAgain) -> list[Planned
             "was run with",
             "jaxprof ab A B compares again.",
         )
+    sides.ask(recorded_starts(session, first))
     specs = {spec.label: spec for spec in plan.sides}
     runs = _sides(session, first)
     planned: list[PlannedRun] = []
@@ -217,8 +228,8 @@ def _side(
             check=run.plan.check,
             inputs_from=baseline.spec.target if run.plan.inputs_from and baseline is not None else "",
         ),
-        interpreter=find_interpreter(Path(spec.python) if spec.python else None),
-        environment=variables(tree.variables, spec.environment, spec.precision),
+        interpreter=known_interpreter(spec.python),
+        environment=variables(tree.variables, kept_variables(spec.environment), spec.precision),
         stays_at=tree.stays_at,
         keep_output=output_file(sides.folder, run.plan.side),
         group_seconds=plan.group_seconds,
@@ -250,6 +261,7 @@ def _target(run: Run) -> str:
         why = messages[0].partition(": ")[2] if messages else "its session does not say where the function is"
         raise UsageError(f"{plan.workload} cannot be run again: {why}", "Run it from its file: jaxprof run FILE:NAME.")
     place = plan.target.rpartition(":")[0]
+    refuse_fetched(place)
     if place.endswith(".py") and not Path(place).is_file():
         raise UsageError(
             f"{plan.workload} cannot be run again: there is no file {place}",

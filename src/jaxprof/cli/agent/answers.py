@@ -15,6 +15,7 @@ from typing import Final
 
 import anyio
 
+from jaxprof.operating_system import python_words
 from jaxprof.text import json_text
 
 MOST_CHARACTERS: Final = 24_000
@@ -59,7 +60,7 @@ async def _run(words: Sequence[str], seconds: float) -> ToolAnswer:
     try:
         with anyio.fail_after(seconds):
             done = await anyio.run_process(
-                [sys.executable, "-m", "jaxprof", *words], stdin=subprocess.DEVNULL, check=False
+                python_words(sys.executable, "-m", "jaxprof", *words), stdin=subprocess.DEVNULL, check=False
             )
     except TimeoutError:
         return error_answer("timed_out", f"no answer within {seconds:g} s", "Ask for less, or run the command itself.")

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     metavar="S",
     help="With --try: seconds for each fix; half as much again for three launches.",
 )
+@click.option("--python", metavar="PATH", help="With --try: the interpreter that starts it, if not the one here.")
+@click.option("--yes", is_flag=True, help="With --try: start what the session names without a question.")
 @click.option("--full", is_flag=True, help="Whole sentences, even if they are more than a screenful.")
 @profile_options
 @format_option("text", "json", "markdown", bounded=())
@@ -48,6 +50,8 @@ def command(
     code: str | None,
     trying: bool,
     budget_seconds: float,
+    python: str | None,
+    yes: bool,
     full: bool,
     profile_run: str,
     hosts: tuple[str, ...],
@@ -60,10 +64,10 @@ def command(
     line, the fix, and the command that shows whether it helped. With --try the fixes that change no code are measured;
     --code CODE then names the finding.
     """
-    refuse_without("trying", ("budget_seconds",))
+    refuse_without("trying", ("budget_seconds", "python", "yes"))
     if trying:
         refuse(("profile_run", "hosts"), "has no effect beside --try", "Leave it out.")
-        _print(_tried(file, code, budget_seconds), form, full=full)
+        _print(_tried(file, code, budget_seconds, python, yes=yes), form, full=full)
         return
     if code is not None:
         refuse(("file", "full", "profile_run", "hosts"), "has no effect beside --code", "Leave it out.")
@@ -99,15 +103,18 @@ def _explain(file: str | None, profile_run: str, hosts: tuple[str, ...]) -> Expl
     return explanation(load(found, Session), name)
 
 
-def _tried(file: str | None, code: str | None, budget_seconds: float) -> Explanation:
+def _tried(file: str | None, code: str | None, budget_seconds: float, python: str | None, *, yes: bool) -> Explanation:
     """The explanation with what trying its fixes showed. Raises UsageError where there is nothing to try."""
     from jaxprof.analysis.explain.catalogue import find_entry
     from jaxprof.analysis.explain.derive import explanation_to_try
     from jaxprof.analysis.opener import Kind, kind_of
     from jaxprof.cli import output
+    from jaxprof.cli.asking import asks
     from jaxprof.cli.trying import TryOptions, tried
     from jaxprof.errors import UsageError
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
+    from jaxprof.runner import find_interpreter
+    from jaxprof.runner.from_file import refuse_fetched
     from jaxprof.session import Session
     from jaxprof.session.log import load
 
@@ -121,6 +128,7 @@ def _tried(file: str | None, code: str | None, budget_seconds: float) -> Explana
         )
     wanted = find_entry(code).code if code is not None else ""
     found, name = _session(file)
+    refuse_fetched(found)
     explained = explanation_to_try(load(found, Session), name, wanted)
     if wanted and not explained.findings:
         raise UsageError(f"the session has no finding {wanted}", f"jaxprof explain {name} lists those it has.")
@@ -130,7 +138,8 @@ def _tried(file: str | None, code: str | None, budget_seconds: float) -> Explana
             "Each finding's own command verifies it once it is made.",
         )
     with unwound_by_signals():
-        return tried(explained, TryOptions(budget_seconds, output.note))
+        given = find_interpreter(Path(python)) if python else None
+        return tried(explained, TryOptions(budget_seconds, output.note, asks(str(found), yes=yes), given))
 
 
 def _session(file: str | None) -> tuple[Path, str]:

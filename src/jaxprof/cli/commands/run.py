@@ -122,6 +122,7 @@ def _inverted(context: click.Context, parameter: click.Parameter, value: bool) -
     "--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the random inputs."
 )
 @click.option("--out", type=LocalFile(), metavar="FILE", help="Where to write the session.")
+@click.option("--yes", is_flag=True, help="With --from: run what the session names without a question.")
 @click.option("--force", is_flag=True, help="Replace the file of --out.")
 @format_option("text", "json")
 def command(
@@ -134,6 +135,7 @@ def command(
     max_silence_seconds: float,
     python: str | None,
     out: Path | None,
+    yes: bool,
     force: bool,
     form: str,
     **planning: Any,
@@ -144,19 +146,20 @@ def command(
     Without a NAME, lists the names. With --from, the runs of a session are repeated with their original options.
     """
     refuse_without("out", ("force",))
+    refuse_without("source", ("yes",))
     if not names and not everything and source is None:
         _refuse_without_a_name()
         return _list_names()
     if not planning["capture"]:
         refuse(("keep_trace",), "keeps what --no-capture omits", "Give only one of them.")
     from jaxprof import workloads
+    from jaxprof.cli.asking import asks
     from jaxprof.cli.device_selection import HOST, choose, idle_accelerators
     from jaxprof.cli.git_revision import sides_again
     from jaxprof.cli.selection import find_workloads, plan, planned_from
     from jaxprof.errors import UsageError
     from jaxprof.operating_system import refuse_to_run, unwound_by_signals
     from jaxprof.runner import PlanOptions, find_interpreter
-    from jaxprof.runner.rerun import what_runs
 
     refuse_to_run("jaxprof run")
     if source is not None:
@@ -165,14 +168,13 @@ def command(
     sizes = _sizes(settings, sweep)
     options = PlanOptions(devices=choose(devices or [HOST], interpreter), settings=sizes, sweep=sweep, **planning)
     if source is not None:
-        with unwound_by_signals(), sides_again() as sides:
+        with unwound_by_signals(), sides_again(asks(source, yes=yes)) as sides:
             planned = planned_from(source, _given_changes(options), options.devices[0] if devices else "", sides)
             if python and any(run.spec.side for run in planned):
                 raise UsageError(
                     "each side of a comparison has its own interpreter", "jaxprof ab --python-a, --python-b."
                 )
             notes = [said for run in planned if run.comparison is not None for said in run.comparison.notes]
-            notes += what_runs([run for run in planned if run.spec.side])
             return _work(
                 planned, notes, interpreter, new_writer(out, replace_existing=force), form, max_silence_seconds
             )

@@ -23,6 +23,7 @@ from typing import Any
 
 from jaxprof.devices.targets.chips import Vendor
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.operating_system import python_words
 from jaxprof.session.log.state import state_folder
 
 _PROBE = """
@@ -85,7 +86,7 @@ def kit_for(vendor: str) -> Kit:
 def _facts(python: str, packages: tuple[str, ...]) -> dict[str, Any]:
     try:
         done = subprocess.run(
-            [python, "-c", _PROBE, *packages],
+            python_words(python, "-c", _PROBE, *packages),
             capture_output=True,
             encoding="utf-8",
             errors="replace",
@@ -240,10 +241,10 @@ def install(vendor: Vendor, python: str, tell: Callable[[str], None], *, allow_u
 def _installer(python: str) -> list[str]:
     """pip of the interpreter itself, or uv if that has none. Raises JaxprofError if there is neither."""
     has_pip = subprocess.run(
-        [python, "-m", "pip", "--version"], capture_output=True, stdin=subprocess.DEVNULL, timeout=60
+        python_words(python, "-m", "pip", "--version"), capture_output=True, stdin=subprocess.DEVNULL, timeout=60
     )
     if has_pip.returncode == 0:
-        return [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        return python_words(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
     uv = shutil.which("uv")
     if uv:
         return [uv, "pip", "install", "--quiet", "--python", python]

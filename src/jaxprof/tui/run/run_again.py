@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.analysis.programs.derive import is_program
@@ -17,30 +18,40 @@ if TYPE_CHECKING:
     from jaxprof.tui.profiler import Profiler
 
 
-_MOST_LINES = 8
-_WIDEST = 150
+_WIDEST = 1000
 
 
 def run_again(app: Profiler, run: Run) -> None:
-    """Queues a run and its baseline again. Shows code that only a session file names before it runs."""
+    """Queues a run and its baseline again. Code that only a session file names is shown, and nothing of it is planned
+    or started before the answer."""
     if is_program(run):
         from jaxprof.tui.kit.script_dialog import rerun_program
 
         rerun_program(app, run)
         return
+    plans = app.live.planned if app.session is app.live.session else {}
+    if run.id in plans:
+        app.start_runs(planned_again(app.session, run.id, plans))
+        return
     try:
-        plans = app.live.planned if app.session is app.live.session else {}
-        planned = planned_again(app.session, run.id, plans)
+        shown = code_to_confirm(app.session, run, app.session_path)
     except JaxprofError as error:
         app.tell(error)
         return
-    shown = "" if run.id in plans else code_to_confirm(planned)
-    if not shown:
-        app.start_runs(planned)
-        return
 
+    def answered(yes: bool | None) -> None:
+        if not yes:
+            return
+        try:
+            app.start_runs(planned_again(app.session, run.id, plans))
+        except JaxprofError as error:
+            app.tell(error)
+
+    if not shown:
+        answered(True)
+        return
     question = f"This comes from the session file. It runs the code of:\n{shown}"
-    app.push_screen(Confirm("Run again", question, "Run"), lambda yes: app.start_runs(planned) if yes else None)
+    app.push_screen(Confirm("Run again", question, "Run"), answered)
 
 
 def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]) -> list[PlannedRun]:
@@ -51,9 +62,9 @@ def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]
     """
     planned = plans.get(run_id)
     if planned is None:
-        from jaxprof.runner.rerun import plan_again
+        from jaxprof.runner.rerun import SidesAgain, plan_again
 
-        return plan_again(session, run_id)
+        return plan_again(session, run_id, SidesAgain(ask=lambda lines: None))  # shown before
     if planned.spec.side:
         first = planned.baseline or planned
         again = replace(first)
@@ -65,15 +76,12 @@ def planned_again(session: Session, run_id: str, plans: Mapping[str, PlannedRun]
     return [baseline, replace(planned, baseline=baseline)]
 
 
-def code_to_confirm(planned: list[PlannedRun]) -> str:
-    """What to show before running somebody's code that a session file names; else empty."""
-    from jaxprof.runner.rerun import is_of_a_user, what_runs
+def code_to_confirm(session: Session, run: Run, path: Path | None) -> str:
+    """What to show before running somebody's code that a session file names; else empty. Raises UsageError for what was
+    fetched."""
+    from jaxprof.runner.from_file import refuse_fetched
+    from jaxprof.runner.rerun import recorded_starts
 
-    if any(run.spec.side for run in planned):
-        return "\n".join(what_runs(planned))
-    if not is_of_a_user(planned[-1]):
-        return ""
-    last = planned[-1].spec
-    lines = [f"  {shorten(argument, _WIDEST)}" for argument in last.arguments[:_MOST_LINES]]
-    more = len(last.arguments) - len(lines)
-    return "\n".join([last.target, *lines, *([f"  and {more} more arguments"] if more else [])])
+    if path is not None:
+        refuse_fetched(path)
+    return "\n".join(shorten(line, _WIDEST) for line in recorded_starts(session, run))

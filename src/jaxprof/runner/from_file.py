@@ -1,0 +1,115 @@
+"""What stands in a session file and would be started: it is asked for first, and held to what was found here.
+
+A session is a text file that anybody can edit, so nothing in it proves that it is one's own: neither the name of the
+host, nor the folder in which it lies. What this process measured itself, and holds in memory, needs no question;
+everything else that is started from a file is shown and asked for, with the interpreter that this command found.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jaxprof.errors import UsageError
+from jaxprof.private import FLAGS, HIDDEN, SETTINGS, kept_value
+from jaxprof.runner.interpreter import Interpreter, find_interpreter
+
+if TYPE_CHECKING:
+    from jaxprof.events import SideSpec
+
+_MODULE = re.compile(r"\w+(\.\w+)*")
+
+
+class NotAskedFor(UsageError):
+    """Nobody said yes to what a file would start."""
+
+
+Ask = Callable[[Sequence[str]], None]
+"""Is given a line for each thing that would be started. Raises NotAskedFor where the answer is no."""
+
+
+def nobody_asked(lines: Sequence[str]) -> None:
+    """Refuses: what is planned without a way to ask starts nothing."""
+    raise NotAskedFor("nothing that stands in a file is started without a question", "jaxprof run --from asks it.")
+
+
+def refuse_fetched(*paths: str | Path) -> None:
+    """Raises UsageError for what lies where files are kept that came from a URL: a session, a program or its folder."""
+    from jaxprof.session.log.state import fetched_folder
+
+    fetched = os.path.realpath(fetched_folder())
+    for path in paths:
+        if os.path.realpath(path).startswith(fetched + os.sep):
+            raise UsageError(
+                "nothing that was fetched from a URL is started", "Copy it to a folder of yours, and look at it first."
+            )
+
+
+def known_interpreter(recorded: str, given: Interpreter | None = None) -> Interpreter:
+    """The interpreter that the user names, or the one that is found here, which has to be the recorded one. The path
+    that a file names is compared, and never started. Raises UsageError."""
+    if given is not None:
+        return given
+    here = find_interpreter()
+    if not _same(recorded, here.path):
+        raise UsageError(
+            f"it was recorded with {recorded or 'an unknown interpreter'}, and {here.path} is the one here",
+            "--python PATH names another one; a comparison of two is made by jaxprof ab.",
+        )
+    return here
+
+
+def _same(recorded: str, here: str) -> bool:
+    """Whether two paths are names of one interpreter: in an environment `python` and `python3` stand side by side."""
+    if os.path.realpath(recorded) != os.path.realpath(here):
+        return False
+    return os.path.realpath(os.path.dirname(recorded)) == os.path.realpath(os.path.dirname(here))
+
+
+def program_words(how: str, argv: Sequence[str], directory: str) -> tuple[str, ...]:
+    """The words of a recorded program, if these begin with a file or with `-m` and a module. Raises UsageError for
+    options of the interpreter, such as `-c`, in their place."""
+    first = argv[0] if argv else ""
+    if how == "module" and first == "-m" and len(argv) > 1 and _MODULE.fullmatch(argv[1]):
+        return tuple(argv)
+    if how == "script" and not first.startswith("-"):
+        file = Path(directory) / first
+        if not file.is_file():
+            raise UsageError(f"{file} is not here", "Record it again here.")
+        refuse_fetched(directory, file)
+        return tuple(argv)
+    raise UsageError("its command line names neither a file nor -m and a module", "Record it again here.")
+
+
+def side_words(target: str, spec: SideSpec) -> str:
+    """What the side of a comparison runs, as its session has it."""
+    revision = f" at {spec.commit or spec.revision}" if spec.revision else ""
+    python = spec.python or "the interpreter here"
+    return f"{spec.label}: {target}{revision}{with_variables(spec.environment)}, in {python}"
+
+
+def kept_variables(recorded: Mapping[str, str]) -> Mapping[str, str]:
+    """The variables of a side. Raises UsageError for a value that was not kept, and for one that jaxprof writes into no
+    session: a path, for one."""
+    for name, value in recorded.items():
+        if kept_value(name, value) != value or HIDDEN in value:
+            raise UsageError(f"{name}={value} is no setting that a session holds", "jaxprof ab --env sets it.")
+    return recorded
+
+
+def with_variables(variables: Mapping[str, str]) -> str:
+    """` with XLA_FLAGS=...`, for a question; empty without any."""
+    words = ", ".join(f"{name}={value}" for name, value in variables.items())
+    return f" with {words}" if words else ""
+
+
+def changed_variables(variables: Mapping[str, str]) -> dict[str, str]:
+    """The settings that are not as they are here."""
+    return {
+        name: variables[name]
+        for name in (*SETTINGS, *FLAGS)
+        if name in variables and variables[name] != os.environ.get(name)
+    }

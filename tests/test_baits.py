@@ -1,0 +1,70 @@
+"""Commands that are typed in a folder of files named as modules that we import: none of them is imported."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxprof.devices.targets import wheels
+from jaxprof.rollup.making import in_processes
+from jaxprof.session.log.job_folder import JobMember
+
+MODULES = (
+    "click", "json", "pip", "jaxprof", "msgspec", "numpy", "jax", "textual", "psutil", "typing", "random", "duckdb",
+    "sitecustomize",
+)  # fmt: skip
+
+
+@pytest.fixture
+def baits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "baits"
+    folder.mkdir()
+    for name in MODULES:
+        file = folder / f"{name}.py"
+        if name in ("jaxprof", "pip"):
+            (folder / name).mkdir()
+            file = folder / name / "__init__.py"
+        file.write_text(f"open({str(folder / 'imported')!r}, 'a').write({name!r} + chr(10))\n")
+    (tmp_path / "program.py").write_text("print('ran')\n")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("JAXPROF_HOME", str(tmp_path / "home"))
+    return folder
+
+
+def imported(folder: Path) -> str:
+    marker = folder / "imported"
+    return marker.read_text() if marker.exists() else ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("sessions",),
+        ("mcp",),
+        ("devices",),
+        ("workloads", "selu"),
+        ("run", "selu", "--variant", "numpy", "--budget", "0.01", "--launches", "1"),
+        ("script", "-n", "2", "--out", "out.jaxprof.d", "../program.py"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_command_imports_from_the_current_folder(baits: Path, words: tuple[str, ...]) -> None:
+    command = [os.path.join(os.path.dirname(sys.executable), "jaxprof"), *words]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert imported(baits) == ""
+
+
+def test_nor_do_children_of_a_command(baits: Path) -> None:
+    assert wheels._facts(sys.executable, ["jax"])["jax"]  # what `hlo --for` and `target install` ask first
+    assert wheels._installer(sys.executable)[:2] == [sys.executable, "-P"]
+    assert list(in_processes(_pair, [JobMember, JobMember], workers=2)) == [1, 1]  # type: ignore[comparison-overlap]
+    assert imported(baits) == ""
+
+
+def _pair(member: object) -> object:
+    return 1
