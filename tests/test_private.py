@@ -12,8 +12,9 @@ import pytest
 
 import jaxprof
 from cli.calling import Caller, environment
+from jaxprof import events as e
 from jaxprof.engine.measure.environment import read_environment
-from jaxprof.private import REDACTED, kept_value, redacted, safe_variables
+from jaxprof.private import REDACTED, kept_value, redacted, safe_variables, scrubbed
 from jaxprof.session import Session
 from jaxprof.session.log import LogWriter, load, new_header
 
@@ -165,3 +166,52 @@ def test_only_what_passed_the_list_is_written() -> None:
     values = [value for name, value in found if name != "EnvironmentRead"]
     assert all(value.startswith("redacted(") or "kept_value(" in value for value in values), values
     assert "safe_variables(os.environ)" in (SOURCE / "engine/measure/environment.py").read_text()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "login with token=(S) failed", 'config {"api_key": "(S)"}', "--password (S) is wrong", "HF_TOKEN: (S)",
+        "db_password = '(S)'", "AWS_SECRET_ACCESS_KEY=(S)", "Authorization: Bearer (S)", "secret: (S)",
+        "https://user:(S)@host/x failed", "https://host/x?X-Amz-Signature=(S)&y=1", "https://host/x?sp=r&sig=(S)",
+        "clientSecret=(S)", "AccountKey=(S)", "-----BEGIN RSA PRIVATE KEY-----\n(S)\n-----END RSA PRIVATE KEY-----",
+    ],
+)  # fmt: skip
+def test_what_names_itself_a_secret_is_left_out_of_texts(text: str) -> None:
+    kept = scrubbed(text.replace("(S)", "kq7Zr93hWm"))
+    assert "kq7Zr93hWm" not in kept
+    assert REDACTED in kept
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "hf_abcdefghij12", "ghp_abcdefghij12", "sk-abcdefghij12", "xoxb-abcdefghij12", "AKIAABCDEFGHIJKLMN",
+        "ASIAABCDEFGHIJKLMN", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.c2lnbmF0", "glpat-abcdefghij",
+        "npm_abcdefghijklmnopqrstuv",
+    ],
+)  # fmt: skip
+def test_tokens_are_left_out_of_texts(token: str) -> None:
+    assert token not in scrubbed(f"cannot use {token}, sorry")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--max-tokens 128", "key = jax.random.key(0)", "tokenizer: gpt2", "eos_token=2", "KeyError: 'token'",
+        "TypeError: f() got an unexpected keyword argument 'key'", "tokens: 4096 per step", "num_keys=3",
+        "File \"train.py\", line 3, in step", "signature: f32[8] -> f32[8]", "https://host/path?x=1",
+    ],
+)  # fmt: skip
+def test_ordinary_words_of_programs_stay(text: str) -> None:
+    assert scrubbed(text) == text
+
+
+def test_a_log_keeps_no_secret_of_errors_and_output(tmp_path: Path) -> None:
+    writer = LogWriter(new_header(), tmp_path / "s.jaxprof")
+    line = writer.append(e.LogLine(run="r1", stream="stdout", text="token=kq7Zr93hWm"))
+    writer.append(e.RunFinished(run="r1", status="failed", error="password: kq7Zr93hWm", traceback="token=kq7Zr93hWm"))
+    writer.close()
+    assert isinstance(line, e.LogLine)
+    assert line.text == f"token={REDACTED}"
+    assert "kq7Zr93hWm" not in (tmp_path / "s.jaxprof").read_text()

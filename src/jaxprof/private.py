@@ -5,7 +5,8 @@ one by one, and each value has to look like the setting that it is (a number, a 
 (dumps, tool chains, credentials of a mounted bucket), which become `...`. A `JAX_...` variable that is not on the list
 may be a path, a URL or a token (`JAX_COMPILATION_CACHE_DIR`, `JAX_COORDINATOR_ADDRESS`), so only the fact that it is
 set is kept. Of a command line, everything is kept but what looks like a secret: a guess by the names of options and by
-the prefixes of common tokens, so it refuses no secret for certain. Standard library only: the recorder uses it too.
+the prefixes of common tokens, so it refuses no secret for certain. The same guess is made in the texts of a program:
+log lines, errors, tracebacks. Standard library only: the recorder uses it too.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ _TOKENS_OF_TEXT = frozenset(
 """Before `token` in the name of an option of a language model, which is no secret."""
 _SECRET_VALUE = re.compile(
     r"(?<![A-Za-z0-9])(?:"
-    r"sk-[\w-]{8,}|hf_\w{8,}|gh[opsur]_\w{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}|xox[a-z]-[\w-]{8,}|AKIA[0-9A-Z]{12,}"
-    r"|AIza[\w-]{20,}|eyJ[\w-]{8,}\.[\w.-]{8,}"
+    r"sk-[\w-]{8,}|hf_\w{8,}|gh[opsur]_\w{8,}|github_pat_\w{8,}|glpat-[\w-]{8,}|xox[a-z]-[\w-]{8,}|A[KS]IA[0-9A-Z]{12,}|ya29\.[\w-]{10,}|npm_\w{20,}|pypi-[\w-]{20,}|[sr]k_(?:live|test)_\w{8,}"
+    r"|AIza[\w-]{20,}|eyJ[\w-]{8,2000}\.[\w.-]{8,}"
     r")"
 )
 _IN_URL = re.compile(r"(?<=://)[^/\s?#]+(?=@)")
@@ -82,6 +83,10 @@ _QUERY_IN_URL = re.compile(r"(://[^\s?#]*)\?[^\s#]*")
 _SIGNATURES = frozenset(("sig", "signature", "sas"))
 """Of signed URLs: `sig=` of Azure, `X-Amz-Signature=`, `X-Goog-Signature=`."""
 _BEARER = re.compile(r"(?i)\b(bearer|basic)\s+\S+")
+_NAMED_VALUE = re.compile(r"""(?<![\w-])([\w-]{1,60})(["']?[ ]?[=:][ ]?["']?|[ ])([^\s"',;&]+)""")
+"""In a text: `token=x`, `"api_key": "x"`, `--password x`."""
+_SIGNED = re.compile(r"((?:X-Amz-|X-Goog-|[?&])sig(?:nature)?=)[^\s&]+", re.IGNORECASE)
+_PEM = re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]*")
 
 
 def safe_variables(environment: Mapping[str, str]) -> dict[str, str]:
@@ -132,6 +137,22 @@ def redacted(command: Sequence[str]) -> list[str]:
             kept.append(_BEARER.sub(rf"\1 {REDACTED}", text))
         is_value = word.startswith("-") and not equals and is_secret_name(word)
     return kept
+
+
+def scrubbed(text: str) -> str:
+    """A text of a program (a line of its log, an error, a traceback) without what looks like a secret: values after
+    names of secrets, common tokens, users in URLs, private keys. Linear in the text."""
+    text = _PEM.sub(REDACTED, _SECRET_VALUE.sub(REDACTED, text))
+    text = _SIGNED.sub(rf"\1{REDACTED}", _IN_URL.sub(REDACTED, text))
+    return _NAMED_VALUE.sub(_without_value, _BEARER.sub(rf"\1 {REDACTED}", text))
+
+
+def _without_value(found: re.Match[str]) -> str:
+    name, between, value = found.groups()
+    named = between != " " or name.startswith("--")
+    if not named or value.lower() in ("bearer", "basic") or REDACTED in value or not is_secret_name(name):
+        return found[0]
+    return f"{name}{between}{REDACTED}"
 
 
 def without_url_secrets(text: str) -> str:

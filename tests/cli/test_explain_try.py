@@ -380,3 +380,13 @@ def test_a_function_that_is_no_longer_the_measured_one_is_not_tried(call: Caller
         assert "not tried: " in words
         assert why in words
         (tmp_path / "runs.jaxprof").unlink()
+
+
+def test_a_command_that_verifies_has_each_word_or_is_not_printed(call: Caller, tmp_path: Path) -> None:
+    empty = recorded(tmp_path, HELPS, started={"argv": ["train.py", "--name", "", "a b"]})
+    (finding, *_) = call("explain", empty, "--format", "json").data["findings"]
+    assert finding["verify"].startswith("jaxprof script --plain train.py --name '' 'a b' && ")
+    empty.unlink()
+    hidden = recorded(tmp_path, HELPS, started={"argv": ["train.py", "--api-key", "[redacted]"]})
+    (finding, *_) = call("explain", hidden, "--format", "json").data["findings"]
+    assert finding["verify"].startswith("jaxprof compare ")

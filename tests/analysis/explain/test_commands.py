@@ -28,7 +28,8 @@ def program(how: str = "script", argv: tuple[str, ...] = ("train.py", "--epochs"
 
 
 def test_a_word_is_quoted_where_a_shell_would_not_take_it_as_it_is() -> None:
-    assert command("show", "", "my session", "--arg", "f32[8]") == "jaxprof show 'my session' --arg 'f32[8]'"
+    assert command("show", "", "my session", "--arg", "f32[8]") == "jaxprof show '' 'my session' --arg 'f32[8]'"
+    assert command("show", "[redacted]") == "", "nobody could type it"
 
 
 def test_a_program_is_recorded_again_unless_it_records_itself() -> None:

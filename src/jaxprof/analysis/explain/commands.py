@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ceilings import device_elsewhere
+from jaxprof.private import REDACTED
 from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:
@@ -18,8 +19,11 @@ _STARTED: Final = ("script", "module")
 
 
 def command(*words: str) -> str:
-    """`jaxprof` and these words, each quoted where a shell would not take it as it is; empty words are left out."""
-    return shlex.join(("jaxprof", *(with_urls(word) for word in words if word)))
+    """`jaxprof` and these words, each quoted where a shell would not take it as it is; empty where a word was not
+    kept, because nobody could type it."""
+    if any(REDACTED in word for word in words):
+        return ""
+    return shlex.join(("jaxprof", *(with_urls(word) for word in words)))
 
 
 def record_again(program: ProgramResult, *options: str) -> str:

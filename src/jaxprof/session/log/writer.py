@@ -25,7 +25,7 @@ from typing import IO, Any
 
 from jaxprof.errors import StorageError, system_words
 from jaxprof.events import Event, Header, RunClosed, SessionClosed
-from jaxprof.private import redacted
+from jaxprof.private import redacted, scrubbed
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session_names import EXTENSION
 from jaxprof.version import __version__
@@ -92,9 +92,10 @@ class LogWriter:
         self._write(encode_header(header))
 
     def append(self, event: Event) -> Event:
-        """Number `event`, write it, and return it as it is in the log. A full disk raises nothing."""
+        """Number `event`, leave out what looks like a secret in its texts, write it, and return it as it is in the log.
+        A full disk raises nothing."""
         self._seq += 1
-        stamped = replace(event, seq=self._seq)
+        stamped = replace(event, seq=self._seq, **_without_secrets(event))
         self._write(encode_line(stamped))
         if isinstance(event, RunClosed | SessionClosed):
             self.sync()
@@ -287,3 +288,10 @@ def _checksum(file: int, size: int) -> int:
 def _free_place_beside(path: Path) -> Path:
     stem = path.name.removesuffix(EXTENSION)
     return next(place for number in count(2) if not (place := path.with_name(f"{stem}-{number}{EXTENSION}")).exists())
+
+
+def _without_secrets(event: Event) -> dict[str, Any]:
+    """The texts that a program wrote itself, as a session may keep them."""
+    names = ("error", "traceback", "message", *(("text",) if event.type == "log_line" else ()))
+    texts = {name: getattr(event, name, None) for name in names}
+    return {name: scrubbed(text) for name, text in texts.items() if isinstance(text, str) and text}
