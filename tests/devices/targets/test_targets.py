@@ -149,6 +149,7 @@ def fake_python(folder: Path, pip: str) -> str:
     script = folder / "python"
     script.write_text(
         "#!/bin/sh\n"
+        'if [ "$1" = "-P" ]; then shift; fi\n'
         'if [ "$1" = "-m" ]; then\n'
         '  if [ "$3" = "--version" ]; then exit 0; fi\n'
         f"  {pip}\n"
