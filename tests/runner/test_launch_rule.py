@@ -9,7 +9,7 @@ import pytest
 from jaxprof import events as e
 from jaxprof.analysis import speedup
 from jaxprof.runner import PlannedRun
-from jaxprof.runner.launch_rule import LaunchRule
+from jaxprof.runner.launch_rule import LEAST_TURNS_SECONDS, LaunchRule
 from jaxprof.session import Session
 from jaxprof.session.log import new_header
 from jaxprof.stats import compare, narrow_enough
@@ -49,27 +49,44 @@ def test_no_launch_begins_that_would_not_end_in_time() -> None:
         assert not rule.ends(session(), ["r1", "r2", "r3"])
     clock.seconds = 50.0
     assert rule.ends(session(), ["r1", "r2", "r3"]), "the fourth launch took 14 s, and 10 s are left"
-    assert not rule.is_over()
-    clock.seconds = 60.0
-    assert rule.is_over()
 
 
-def test_three_launches_may_take_half_as_long_again() -> None:
+def test_turns_are_so_short_that_five_launches_fit() -> None:
     clock = Clock()
     rule = LaunchRule(60.0, None, clock)
-    for clock.seconds in (28.0, 54.0):
+    clock.seconds = 11.0
+    assert not rule.is_over(turns_seconds=5.0)
+    clock.seconds = 12.0
+    assert rule.is_over(turns_seconds=5.0), "a fifth of the time, with the start of its processes"
+    assert not rule.ends(session(), ["r1", "r2", "r3"])
+    clock.seconds = 23.0
+    assert not rule.is_over(turns_seconds=5.0)
+    clock.seconds = 24.0
+    assert rule.is_over(turns_seconds=5.0)
+
+
+def test_the_turns_of_a_launch_show_something_however_long_it_took_to_start() -> None:
+    clock = Clock()
+    rule = LaunchRule(60.0, None, clock)
+    clock.seconds = 100.0
+    assert not rule.is_over(turns_seconds=0.9 * LEAST_TURNS_SECONDS)
+    assert rule.is_over(turns_seconds=LEAST_TURNS_SECONDS)
+
+
+def test_there_are_three_launches_before_the_time_counts() -> None:
+    clock = Clock()
+    rule = LaunchRule(20.0, None, clock)
+    for clock.seconds in (15.0, 30.0):
         assert not rule.ends(session(), ["r1", "r2", "r3"]), "two say next to nothing"
-    clock.seconds = 80.0
-    assert not rule.is_over()
+    clock.seconds = 45.0
     assert rule.ends(session(), ["r1", "r2", "r3"])
-    assert rule.is_over()
 
 
-def test_where_three_do_not_fit_there_is_one() -> None:
+def test_where_three_would_take_minutes_there_is_one() -> None:
     clock = Clock()
     rule = LaunchRule(60.0, None, clock)
-    clock.seconds = 31.0
-    assert rule.ends(session(), ["r1", "r2", "r3"]), "three would take 93 s"
+    clock.seconds = 45.0
+    assert rule.ends(session(), ["r1", "r2", "r3"]), "three would take 135 s"
 
 
 def test_a_third_launch_that_would_take_too_long_does_not_begin() -> None:
@@ -77,18 +94,8 @@ def test_a_third_launch_that_would_take_too_long_does_not_begin() -> None:
     rule = LaunchRule(60.0, None, clock)
     clock.seconds = 20.0
     assert not rule.ends(session(), ["r1", "r2", "r3"])
-    clock.seconds = 60.0
-    assert rule.ends(session(), ["r1", "r2", "r3"]), "the second took 40 s, and 30 s are left"
-
-
-def test_the_first_launch_takes_some_turns_however_long_it_took_to_start() -> None:
-    clock = Clock()
-    rule = LaunchRule(60.0, None, clock)
-    clock.seconds = 100.0
-    assert not rule.is_over(turns_seconds=14.0)
-    assert rule.is_over(turns_seconds=15.0)
-    assert rule.ends(session(), ["r1", "r2", "r3"])
-    assert rule.is_over(turns_seconds=0.0), "a later one does not"
+    clock.seconds = 90.0
+    assert rule.ends(session(), ["r1", "r2", "r3"]), "the second took 70 s, and 30 s are left"
 
 
 def test_without_limits_all_launches_are_measured() -> None:

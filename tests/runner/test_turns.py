@@ -277,7 +277,8 @@ def test_what_does_not_fit_at_all_fails(stage: Stage, monkeypatch: pytest.Monkey
     assert session.runs["r2"].error == "not run: too large"
 
 
-def test_a_launch_that_costs_more_than_the_budget_is_the_only_one(stage: Stage) -> None:
+def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "MOST_COLD_SECONDS", 0.3)
     session = stage.run("a", "slow to start", launches=3, budget_seconds=0.3)
     for run in session.runs.values():
         assert len(run.launches) == 1

@@ -154,9 +154,13 @@ def test_a_block_settles_where_its_calls_take_what_later_ones_take() -> None:
 
 
 def test_a_block_of_equal_calls_has_no_warm_in() -> None:
-    """Neither where the first call is as noisy as all others are."""
-    assert settling([block_of((100, 1e-3), noise=0.02, seed=seed) for seed in range(4)]) == Settling()
-    assert settling([block_of((100, 1e-3), noise=0.3, seed=seed) for seed in range(4)]).warm_in_seconds < 5e-3
+    """Nor, mostly, where the first call is as noisy as all others are."""
+    assert settling([block_of((100, 1e-3), noise=0.02, seed=seed) for seed in range(PROBES)]) == Settling()
+    noisy = [
+        settling([block_of((60, 1e-3), noise=0.1, seed=PROBES * one + seed) for seed in range(PROBES)])
+        for one in range(100)
+    ]
+    assert sum(found != Settling() for found in noisy) <= 20
 
 
 def test_calls_that_still_change_at_the_end_do_not_settle() -> None:

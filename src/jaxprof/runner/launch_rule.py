@@ -1,5 +1,9 @@
 """When the launches of compared runs end, where their number is not fixed: at a width of the intervals, or in time.
 
+Launches come before the length of their turns: two processes of one program differ, and what disturbs the machine for a
+second disturbs one launch. So turns are as short as it takes for `WANTED_LAUNCHES` to fit, and no shorter than shows
+something.
+
 It never looks at a verdict: whoever measures until one comes finds one for two runs of the same program.
 """
 
@@ -12,11 +16,15 @@ from collections.abc import Callable, Sequence
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.session import Session
 
-TURNS_SHARE = 0.25
 LEAST_LAUNCHES = 3
-"""Before that no width ends them. Two say next to nothing: their interval is six times as wide as that of five."""
+"""Before that nothing ends them. Two say next to nothing: their interval is six times as wide as that of five."""
+WANTED_LAUNCHES = 5
+"""So many have to fit into the time, if their turns can be made short enough."""
+LEAST_TURNS_SECONDS = 1.0
+"""The turns of a launch last at least so long."""
 LONGER = 1.5
-"""How much of the time the least launches may take; where it is not enough, there is one launch."""
+"""The least launches may take so many times the time that was given, or `LEAST_SECONDS`; else there is one launch."""
+LEAST_SECONDS = 120.0
 
 
 class LaunchRule:
@@ -39,11 +47,13 @@ class LaunchRule:
         return cls(head.group_seconds, head.spec.until_half_width)
 
     def is_over(self, turns_seconds: float = math.inf) -> bool:
-        """Whether the time is up. The first launch has a share of it for its turns, which have lasted `turns_seconds`,
-        however long its processes took to start."""
-        if self._seconds is None or self._clock() - self._began < self._allowed(self._seconds):
+        """Whether the turns of this launch are over, which have lasted `turns_seconds`: so that the launches that are
+        wanted fit into the time."""
+        if self._seconds is None or turns_seconds < LEAST_TURNS_SECONDS:
             return False
-        return bool(self._took) or turns_seconds >= TURNS_SHARE * self._seconds
+        begun = self._last - self._began
+        launches = max(1, WANTED_LAUNCHES - len(self._took))
+        return self._clock() - self._last >= (self._seconds - begun) / launches
 
     def ends(self, session: Session, runs: Sequence[str]) -> bool:
         """Called after each launch: whether there is no other. `runs`: those still measured, the baseline first."""
@@ -57,7 +67,7 @@ class LaunchRule:
         return len(self._took) >= LEAST_LAUNCHES and self._narrow(session, runs)
 
     def _allowed(self, seconds: float) -> float:
-        return seconds if len(self._took) >= LEAST_LAUNCHES else LONGER * seconds
+        return seconds if len(self._took) >= LEAST_LAUNCHES else max(LONGER * seconds, LEAST_SECONDS)
 
     def _narrow(self, session: Session, runs: Sequence[str]) -> bool:
         from jaxprof.analysis.speedup import compared

@@ -44,6 +44,7 @@ from jaxprof.stats.turns import (
     ALONE_SECONDS,
     ALONE_SHARE,
     ALONE_WARM_IN_SECONDS,
+    LEAST_BLOCKS,
     UNPROBED_WARM_IN_SECONDS,
     Settling,
     plan_probes,
@@ -55,6 +56,8 @@ WAITING = "waiting"
 """The phase of an engine that is warm, while others are started."""
 MEMORY_SHARE = 0.8
 """The largest share of the free memory that the engines still to be started may need to live together."""
+MOST_COLD_SECONDS = 30.0
+"""A run that takes longer than this, and than its budget, to start and compile has one launch."""
 IDLE_SHARE = 0.05
 """A process that waits for its turn, and is not frozen, may use this share of a core."""
 _EXCLUSIVE_PLATFORMS = ("tpu",)
@@ -194,8 +197,8 @@ class Group:
         """Whether another launch after `done` would cost more than it tells; then that is reported."""
         for side in active:
             cold, left = side.cold_seconds, side.left_seconds
-            if cold > side.plan.spec.timing_seconds:
-                why = f"starting and compiling {side.name} takes {seconds(cold)}, more than the time budget"
+            if cold > max(MOST_COLD_SECONDS, side.plan.spec.timing_seconds):
+                why = f"starting and compiling {side.name} takes {seconds(cold)}"
                 advice = f"--budget {math.ceil(cold) + 1} gives it {self._launches} launches."
             elif left is not None and left < cold:
                 why = f"the hard cap leaves {side.name} no time for another"
@@ -342,7 +345,8 @@ class Group:
             if now - reported_seconds >= BATCH_SECONDS:
                 reported_seconds = now
                 self._progress(launch, sides, number / len(plan.order), now - began)
-            if self._rule is not None and number % len(sides) == 0 and self._rule.is_over(now - began):
+            rounds, rest = divmod(number, len(sides))
+            if self._rule is not None and not rest and rounds >= LEAST_BLOCKS and self._rule.is_over(now - began):
                 break  # all sides have had as many blocks
 
     def _alone(self, side: Side, launch: int) -> None:

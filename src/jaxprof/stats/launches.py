@@ -60,6 +60,8 @@ def summarise_launches(launches: Sequence[LaunchBlocks], side: int = 0) -> Launc
 
 ALONE_MARGIN = 0.03
 """What a run takes in turns may differ by so much from what it takes alone."""
+ALONE_MARGIN_OF_ONE = 0.2
+"""The same of one launch: its calls alone are of one quarter of a second, in which others may have had the machine."""
 
 
 def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks]) -> tuple[float, bool] | None:
@@ -71,6 +73,7 @@ def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks
     if not turns or len(turns) != len(alone) or not_times(turns, 0) or not_times(alone, 0):
         return None
     differences = []
+    margin = ALONE_MARGIN if len(turns) > 1 else ALONE_MARGIN_OF_ONE
     for sides in zip(turns, alone, strict=True):
         logs = [[math.log(block.median) for block in launch.of_side(0)] for launch in sides]
         if not all(logs):
@@ -80,7 +83,7 @@ def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks
         differences.append(Location(one.value - two.value, spread))
     mean = launch_mean(differences)
     half = max((spread.half_width(0.95) for spread in mean.spreads), default=math.inf)
-    return bounded_exp(mean.value), abs(mean.value) > max(half, math.log1p(ALONE_MARGIN))
+    return bounded_exp(mean.value), abs(mean.value) > max(half, math.log1p(margin))
 
 
 def summarise_run(

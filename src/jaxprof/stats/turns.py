@@ -20,9 +20,9 @@ BLOCK_SECONDS = 0.01
 150 ms gave false verdicts in 2 of 6 comparisons, and blocks of 12 ms in none."""
 
 
-PROBES = 4
+PROBES = 6
 """Whole blocks of each side that show how soon its calls settle."""
-PROBE_SECONDS = 0.08
+PROBE_SECONDS = 0.06
 """A million numbers through an elementwise function took 1.5 times as long after another process's turn, and had
 settled after 8 to 32 ms; a product of matrices after 2 ms."""
 LONGEST_PROBED_SECONDS = 0.25
@@ -207,29 +207,50 @@ class Settling:
 
 def settling(blocks: Sequence[Sequence[float]]) -> Settling:
     """How soon the calls of whole `blocks` (seconds of each call, in order) settle: the calls are compared by their
-    place in their block, in groups that double, with those of the second half.
+    place in their block, in groups that double, with those of the second half of the same block.
 
-    Places count only as far as each block goes. A difference counts if it is more than `SETTLED_WITHIN`, and more than
-    the groups scatter. With fewer than two calls a block nothing can be seen: then it is `Settling()`.
+    A difference counts if it is more than `SETTLED_WITHIN` and than calls scatter, and of one sign in all blocks but
+    one. With fewer than two
+    calls a block nothing can be seen: then it is `Settling()`.
     """
     length = min((len(block) for block in blocks), default=0)
     if length < 2:
         return Settling()
     half = length // 2
-    later = [call for block in blocks for call in block[half:length]]
     quarter = (half + length) // 2
-    if quarter > half and length - half >= _LEAST_HALF:
-        ends = [
-            [call for block in blocks for call in block[part]]
-            for part in (slice(half, quarter), slice(quarter, length))
-        ]
-        if _differ(ends[0], ends[1]):
-            return Settling(_elapsed(blocks, half), settles=False)
+    if quarter - half >= _LEAST_QUARTER and _changed(blocks, slice(half, quarter), slice(quarter, length)):
+        return Settling(_elapsed(blocks, half), settles=False)
     end = 0
     for begin, until in _doubling(half):
-        if _differ([call for block in blocks for call in block[begin:until]], later):
+        if _changed(blocks, slice(begin, until), slice(half, length)):
             end = until
     return Settling(_elapsed(blocks, end))
+
+
+_LEAST_QUARTER = 4
+"""Calls in a quarter of a block, below which it is not asked whether they still change at its end."""
+
+
+def _doubling(length: int) -> Iterator[tuple[int, int]]:
+    begin, until = 0, 1
+    while begin < length:
+        yield begin, min(until, length)
+        begin, until = until, 2 * until
+
+
+def _elapsed(blocks: Sequence[Sequence[float]], calls: int) -> float:
+    """How long the first `calls` of a block take."""
+    return middle([math.fsum(block[:calls]) for block in blocks]) if calls else 0.0
+
+
+def _changed(blocks: Sequence[Sequence[float]], early: slice, late: slice) -> bool:
+    """Whether the calls at two places of a block differ, in nearly every block and by more than their scatter."""
+    ratios = [middle(block[early]) / middle(block[late]) for block in blocks]
+    off = [ratio for ratio in ratios if ratio > 1], [ratio for ratio in ratios if ratio < 1]
+    one_sign = max(map(len, off)) >= max(2, len(ratios) - 1)
+    scatter = middle([_error_of_median(block[late]) / middle(block[late]) for block in blocks])
+    fewer = math.sqrt(len(blocks[0][late]) / len(blocks[0][early]) / len(blocks))
+    return one_sign and abs(middle(ratios) - 1) > max(SETTLED_WITHIN, _SURELY * scatter * fewer)
 
 
 def change_within(blocks: Sequence[Sequence[float]]) -> float | None:
@@ -250,25 +271,13 @@ _LEAST_HALF = 8
 """Calls in the second half of a block, below which it is not asked whether they still change."""
 
 
-def _doubling(length: int) -> Iterator[tuple[int, int]]:
-    begin, until = 0, 1
-    while begin < length:
-        yield begin, min(until, length)
-        begin, until = until, 2 * until
-
-
-def _elapsed(blocks: Sequence[Sequence[float]], calls: int) -> float:
-    """How long the first `calls` of a block take."""
-    return middle([math.fsum(block[:calls]) for block in blocks]) if calls else 0.0
-
-
 def _differ(some: Sequence[float], others: Sequence[float]) -> bool:
     one, two = middle(some), middle(others)
     error = math.hypot(*(_error_of_median(values) for values in (some, others)))
     return abs(one - two) > max(SETTLED_WITHIN * two, _SURELY * error)
 
 
-_SURELY = 2.0
+_SURELY = 3.0
 """Standard errors beyond which a difference is none by chance."""
 
 

@@ -118,7 +118,7 @@ def _measure(
 ) -> RunOutput:
     arguments = Arguments.of(host)
     if variant.inputs == "device":
-        budget = request.spec.timing_seconds if request.launch == 1 else 0.0
+        budget = request.spec.timing_seconds if _has_side_series(request) else 0.0
         placed = transfer_in(recorder, sampler, arguments, device, budget)
     else:
         placed = host
@@ -149,7 +149,8 @@ def _measure(
     )
     if request.launch == 1:
         _report_memory(recorder, program, device)
-        transfer_out(recorder, sampler, output, request.spec.timing_seconds)
+        if _has_side_series(request):
+            transfer_out(recorder, sampler, output, request.spec.timing_seconds)
         for warning in findings.zero_copies(recorder.shared_transfers, calls=shared):
             recorder.emit(warning)
         if request.spec.capture:
@@ -243,7 +244,7 @@ def _steady(
             samples = sampler.sample(blocked, plan, first_seconds)
             phase.seconds = sampler.turns_seconds
         call_seconds = sorted(samples)[len(samples) // 2] if samples else first_seconds
-        side = min(SIDE_SECONDS, SIDE_SHARE * request.spec.timing_seconds) if request.launch == 1 else 0.0
+        side = min(SIDE_SECONDS, SIDE_SHARE * request.spec.timing_seconds) if _has_side_series(request) else 0.0
         if call_seconds < side:
             with recorder.phase("dispatch"):
                 plan = Plan(series="dispatch", budget_seconds=side, calls_per_sample=1)
@@ -255,6 +256,12 @@ def _steady(
     for warning in findings.recompiled(ledger, "during the steady run"):
         recorder.emit(warning)
     return call_seconds
+
+
+def _has_side_series(request: RunRequest) -> bool:
+    """Whether dispatch, pipelined calls and copies are sampled: once, and not for a comparison, whose time is for
+    launches."""
+    return request.launch == 1 and not request.spec.side
 
 
 def _dispatch_trial(calls: Calls) -> Trial:
