@@ -6,7 +6,6 @@ import csv
 import inspect
 import os
 import signal
-import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -128,7 +127,9 @@ def test_a_run_is_printed_and_kept(call: Caller, tmp_path: Path) -> None:
     assert {"trace", "lower", "compile", "first_run", "run"} <= set(jit["phases"])
     assert jit["phases"]["startup"]["import"] > 0
     assert not {"trace", "lower", "compile"} & set(numpy["phases"])
-    assert jit["phases"]["run"]["median_seconds"] == pytest.approx(statistics.median(jit["samples_seconds"]))
+    samples = jit["samples_seconds"]
+    assert min(samples) < jit["phases"]["run"]["median_seconds"] < max(samples)
+    assert len(jit["phases"]["compile"]["launches_seconds"]) == 3
     assert data["session"]["complete"] is True
     assert call("show", out, "--format", "json", "--full").data == data
 
