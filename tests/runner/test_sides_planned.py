@@ -76,6 +76,17 @@ def test_sides_with_the_same_numbers_keep_their_results_and_others_say_nothing_b
     assert [plan.keep_output for plan in planned] == [""] * 3
 
 
+def test_a_side_may_be_another_variant_than_the_others() -> None:
+    planned = plan_sides([side("A", variant="numpy"), side("B")], SideOptions())
+    assert [(plan.spec.side, plan.spec.variant, plan.spec.how) for plan in planned] == [
+        ("A", "numpy", "numpy"),
+        ("A'", "numpy", "numpy"),
+        ("B", "jit", "jit"),
+    ]
+    with pytest.raises(UsageError, match="no variant"):
+        plan_sides([side("A", variant="nunpy"), side("B")], SideOptions())
+
+
 def test_sides_that_are_not_called_with_the_same_arguments_are_refused(inputs: dict[str, Any]) -> None:
     inputs.update(A=[leaf()], B=[leaf((9,))])
     with pytest.raises(UsageError, match="A and B are not called with the same arguments"):

@@ -196,7 +196,7 @@ def test_the_floor_of_a_control_is_the_farther_end_of_its_interval() -> None:
 
 
 def test_a_refusal_outlives_every_ratio_and_the_first_reason_stays() -> None:
-    refused = refuse(refuse(compare(launches(2, 2.1, 2.2)), "its check failed"), "throttled")
+    refused = refuse(compare(launches(2, in_turns=False)), "its check failed")
     assert (refused.verdict(), refused.reason()) == ("inconclusive", "its check failed")
     assert refused.launches_to_decide() is None
 

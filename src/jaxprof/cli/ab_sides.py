@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jaxprof.cli.git_revision import Revision, checked_out
-from jaxprof.cli.selection import find_workloads, read_settings
+from jaxprof.cli.selection import find_workloads, read_settings, split_variant
 from jaxprof.errors import UsageError
 from jaxprof.private import kept_value
 from jaxprof.runner import Interpreter, find_interpreter
@@ -96,7 +96,8 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
                 f"--python-{label.lower()} PATH names an environment with jax.",
             )
         environment = {**_variables(words.all.environment), **_variables(own.environment)}
-        place, title, tree = target, [target], SideTree()
+        place, variant = split_variant(target)
+        title, tree = [target], SideTree()
         if revision is not None:
             place, tree = (revision.target(target), revision.then(target)) if label == "A" else (target, revision.now())
         if revision is not None and label == "A":
@@ -119,6 +120,7 @@ def sides_of(words: AllWords, targets: Sequence[str], revision: Revision | None)
             label=label,
             title=", ".join(title),
             workload=infos[0],
+            variant=variant,
             interpreter=interpreters[python],
             environment=environment,
             settings={**read_settings(words.all.settings), **read_settings(own.settings)},

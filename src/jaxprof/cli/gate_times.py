@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from jaxprof.cli.ab_measuring import MeasuredSides, measure
 from jaxprof.cli.ab_sides import AllWords, SideWords, sides_of
 from jaxprof.cli.device_selection import choose
+from jaxprof.cli.selection import split_variant
 from jaxprof.errors import UsageError
 from jaxprof.reaper import TemporaryFolder
 from jaxprof.runner.sides import HALF_WIDTH, SideOptions
@@ -50,7 +51,8 @@ def measure_times(
 ) -> MeasuredSides:
     """Measure both, A the base and B the target. Raises UsageError for sides that do not fit."""
     revision = base.revision
-    targets, variants = zip(*(_split(word) for word in (target if revision else base.target, target)), strict=True)
+    sides = (target if revision else base.target, target)
+    targets, variants = zip(*map(split_variant, sides), strict=True)
     if len(chosen := {each for each in (*variants, compiling.variant) if each}) > 1:
         raise UsageError(f"both sides are measured as one variant, not as {' and '.join(sorted(chosen))}", "Name one.")
     words = AllWords(
@@ -62,7 +64,7 @@ def measure_times(
     read = sides_of(words, targets, revision)
     (device,) = choose([options.device], read.sides[0].interpreter)
     with TemporaryFolder("gate") as folder:
-        sides = SideOptions(
+        options_of_sides = SideOptions(
             variant=next(iter(chosen), "jit"),
             device=device,
             preset=compiling.preset,
@@ -76,10 +78,4 @@ def measure_times(
             seed=options.seed,
             folder=folder,
         )
-        return measure(read, sides, make_writer)
-
-
-def _split(target: str) -> tuple[str, str]:
-    """A workload's name and the variant after its colon; a function of the user's has none there."""
-    name, _, variant = target.partition(":")
-    return (name, variant) if name in names() else (target, "")
+        return measure(read, options_of_sides, make_writer)

@@ -317,12 +317,11 @@ def _planned(
     target: str, options: CompileOptions, interpreter: Interpreter, variables: Mapping[str, str] | None
 ) -> list[PlannedRun]:
     """The compilations of one target: here, or for each device that is not. Raises JaxprofError."""
-    from jaxprof.cli.selection import find_workloads, read_settings
+    from jaxprof.cli.selection import find_workloads, read_settings, split_variant
     from jaxprof.devices.targets import parse_targets
     from jaxprof.runner import PlanOptions, plan_compiles
-    from jaxprof.workloads import names
 
-    name, _, variant = target.partition(":") if target.partition(":")[0] in names() else (target, "", "")
+    name, variant = split_variant(target)
     if variant and options.variant and variant != options.variant:
         raise UsageError(f"{target} says its variant, and so does --variant {options.variant}", "Give one of them.")
     choice = PlanOptions(

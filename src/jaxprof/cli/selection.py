@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxprof.errors import JaxprofError, UsageError, WorkerError, unknown_name
 from jaxprof.runner import Interpreter, PlannedRun, PlanOptions, describe, plan_runs, read_sweep
-from jaxprof.workloads import built_in
+from jaxprof.workloads import built_in, names
 from jaxprof.workloads.model import WorkloadInfo, workload_info
 
 if TYPE_CHECKING:
@@ -97,6 +97,12 @@ def describe_own(
         return describe(interpreter, targets, arguments, devices, variables=variables, inputs_from=inputs_from)
     except WorkerError as error:
         raise UsageError(error.what, error.hint) from error
+
+
+def split_variant(target: str) -> tuple[str, str]:
+    """A built-in workload's name and the variant after its colon (`selu:numpy`); a function of the user's has none."""
+    name, _, variant = target.partition(":")
+    return (name, variant) if name in names() else (target, "")
 
 
 def is_own(target: str) -> bool:

@@ -58,6 +58,8 @@ class ComparedSide:
     interpreter: Interpreter
     environment: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    variant: str = ""
+    """Where it is not that of all sides."""
     precision: str = ""
     arguments: Sequence[str] = ()
     """Argument specs of its own, in place of those of all sides."""
@@ -112,7 +114,7 @@ def plan_sides(sides: Sequence[ComparedSide], options: SideOptions) -> list[Plan
 
 def _planned(side: ComparedSide, options: SideOptions, baseline: PlannedRun | None, label: str = "") -> PlannedRun:
     label = label or side.label
-    workload, variant = side.workload, _variant(side, options.variant)
+    workload, variant = side.workload, _variant(side, side.variant or options.variant)
     is_control = label != side.label
     spec = RunSpec(
         target=workload.target,

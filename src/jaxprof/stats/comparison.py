@@ -275,8 +275,8 @@ def is_rough(low: float | None, high: float | None) -> bool:
 
 def refuse(comparison: TimeComparison, reason: str) -> TimeComparison:
     """The comparison without a verdict: a side failed its check, has another device, dtype, size or precision, was
-    throttled. The first reason stays."""
-    return replace(comparison, refusal=comparison.refusal or reason)
+    throttled. That says more than how they were measured, and stands in its place."""
+    return replace(comparison, refusal=reason)
 
 
 def with_control(comparison: TimeComparison, control: TimeComparison) -> TimeComparison:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from jaxprof.stats.location import Location, bounded_exp, launch_mean, location, of_difference
 from jaxprof.stats.summary import Summary, summarise
-from jaxprof.stats.turns import BLOCK_SECONDS, LaunchBlocks, in_blocks, middle, not_times
+from jaxprof.stats.turns import BLOCK_SECONDS, LaunchBlocks, in_blocks, not_times
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,14 @@ ALONE_MARGIN_OF_ONE = 0.2
 
 def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks]) -> tuple[float, bool] | None:
     """A run's time in turns over its time alone (both as side 0, launch by launch), and whether the two differ: by more
-    than `ALONE_MARGIN`, by more than the 95 % interval of their ratio, and in the fast calls as well: what the other
-    sides leave behind reaches every call, the bursts of other programs spare some. None where a launch lacks one of
-    them.
+    than `ALONE_MARGIN`, and by more than the 95 % interval of their ratio. None where a launch lacks one of them.
+    With one launch the fast calls have to differ as well: bursts of other programs spare some.
 
     Where the error is not known (one launch of few blocks), they do not differ.
     """
     if not turns or len(turns) != len(alone) or not_times(turns, 0) or not_times(alone, 0):
         return None
-    differences, of_fast = [], []
+    differences = []
     margin = ALONE_MARGIN if len(turns) > 1 else ALONE_MARGIN_OF_ONE
     for sides in zip(turns, alone, strict=True):
         logs = [[math.log(block.median) for block in launch.of_side(0)] for launch in sides]
@@ -83,12 +82,13 @@ def turns_over_alone(turns: Sequence[LaunchBlocks], alone: Sequence[LaunchBlocks
         one, two = map(location, logs)
         spread = of_difference(one.spread, two.spread) if one.spread and two.spread else None
         differences.append(Location(one.value - two.value, spread))
-        fast = [math.log(_fast_call(launch)) for launch in sides]
-        of_fast.append(fast[0] - fast[1])
     mean = launch_mean(differences)
     half = max((spread.half_width(0.95) for spread in mean.spreads), default=math.inf)
-    fast_as_well = middle(of_fast) * math.copysign(1, mean.value) > math.log1p(margin) / 2
-    return bounded_exp(mean.value), fast_as_well and abs(mean.value) > max(half, math.log1p(margin))
+    differ = abs(mean.value) > max(half, math.log1p(margin))
+    if len(turns) == 1:
+        of_fast = math.log(_fast_call(turns[0])) - math.log(_fast_call(alone[0]))
+        differ &= of_fast * math.copysign(1, mean.value) > math.log1p(margin) / 2
+    return bounded_exp(mean.value), differ
 
 
 def _fast_call(launch: LaunchBlocks) -> float:

@@ -22,9 +22,10 @@ BLOCK_SECONDS = 0.01
 
 PROBES = 6
 """Whole blocks of each side that show how soon its calls settle."""
-PROBE_SECONDS = 0.06
+PROBE_SECONDS = 0.08
 """A million numbers through an elementwise function took 1.5 times as long after another process's turn, and had
-settled after 8 to 32 ms; a product of matrices after 2 ms."""
+settled after 2 to 40 ms, from one turn to the next (its threads shared a core until then); a product of matrices after
+2 ms."""
 LONGEST_PROBED_SECONDS = 0.25
 """A call longer than this is not held up for long by what it finds in the caches: its first call counts."""
 UNPROBED_WARM_IN_SECONDS = 0.03
@@ -169,9 +170,9 @@ def plan_turns(
 ) -> TurnPlan:
     """The turns of sides whose samples take `call_seconds` each, in one of `launches`; each side has `budget_seconds`
     in it, with what its calls take to settle in each block (`warm_in_seconds`). Blocks are of `block_seconds`, or as
-    long as the longest sample or the longest warm-in."""
+    long as the longest sample, or half as long as the longest warm-in: many short ones show more than few long ones."""
     warm_in = max(warm_in_seconds, default=0.0)
-    longest = max(block_seconds, warm_in, *call_seconds)
+    longest = max(block_seconds, warm_in / 2, *call_seconds)
     rounds = max(least_blocks(launches), math.ceil(budget_seconds / (longest + warm_in)))
     rounds += rounds % 2
     return TurnPlan(
@@ -209,9 +210,10 @@ def settling(blocks: Sequence[Sequence[float]]) -> Settling:
     """How soon the calls of whole `blocks` (seconds of each call, in order) settle: the calls are compared by their
     place in their block, in groups that double, with those of the second half of the same block.
 
-    A difference counts if it is more than `SETTLED_WITHIN` and than calls scatter, and of one sign in all blocks but
-    one. With fewer than two
-    calls a block nothing can be seen: then it is `Settling()`.
+    Calls of a place have not settled where they differ in a third of the blocks, in one direction: threads that a
+    scheduler woke on one core are apart now after 2, now after 40 ms. A difference counts if it is more than
+    `SETTLED_WITHIN` and than calls scatter. With fewer than two calls a block nothing can be seen: then it is
+    `Settling()`.
     """
     length = min((len(block) for block in blocks), default=0)
     if length < 2:
@@ -244,13 +246,15 @@ def _elapsed(blocks: Sequence[Sequence[float]], calls: int) -> float:
 
 
 def _changed(blocks: Sequence[Sequence[float]], early: slice, late: slice) -> bool:
-    """Whether the calls at two places of a block differ, in nearly every block and by more than their scatter."""
-    ratios = [middle(block[early]) / middle(block[late]) for block in blocks]
-    off = [ratio for ratio in ratios if ratio > 1], [ratio for ratio in ratios if ratio < 1]
-    one_sign = max(map(len, off)) >= max(2, len(ratios) - 1)
-    scatter = middle([_error_of_median(block[late]) / middle(block[late]) for block in blocks])
-    fewer = math.sqrt(len(blocks[0][late]) / len(blocks[0][early]) / len(blocks))
-    return one_sign and abs(middle(ratios) - 1) > max(SETTLED_WITHIN, _SURELY * scatter * fewer)
+    """Whether the calls at two places of a block differ by more than the scatter of all blocks, in one direction in a
+    third of the blocks more than in the other one."""
+    ends = [middle(block[late]) for block in blocks]
+    scatter = middle([abs(call / end - 1) for block, end in zip(blocks, ends, strict=True) for call in block[late]])
+    error = _ERROR_OF_MEDIAN * scatter * math.sqrt(1 / len(blocks[0][early]) + 1 / len(blocks[0][late]))
+    beyond = max(SETTLED_WITHIN, _SURELY * error)
+    ratios = [middle(block[early]) / end - 1 for block, end in zip(blocks, ends, strict=True)]
+    slower, faster = sum(ratio > beyond for ratio in ratios), sum(ratio < -beyond for ratio in ratios)
+    return abs(slower - faster) >= max(2, len(blocks) / 3)
 
 
 def change_within(blocks: Sequence[Sequence[float]]) -> float | None:
@@ -285,7 +289,11 @@ def _error_of_median(values: Sequence[float]) -> float:
     """Its standard error, from the median absolute deviation, for values that are about normal."""
     centre = middle(values)
     deviation = middle([abs(value - centre) for value in values])
-    return 1.4826 * 1.2533 * deviation / math.sqrt(len(values))
+    return _ERROR_OF_MEDIAN * deviation / math.sqrt(len(values))
+
+
+_ERROR_OF_MEDIAN = 1.4826 * 1.2533
+"""Of one value, in median absolute deviations."""
 
 
 def least_blocks(launches: int) -> int:

@@ -72,7 +72,12 @@ def _of_each_side(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--git", "revision", metavar="REV", help="A is the target at this revision, B the one on disk.")
 @_of_each_side
 @click.option(
-    "--variant", default="jit", show_default=True, metavar="V", shell_complete=complete_variant, help="Which variant."
+    "--variant",
+    default="jit",
+    show_default=True,
+    metavar="V",
+    shell_complete=complete_variant,
+    help="Which variant; one side's stands behind its name (selu:numpy selu:jit).",
 )
 @click.option(
     "--device", default="cpu:0", show_default=True, metavar="D", shell_complete=complete_device, help="Where."
