@@ -7,7 +7,7 @@ import pytest
 
 import jaxprof
 from jaxprof.errors import UsageError
-from jaxprof.private import redacted
+from jaxprof.redaction import redacted
 from jaxprof.remote.place import RemotePlace, is_url, path_here
 
 

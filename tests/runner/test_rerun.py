@@ -13,7 +13,7 @@ import pytest
 from folding import fold
 from jaxprof import events as e
 from jaxprof.errors import UsageError
-from jaxprof.private import REDACTED
+from jaxprof.redaction import REDACTED
 from jaxprof.runner import find_interpreter, rerun
 from jaxprof.runner.from_file import NotAskedFor
 from jaxprof.runner.planning import PlannedRun, PlanOptions, plan_runs

@@ -11,7 +11,7 @@ from folding import fold
 from jaxprof import events as e
 from jaxprof.engine.main import EventPipe
 from jaxprof.errors import FileRefusedError
-from jaxprof.private import REDACTED
+from jaxprof.redaction import REDACTED
 from jaxprof.runner.session_recorder import SessionRecorder
 from jaxprof.session import Run, Session
 from jaxprof.session.log import LogWriter

@@ -195,7 +195,7 @@ def _without_secrets(text: str) -> str:
     """What was typed may be a URL with a password or a signature: an error that repeats it does not show them."""
     if "://" not in text:
         return text
-    from jaxprof.private import without_url_secrets
+    from jaxprof.redaction import without_url_secrets
 
     return without_url_secrets(text)
 

@@ -77,7 +77,7 @@ class Recorder:
     def start(self, import_seconds: float | None = None) -> None:
         """Begins. `import_seconds`: how long the import of jax took, if the caller has just seen it."""
         if self._how:
-            from jaxprof.private import redacted  # compiles patterns: not in programs that our client has started
+            from jaxprof.redaction import redacted  # compiles patterns: not in programs that our client has started
 
             self._emit(
                 ProgramStarted(

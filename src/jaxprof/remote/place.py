@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from jaxprof.errors import UsageError
 from jaxprof.files import with_home
-from jaxprof.private import REDACTED, url_secrets, without_url_secrets
+from jaxprof.redaction import REDACTED, url_secrets, without_url_secrets
 
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?:::[^\s:]+)*://\S")
 """At least two letters before the colon: `C://x` is a path on Windows."""

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jaxprof.errors import UsageError
-from jaxprof.private import FLAGS, HIDDEN, REDACTED, SETTINGS, kept_value
+from jaxprof.private import FLAGS, HIDDEN, SETTINGS, kept_value
+from jaxprof.redaction import REDACTED
 from jaxprof.runner.from_file import Ask, changed_variables, known_interpreter, program_words, with_variables
 from jaxprof.runner.program_launches import LaunchCommand
 

@@ -30,7 +30,7 @@ from jaxprof.events import (
     WorkerStarted,
 )
 from jaxprof.last_words import last_words
-from jaxprof.private import redacted
+from jaxprof.redaction import redacted
 from jaxprof.runner.interpreter import Interpreter
 from jaxprof.runner.program import ProgramCommand, ProgramProcess
 from jaxprof.runner.session_recorder import Listener, SessionRecorder

@@ -19,7 +19,7 @@ from typing import Any
 
 from jaxprof.errors import UsageError, WorkerError, unknown_name
 from jaxprof.events import ComparisonPlanned, SideSpec
-from jaxprof.private import REDACTED
+from jaxprof.redaction import REDACTED
 from jaxprof.runner.from_file import Ask, kept_variables, known_interpreter, nobody_asked, refuse_fetched, side_words
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.sides import SideTree, compared_as, how_long, output_file, same_inputs, tree_note, variables

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from jaxprof import events as e
-from jaxprof.private import REDACTED
+from jaxprof.redaction import REDACTED
 from jaxprof.session.program import PROGRAM_EVENTS, RecordedProgram, are_passes
 from jaxprof.session.run import Phase, Run, RunLaunch, Series, Turn
 from jaxprof.session.texts import Texts

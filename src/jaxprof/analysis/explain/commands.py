@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.ceilings import device_elsewhere
-from jaxprof.private import REDACTED
+from jaxprof.redaction import REDACTED
 from jaxprof.session.log.state import with_urls
 
 if TYPE_CHECKING:

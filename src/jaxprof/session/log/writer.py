@@ -21,16 +21,21 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from jaxprof.errors import StorageError, system_words
-from jaxprof.events import Event, Header, RunClosed, SessionClosed
-from jaxprof.private import redacted, scrubbed
+from jaxprof.events import Event, Header, LogLine, RunClosed, SessionClosed
+from jaxprof.redaction import REDACTED, LineScrubber, is_secret_name, redacted, scrubbed
 from jaxprof.session.log.codec import encode_header, encode_line
 from jaxprof.session_names import EXTENSION
 from jaxprof.version import __version__
 
+if TYPE_CHECKING:
+    from jaxprof.events import ClosureChange
+
 FILE_MODE = 0o600
+_TEXTS = ("error", "traceback", "message", "advice", "note", "reason")
+"""Fields of events with words of the program: an error has what it was raised with, a reason values of variables."""
 _PART_BYTES = 1 << 20
 _PLAIN_BYTES = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 """Not inherited by children, and on Windows without translated line ends."""
@@ -77,6 +82,7 @@ class LogWriter:
         self.path = path
         self.failure: StorageError | None = None
         self._seq = 0
+        self._scrubber = LineScrubber()
         self._kept: list[bytes] = []
         """The lines that are not in the file: all of them without a file, else those since the failure."""
         self.changed = ""
@@ -95,11 +101,21 @@ class LogWriter:
         """Number `event`, leave out what looks like a secret in its texts, write it, and return it as it is in the log.
         A full disk raises nothing."""
         self._seq += 1
-        stamped = replace(event, seq=self._seq, **_without_secrets(event))
+        stamped = replace(event, seq=self._seq, **self._without_secrets(event))
         self._write(encode_line(stamped))
         if isinstance(event, RunClosed | SessionClosed):
             self.sync()
         return stamped
+
+    def _without_secrets(self, event: Event) -> dict[str, Any]:
+        """The texts that a program wrote itself, as a session may keep them."""
+        if isinstance(event, LogLine):
+            return {"text": self._scrubber.scrubbed(f"{event.run} {event.stream}", event.text)}
+        texts = {name: getattr(event, name, None) for name in _TEXTS}
+        kept: dict[str, Any] = {name: scrubbed(text) for name, text in texts.items() if isinstance(text, str) and text}
+        if closure := getattr(event, "closure", None):
+            kept["closure"] = list(map(_without_secret, closure))
+        return kept
 
     def sync(self) -> None:
         """Wait until everything written is on the disk."""
@@ -290,8 +306,7 @@ def _free_place_beside(path: Path) -> Path:
     return next(place for number in count(2) if not (place := path.with_name(f"{stem}-{number}{EXTENSION}")).exists())
 
 
-def _without_secrets(event: Event) -> dict[str, Any]:
-    """The texts that a program wrote itself, as a session may keep them."""
-    names = ("error", "traceback", "message", *(("text",) if event.type == "log_line" else ()))
-    texts = {name: getattr(event, name, None) for name in names}
-    return {name: scrubbed(text) for name, text in texts.items() if isinstance(text, str) and text}
+def _without_secret(change: ClosureChange) -> ClosureChange:
+    if is_secret_name(change.name):
+        return replace(change, before=REDACTED, now=REDACTED)
+    return replace(change, before=scrubbed(change.before), now=scrubbed(change.now))

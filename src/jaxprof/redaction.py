@@ -1,0 +1,375 @@
+"""What looks like a secret in a command line or in a text, and is left out where that enters a session.
+
+A guess by names (`token=`, `"api_key":`, `--password X`), by the prefixes of common tokens and by shapes (URLs with a
+user, private keys): a secret that looks like any other word is kept. Every pattern reads its text once, so that the
+time is linear in it. Standard library only: the recorder uses it too.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import Error, a2b_base64
+from collections.abc import Sequence
+from typing import Final
+
+REDACTED: Final = "[redacted]"
+"""Replaces what looks like a secret."""
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_TELLING = re.compile(
+    r"auth|basic|bearer|cookie|cred|jwt|key|pass|pat|pwd|sas|secret|services/|sig|tok|--?u(?:ser)?", re.IGNORECASE
+)
+"""A part of every name of a secret: texts without one are passed on quickly."""
+_STRONG = frozenset(
+    ("password", "passwd", "passphrase", "passcode", "secret", "secrets", "credential", "credentials", "creds",
+     "apikey", "authorization", "auth", "oauth", "cookie", "cookies", "bearer", "jwt")
+)  # fmt: skip
+_GLUED = re.compile(
+    r"(?:passw(?:or)?d|passphrase|secret|(?:access|account|api|auth|private|secret)key"
+    r"|(?:access|api|auth|bearer|csrf|gh|github|gitlab|hf|id|refresh|session|slack)token)$"
+)
+"""Ends of names without a border between their words: `PGPASSWORD`, `dbpasswd`, `authtoken`."""
+_KEYS_OF_SECRETS = frozenset(
+    ("access", "account", "anthropic", "api", "app", "auth", "aws", "azure", "client", "consumer", "deploy",
+     "encryption", "gcp", "gpg", "host", "license", "master", "openai", "pgp", "private", "secret", "service",
+     "session", "shared", "signing", "ssh", "ssl", "storage", "stripe", "tls", "wandb", "webhook")
+)  # fmt: skip
+_KEYS_OF_TEXT = frozenset(
+    ("cache", "dict", "foreign", "group", "hash", "map", "partition", "primary", "prng", "public", "random", "rng",
+     "sort", "unexpected", "unknown")
+)  # fmt: skip
+_TOKENS_OF_TEXT = frozenset(
+    ("bos", "cls", "current", "each", "end", "eos", "expected", "first", "illegal", "image", "input", "last", "mask",
+     "max", "min", "new", "next", "num", "output", "pad", "per", "previous", "prompt", "sep", "special", "start",
+     "stop", "unexpected", "unk", "unknown")
+)  # fmt: skip
+"""Words before `token` in options and texts of a language model or a parser."""
+_LOGINS = frozenset(
+    ("admin", "basic", "db", "ftp", "http", "https", "keystore", "ldap", "login", "mail", "mongo", "my", "mysql", "pg",
+     "postgres", "proxy", "redis", "root", "smtp", "ssh", "user")
+)  # fmt: skip
+"""Words before `pass`, which is else a pass of the compiler."""
+_SIGNERS = frozenset(("access", "amz", "goog"))
+_WEAK = frozenset(("key", "pass", "pat", "sas", "sig", "signature", "tok"))
+"""Names of much that is no secret: their values are left out if they look random, and of options and URLs always."""
+_USERS = frozenset(("-u", "--user", "--userpwd", "--proxy-user"))
+_SCHEMES = frozenset(("bearer", "basic"))
+_NO_NAME = re.compile(r"[\s?&({\"']")
+_HEADERS = frozenset(("authorization", "cookie"))
+"""Their values have spaces in them."""
+_ORDINARY_VALUES = frozenset(
+    ("", "none", "null", "nil", "true", "false", "str", "bytes", "int", "bool", "any", "optional", "required")
+)
+_NUMBER = re.compile(r"[-+]?\d[\d.,_]{0,9}(?:e[-+]?\d+)?(?:%|[munµ]?s|[kKMBGx]|[KMG]i?B)?(?:/\w+)?")
+_PATH = re.compile(r"(?:[/~.]|[A-Za-z]:).*", re.DOTALL)
+_ORDINARY_PIECE = re.compile(r"[A-Za-z]*\d*[a-z]?|0x[0-9a-f]+")
+
+_PREFIXED = re.compile(
+    r"(?:(?<![\w-])|(?<=\\[nrt])|(?<=\dm))(?:"  # also after an escaped line break, and after a colour of the terminal
+    r"sk-(?=[a-z-]{0,20}[A-Z\d])[\w-]{8,}|hf_\w{8,}|gh[opsur]_\w{8,}|github_pat_\w{8,}|gl[a-z]{2,5}-[\w-]{8,}"
+    r"|xox[a-z]-[\w-]{8,}|xapp-[\w-]{8,}|A[BCKS]IA[0-9A-Z]{12,}|ya29\.[\w-]{10,}|npm_\w{20,}|pypi-[\w-]{20,}"
+    r"|[sr]k_(?:live|test)_\w{8,}|whsec_\w{8,}|AIza[\w-]{20,}|eyJ[\w-]{8,}\.[\w.-]{8,}|SG\.[\w-]{8,}\.[\w-]{8,}"
+    r"|do[opr]_v1_\w{20,}|dckr_pat_[\w-]{8,}|hv[sb]\.[\w-]{20,}|nvapi-[\w-]{20,}|gsk_\w{20,}|r8_\w{20,}"
+    r"|dapi[0-9a-f]{32}|shp[a-z]{2}_\w{20,}|AGE-SECRET-KEY-\w{8,}|tskey-[\w-]{8,}|key-[0-9a-f]{32}"
+    r"|\d{8,10}:AA[\w-]{30,}"
+    r")"
+)
+"""Tokens that their makers marked with a prefix."""
+_PEM = re.compile(r"(-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----)(?:.*?(?=-----END )|.*)", re.DOTALL)
+_MOST_KEY_LINES = 200
+_WEBHOOK = re.compile(r"(?<=hooks\.slack\.com/services/)[\w/]+")
+_IN_URL = re.compile(r"""(?<=://)[^/\s?#"'<>]+(?=@)""")
+_IN_ODD_URL = re.compile(r"""(?<=://)([^/\s@:"'<>]{0,100}):(?!\d{1,5}/)[^\s@"'<>]{1,200}(?=@)""")
+"""A password with a slash in it."""
+_LOGIN = re.compile(
+    r"""(?<![\w.+/@-])(?!(?i:author|by|cc|contact|email|from|mailto|sip|to):|\d+:)[\w.+-]{1,64}:"""
+    r"""(?!\d+@)[^\s@/:"']{3,}@(?=(?!sha\d)(?:localhost|[\w-]+[.:/]))"""
+)
+"""`user:password@host` without a scheme; no place in a file, no digest of a container."""
+_BEARER = re.compile(r"""(?i)(?<![\w-])(bearer)([ ]{1,4}["']?)([^\s"',;]{3,})""")
+_BASIC = re.compile(r"(?i)(?<![\w-])(basic[ ]{1,4})([a-z0-9+/]{4,}={0,2})")
+_AFTER_BEARER = frozenset(
+    ("and", "auth", "authentication", "authorization", "error", "for", "header", "is", "not", "of", "or", "realm",
+     "scheme", "token", "tokens", "was")
+)  # fmt: skip
+_SAID = re.compile(
+    r"""(?i)(?<![\w-])(?:password|passphrase|secret|token|api[ _-]?key)(?: is| was)?[ ]["'`]?([^\s"'`=]{6,})"""
+)
+"""`the password is X` and `token X has expired`, where X looks random."""
+_COLOUR = r"(?:\x1b\[[\d;]{0,12}m)?"
+_NAMED = re.compile(
+    rf"""(?:\\[nrt]|\x1b\[[\d;]{{0,12}}m|(?<![\w.-]))(?:(?P<name>[\w.-]+)(?P<between>"""
+    rf"""\\{{0,3}}["']?[\])]?{_COLOUR}[ \t]{{0,40}}(?:=>|={{1,3}}|:=|:(?!:)|%3[aAdD])[ \t]{{0,40}}{_COLOUR}"""
+    r"""|>|["'],[ ]?)|(?P<option>--?[A-Za-z][\w.-]*)[ \t]{1,4}(?!-))"""
+)
+"""A name and what stands before its value: `token=`, `"token": "`, `env["TOKEN"] = `, `<token>`, `--token `, and
+`'--token', ` of a command line in an error."""
+_VALUE = re.compile(
+    r"""(?:[bru]{1,2}|[A-Za-z_][\w.]*\()?(?:"""
+    r"""(?P<escaped>\\{1,3}["'])(?P<between>(?:(?!(?P=escaped))[^\n])*)"""
+    r'''|(?P<quote>"""|\'\'\'|["'])(?P<quoted>(?:\\.|(?!(?P=quote))[^\n\\])*))'''
+    r"""|(?P<call>[\w.]*[(\[{][^\n)\]}]*[)\]}]?)|(?P<plain>[^\s"'&;]+)"""
+)
+_LONG = 512
+"""A longer value without a space is left out whatever it is: it is looked at once."""
+_TAGGED = re.compile(r"[^<\n]+(?=</)")
+_ARROW = re.compile(r"""["']? → """)
+_BEFORE = re.compile(r"([A-Za-z]{1,15}) \Z")
+_SCHEME = re.compile(r"""(?i)(?:b(?=\\{0,3}["']))?\\{0,3}["']?(?:(?:bearer|basic|token|digest|negotiate)[ ]+)?""")
+_CODE = re.compile(r"""[A-Za-z_][\w.]*[(\[][^"']*""")
+_PASSWORD_IN_URL = re.compile(r"(?<=://)([^/\s@:]*):[^/\s]*(?=@)")
+_USER_OF_WEB_URL = re.compile(r"(?i)(?<=http://|ttps://)[^/\s@:]+(?=@)")
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether an option or a variable of this name (`--api-key`, `HF_TOKEN`, `dbPassword`) holds a secret, by its
+    words."""
+    return _strength(_words(name)) == 2
+
+
+def holds_token(text: str) -> bool:
+    """Whether it has a token that is known by its prefix."""
+    return _PREFIXED.search(text) is not None
+
+
+def redacted(command: Sequence[str]) -> list[str]:
+    """The words of a command line, those that look like secrets replaced: `--api-key X`, `token=X`, `sk-...`,
+    `https://user:password@host`, `Authorization: Bearer X`."""
+    kept: list[str] = []
+    before = ""
+    for word in command:
+        if before and word.lower() in _SCHEMES:
+            kept.append(word)
+        elif before and not word.startswith("-"):
+            kept.append(_next_word(before, word))
+            before = ""
+        else:
+            name = _secret_before_equals(word)
+            kept.append(f"{name}={REDACTED}" if name else scrubbed(word))
+            announces = (word.startswith("-") and "=" not in word) or word.endswith(":") or word.lower() in _SCHEMES
+            before = word if announces else ""
+    return kept
+
+
+def scrubbed(text: str) -> str:
+    """A text of a program (a line of its log, an error, a traceback) without what looks like a secret."""
+    text = _PREFIXED.sub(REDACTED, _PEM.sub(rf"\1{REDACTED}", text))
+    if "@" in text:
+        text = _IN_ODD_URL.sub(rf"\1:{REDACTED}", _IN_URL.sub(REDACTED, text))
+        text = _LOGIN.sub(lambda found: f"{found[0].partition(':')[0]}:{REDACTED}@", text)
+    if _TELLING.search(text) is None:
+        return text
+    text = _BASIC.sub(_without_basic, _BEARER.sub(_without_bearer, _WEBHOOK.sub(REDACTED, text)))
+    return _SAID.sub(_without_said, _without_named(text))
+
+
+class LineScrubber:
+    """Scrubs output line by line: a private key stands on several."""
+
+    def __init__(self) -> None:
+        self._in_key: dict[str, int] = {}
+        """By stream, how many more lines may belong to a key."""
+
+    def scrubbed(self, stream: str, line: str) -> str:
+        left = self._in_key.get(stream, 0)
+        if left:
+            self._in_key[stream] = 0 if "-----END " in line else left - 1
+            return line if "-----END " in line else REDACTED
+        if (begin := _PEM.search(line)) is not None and "-----END " not in line[begin.start() :]:
+            self._in_key[stream] = _MOST_KEY_LINES
+        return scrubbed(line)
+
+
+def without_url_secrets(text: str) -> str:
+    """A text with the passwords in its URLs, the users of web addresses (which may be tokens) and all queries replaced.
+    The user of `ssh://alice@host` and the container of `abfs://container@account` stay: they say which place it is."""
+    text = _PASSWORD_IN_URL.sub(rf"\1:{REDACTED}", _PREFIXED.sub(REDACTED, text))
+    return re.sub(r"\S+", _without_query, _USER_OF_WEB_URL.sub(REDACTED, text))
+
+
+def url_secrets(url: str) -> list[str]:
+    """The passwords, and the values of the query, in a URL; the longest first. Those of fewer than four characters are
+    left out: they may be part of any word."""
+    from urllib.parse import unquote  # not in recorded programs, which import this module, too
+
+    rest = url.partition("://")[2]
+    user, at, _ = rest.partition("/")[0].rpartition("@")
+    found = [user.partition(":")[2]] if at else []
+    if "?" in rest:
+        found += [item.partition("=")[2] for item in rest.partition("?")[2].partition("#")[0].split("&")]
+    found += [unquote(secret) for secret in found]
+    return sorted({secret for secret in found if len(secret) > 3}, key=len, reverse=True)
+
+
+def _words(name: str) -> list[str]:
+    words = [word.lower() for word in _WORD.findall(name.removeprefix("-D"))]
+    while words and words[-1].isdigit():
+        words.pop()
+    return words
+
+
+def _strength(words: Sequence[str]) -> int:
+    """2: the name of a secret; 1: of what may be one; 0: of anything else."""
+    if not words:
+        return 0
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if not _STRONG.isdisjoint(words) or any(map(_GLUED.search, words)):
+        return 2
+    if last in ("key", "keys") and before in _KEYS_OF_SECRETS:
+        return 2
+    if last == "token":
+        return 0 if before in _TOKENS_OF_TEXT else 2
+    if last == "pwd" or (last == "pass" and before in _LOGINS) or (last in ("sig", "signature") and before in _SIGNERS):
+        return 2
+    return int(last in _WEAK and before not in _KEYS_OF_TEXT)
+
+
+def _looks_random(value: str) -> bool:
+    """Whether letters and digits are mixed as no name has them: `kq7Zr93h`, not `layer_12`, `conv2d` or a path."""
+    if len(value) < 6 or value[0] in "/~.":
+        return False
+    pieces = re.split(r"[\W_]", value)
+    return not all(map(_ORDINARY_PIECE.fullmatch, pieces))
+
+
+def _hides(words: Sequence[str], value: str, *, always: bool) -> bool:
+    """Whether the value of a name with these words is left out. `always`: where a weak name names a secret, too."""
+    strength = _strength(words)
+    if not strength or value.lower() in _ORDINARY_VALUES or value in REDACTED or not value.strip("*. "):
+        return False
+    if strength == 1:
+        return _looks_random(value) or (always and words[-1] != "key" and not value.isdigit())
+    exempt = {"token": _NUMBER, "pwd": _PATH}.get(words[-1])
+    return exempt is None or exempt.fullmatch(value) is None
+
+
+def _next_word(before: str, value: str) -> str:
+    """The word after an option or `NAME:`, as it may be kept."""
+    if before in _USERS and ":" in value:
+        return f"{value.partition(':')[0]}:{REDACTED}"
+    if before.lower() in _SCHEMES:
+        before, value = "", scrubbed(f"{before} {value}").partition(" ")[2]
+    words = _words(before)
+    return REDACTED if _hides(words, value, always=before.startswith("-") and len(words) == 1) else scrubbed(value)
+
+
+def _secret_before_equals(word: str) -> str:
+    """Of `--set=token=x y`, whose value may have spaces, the part before the value; empty where it names no secret."""
+    start = 0
+    while (end := word.find("=", start)) >= 0:
+        name = word[start:end]
+        if _NO_NAME.search(name):
+            return ""
+        words = _words(name.rpartition(":")[2])
+        if _strength(words) == 2 or (name.startswith("--") and len(words) == 1 and _strength(words)):
+            return word[:end] if _hides(words, word[end + 1 :], always=True) else ""
+        start = end + 1
+    return ""
+
+
+def _without_named(text: str) -> str:
+    """Without the values of names of secrets. A value may be a name with its own value: `--set db.password=X`."""
+    kept: list[str] = []
+    copied = at = 0
+    while found := _NAMED.search(text, at):
+        at = found.end()
+        start, end = _secret_after(text, found) if _TELLING.search(found[0]) else (at, at)
+        if end > start:
+            end = _after_change(text, end)
+            kept += (text[copied:start], REDACTED)
+            copied = at = end
+    return "".join((*kept, text[copied:])) if kept else text
+
+
+def _secret_after(text: str, found: re.Match[str]) -> tuple[int, int]:
+    """Where the secret stands that a name announces; an empty span if there is none."""
+    begin, at = found.start("option" if found["option"] else "name"), found.end()
+    name, between = found["option"] or found["name"], found["between"] or ""
+    words = _words(name)
+    if len(words) == 1 and (before := _BEFORE.search(text[max(0, begin - 17) : begin])):
+        words = [before[1].lower(), *words]
+    if name in _USERS:
+        login = _VALUE.match(text, at)
+        start, end = login.span(login.lastgroup or 0) if login is not None else (at, at)
+        colon = text.find(":", start, end)
+        return (colon + 1, end) if colon > 0 else (at, at)
+    if not _strength(words):
+        return at, at
+    if words[-1] in _HEADERS and between != ">":
+        return _rest_of_line(text, begin, at)
+    inner = _NAMED.match(text, at)
+    if inner is not None and inner["name"] and _strength(_words(inner["name"])):  # `credentials: token=X`
+        return at, at
+    start, end = _value_span(text, begin, at, between)
+    if end - start > _LONG:
+        return start, end
+    value, own = text[start:end], name.rpartition(".")[2].lower()
+    if value.strip("{}<>$()[],").rpartition(".")[2].lower() == own:  # `token=self.token`
+        return at, at
+    if between[:1] == " " and _CODE.fullmatch(value):  # `token = tokens[i]` in a traceback
+        return at, at
+    if "," in between and not (name.startswith("-") or _looks_random(value)):  # a list of words
+        return at, at
+    always = text[max(0, begin - 1) : begin] in ("?", "&") or (bool(found["option"]) and len(words) == 1)
+    return (start, end) if _hides(words, value, always=always) else (at, at)
+
+
+def _after_change(text: str, end: int) -> int:
+    """The end of the other value, too, in `api_key: 'X' → 'Y'`."""
+    arrow = _ARROW.match(text, end)
+    value = _VALUE.match(text, arrow.end()) if arrow is not None else None
+    return end if value is None else value.end()
+
+
+def _value_span(text: str, begin: int, at: int, between: str) -> tuple[int, int]:
+    """The value at `at`, without its quotes, and without what a sentence or a list puts behind it."""
+    if between == ">":
+        tagged = _TAGGED.match(text, at) if begin and text[begin - 1] == "<" else None
+        return tagged.span() if tagged is not None else (at, at)
+    found = _VALUE.match(text, at)
+    if found is None:
+        return at, at
+    start, end = found.span(found.lastgroup or 0)
+    return start, start + len(found[0].rstrip(",)]}>.:")) if found["plain"] else end
+
+
+def _rest_of_line(text: str, begin: int, at: int) -> tuple[int, int]:
+    """The value of a header after its scheme: to the quote that is open, or to the end of the line."""
+    scheme = _SCHEME.match(text, at)
+    assert scheme is not None
+    start = scheme.end()
+    quote = scheme[0].lstrip("b\\")[:1]
+    if quote not in ('"', "'"):
+        quote = text[begin - 1] if begin and text[begin - 1] in "\"'" else ""
+    line_end = text.find("\n", start)
+    line_end = len(text) if line_end < 0 else line_end
+    end = text.find(quote, start, line_end) if quote else -1
+    end = line_end if end < 0 else end
+    return start, end
+
+
+def _without_bearer(found: re.Match[str]) -> str:
+    return found[0] if found[3].lower().rstrip(".") in _AFTER_BEARER else f"{found[1]}{found[2]}{REDACTED}"
+
+
+def _without_basic(found: re.Match[str]) -> str:
+    """Base64 of `user:password`, not the next word of a sentence."""
+    try:
+        decoded = a2b_base64(found[2])
+    except Error:
+        return found[0]
+    return f"{found[1]}{REDACTED}" if b":" in decoded and decoded.isascii() else found[0]
+
+
+def _without_said(found: re.Match[str]) -> str:
+    if not _looks_random(found[1]) or REDACTED in found[1]:
+        return found[0]
+    return found[0].replace(found[1], REDACTED)
+
+
+def _without_query(found: re.Match[str]) -> str:
+    head, scheme, rest = found[0].partition("://")
+    path, mark, query = rest.partition("?")
+    if not scheme or not mark or "#" in path:
+        return found[0]
+    return f"{head}{scheme}{path}?{REDACTED}{''.join(query.partition('#')[1:])}"

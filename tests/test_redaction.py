@@ -1,0 +1,208 @@
+"""What looks like a secret, in command lines and in texts, and what does not."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from pathlib import Path
+
+import pytest
+
+from jaxprof import events as e
+from jaxprof.redaction import REDACTED, LineScrubber, redacted, scrubbed
+from jaxprof.session.log import LogWriter, new_header
+
+SECRETS = ("kq7Zr93hWmXv21", "hunter2")
+SHAPES = """
+--token (S)
+--api-key (S)
+--api_key=(S)
+--password (S)
+--passphrase=(S)
+--pass (S)
+--pwd (S)
+--db-pass (S)
+--auth-token=(S)
+--access-key (S)
+--signing-key (S)
+--ssh-key (S)
+--secret (S)
+--client-secret (S)
+--credentials (S)
+--bearer (S)
+--jwt (S)
+--cookie sid=(S)
+--hf_token (S)
+--set db.password=(S)
+--opt=password=(S)
+--user bob:(S)
+-Dtoken=(S)
+-p (S)
+token=(S)
+TOKEN:(S)
+TOKEN: (S)
+"password = (S)"
+"password is (S)"
+API_KEY_2=(S)
+HF_TOKEN=(S)
+AWS_SECRET_ACCESS_KEY=(S)
+PGPASSWORD=(S)
+dbpasswd=(S)
+clientSecret=(S)
+config.auth.password=(S)
+AccountKey=(S);Suffix=x
+SharedAccessSignature=(S)
+"Server=x;Pwd=(S);Uid=y"
+"X-Api-Key: (S)"
+"Authorization: Bearer (S)"
+"Authorization: (S)"
+"-H 'Authorization: Token (S)' https://host"
+"Cookie: a=1; sid=(S)"
+"bearer (S)"
+https://(S)@host/x
+https://user:(S)@host/x
+postgres://user:(S)@host/db
+redis://:(S)@host
+bob:(S)@db.example.com
+https://host/x?token=(S)
+https://host/x?a=1&access_token=(S)&b=2
+https://host/x?X-Amz-Signature=(S)
+https://host/x?sp=r&sig=(S)
+'{"token": "(S)"}'
+'{"a": {"api_key":"(S)"}}'
+'{\\"password\\": \\"(S)\\"}'
+"{'password': '(S)', 'user': 'x'}"
+"Namespace(lr=0.1, token='(S)')"
+"auth=('bob', '(S)')"
+"SecretStr password=SecretStr('(S)')"
+"Command '['x', '--token', '(S)']' failed"
+'env["TOKEN"] = "(S)"'
+"<password>(S)</password>"
+"api_key: 'x1' → '(S)'"
+"credentials: token='(S)'"
+'password="a\\"b(S)"'
+"token%3D(S)"
+"line\\ntoken=(S)"
+"-----BEGIN RSA PRIVATE KEY----- Proc-Type: 4 (S) -----END RSA PRIVATE KEY-----"
+""".strip().splitlines()
+"""As they are typed in a shell, each with the secret in the place of `(S)`."""
+OF_70 = 5
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_of_seventy_shapes_hardly_any_is_kept(secret: str) -> None:
+    assert len(SHAPES) == 70
+    commands = [shlex.split(shape.replace("(S)", secret)) for shape in SHAPES]
+    in_words = [words for words in commands if secret in " ".join(redacted(words))]
+    in_text = [words for words in commands if secret in scrubbed(" ".join(words))]
+    assert all(words[0] == "-p" or words == ["password is hunter2"] for words in (*in_words, *in_text))
+    assert max(len(in_words), len(in_text)) <= OF_70
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (["train.py", "--lr", "1e-3"], ["train.py", "--lr", "1e-3"]),
+        (["--api-key", "sk-123", "--epochs", "3"], ["--api-key", "(R)", "--epochs", "3"]),
+        (["--password", "x"], ["--password", "(R)"]),
+        (["--password=x=y"], ["--password=(R)"]),
+        (["token=abc", "seed=1"], ["token=(R)", "seed=1"]),
+        (["HF_TOKEN=abc"], ["HF_TOKEN=(R)"]),
+        (["--env-a", "wandb_api_key=abc"], ["--env-a", "wandb_api_key=(R)"]),
+        (["--set=db.password=abc"], ["--set=db.password=(R)"]),
+        (["--dbPassword", "abc"], ["--dbPassword", "(R)"]),
+        (["--use-auth", "--verbose"], ["--use-auth", "--verbose"]),
+        (["sk-abcdefgh12345678"], ["(R)"]),
+        (["--note=hf_abcdefgh12345678"], ["--note=(R)"]),
+        (["https://me:abc@host/x"], ["https://(R)@host/x"]),
+        (["--header", "authorization: Bearer abc"], ["--header", "authorization: Bearer (R)"]),
+        (["--tokenizer", "gpt2", "--max-tokens", "5"], ["--tokenizer", "gpt2", "--max-tokens", "5"]),
+        (["--eos-token", "</s>", "--key", "0"], ["--eos-token", "</s>", "--key", "0"]),
+        (["--author=me", "--pattern", "x", "task-1234567890"], ["--author=me", "--pattern", "x", "task-1234567890"]),
+        ([], []),
+    ],
+)
+def test_what_looks_like_a_secret_in_a_command_line_is_not_kept(words: list[str], kept: list[str]) -> None:
+    assert redacted(words) == [word.replace("(R)", REDACTED) for word in kept]
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "hf_abcdefghij12", "ghp_abcdefghij12", "github_pat_abcdefghij12", "glpat-abcdefghij", "sk-abcdefghij12",
+        "sk-proj-abcdefghij12", "sk-ant-abcdefghij12", "xoxb-abcdefghij12", "AKIAABCDEFGHIJKLMN", "ASIAABCDEFGHIJKLMN",
+        "AIzaabcdefghijklmnopqrst", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.c2lnbmF0", "npm_abcdefghijklmnopqrstuv",
+        "pypi-abcdefghijklmnopqrstuv", "ya29.abcdefghij12", "SG.abcdefghij.abcdefghij", "sk_live_abcdefghij",
+    ],
+)  # fmt: skip
+def test_tokens_are_known_by_their_prefixes(token: str) -> None:
+    assert token not in scrubbed(f"cannot use {token}, sorry")
+    assert token not in " ".join(redacted(["--note", token]))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tokens=512", "num_keys 4", "num_keys=3", "tokenizer=x", "tokenizer: gpt2", "--max-tokens 128", "eos_token=2",
+        "PRNG key", "PRNG key: 12", "key=jax.random.key", "key = jax.random.key(0)", "key=Array((2,), dtype=uint32)",
+        "cache key: jit_f-9e107d9d372bb6826bd81d3542a419d6", "cache with key 'jit_f-9e107d9d372bb6826bd81d3542a419d6'",
+        "DictKey(key='layers_0/kernel')", "attn.key=float32", "--sort-key time", "public_key=abc", "--key 0",
+        "token = tokens[i]", "f(token=self.token)", "token: 50256", "time per output token: 3.1 ms", "token: str",
+        "%token.1 = token[] after-all()", "unexpected token: ')'", "tokens: 4096 per step", "use_auth_token=False",
+        "KeyError: 'token'", "TypeError: f() got an unexpected keyword argument 'key'", "['token', 'position']",
+        "HLO pass: fusion", "pass=fusion", "PWD=/home/me", "basic usage of jit", "Basic block: 3", "a bearer of news",
+        "invalid bearer token", "signature: f32[8] -> f32[8]", "https://host/path?x=1", "gs://bucket/a@b",
+        "repo:tag@sha256:0123456789abcdef", "Author: Bob <bob@example.com>", "train.py:88", "sk-learn-contrib",
+        "File \"train.py\", line 3, in step",
+    ],
+)  # fmt: skip
+def test_ordinary_words_of_programs_stay(text: str) -> None:
+    assert scrubbed(text) == text
+    assert redacted([text]) == [text]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_what_was_scrubbed_stays_as_it_is(shape: str) -> None:
+    once = scrubbed(shape.replace("(S)", SECRETS[0]))
+    assert scrubbed(once) == once
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "token=", "token: ", "key=key:", "key:a:", "token = a(", "token='\\", "'token', ", "token=self.token,", "=",
+        "a=b", "://", "https://a:b", "https://a:b@", "a:bbb@", "-----BEGIN PRIVATE KEY-----", "-eyJaaaaaaaa", "sk-",
+        "bearer ", "password is ", "authorization: ", "<token>", "-a ", "\x1b[3", "a.", " ",
+    ],
+)  # fmt: skip
+def test_the_time_is_linear_in_the_text(unit: str) -> None:
+    """Four times the text takes some four times as long; a square would take sixteen."""
+
+    def seconds(length: int) -> float:
+        text = unit * (length // len(unit))
+        began = time.process_time()
+        scrubbed(text)
+        redacted([text])
+        return time.process_time() - began
+
+    short = min(seconds(1 << 14) for _ in range(3))
+    assert min(seconds(1 << 16) for _ in range(2)) < 9 * short + 0.02
+
+
+def test_a_private_key_is_left_out_of_lines() -> None:
+    lines = LineScrubber()
+    key = ["-----BEGIN EC PRIVATE KEY-----", "MHcCAQEEIB", "AoGCCqGSM4", "-----END EC PRIVATE KEY-----", "step 1"]
+    kept = [lines.scrubbed("stdout", line) for line in key]
+    assert kept == [f"{key[0]}{REDACTED}", REDACTED, REDACTED, key[3], "step 1"]
+
+
+def test_a_log_keeps_no_secret_of_errors_and_output(tmp_path: Path) -> None:
+    writer = LogWriter(new_header(), tmp_path / "s.jaxprof")
+    line = writer.append(e.LogLine(run="r1", stream="stdout", text="token=kq7Zr93hWm"))
+    change = e.ClosureChange(name="api_key", before="'kq7Zr93hWm'", now="'x'")
+    writer.append(e.Compiled(run="r1", function="f", reason="api_key: 'x' → 'kq7Zr93hWm'", closure=[change]))
+    writer.append(e.RunFinished(run="r1", status="failed", error="password: kq7Zr93hWm", traceback="token=kq7Zr93hWm"))
+    writer.close()
+    assert isinstance(line, e.LogLine)
+    assert line.text == f"token={REDACTED}"
+    assert "kq7Zr93hWm" not in (tmp_path / "s.jaxprof").read_text()
