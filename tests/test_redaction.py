@@ -147,6 +147,7 @@ def test_tokens_are_known_by_their_prefixes(token: str) -> None:
         "PRNG key", "PRNG key: 12", "key=jax.random.key", "key = jax.random.key(0)", "key=Array((2,), dtype=uint32)",
         "cache key: jit_f-9e107d9d372bb6826bd81d3542a419d6", "cache with key 'jit_f-9e107d9d372bb6826bd81d3542a419d6'",
         "DictKey(key='layers_0/kernel')", "attn.key=float32", "--sort-key time", "public_key=abc", "--key 0",
+        "token: List[int]", "token=<eos>",
         "token = tokens[i]", "f(token=self.token)", "token: 50256", "time per output token: 3.1 ms", "token: str",
         "%token.1 = token[] after-all()", "unexpected token: ')'", "tokens: 4096 per step", "use_auth_token=False",
         "KeyError: 'token'", "TypeError: f() got an unexpected keyword argument 'key'", "['token', 'position']",

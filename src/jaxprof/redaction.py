@@ -60,6 +60,10 @@ _HEADERS = frozenset(("authorization", "cookie"))
 _ORDINARY_VALUES = frozenset(
     ("", "none", "null", "nil", "true", "false", "str", "bytes", "int", "bool", "any", "optional", "required")
 )
+_ORDINARY_FORM = re.compile(
+    r"(?i)(?:list|tuple|dict|optional|union|sequence|literal|callable)\[.*|</?\w{1,12}>?", re.DOTALL
+)
+"""A type in a signature, and `<eos>`."""
 _NUMBER = re.compile(r"[-+]?\d[\d.,_]{0,9}(?:e[-+]?\d+)?(?:%|[munµ]?s|[kKMBGx]|[KMG]i?B)?(?:/\w+)?")
 _PATH = re.compile(r"(?:[/~.]|[A-Za-z]:).*", re.DOTALL)
 _ORDINARY_PIECE = re.compile(r"[A-Za-z]*\d*[a-z]?|0x[0-9a-f]+")
@@ -236,6 +240,8 @@ def _hides(words: Sequence[str], value: str, *, always: bool) -> bool:
     """Whether the value of a name with these words is left out. `always`: where a weak name names a secret, too."""
     strength = _strength(words)
     if not strength or value.lower() in _ORDINARY_VALUES or value in REDACTED or not value.strip("*. "):
+        return False
+    if _ORDINARY_FORM.fullmatch(value) is not None:
         return False
     if strength == 1:
         return _looks_random(value) or (always and words[-1] != "key" and not value.isdigit())
