@@ -130,10 +130,17 @@ def steady(count: int, states: dict[str, float], lines: list[dict[str, Any]] | N
 
 
 def steps(
-    count: int, each: float, number: int = 85, function: str = "main", lines: dict[int, float] | None = None
+    count: int,
+    each: float,
+    number: int = 85,
+    function: str = "main",
+    lines: dict[int, float] | None = None,
+    seldom: float = 0.0,
 ) -> e.StepsCounted:
-    """`count` steps of a loop, a few per cent apart; `lines`: the share of its seconds that a line of it takes."""
-    intervals = [each * (1 + 0.02 * (index % 5 - 2)) for index in range(min(count, 100))]
+    """`count` steps of a loop, a few per cent apart; `lines`: the share of its seconds that a line of it takes;
+    `seldom`: the share of all their seconds that only every fiftieth step takes."""
+    intervals = [each * (1 - seldom) * (1 + 0.02 * (index % 5 - 2)) for index in range(min(count, 100))]
+    intervals = [took + (50 * seldom * each if index % 50 == 10 else 0.0) for index, took in enumerate(intervals)]
     return e.StepsCounted(
         run=RUN,
         where=at(number, function),

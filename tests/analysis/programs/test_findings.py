@@ -460,6 +460,28 @@ class TestHost:
         assert "host_sync" in codes(*loop(SYNC), timed)
         assert "host_sync" not in codes(*loop(SYNC), replace(timed, lines=[timed.lines[0], seldom]))
 
+    def test_a_line_that_does_its_work_in_one_of_fifty_passes_is_not_told(self) -> None:
+        """`if i % 50 == 0: print(i, float(loss))`, or a function that is called in each pass and does that."""
+        lines = {88: 0.6, 91: 0.4}
+        assert "host_sync" in codes(*loop(SYNC), made.steps(500, 0.01, lines=lines))
+        assert "host_sync" not in codes(*loop(SYNC), made.steps(500, 0.01, lines=lines, seldom=0.4))
+        fetch = made.steps(500, 0.01, lines={88: 0.6, 92: 0.4}, seldom=0.4)
+        assert "repeated_fetch" not in codes(*loop(FETCH), fetch)
+
+    @pytest.mark.parametrize(("each", "left"), [(0.01, 4.0), (0.1, 3.0)])
+    def test_all_together_save_no_more_than_there_is_beside_the_work_of_the_device(
+        self, each: float, left: float
+    ) -> None:
+        """Of 10 s the device takes 6; in long passes, whose calls do not return at once, also the second of the
+        calls."""
+        waits, prepares = {**SYNC, "seconds": 0.6}, made.line(30, 0.3, "data", "np.load()", under=86)
+        timed = made.steps(100, each, lines={91: 0.6, 86: 0.3, 88: 0.1})
+        found = made.result(*loop(waits, prepares), timed).findings
+        assert sorted(one.code for one in found) == ["data_waits", "host_sync"]
+        assert sum(one.saves_seconds or 0.0 for one in found) == pytest.approx(left)
+        (alone,) = made.result(*loop(prepares), replace(timed, lines=timed.lines[1:])).findings
+        assert alone.saves_seconds == pytest.approx(3.0)
+
     def test_what_is_under_a_condition_is_not_of_every_pass(self) -> None:
         conditional = {**SYNC, "at": [{**SYNC["at"][0], "conditional": True}]}
         assert "host_sync" not in codes(*loop(conditional))

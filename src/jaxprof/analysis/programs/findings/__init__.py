@@ -62,7 +62,7 @@ def findings(result: ProgramResult) -> tuple[ProgramFinding, ...]:
     """The findings of a program: its failure, then those whose fix would save most, last those whose saving is
     unknown."""
     claims = Claims(result)
-    every = [finding for look in _LOOKS.values() for finding in look(result, claims)]
+    every = claims.bounded([finding for look in _LOOKS.values() for finding in look(result, claims)])
     return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
 
 
