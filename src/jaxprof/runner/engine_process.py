@@ -87,7 +87,7 @@ class EngineProcess(ChildProcess):
         self._run = ""
         """The run of the latest request."""
         self._asked_seconds: float | None = None
-        """When that was sent; None once all of it has come."""
+        """When that was sent; None once all of it has come, and while the run waits for its turn."""
         self._idle_heartbeats = 0
         """How many in a row, since then, named no request."""
         self._ended_as: Exit | None = None
@@ -211,7 +211,7 @@ class EngineProcess(ChildProcess):
         events = super()._events_in(line)
         for event in events:
             self._idle_heartbeats = 0
-            if event.type == "run_finished" and event.run == self._run:
+            if event.type in ("run_finished", "turn_awaited") and event.run == self._run:
                 self._asked_seconds = None
         return events
 
