@@ -117,7 +117,7 @@ def program_file(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("words", "most"),
     [
-        (("sessions",), 36),
+        (("sessions",), 37),
         (("show", "FILE"), 118),
         (("show", "FILE", "--format", "json"), 160),
         (("show", "FILE", "--kernels"), 110),

@@ -157,14 +157,21 @@ def redacted(command: Sequence[str]) -> list[str]:
 
 def scrubbed(text: str) -> str:
     """A text of a program (a line of its log, an error, a traceback) without what looks like a secret."""
-    text = _PREFIXED.sub(REDACTED, _PEM.sub(rf"\1{REDACTED}", text))
-    if "@" in text:
-        text = _IN_ODD_URL.sub(rf"\1:{REDACTED}", _IN_URL.sub(REDACTED, text))
-        text = _LOGIN.sub(lambda found: f"{found[0].partition(':')[0]}:{REDACTED}@", text)
+    text = without_tokens(text)
     if _TELLING.search(text) is None:
         return text
     text = _BASIC.sub(_without_basic, _BEARER.sub(_without_bearer, _WEBHOOK.sub(REDACTED, text)))
     return _SAID.sub(_without_said, _without_named(text))
+
+
+def without_tokens(text: str) -> str:
+    """A text without what is a secret by its own shape, whatever names it. HLO, where every operand has a name that may
+    be `%token` or `%key`, stays HLO."""
+    text = _PREFIXED.sub(REDACTED, _PEM.sub(rf"\1{REDACTED}", text))
+    if "@" not in text:
+        return text
+    text = _IN_ODD_URL.sub(rf"\1:{REDACTED}", _IN_URL.sub(REDACTED, text))
+    return _LOGIN.sub(lambda found: f"{found[0].partition(':')[0]}:{REDACTED}@", text)
 
 
 class LineScrubber:

@@ -25,6 +25,7 @@ COMMANDS = {
     "run one run again": ("run", "--from", "{}:r1"),
     "workloads": ("workloads", "{}"),
     "sessions rename": ("sessions", "rename", "{}", "other"),
+    "sessions scrub": ("sessions", "scrub", "{}"),
     "sessions delete": ("sessions", "delete", "{}", "--yes"),
 }
 

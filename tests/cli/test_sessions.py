@@ -58,6 +58,25 @@ def test_deleting_asks_and_without_a_terminal_wants_yes(
     assert not kept.exists()
 
 
+def test_scrub_writes_a_copy_and_says_what_it_replaced(
+    call: Caller, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with kept.open("a") as file:
+        file.write('{"type":"log_line","run":"r1","stream":"stdout","text":"token=kq7Zr93hWm"}\n')
+    said = call("sessions", "scrub", "last")
+    copy = tmp_path / f"{kept.name.removesuffix('.jaxprof')}-scrubbed.jaxprof"
+    assert said.out.strip() == copy.name
+    assert "Replaced: 1 secret, " in said.err
+    assert "1 line of output" in said.err
+    assert "kq7Zr93hWm" in kept.read_text()
+    assert "kq7Zr93hWm" not in copy.read_text()
+    assert call("sessions", "scrub", "last", "--out", str(copy)).code == ExitCode.USAGE
+    assert call("sessions", "scrub", str(kept), "--in-place", "--format", "json").data["secrets_replaced"] == 1
+    assert "kq7Zr93hWm" not in kept.read_text()
+    assert call("sessions", "scrub", str(kept), "--in-place", "--out", "x").code == ExitCode.USAGE
+
+
 def test_prune_keeps_the_newest(call: Caller, kept: Path) -> None:
     older = kept.with_name("older.jaxprof")
     shutil.copy(kept, older)

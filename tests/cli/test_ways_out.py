@@ -109,6 +109,7 @@ def test_no_format_of_a_command_passes_a_control_character_on(
         ("sessions", "prune", "--keep", "0", "--dry-run"),
         ("sessions", "prune", "--keep", "0"),
         ("sessions", "delete", FILE_NAME),
+        ("sessions", "scrub", FILE_NAME, "--in-place"),
         ("sessions", "rename", FILE_NAME, HOSTILE),
         ("sessions", "delete", HOSTILE),
         ("sessions", "prune", "--max-size", HOSTILE),

@@ -1,4 +1,4 @@
-"""`jaxprof sessions`: list, rename and delete the kept sessions. Listing folds no session."""
+"""`jaxprof sessions`: list, rename, scrub and delete the kept sessions. Listing folds no session."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ import click
 from jaxprof.cli.complete import complete_session
 from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.cli.given import refuse
+from jaxprof.cli.options import LocalFile
 from jaxprof.cli.output import confirm, format_option, note, notes, print_json, print_lines
+from jaxprof.session_names import EXTENSION
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from jaxprof.report.table import Table
     from jaxprof.session.log import Entry, Library
+    from jaxprof.session.log.scrubbing import Scrubbed
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?$", re.IGNORECASE)
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
@@ -74,6 +77,39 @@ def rename(name: str, new_name: str, form: str) -> None:
         print_json("sessions-rename", {"path": renamed})
     else:
         print_lines([renamed])
+
+
+@command.command()
+@click.argument("name", metavar="FILE", shell_complete=complete_session)
+@click.option("-o", "--out", type=LocalFile(), metavar="FILE", help="Where to write the copy; else FILE-scrubbed here.")
+@click.option("--force", is_flag=True, help="Replace the file of --out.")
+@click.option("--in-place", is_flag=True, help="Replace FILE itself. What it held is lost.")
+@format_option("text", "json")
+def scrub(name: str, out: Path | None, force: bool, in_place: bool, form: str) -> None:
+    """Copy a session without what looks like a secret, and without the names of host, users and home folders, before
+    it is sent to somebody. Source, programs and output stay: look at them first."""
+    from jaxprof.session.log.scrubbing import scrub as scrubbed_copy
+
+    if in_place and out is not None:
+        raise click.UsageError("--in-place replaces FILE, --out writes a copy: give one of them.")
+    source = _library().find(name)
+    stem = source.name.removesuffix(EXTENSION)
+    target = source if in_place else Path(f"{stem}-scrubbed{EXTENSION}") if out is None else out
+    done = scrubbed_copy(source, target, replace_existing=force)
+    if form == "json":
+        data = {
+            "path": str(target),
+            "secrets_replaced": done.secrets,
+            "names_replaced": done.names,
+            "lines_left_out": done.lines_left_out,
+            "texts_left_out": done.texts_left_out,
+            "output_lines": done.output_lines,
+            "kept_texts": done.kept_texts,
+        }
+        print_json("sessions-scrub", data)
+        return
+    print_lines([str(target)])
+    notes(_what_was_scrubbed(done))
 
 
 @command.command()
@@ -152,6 +188,20 @@ def _table(entries: list[Entry]) -> Table[Entry]:
         ),
         entries,
     )
+
+
+def _what_was_scrubbed(done: Scrubbed) -> Iterator[str]:
+    from jaxprof.units import counted
+
+    names = counted(done.names, "name", "names")
+    yield f"Replaced: {counted(done.secrets, 'secret')}, {names} of host, users and home folders."
+    if done.lines_left_out:
+        yield f"Left out: {counted(done.lines_left_out, 'line')} that cannot be read."
+    if done.texts_left_out:
+        yield f"Left out: {counted(done.texts_left_out, 'text')} of which a piece is missing or damaged."
+    output = [counted(done.output_lines, "line") + " of output"] if done.output_lines else []
+    if kept := ", ".join([*output, *done.kept_texts]):
+        yield f"Still in it: {kept}. A secret that looks like any other word stays; look before you send it."
 
 
 def _created(text: str | None) -> str:
