@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -276,7 +277,7 @@ def test_launches_and_budget_of_a_comparison_can_be_others(tmp_path: Path) -> No
 @pytest.mark.usefixtures("same")
 def test_what_a_file_makes_run_is_said(tmp_path: Path) -> None:
     _, session = sides_of(tmp_path, environment={"LD_PRELOAD": "x.so"})
-    first, second = dict.fromkeys(recorded_starts(session, session.runs["r1"]))
+    first, second = recorded_starts(session, session.runs["r1"])
     assert first == f"A: {tmp_path}/train.py:step, in {sys.executable}"
     assert second == f"B: {tmp_path}/train.py:step with LD_PRELOAD=x.so, in {sys.executable}"
     with pytest.raises(NotAskedFor):
@@ -288,7 +289,11 @@ def test_the_baseline_of_a_run_is_said_too() -> None:
     ours = e.RunSpec(workload="selu", variant="jit", how="jit", device="cpu:0", target="selu", baseline="r1")
     planned = [e.RunPlanned(run="r1", spec=theirs), e.RunPlanned(run="r2", spec=ours)]
     session = fold(e.Header(session="4f2a"), planned)
-    assert recorded_starts(session, session.runs["r2"]) == ["own.py:f"]
+    assert recorded_starts(session, session.runs["r2"]) == [f"own.py:f, in {os.getcwd()}"]
+    copied = fold(e.Header(session="4f2a", host="another"), planned)
+    (line,) = recorded_starts(copied, copied.runs["r2"])
+    assert line.endswith(", recorded on another, not on this machine")
+    assert len(recorded_starts(session, session.runs["r1"])) == 1
 
 
 @pytest.mark.usefixtures("same")

@@ -53,7 +53,7 @@ def plan_fix(
     interpreter = known_interpreter(run.python, fixed.python)
     before = _settings(run)
     new = {name: value for name, value in before.items() if os.environ.get(name) != value}
-    fixed.ask([f"{line}{with_variables(new)}, in {interpreter.path}" for line in recorded_starts(session, run)])
+    fixed.ask([f"{line}{with_variables(new)}, by {interpreter.path}" for line in recorded_starts(session, run)])
     spec = replace(
         again.spec,
         **how_long(None, budget_seconds, budget_seconds + _SPARE_SECONDS),

@@ -18,7 +18,14 @@ from typing import TYPE_CHECKING
 from jaxprof.errors import UsageError
 from jaxprof.private import FLAGS, HIDDEN, SETTINGS, kept_value
 from jaxprof.redaction import REDACTED
-from jaxprof.runner.from_file import Ask, changed_variables, known_interpreter, program_words, with_variables
+from jaxprof.runner.from_file import (
+    Ask,
+    changed_variables,
+    known_interpreter,
+    program_words,
+    recorded_on,
+    with_variables,
+)
 from jaxprof.runner.program_launches import LaunchCommand
 
 if TYPE_CHECKING:
@@ -53,7 +60,8 @@ def command_again(
         unchanged(Path(program.directory) / words[0], session)
     argv = (known_interpreter(program.run.python, python).path, *words)
     environment = environment_again(program.run)
-    ask([f"{shlex.join(argv)}, in {program.directory}{with_variables(changed_variables(environment))}"])
+    variables = with_variables(changed_variables(environment))
+    ask([f"{shlex.join(argv)}, in {program.directory}{variables}{recorded_on(session.header)}"])
     return LaunchCommand(
         argv=argv,
         environment=environment,

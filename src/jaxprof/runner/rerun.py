@@ -10,6 +10,7 @@ the session has them. If the session lacks these, that is reported.
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +21,15 @@ from typing import Any
 from jaxprof.errors import UsageError, WorkerError, unknown_name
 from jaxprof.events import ComparisonPlanned, SideSpec
 from jaxprof.redaction import REDACTED
-from jaxprof.runner.from_file import Ask, kept_variables, known_interpreter, nobody_asked, refuse_fetched, side_words
+from jaxprof.runner.from_file import (
+    Ask,
+    kept_variables,
+    known_interpreter,
+    nobody_asked,
+    recorded_on,
+    refuse_fetched,
+    side_words,
+)
 from jaxprof.runner.planning import PlannedRun
 from jaxprof.runner.sides import SideTree, compared_as, how_long, output_file, same_inputs, tree_note, variables
 from jaxprof.session import Run, Session
@@ -97,7 +106,12 @@ def chosen_runs(session: Session, wanted: str) -> list[Run]:
 def recorded_starts(session: Session, run: Run) -> list[str]:
     """What running `run` and its baseline again would start that is not ours, a line each, from the records alone;
     nothing for a built-in workload. Sides of a comparison set variables and name interpreters, so they are always
-    said."""
+    said. No line is repeated, and each says if the session was recorded elsewhere."""
+    elsewhere = recorded_on(session.header)
+    return [f"{line}{elsewhere}" for line in dict.fromkeys(_starts(session, run))]
+
+
+def _starts(session: Session, run: Run) -> list[str]:
     first = session.runs.get(run.plan.baseline)
     if not run.plan.side:
         return [_call(session, each) for each in (first, run) if each is not None and each.plan.target not in names()]
@@ -111,7 +125,7 @@ def _call(session: Session, run: Run) -> str:
     given = [word for argument in run.plan.arguments for word in ("--arg", argument)]
     argv = _argv(session, run)
     call = shlex.join([run.plan.target or run.plan.workload, *given])
-    return f"{call} with sys.argv {shlex.join(argv)}" if argv else call
+    return f"{call}{f' with sys.argv {shlex.join(argv)}' if argv else ''}, in {os.getcwd()}"
 
 
 def _with_baseline(session: Session, run: Run, made: dict[str, PlannedRun]) -> PlannedRun:
