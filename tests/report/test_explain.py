@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import replace
 
 import pytest
@@ -151,4 +152,8 @@ def test_what_was_compiled_and_not_run_says_so() -> None:
     ])  # fmt: skip
     lines = explanation_lines(explanation(session, "s"))
     assert lines[0] == "r1 m.py:step jit h100: compiled, and not run"
-    assert "verify: jaxprof hlo m.py:step --variant jit --for h100 --findings" in lines
+    command = "jaxprof hlo m.py:step --variant jit --for h100 --findings"
+    assert f"verify: {command}" not in lines, "these words came from another machine"
+    assert f"verify (from the file): {command}" in " ".join(" ".join(lines).split())
+    session.header = replace(session.header, host=socket.gethostname())
+    assert f"verify: {command}" in explanation_lines(explanation(session, "s"))

@@ -163,17 +163,23 @@ def _lines(explanation: Explanation, room: _Room) -> Iterator[str]:
         yield "no finding above its threshold"
     commands = list(dict.fromkeys(finding.verify for finding in explanation.findings))
     for number, finding in enumerate(explanation.findings, start=1):
-        yield from _finding_lines(number, finding, room, alone=len(commands) > 1)
+        yield from _finding_lines(number, finding, room, verify=_verify(explanation) if len(commands) > 1 else "")
     if explanation.left_out:
         yield f"   and {explanation.left_out} more: {_more(explanation)}"
     if len(commands) == 1:
-        yield from _cut(f"verify: {commands[0]}", room, indent="        ", first="")
+        yield from _cut(f"{_verify(explanation)} {commands[0]}", room, indent="        ", first="")
     if command := try_command(explanation):
         yield from _cut(f"measure these fixes: {command}", room, indent="        ", first="")
     shown = explanation.abstentions[: room.abstentions]
     for number, abstention in enumerate(shown, start=1):
         repeated = any(following.command == abstention.command for following in shown[number : number + 1])
         yield from _abstention_lines(abstention, room, with_command=room.commands and not repeated)
+
+
+def _verify(explanation: Explanation) -> str:
+    """What stands before a command that is made of the words of a session: whether these came from another machine."""
+    session = explanation.session
+    return "verify (from the file):" if session is not None and session.elsewhere else "verify:"
 
 
 def _more(explanation: Explanation) -> str:
@@ -189,7 +195,7 @@ def try_command(explanation: Explanation) -> str:
     return command("explain", explanation.name, "--try")
 
 
-def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, alone: bool) -> Iterator[str]:
+def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, verify: str) -> Iterator[str]:
     place = place_text(finding)
     head = f"{number}. {finding.code}  {cost_text(finding.cost)}"
     of = "" if finding.where is not None or not finding.run else f"  {finding.run}"
@@ -205,8 +211,8 @@ def _finding_lines(number: int, finding: RankedFinding, room: _Room, *, alone: b
     if finding.trial is not None:
         yield from wrap(f"tried: {finding.trial.fix}", width=room.width, indent="     ", first="   ")
         yield from wrap(trial_sentence(finding.trial), width=room.width, indent="     ", first="   ")
-    if alone and room.commands:
-        yield from _cut(f"verify: {finding.verify}", room, indent="     ", first="   ")
+    if verify and room.commands:
+        yield from _cut(f"{verify} {finding.verify}", room, indent="     ", first="   ")
 
 
 def _abstention_lines(abstention: Abstention, room: _Room, *, with_command: bool) -> Iterator[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +18,8 @@ from jaxprof.private import FLAGS, HIDDEN, SETTINGS, kept_value
 from jaxprof.runner.interpreter import Interpreter, find_interpreter
 
 if TYPE_CHECKING:
-    from jaxprof.events import Header, SideSpec
+    from jaxprof.events import SideSpec
+    from jaxprof.session import Session
 
 _MODULE = re.compile(r"\w+(\.\w+)*")
 
@@ -85,11 +85,9 @@ def program_words(how: str, argv: Sequence[str], directory: str) -> tuple[str, .
     raise UsageError("its command line names neither a file nor -m and a module", "Record it again here.")
 
 
-def recorded_on(header: Header) -> str:
-    """`, recorded on HOST, not on this machine`, for a question; empty for a session of this machine. It warns of what
-    came from elsewhere by itself; whoever edits a file can edit its host too."""
-    here = socket.gethostname()
-    return f", recorded on {header.host}, not on this machine" if header.host not in ("", here) else ""
+def recorded_on(session: Session) -> str:
+    """`, recorded on HOST, not on this machine`, for a question; empty for a session of this machine."""
+    return f", recorded on {session.elsewhere}, not on this machine" if session.elsewhere else ""
 
 
 def side_words(target: str, spec: SideSpec) -> str:

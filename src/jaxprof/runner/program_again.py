@@ -61,7 +61,7 @@ def command_again(
     argv = (known_interpreter(program.run.python, python).path, *words)
     environment = environment_again(program.run)
     variables = with_variables(changed_variables(environment))
-    ask([f"{shlex.join(argv)}, in {program.directory}{variables}{recorded_on(session.header)}"])
+    ask([f"{shlex.join(argv)}, in {program.directory}{variables}{recorded_on(session)}"])
     return LaunchCommand(
         argv=argv,
         environment=environment,

@@ -107,7 +107,7 @@ def recorded_starts(session: Session, run: Run) -> list[str]:
     """What running `run` and its baseline again would start that is not ours, a line each, from the records alone;
     nothing for a built-in workload. Sides of a comparison set variables and name interpreters, so they are always
     said. No line is repeated, and each says if the session was recorded elsewhere."""
-    elsewhere = recorded_on(session.header)
+    elsewhere = recorded_on(session)
     return [f"{line}{elsewhere}" for line in dict.fromkeys(_starts(session, run))]
 
 

@@ -6,6 +6,7 @@ jaxprof shows what it can read of it. `notices` counts what could not be used.
 
 from __future__ import annotations
 
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -42,6 +43,13 @@ class Session:
     def complete(self) -> bool:
         """Whether the writer closed the session properly."""
         return self.closed is not None
+
+    @property
+    def elsewhere(self) -> str:
+        """The host that recorded it, if that is not this one; else empty. A file says what it likes of its host: this
+        warns of what came from elsewhere by itself, and vouches for nothing."""
+        host = self.header.host
+        return host if host != socket.gethostname() else ""
 
     @property
     def notices(self) -> list[str]:

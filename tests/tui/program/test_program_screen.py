@@ -404,7 +404,7 @@ async def test_a_says_what_to_do_and_copies_the_command() -> None:
         await pilot.press("a")
         await until(pilot, lambda: isinstance(stage.app.screen, ExplanationDialog))
         await until(pilot, lambda: "1. " in screen_text(stage.app))
-        assert "verify: jaxprof script" in screen_text(stage.app)
+        assert "verify (from the file): jaxprof" in screen_text(stage.app)
         await pilot.press("y")
         await until(pilot, lambda: stage.app.clipboard.startswith("jaxprof script --plain train.py"))
         await pilot.press("escape")

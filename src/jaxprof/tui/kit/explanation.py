@@ -156,6 +156,6 @@ def _style(line: str) -> str:
     """The style of a line of the report by its first letters: a finding, a fix, what is not known, the rest."""
     if line[:1].isdigit() and line[1:3] == ". ":
         return "bold $warning"
-    if line.startswith(("? ", "verify:")):
+    if line.startswith(("? ", "verify")):
         return "$text-muted"
     return "$better" if line.lstrip().startswith("→") else ""
