@@ -160,7 +160,8 @@ def test_nothing_is_started_without_a_question_and_all_of_it_is_shown(call: Call
 def test_nothing_that_was_fetched_is_started(
     call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
-    from jaxprof.session.log.state import fetched_folder
+    from jaxprof.session.log.state import FETCHED_FROM, fetched_folder
+    from jaxprof.session_names import FETCHED
 
     monkeypatch.setenv("JAXPROF_HOME", str(tmp_path))
     fetched_folder().mkdir(parents=True)
@@ -169,6 +170,11 @@ def test_nothing_that_was_fetched_is_started(
     assert said.code == ExitCode.USAGE
     assert "nothing that was fetched from a URL is started" in said.err
     assert not (fetched_folder() / "started").exists()
+    of_another = tmp_path / "other" / FETCHED / "0123456789abcdef"
+    of_another.mkdir(parents=True)
+    (of_another / FETCHED_FROM).write_text("https://host/s.jaxprof")
+    said = call(*words, recorded(of_another, "open('started', 'w')"))
+    assert "nothing that was fetched from a URL is started" in said.err, "another JAXPROF_HOME fetched it"
 
 
 @pytest.mark.parametrize(

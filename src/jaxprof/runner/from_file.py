@@ -39,14 +39,12 @@ def nobody_asked(lines: Sequence[str]) -> None:
 
 def refuse_fetched(*paths: str | Path) -> None:
     """Raises UsageError for what lies where files are kept that came from a URL: a session, a program or its folder."""
-    from jaxprof.session.log.state import fetched_folder
+    from jaxprof.session.log.state import is_fetched
 
-    fetched = os.path.realpath(fetched_folder())
-    for path in paths:
-        if os.path.realpath(path).startswith(fetched + os.sep):
-            raise UsageError(
-                "nothing that was fetched from a URL is started", "Copy it to a folder of yours, and look at it first."
-            )
+    if any(is_fetched(Path(path)) for path in paths):
+        raise UsageError(
+            "nothing that was fetched from a URL is started", "Copy it to a folder of yours, and look at it first."
+        )
 
 
 def known_interpreter(recorded: str, given: Interpreter | None = None) -> Interpreter:

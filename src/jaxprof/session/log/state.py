@@ -77,6 +77,15 @@ def fetched_folder() -> Path:
     return user_cache_path("jaxprof") / FETCHED
 
 
+def is_fetched(path: Path) -> bool:
+    """Whether it lies among what was fetched from URLs: by this state folder, or by another one, since each folder of
+    what was fetched holds its URL."""
+    place = Path(os.path.realpath(path))
+    return place.is_relative_to(os.path.realpath(fetched_folder())) or any(
+        parent.parent.name == FETCHED and (parent / FETCHED_FROM).is_file() for parent in (place, *place.parents)
+    )
+
+
 def make_spool(url: str) -> Path:
     """A new folder for what is recorded here and uploaded to a URL, given without its secrets. Raises OSError."""
     folder = _spools() / secrets.token_hex(8)
