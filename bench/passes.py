@@ -38,7 +38,7 @@ def turn(count: int, work: int, *, followed: bool) -> tuple[float, str]:
     """CPU seconds a pass, and how the passes were told."""
     main, over, seen = threading.get_ident(), threading.Event(), set[str]()
     clock = line_clock(main)
-    watch = PassWatch(clock, main)
+    watch = PassWatch(clock)
 
     def look() -> None:
         for tick in range(1 << 60):

@@ -53,7 +53,7 @@ def test_the_mended_twin_must_not_have_what_was_planted(case: Case) -> None:
     assert not planted & {code for alternatives in twin.expected for code in alternatives}
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", [code for code in CODES if code != "program_failed"])  # these programs all end well
 def test_every_finding_has_a_case_with_a_mended_twin(code: str) -> None:
     assert any(code in case.expected[0] and case.mended for case in ALL if case.expected)
 

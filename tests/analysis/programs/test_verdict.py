@@ -51,6 +51,33 @@ def test_what_most_of_the_loop_goes_to(line: dict[str, Any], kind: str) -> None:
     assert (found.where.line, found.last_line) == (85, 99)
 
 
+@pytest.mark.parametrize(
+    ("calls", "waits", "python", "kind"),
+    [
+        (1.0, 0.0, 0.0, None),
+        (0.2, 0.8, 0.0, "device-bound"),
+        (0.6, 0.4, 0.0, None),
+        (0.2, 0.0, 0.8, "host-bound"),
+        (0.5, 0.0, 0.5, None),
+    ],
+)
+def test_where_no_line_was_timed_calling_and_computing_are_not_told_apart(
+    calls: float, waits: float, python: float, kind: str | None
+) -> None:
+    lines = [
+        made.line(88, calls, "device_busy", "step"),
+        made.line(91, waits, "device_busy", "float()", kind="sync"),
+        made.line(95, python, "host_busy", "plt.draw()"),
+    ]
+    seen = [line for line in lines if line["seconds"]]
+    steady = made.steady(10, {"device_busy": calls + waits, "host_busy": python}, seen)
+    found = bound(made.result(*steady, wall=10.0).hot, timed=False)
+    assert found.kind == kind
+    if kind == "device-bound":
+        assert found.low is not None
+        assert found.low < 0.8, "the calls may be none of it"
+
+
 def test_a_single_operation_that_waits_behind_a_compiled_function_is_the_devices_time() -> None:
     queued = made.line(88, 0.8, "device_busy", "xs[i]", kind="dispatch")
     assert verdict(*loop(queued)).kind == "device-bound"
@@ -58,30 +85,17 @@ def test_a_single_operation_that_waits_behind_a_compiled_function_is_the_devices
     assert verdict(*alone).kind == "dispatch-bound"
 
 
-def test_passes_timed_in_spells_that_miss_a_line_give_no_rate() -> None:
-    def rate(lines: dict[int, float], found_by: str = "tracing") -> float | None:
-        timed = replace(made.steps(50, 1e-3, lines=lines), found_by=found_by)
-        waits = made.line(91, 0.5, "device_busy", "print()", kind="sync")
-        found = made.result(*loop(waits), timed, wall=10.0)
+def test_passes_timed_in_spells_give_no_rate() -> None:
+    """Older recordings on Python 3.11: spells can miss the passes that wait."""
+
+    def rate(found_by: str) -> float | None:
+        timed = replace(made.steps(50, 1e-3, lines={88: 1.0}), found_by=found_by)
+        found = made.result(*loop(), timed, wall=10.0)
         assert found.steps is not None
         return found.steps.per_second
 
-    assert rate({88: 1.0}) is None
-    assert rate({88: 0.5, 91: 0.5}) == pytest.approx(1000)
-    assert rate({88: 1.0}, "monitoring") == pytest.approx(1000)
-
-
-def test_passes_that_compile_are_not_in_a_spell() -> None:
-    again = [made.compiled(reason_code="shape", line=88, compile_seconds=1.0) for _ in range(5)]
-    compiling = made.line(88, 0.8, "compile", "step", kind="compile")
-    timed = replace(made.steps(50, 1e-3, lines={88: 1.0}), found_by="tracing")
-    steady = made.steady(
-        10, {"compile": 0.8, "device_busy": 0.2}, [compiling, made.line(88, 0.2, "device_busy", "step")]
-    )
-    found = made.result(*steady, *again, timed, wall=10.0)
-    assert found.verdict.kind == "compile-bound"
-    assert found.steps is not None
-    assert found.steps.per_second is None
+    assert rate("tracing") is None
+    assert rate("monitoring") == pytest.approx(1000)
 
 
 def test_a_loop_whose_calls_were_never_seen_is_known_by_what_was_compiled_in_it() -> None:

@@ -27,7 +27,7 @@ from jaxprof.analysis.programs.passes import pass_series
 from jaxprof.analysis.programs.result import ProgramResult
 from jaxprof.analysis.programs.spots import Spots, line_times
 from jaxprof.analysis.programs.stops import stops
-from jaxprof.analysis.programs.verdict import COMPILE, HotLoop, Verdict, find_hot_loop, loop_figures, verdict
+from jaxprof.analysis.programs.verdict import Verdict, find_hot_loop, loop_figures, verdict
 from jaxprof.events import Note, SourceLocation
 from jaxprof.session import RecordedProgram, Run, Session
 
@@ -52,8 +52,6 @@ __all__ = [
 ]
 
 _KEPT_LIMIT = 16
-_TIMED_AT_LEAST = 0.8
-"""Share of a loop's sampled time that must be at timed lines before the timed steps stand for all steps."""
 
 
 @dataclass(slots=True)
@@ -151,7 +149,7 @@ def _derive(session: Session, run: Run, program: RecordedProgram, kept: _Kept) -
         functions=functions,
         compile_count=sum(function.count for function in functions),
         compile_seconds=sum(function.seconds for function in functions),
-        loops=tuple(replace(loop, like_all=_is_like_all(loop, hot)) for loop in loops(program.steps)),
+        loops=loops(program.steps),
         passes=pass_series(program.passes, hot.where),
         transfers=transfers(program.transfers),
         arrays=array_figures(program.arrays, began),
@@ -160,21 +158,9 @@ def _derive(session: Session, run: Run, program: RecordedProgram, kept: _Kept) -
         notes=_notes(program),
         spots=spots,
         hot=hot,
-        verdict=verdict(hot),
+        verdict=verdict(hot, timed=all(warning.code != "steps_not_counted" for warning in run.warnings)),
         stops=stops(program.stops, began),
     )
-
-
-def _is_like_all(steps: StepFigures, hot: HotLoop) -> bool:
-    """Whether steps that were timed in short spells are like all steps: the lines that samples saw must take their time
-    in them too. Where a `print()` waits for twenty steps at once, no spell is long enough to hold it."""
-    where = hot.where
-    if steps.found_by != "tracing" or where is None or steps.where is None or where.line != steps.where.line:
-        return True
-    sites = [(site, spot.seconds) for spot in hot.spots if hot.key and (site := spot.site_in(hot.key)) is not None]
-    seen = sum(took for _, took in sites) + hot.parts.get(COMPILE, 0.0)  # a spell ends before a step that compiles does
-    timed = sum(took for site, took in sites if site.line in hot.times.by_line)
-    return timed >= _TIMED_AT_LEAST * seen
 
 
 def _began(run: Run, program: RecordedProgram, last: float) -> float:

@@ -63,14 +63,12 @@ class StepFigures:
     name: str
     """Name of a step annotation; empty for a loop."""
     found_by: str
-    """`monitoring`, `tracing` (in short spells) or `annotation`."""
-    like_all: bool = True
-    """Whether the timed steps are like all steps: spells of tracing can miss the steps that wait."""
+    """`monitoring`, `annotation`, or in older sessions `tracing` (in short spells)."""
 
     @property
     def per_second(self) -> float | None:
-        """Steps a second, over all of its time; None if the timed steps are not like all steps."""
-        return self.count / self.seconds if self.seconds > 0 and self.like_all else None
+        """Steps a second, over all of its time; None for spells of tracing, which can miss the steps that wait."""
+        return self.count / self.seconds if self.seconds > 0 and self.found_by != "tracing" else None
 
 
 @dataclass(frozen=True, slots=True)

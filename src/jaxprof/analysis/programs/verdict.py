@@ -208,8 +208,9 @@ def _pure(
     return sum(max(parts.values()) for line, parts in at.items() if line in times.by_line) >= _PURE * whole > 0
 
 
-def verdict(loop: HotLoop) -> Verdict:
-    """What bounds the loop."""
+def verdict(loop: HotLoop, *, timed: bool = True) -> Verdict:
+    """What bounds the loop. `timed`: whether its lines could be timed. Samples alone cannot tell a call of a compiled
+    function that computes from one that only calls: both give the interpreter's lock away."""
     total, samples = loop.seconds, loop.samples
     works = loop.key is not None or loop.parts[COMPILE] or any(spot.kind in WORKS for spot in loop.spots)
     if not works or total <= 0:
@@ -226,6 +227,12 @@ def verdict(loop: HotLoop) -> Verdict:
     if name == DISPATCH and doubtful > total / 2:
         words = f"its {loop.times.iterations} timed passes are too few, and too brief, for what samples saw of it"
         return _unsure(loop, words, _rounded_up(2 * total))
+    calling = 0.0 if timed else sum(spot.seconds for spot in loop.spots if spot.kind == "compiled")
+    least = most - calling if name == DEVICE else most
+    if calling and name != DISPATCH and least <= max(next_most, loop.parts[DISPATCH] + calling):
+        words = "whether calls of compiled functions compute, or are only called, is not known: lines were not timed"
+        return _unsure(loop, words, None)
+    low = min(low, interval(least / total, samples)[0])
     spread = math.sqrt(max(share + other - (share - other) ** 2, 1e-9) / samples)
     if share - other < _APART * spread:
         more = (_APART * spread / max(share - other, 0.02)) ** 2
@@ -234,7 +241,7 @@ def verdict(loop: HotLoop) -> Verdict:
     return Verdict(f"{name}-bound", share, low, high, loop.where, loop.last_line, "", None, total, loop.parts)
 
 
-def _unsure(loop: HotLoop, reason: str, needs_seconds: float) -> Verdict:
+def _unsure(loop: HotLoop, reason: str, needs_seconds: float | None) -> Verdict:
     return Verdict(None, None, None, None, loop.where, loop.last_line, reason, needs_seconds, loop.seconds, loop.parts)
 
 

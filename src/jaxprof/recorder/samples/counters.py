@@ -2,20 +2,18 @@
 
 `frame.f_locals` is not used where it makes a copy of all locals (up to Python 3.12): the copy would keep the program's
 arrays alive, and changes the dict that an earlier `locals()` of the program's gave it. Python 3.13 has a view instead,
-3.12 has `PyFrame_GetVarString`. In 3.11 the value is read from the frame itself, whose layout is that of all 3.11.x;
-only the thread that runs the frame may do that. Values are taken if they are exactly `int`: no code of the program's
+3.12 has `PyFrame_GetVarString`, 3.11 has nothing. Values are taken if they are exactly `int`: no code of the program's
 is called.
 """
 
 from __future__ import annotations
 
 import dis
-import struct
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CellType, CodeType, FrameType
+from types import FrameType
 from typing import Any, Final
 
 from jaxprof.recorder.samples.loops import Loop, loops_of
@@ -107,71 +105,14 @@ def _reader() -> _Reads | None:
     """How a function's local variable is read in this Python; None if it cannot be."""
     if sys.version_info >= (3, 13):
         return lambda frame, name: frame.f_locals[name]
-    if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
-        return None
     try:
-        return _by_name() if sys.version_info >= (3, 12) else _by_place()
-    except (ImportError, AttributeError, OSError):
+        import ctypes
+
+        get = ctypes.pythonapi.PyFrame_GetVarString
+    except (ImportError, AttributeError, OSError):  # before 3.12
         return None
-
-
-def _by_name() -> _Reads:
-    import ctypes
-
-    get = ctypes.pythonapi.PyFrame_GetVarString
     get.argtypes, get.restype = [ctypes.py_object, ctypes.c_char_p], ctypes.py_object
     return lambda frame, name: get(frame, name.encode())
-
-
-_FRAME: Final = 24
-"""Of a frame object in 3.11: after the head of an object and `f_back`, the address of what is run."""
-_CODE: Final = 32
-_LOCALS: Final = 72
-"""Of what is run in 3.11: the code object, and the first of the local variables."""
-
-
-def _by_place() -> _Reads | None:
-    import ctypes
-
-    address = ctypes.c_void_p.from_address
-
-    def read(frame: FrameType, name: str) -> Any:
-        code = frame.f_code
-        run = address(id(frame) + _FRAME).value
-        if not run or address(run + _CODE).value != id(code):
-            return None
-        value = address(run + _LOCALS + 8 * _place(code, name)).value
-        if not value:
-            return None
-        kind = address(value + 8).value
-        if kind == id(CellType):
-            cell: Any = ctypes.cast(value, ctypes.py_object).value
-            return cell.cell_contents
-        return ctypes.cast(value, ctypes.py_object).value if kind == id(int) else None
-
-    return read if _is_right(read) else None
-
-
-@lru_cache(maxsize=64)
-def _place(code: CodeType, name: str) -> int:
-    return list(dict.fromkeys((*code.co_varnames, *code.co_cellvars, *code.co_freevars))).index(name)
-
-
-def _is_right(read: _Reads) -> bool:
-    """Whether it reads what the locals of a frame of our own are: an argument, a local and a cell."""
-
-    def probe(given: int) -> bool:
-        kept, text = given + 1, "no number"
-        shared = given + 2
-
-        def inner() -> int:
-            return shared
-
-        frame = sys._getframe()
-        values = [read(frame, name) for name in ("given", "kept", "shared", "text")]
-        return values == [given, kept, inner(), None] and bool(text)
-
-    return probe(70_001)
 
 
 _read_local: Final = _reader()

@@ -86,12 +86,6 @@ class WatchedPasses:
 class MonitoredLines:
     """For Python 3.12 and later. Any thread may switch it on and off."""
 
-    found_by: Final = "monitoring"
-    over: Final = True
-    """The events of a spell may be read at any time."""
-    goes_on: Final = True
-    """A spell ends when it is full, not before."""
-
     def __init__(self, main_thread: int) -> None:
         self._main_thread = main_thread
         self._tool: int | None = None

@@ -269,7 +269,7 @@ class StackSampler:
         self._steps.look()
         if self._steps.unavailable and not self._steps_missed:
             self._steps_missed = True
-            message = "steps are not counted: other tools use all of this Python's means to watch a loop"
+            message = f"steps are not counted and lines are not timed, {self._steps.unavailable}"
             self._emit(WarningRaised(code="steps_not_counted", message=message))
         arrays = self._arrays.count(now) if self._last_stages.get("compile", 0.0) > 0 else None
         if arrays is not None:

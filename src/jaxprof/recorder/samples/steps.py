@@ -6,6 +6,7 @@ number of lines: a loop of microseconds is measured by a sample of its iteration
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -42,7 +43,9 @@ class StepCounter:
         """Whether a loop of the user's was seen."""
         self._loop: Loop | None = None
         self._clock = line_clock(main_thread)
-        self.passes = PassWatch(self._clock, main_thread)
+        self._any = False
+        """Whether a loop was seen."""
+        self.passes = PassWatch(self._clock)
         """Of the same loop."""
         self._spell: tuple[Loop, Moments] | None = None
         self.times: LineTimes | None = None
@@ -53,6 +56,7 @@ class StepCounter:
 
     def saw(self, seen: Seen, seconds: float) -> None:
         """The program was in these loops for about so long."""
+        self._any = self._any or bool(seen.sites)
         if self._clock is None or not seen.sites:
             return
         self._users = self._users or not seen.sites[0].library
@@ -97,7 +101,7 @@ class StepCounter:
         if loop is None or self._clock is None:
             return None
         self.times = LineTimes(loop)
-        return _counted(loop, times, now, self._clock.found_by) if times is not None and times.intervals else None
+        return _counted(loop, times, now) if times is not None and times.intervals else None
 
     def _usual_seconds(self) -> float | None:
         """Of a pass, as the spells of this window timed it; None if they timed few."""
@@ -105,9 +109,13 @@ class StepCounter:
         return sum(timed) / len(timed) if len(timed) == FEW_INTERVALS else None
 
     @property
-    def unavailable(self) -> bool:
-        """Whether this Python offers no events for a loop: it has none, or other tools use them."""
-        return self._clock is None
+    def unavailable(self) -> str:
+        """Why a loop that was seen cannot be followed, as the end of a sentence; empty if it can."""
+        if self._clock is not None or not self._any:
+            return ""
+        if sys.version_info < (3, 12):
+            return "which is possible from Python 3.12 on"
+        return "because other tools use all of this Python's means to watch a loop"
 
     @property
     def loop(self) -> Loop | None:
@@ -129,13 +137,13 @@ class StepCounter:
 
     def _take(self) -> None:
         """A spell that is not full continues: the current iteration is counted when it ends."""
-        if self._spell is None or self._clock is None or not self._clock.over:
+        if self._spell is None or self._clock is None:
             return
         loop, moments = self._spell
         current = self.times is not None and loop.key == self.times.loop.key
         if self.times is not None and current:
             done = self.times.take(without(list(moments), self._still))
-            if self._clock.goes_on and len(moments) < MOST_EVENTS:
+            if len(moments) < MOST_EVENTS:
                 del moments[:done]
                 return
         self._clock.end()
@@ -157,13 +165,13 @@ def without(moments: Moments, still: Sequence[tuple[float, float]]) -> Moments:
     return [(mark, at - sum(min(took, max(0.0, at - began)) for began, took in still)) for mark, at in moments]
 
 
-def _counted(loop: Loop, times: LineTimes, now: float, found_by: str) -> StepsCounted:
+def _counted(loop: Loop, times: LineTimes, now: float) -> StepsCounted:
     every = max(1, -(-len(times.intervals) // MOST_INTERVALS))
     lines = sorted(times.seconds.items(), key=lambda item: -item[1])[:_LINES_AT_MOST]
     return StepsCounted(
         monotonic_seconds=now,
         where=loop.place,
-        found_by=found_by,
+        found_by="monitoring",
         count=len(times.intervals),
         seconds=sum(times.intervals),
         intervals_seconds=times.intervals[::every],
