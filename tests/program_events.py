@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from folding import fold
@@ -130,10 +130,17 @@ def steady(count: int, states: dict[str, float], lines: list[dict[str, Any]] | N
 
 
 def steps(
-    count: int, each: float, number: int = 85, function: str = "main", lines: dict[int, float] | None = None
+    count: int,
+    each: float,
+    number: int = 85,
+    function: str = "main",
+    lines: dict[int, float] | None = None,
+    seldom: float = 0.0,
 ) -> e.StepsCounted:
-    """`count` steps of a loop, a few per cent apart; `lines`: the share of its seconds that a line of it takes."""
-    intervals = [each * (1 + 0.02 * (index % 5 - 2)) for index in range(min(count, 100))]
+    """`count` steps of a loop, a few per cent apart; `lines`: the share of its seconds that a line of it takes;
+    `seldom`: the share of all their seconds that only every fiftieth step takes."""
+    intervals = [each * (1 - seldom) * (1 + 0.02 * (index % 5 - 2)) for index in range(min(count, 100))]
+    intervals = [took + (50 * seldom * each if index % 50 == 10 else 0.0) for index, took in enumerate(intervals)]
     return e.StepsCounted(
         run=RUN,
         where=at(number, function),
@@ -173,7 +180,9 @@ def program(
     exit_code: int | None = 0,
     notes: list[dict[str, Any]] | None = None,
 ) -> list[e.Event]:
-    """A whole program around what was seen `inside`; with `wall` None it was cut off."""
+    """A whole program around what was seen `inside`, with the end that is among it; with `wall` None it was cut off."""
+    given = next((event for event in inside if isinstance(event, e.ProgramEnded)), None)
+    exit_code = exit_code if given is None else given.exit_code
     made: list[e.Event] = [
         e.RunPlanned(run=RUN, spec=e.RunSpec(workload=argv[0], variant="program", how="program", device="host")),
         e.WorkerStarted(run=RUN, pid=100, python="/usr/bin/python3", monotonic_seconds=BEGAN),
@@ -182,13 +191,14 @@ def program(
     ]
     if wall is None:
         return made
-    status = "ok" if exit_code == 0 else "failed"
+    status = "ok" if exit_code == 0 else "failed" if exit_code != 130 else "cancelled"
     error = "" if exit_code == 0 else f"exit code {exit_code}"
     end = BEGAN + wall
     return [
         *made,
-        e.ProgramEnded(
-            run=RUN, exit_code=exit_code, wall_seconds=wall, notes=notes or [], monotonic_seconds=end
+        replace(
+            given or e.ProgramEnded(run=RUN, exit_code=exit_code, wall_seconds=wall, notes=notes or []),
+            monotonic_seconds=end,
         ),
         e.RunFinished(run=RUN, status=status, error=error, monotonic_seconds=end),
         e.RunClosed(

@@ -6,6 +6,7 @@ from dataclasses import MISSING, fields
 import pytest
 
 from jaxprof import events as e
+from jaxprof.events.wire import TEXT_CHARACTERS
 from jaxprof.session.log import codec
 from jaxprof.session.log.codec import UnknownEvent, decode_line, encode_line
 
@@ -96,6 +97,18 @@ def test_a_number_that_is_not_finite_is_refused() -> None:
         e.encode(e.SamplesTaken(series="run", seconds=[float("nan")]))
     assert e.finite(float("inf")) is None
     assert e.finite(1.5) == 1.5
+
+
+def test_a_text_that_would_make_a_line_too_long_is_cut_and_its_event_comes() -> None:
+    long = "x" * (TEXT_CHARACTERS + 1)
+    event = decode_line(e.encode(e.RunFinished(run="r1", status="failed", error=long, traceback="where" + long)))
+    assert event == e.RunFinished(run="r1", status="failed", error=long[:-1] + " …", traceback=f"where{long[:-6]} …")
+    rows = [e.TrustCheck(code="file", message=long)]
+    read = decode_line(e.encode(e.TrustReported(kind="run", rows=rows)))
+    assert isinstance(read, e.TrustReported)
+    assert [len(row.message) for row in read.rows] == [TEXT_CHARACTERS + 2]
+    chunk = e.TextChunk(digest="d", index=0, count=1, data=long)
+    assert decode_line(e.encode(chunk)) == chunk, "pieces of a text that is kept whole"
 
 
 def test_lone_surrogates_do_not_break_the_pipe() -> None:

@@ -17,11 +17,17 @@ from jaxprof.cli.exit_codes import ExitCode
 from jaxprof.session import Session
 from jaxprof.session.log import load as load_session
 from job_folders import job, loop, process
+from query.conftest import InThisProcess
 
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("duckdb")
 
 RUNS = "SELECT run, round(median_seconds, 5) AS median_seconds, check_passed, error FROM runs ORDER BY run"
+
+
+@pytest.fixture(autouse=True)
+def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jaxprof.query.asking.SqlProcess", InThisProcess)
 
 
 def test_text_is_a_table_with_every_column(call: Caller, kept: Path) -> None:

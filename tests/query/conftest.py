@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,6 +13,36 @@ from jaxprof.session.log import LogWriter
 from report import sessions
 
 pytest.importorskip("duckdb")
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from jaxprof.query.asking import AskedSession, SqlAnswer
+
+
+class InThisProcess:
+    """What computes the answers of the tests of SQL: what the process of a query does, without one."""
+
+    def __init__(self) -> None:
+        self.sink, self.source = io.BytesIO(), io.BytesIO()
+
+    def start_clock(self) -> None:
+        from jaxprof.query.database import serve
+
+        serve(io.BytesIO(self.sink.getvalue()), self.source)
+        self.source.seek(0)
+
+    def close(self) -> None: ...
+
+
+def ask(sql: str, sources: Sequence[AskedSession]) -> SqlAnswer:
+    """The answer of these sessions, which can be read afterwards."""
+    from jaxprof.query import asking
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asking, "SqlProcess", InThisProcess)
+        with asking.ask(sql, sources) as answer:
+            return answer
 
 
 TIMELINE = {

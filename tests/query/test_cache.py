@@ -9,11 +9,11 @@ import pytest
 
 from jaxprof.cli.main import main
 from jaxprof.query import cache
-from jaxprof.query.database import AskedSession, ask
+from jaxprof.query.asking import AskedSession
 from jaxprof.session import log
 from jaxprof.session.log import Library
 from jaxprof.session.log.state import derived_folder, forget_derived_of_lost
-from query.conftest import events, write
+from query.conftest import ask, events, write
 
 
 def count(path: Path, table: str = "runs") -> int:

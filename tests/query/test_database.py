@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
 from jaxprof.errors import FileRefusedError, UsageError
 from jaxprof.limits import QUERY_MEMORY
-from jaxprof.query import database
-from jaxprof.query.database import AskedSession, ask
+from jaxprof.query import asking
+from jaxprof.query.asking import AskedSession
 from jaxprof.query.tables import TABLES
-from query.conftest import write
+from query.conftest import ask, write
 
 
 @pytest.mark.parametrize(
@@ -118,8 +119,8 @@ def test_a_table_is_never_empty_because_it_was_not_seen_in_the_sql(path: Path, s
 
 def test_only_the_tables_that_are_read_are_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    before = database.arrow_table
-    monkeypatch.setattr(database, "arrow_table", lambda table, file: made.append(table.name) or before(table, file))
+    before = asking.arrow_table
+    monkeypatch.setattr(asking, "arrow_table", lambda table, file: made.append(table.name) or before(table, file))
     ask("SELECT 1 FROM runs JOIN samples USING (session, run)", [AskedSession("s", path)])
     assert made == ["runs", "samples"]
 
@@ -157,28 +158,23 @@ def test_columns_of_one_name_are_numbered(path: Path) -> None:
     assert answer.first(1)[0][0][:2] == ["r1", "r1"]
 
 
-def test_an_interrupt_is_one_and_no_error_of_the_sql() -> None:
-    with pytest.raises(KeyboardInterrupt), database._usage_errors():
-        raise RuntimeError("Query interrupted") from KeyboardInterrupt()
-    with pytest.raises(RuntimeError, match="another"), database._usage_errors():
-        raise RuntimeError("another")
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT max(n) FROM t",
-        "SELECT count(*) FROM range(1000000000000) a, range(1000) b",
-        "FROM range(1000000000000)",
-    ],
-)
-def test_a_query_without_an_end_has_one(path: Path, monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
+def test_a_call_that_asks_nobody_is_ended_with_its_process(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAXPROF_LIMITS", "query_time=1")
-    with pytest.raises(UsageError, match="takes more than 1 second") as refused:
-        for _ in ask(sql, [AskedSession("s", path)]).rows():
-            pass
-    assert "JAXPROF_LIMITS=query_time=4" in refused.value.hint
-    assert next(iter(ask("SELECT 1", [AskedSession("s", path)]).rows())) == [1]
+    sql = "SELECT 1 UNION ALL SELECT levenshtein(repeat('ab', 100000), repeat('ba', 100000))"  # 40 s, and no interrupt
+    began = time.monotonic()
+    with (
+        pytest.raises(UsageError, match="more than 1 s") as late,
+        asking.ask(sql, [AskedSession("s", path)]) as answer,
+    ):
+        list(answer.rows())
+    assert time.monotonic() - began < 20
+    assert "JAXPROF_LIMITS=query_time=4" in late.value.hint
+
+
+def test_a_process_that_ends_before_its_answer_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking.sys, "executable", "/bin/false")
+    with pytest.raises(UsageError, match="ended with 1"), asking.ask("SELECT 1", [AskedSession("s", path)]):
+        pass
 
 
 def test_a_query_that_needs_too_much_memory_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,6 +205,6 @@ def test_a_value_that_is_too_large_does_not_take_the_machine() -> None:
     import resource
 
     before = resource.getrlimit(resource.RLIMIT_AS)
-    with database.bounded_memory(), pytest.raises(MemoryError):
+    with asking.bounded_memory(), pytest.raises(MemoryError):
         bytearray(3 * QUERY_MEMORY.most)
     assert resource.getrlimit(resource.RLIMIT_AS) == before

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from cli.calling import start
-from jaxprof.query.database import AskedSession, ask
+from jaxprof.query.asking import AskedSession
+from query.conftest import ask
 from query.test_tables import QUESTIONS
 
 OF_PROGRAMS = ("processes", "compiles", "lines", "states", "transfers")

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from jaxprof import events as e
-from jaxprof.query.database import AskedSession, ask
+from jaxprof.query.asking import AskedSession
 from jaxprof.query.schema import WHOLE
 from jaxprof.query.tables import TABLES
 from jaxprof.report.json import to_dict
 from jaxprof.report.runs import OF_CSV
 from jaxprof.session import Session
 from jaxprof.session.log import load
-from query.conftest import TIMELINE, write
+from query.conftest import TIMELINE, ask, write
 from report import sessions
 
 

@@ -31,6 +31,11 @@ AFTER = {
     "leaves at once": "import os\nsys.stdout.flush()\nos._exit(4)\n",
     "is interrupted": "import os, signal\nsignal.raise_signal(signal.SIGINT)\n",
 }
+RAISED = {
+    "raises": ("ValueError: nan", "    raise ValueError('nan')"),
+    "raises inside a jit": ("AttributeError: ", "jax.jit(lambda x: x.nothing)(1.0)"),
+}
+"""The exception that the session names, and its line."""
 
 
 @pytest.mark.parametrize("ending", AFTER)
@@ -42,7 +47,15 @@ def test_the_ledger_of_a_program_however_it_ends(ending: str, tmp_path: Path) ->
     assert recorded.code == (alone.code if alone.code >= 0 else 128 - alone.code)
     check_steps(tmp_path)
     expected = ["not_unwound"] if ending in ("is killed", "leaves at once") else []
-    assert notes_of(program_in(tmp_path)) == expected
+    run = program_in(tmp_path)
+    assert notes_of(run) == expected
+    assert run.program is not None
+    assert run.program.ended is not None
+    error, line = RAISED.get(ending, ("", ""))
+    assert run.program.ended.error.startswith(error)
+    assert bool(run.program.ended.error) == bool(error)
+    lines = (tmp_path / "x.py").read_text().splitlines()
+    assert run.program.ended.error_at.line == (lines.index(line) + 1 if line else None)
 
 
 @pytest.mark.parametrize("python", EVERY)

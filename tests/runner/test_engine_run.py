@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from jaxprof import events as e
-from jaxprof.engine.protocol.request import TurnsOverRequest
+from jaxprof.engine.protocol.request import Request, TurnsOverRequest
 from jaxprof.errors import WorkerError
 from jaxprof.runner.device_readings import DeviceWatch
 from jaxprof.runner.engine_process import EngineProcess
@@ -36,6 +38,44 @@ class Gone(EngineProcess):
         return Exit("killed by SIGTERM", "")
 
 
+class Waiting(EngineProcess):
+    """A worker of which nothing can be read any more but heartbeats, a second apart."""
+
+    def __init__(self, runs: list[str]) -> None:
+        self.killed = self.over = False
+        self.last_sign_seconds = self._now = time.monotonic()
+        self._runs = iter(runs)
+        self._cancelled_seconds = self._ended_as = self._mute_seconds = None
+        self._idle_heartbeats, self._asked_seconds, self._run = 0, self._now, "r1"
+
+    def read(self, timeout_seconds: float) -> list[e.Event]:
+        self._now += 1
+        self.over = self.killed
+        events = self._events_in(e.encode(e.Heartbeat(run=next(self._runs), monotonic_seconds=self._now)))
+        return events + self._after_read()
+
+    def kill(self) -> None:
+        self.killed = True
+
+    def _watched(self) -> dict[str, int]:
+        return {"events": 3}
+
+
+def followed(process: EngineProcess, *requests: Request) -> e.Event:
+    recorder = SessionRecorder(LogWriter(new_header(), None), lambda batch: None)
+    recorder.emit(e.RunPlanned(run="r1", spec=e.RunSpec(workload="w", variant="v", how="jit", device="none:0")))
+    engine = EngineRun("r1", process, recorder, DeviceWatch("python", "none:0"), let_go=lambda: None)
+    for request in requests:
+        engine.send(request)
+    return engine.follow()
+
+
+def test_a_worker_that_waits_after_a_last_event_that_was_lost_is_ended() -> None:
+    ended = followed(Waiting(["r1", "", "", "", "", "r1", "", "", "", "", "", ""]))
+    assert isinstance(ended, e.RunFinished)
+    assert (ended.status, ended.error) == ("crashed", "the worker waits, and what it last reported could not be read")
+
+
 @pytest.mark.parametrize(
     ("last", "cancelled", "status"),
     [
@@ -46,11 +86,6 @@ class Gone(EngineProcess):
     ],
 )
 def test_a_worker_that_has_gone_has_the_end_that_it_had(last: list[e.Event], cancelled: bool, status: str) -> None:
-    recorder = SessionRecorder(LogWriter(new_header(), None), lambda batch: None)
-    recorder.emit(e.RunPlanned(run="r1", spec=e.RunSpec(workload="w", variant="v", how="jit", device="none:0")))
-    watch = DeviceWatch("python", "none:0")
-    engine = EngineRun("r1", Gone(last, cancelled=cancelled), recorder, watch, let_go=lambda: None)
-    engine.send(TurnsOverRequest())
-    ended = engine.follow()
+    ended = followed(Gone(last, cancelled=cancelled), TurnsOverRequest())
     assert isinstance(ended, e.RunFinished)
     assert ended.status == status

@@ -259,7 +259,7 @@ class Recording:
         if recorder is None or self._log is None or os.getpid() != self._owner:
             return
         atexit.unregister(self._at_exit)
-        recorder.stop(interrupted=isinstance(error, KeyboardInterrupt))
+        recorder.stop(error=error)
         for number, window in enumerate(self._windows, start=1):
             self._open_window(window, f"window:{number}")
         self._log.close(_finished(error), time.monotonic() - self._began)

@@ -131,14 +131,17 @@ class Keeper(threading.Thread):
         super().__init__(name="jaxprof-keeper", daemon=True)
         self._pipe = pipe
         self.current: tuple[RunRequest, RunControl] | None = None
-        """The current run."""
+        """The current run, of which the hard cap is kept."""
+        self.working_on = "start"
+        """What heartbeats name: the run of the current request, or its kind; empty while none is there."""
 
     def run(self) -> None:
         """Runs as long as the process lives."""
         while True:
             time.sleep(HEARTBEAT_SECONDS)
-            self._pipe.send(Heartbeat())
             current = self.current
+            waits = current is not None and current[1].waits_for_turn
+            self._pipe.send(Heartbeat(run="" if waits else self.working_on))
             remaining = current[1].remaining_seconds() if current else None
             if current and remaining is not None and remaining < -CAP_GRACE_SECONDS:
                 self._end(current[0])
@@ -212,7 +215,7 @@ class Engine:
             from jaxprof.engine.measure.startup import import_ahead
 
             import_ahead()
-        while (request := self._reader.requests.get()) is not None:
+        while (request := self._next_request()) is not None:
             if isinstance(request, RunRequest):
                 self._run(request)
             elif isinstance(request, CompileRequest):
@@ -229,6 +232,12 @@ class Engine:
                 self._reply(partial(_inputs, request))
             elif isinstance(request, DevicesRequest):
                 self._reply(_devices)
+
+    def _next_request(self) -> Request | ValueError | None:
+        self._keeper.working_on = ""
+        request = self._reader.requests.get()
+        self._keeper.working_on = getattr(request, "run", "") or type(request).__name__
+        return request
 
     def _run(self, request: RunRequest) -> None:
         from jaxprof.engine.measure import measure_request

@@ -19,7 +19,8 @@ History of the schema (a minor version adds types or optional fields, a major on
 1.7  of the header: the job. Of a planned run: the batch that it is of, and how long it was expected to take.
 1.8  of a program: the passes of its hot loop; when it was stopped; of a sample window, how long the main thread was
      blocked by its device.
-1.9  of runs in turns: the first call of a block, and the series `alone` and `settling`.
+1.9  of runs in turns: the first call of a block, and the series `alone` and `settling`. Of a program: the exception
+     that ended it.
 """
 
 from __future__ import annotations

@@ -49,6 +49,8 @@ class LogLine(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(Event):
-    """The engine's process is alive, even during a long compile. Not written to the log."""
+    """The engine's process is alive, even during a long compile. Not written to the log.
+
+    `run` is what it works at; an engine that waits for its client names none."""
 
     type: ClassVar[str] = "heartbeat"

@@ -449,3 +449,10 @@ class ProgramEnded(Event):
     wall_seconds: float
     """From the start of its process (or of the recording) to its end."""
     notes: list[Note] = field(default_factory=list)
+    error: str = ""
+    """The exception that ended it and the first line of its message; empty without one, after an interrupt, after
+    `sys.exit`, and before jax was imported."""
+    error_at: SourceLocation = NOWHERE
+    """The user's line that raised it, or called what did."""
+    error_seconds: float | None = None
+    """Monotonic: about when it was raised."""

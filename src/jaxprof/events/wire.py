@@ -5,10 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any
+from typing import Any, Final
 
 from jaxprof.events.base import SCHEMA_MAJOR, SCHEMA_MINOR, Event
+
+TEXT_CHARACTERS: Final = 64 * 1024
+"""Of a text in an event, kept by whoever sends it: a line that is too long for its reader would be left out whole, and
+with a run's last event its end. Longer texts that have to be whole go in chunks (`session.texts`)."""
+_CHUNK: Final = "text_chunk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,14 +43,32 @@ class Header:
 def encode(event: Event) -> bytes:
     """One line of JSON without its line break. Standard library only, for the engine's side of the pipe.
 
-    Raises ValueError for NaN and infinity: a reader would turn them into null, which means unknown.
+    Texts are cut at `TEXT_CHARACTERS`. Raises ValueError for NaN and infinity: a reader would turn them into null,
+    which means unknown.
     """
     payload = {"type": event.type, **fields_of(event)}
     try:
-        text = json.dumps(payload, default=fields_of, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace")
+        return encode_bounded(payload, cut=event.type != _CHUNK)
     except ValueError as error:
         raise ValueError(f"{event.type} holds a number that is not finite") from error
+
+
+def encode_bounded(payload: Mapping[str, Any], *, cut: bool = True) -> bytes:
+    """`payload` as JSON without a line break, its long texts cut. Raises ValueError for NaN and infinity."""
+    text = json.dumps(payload, default=fields_of, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    if cut and len(text) > TEXT_CHARACTERS:  # a shorter line holds no long text
+        text = json.dumps(_cut(payload), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= TEXT_CHARACTERS else f"{value[:TEXT_CHARACTERS]} …"
+    if isinstance(value, Mapping):
+        return {_cut(name): _cut(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cut(inner) for inner in value]
+    return _cut(fields_of(value)) if is_dataclass(value) else value
 
 
 def fields_of(row: Any) -> dict[str, Any]:

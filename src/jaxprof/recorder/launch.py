@@ -143,12 +143,12 @@ class Launched:
         if os.getpid() != self._owner:
             return
         self._finder.remove()
-        interrupted = _interrupted()
+        error = getattr(sys, "last_value", None)
         if self._recorder is not None:
-            self._recorder.stop(notes=self._notes(), interrupted=interrupted)
+            self._recorder.stop(notes=self._notes(), error=error)
         else:
             self._pipe.send(b'{"type":"program_ended","exit_code":null,"wall_seconds":0}')
-        if interrupted:
+        if isinstance(error, KeyboardInterrupt):
             be_interrupted()
 
     def _notes(self) -> list[Note]:
@@ -158,12 +158,6 @@ class Launched:
         from jaxprof.events import Note
 
         return [Note("pipe_full", f"{lost} events were lost while jaxprof was stopped, or too slow")]
-
-
-def _interrupted() -> bool:
-    """Whether Python has just printed the traceback of an unhandled KeyboardInterrupt."""
-    last = getattr(sys, "last_type", None)
-    return isinstance(last, type) and issubclass(last, KeyboardInterrupt)
 
 
 def be_interrupted() -> None:

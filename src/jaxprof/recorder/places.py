@@ -79,9 +79,21 @@ def called_from(frame: FrameType | None) -> SourceLocation:
     return fallback
 
 
-def _place(frame: FrameType) -> SourceLocation:
+def raised_at(error: BaseException) -> SourceLocation:
+    """The user's innermost line that an exception went through, otherwise the innermost line of all; `NOWHERE` if it
+    has no traceback."""
+    users, innermost, step = NOWHERE, NOWHERE, error.__traceback__
+    while step is not None:
+        innermost = _place(step.tb_frame, step.tb_lineno)
+        if frame_kind(step.tb_frame) == USER:
+            users = innermost
+        step = step.tb_next
+    return users or innermost
+
+
+def _place(frame: FrameType, line: int | None = None) -> SourceLocation:
     code = frame.f_code
-    return SourceLocation(code.co_filename, frame.f_lineno, code.co_name)
+    return SourceLocation(code.co_filename, frame.f_lineno if line is None else line, code.co_name)
 
 
 def definition(code: CodeType | None) -> SourceLocation:

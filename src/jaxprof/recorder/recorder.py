@@ -28,6 +28,7 @@ from jaxprof.events import (
     WarningRaised,
 )
 from jaxprof.recorder.jax_import import JaxFinder
+from jaxprof.recorder.places import raised_at
 
 LOGS: Final = frozenset({"log", "log_explicit"})
 _NAMES: Final = ("", "_host_to_device", "_device_to_device", "_device_to_host")
@@ -35,6 +36,8 @@ _LEVEL: Final = "TF_CPP_MIN_LOG_LEVEL"
 """XLA's log level: the guard's lines are warnings, which levels 2 and above leave out. jax sets 1 if nobody set it."""
 
 
+_MESSAGE_KEPT: Final = 300
+"""Characters of an exception's message."""
 _NEEDED_AT_THE_END: Final = ("jaxprof.engine.measure.environment", "jaxprof.engine.measure.jax_devices")
 
 
@@ -92,17 +95,20 @@ class Recorder:
         else:
             self._finder.install()
 
-    def stop(self, exit_code: int | None = None, notes: Sequence[Note] = (), *, interrupted: bool = False) -> None:
+    def stop(
+        self, exit_code: int | None = None, notes: Sequence[Note] = (), *, error: BaseException | None = None
+    ) -> None:
         """Ends, and emits everything that still waits; then measures the requested function. A second call does
         nothing.
 
-        `interrupted`: an unhandled KeyboardInterrupt is ending the process. Python then ends itself by SIGINT, but
-        forgets to do so if code is compiled from text meanwhile (as at the definition of a dataclass). So nothing that
-        might do that is begun any more.
+        `error`: the unhandled exception that is ending the process. After a KeyboardInterrupt Python ends itself by
+        SIGINT, but forgets to do so if code is compiled from text meanwhile (as at the definition of a dataclass). So
+        nothing that might do that is begun any more.
         """
         if self._over or os.getpid() != self._owner:
             return
         self._over = True
+        interrupted, raised_seconds = isinstance(error, KeyboardInterrupt), time.monotonic()
         self._finder.remove()
         notes_seen = list(notes)
         if self._watching:
@@ -110,7 +116,14 @@ class Recorder:
                 self._safely(what, step)
         else:
             notes_seen.append(Note("no_jax", "the program did not import jax"))
-        self._emit(ProgramEnded(exit_code=exit_code, wall_seconds=time.monotonic() - self._began, notes=notes_seen))
+        self._emit(
+            ProgramEnded(
+                exit_code=exit_code,
+                wall_seconds=time.monotonic() - self._began,
+                notes=notes_seen,
+                **_failure(error, raised_seconds),
+            )
+        )
         if self._tap is not None and interrupted:
             message = f"{self._options.function} was not measured: the program was interrupted"
             self._emit(WarningRaised(code="function_not_measured", message=message))
@@ -262,6 +275,22 @@ class Recorder:
                 self._failed.add(what)
                 message = f"recording {what} failed: {type(error).__name__}: {error}"
                 self._emit(WarningRaised(code="recorder_failed", message=message))
+
+
+def _failure(error: BaseException | None, seconds: float) -> dict[str, Any]:
+    """The fields of `ProgramEnded` for the exception that ended the program."""
+    if error is None or isinstance(error, (KeyboardInterrupt, SystemExit)):
+        return {}
+    kind = type(error)
+    name = (
+        kind.__qualname__ if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}.{kind.__qualname__}"
+    )
+    try:
+        message = str(error).strip().partition("\n")[0][:_MESSAGE_KEPT]
+    except Exception:  # noqa: BLE001 - the program's own method
+        message = ""
+    text = f"{name}: {message}" if message else name
+    return {"error": text, "error_at": raised_at(error), "error_seconds": seconds}
 
 
 def _directory() -> str:

@@ -27,7 +27,7 @@ from jaxprof.lines import LineBuffer
 from jaxprof.runner.exits import Exit, explain, oom_kill_count
 
 if TYPE_CHECKING:
-    from jaxprof.events import Event, LogLine
+    from jaxprof.events import Event, Heartbeat, LogLine
 
 LOG_LINE_LIMIT = 8192
 """Characters of a line that are kept. A line that never ends is cut here."""
@@ -199,10 +199,15 @@ class ChildProcess:
 
         self.last_sign_seconds = time.monotonic()
         events = _read_line(line)
-        if any(isinstance(event, Heartbeat) for event in events):
-            self.heartbeat_seen = True
-            return []
+        for event in events:
+            if isinstance(event, Heartbeat):
+                self._heartbeat(event)
+                return []
         return events
+
+    def _heartbeat(self, heartbeat: Heartbeat) -> None:
+        """Takes note of a sign of life."""
+        self.heartbeat_seen = True
 
     def _signal_all(self, number: int) -> None:
         """Sends a signal to the child's group, or to the child alone if the group is ours."""

@@ -40,7 +40,7 @@ from jaxprof.session.log.bounds import are_bounded
 from jaxprof.workloads.model import WorkloadInfo
 
 if TYPE_CHECKING:
-    from jaxprof.events import Event, RunSpec
+    from jaxprof.events import Event, Heartbeat, RunSpec
 
 ENGINE = Path(__file__).resolve().parent.parent / "engine" / "__main__.py"
 ASK_SECONDS = 1.0
@@ -49,6 +49,17 @@ TERMINATE_SECONDS = 2.0
 """How long SIGTERM may take after that."""
 MUTE_SECONDS = 1.0
 """How long an engine may live without its event pipe: it closes when the process ends, and a moment before."""
+IDLE_HEARTBEATS = 5
+"""An engine that sends so many in a row without working at its latest request has ended it, and said so on a line that
+was lost. The first may be older than it seems: it waits for the pipe."""
+_MUTE = Exit(
+    "the worker closed the pipe on which it reports, and ran on",
+    "The measured code closes file descriptors that are not its own (os.closerange, a daemon).",
+)
+_IDLE = Exit(
+    "the worker waits, and what it last reported could not be read",
+    "Measured code may write to file descriptors that are not its own; the log has what was left out.",
+)
 _END_SECONDS = 0.2
 """How long an engine that has nothing to do may take to end by itself."""
 _ANSWER = msgspec.json.Decoder(EngineAnswer)
@@ -73,7 +84,14 @@ class EngineProcess(ChildProcess):
         self._steps_taken = 0
         self._mute_seconds: float | None = None
         """Since when its event pipe is closed."""
-        self._ended_as_mute = False
+        self._run = ""
+        """The run of the latest request."""
+        self._asked_seconds: float | None = None
+        """When that was sent; None once all of it has come, and while the run waits for its turn."""
+        self._idle_heartbeats = 0
+        """How many in a row, since then, named no request."""
+        self._ended_as: Exit | None = None
+        """Why it was killed from here; None if it was not, or was cancelled."""
         self._frozen = False
         self._scratch = _scratch()
         pipes = Pipes.open()
@@ -96,6 +114,8 @@ class EngineProcess(ChildProcess):
 
     def send(self, request: Request) -> None:
         """Writes a request. Raises WorkerError if the child has gone."""
+        self._run = getattr(request, "run", self._run)
+        self._asked_seconds, self._idle_heartbeats = time.monotonic(), 0
         try:
             os.write(self._control, encode_request(request))
         except OSError as error:
@@ -146,12 +166,7 @@ class EngineProcess(ChildProcess):
 
     def explain(self) -> Exit:
         """Why it has ended."""
-        if self._ended_as_mute:
-            return Exit(
-                "the worker closed the pipe on which it reports, and ran on",
-                "The measured code closes file descriptors that are not its own (os.closerange, a daemon).",
-            )
-        return super().explain()
+        return self._ended_as or super().explain()
 
     def _remove_scratch(self) -> None:
         if self._scratch:
@@ -168,9 +183,10 @@ class EngineProcess(ChildProcess):
             return []
         if "events" not in self._watched():
             self._mute_seconds = self._mute_seconds or time.monotonic()
-            if time.monotonic() - self._mute_seconds > MUTE_SECONDS and not self._ended_as_mute:
-                self._ended_as_mute = True
-                self.kill()
+            if time.monotonic() - self._mute_seconds > MUTE_SECONDS:
+                self._end_as(_MUTE)
+        if self._idle_heartbeats >= IDLE_HEARTBEATS:
+            self._end_as(_IDLE)
         if self._cancelled_seconds is None:
             return []
         waited = time.monotonic() - self._cancelled_seconds
@@ -182,11 +198,28 @@ class EngineProcess(ChildProcess):
             self._signal_all(signal.SIGTERM)
         return []
 
+    def _end_as(self, why: Exit) -> None:
+        if self._ended_as is None:
+            self._ended_as = why
+            self.kill()
+
     def _events_in(self, line: bytes) -> list[Event]:
         if line.startswith((b'{"type": "answer"', b'{"type":"answer"')):
             self.answer = _answer(line)
+            self._asked_seconds = None
             return []
-        return super()._events_in(line)
+        events = super()._events_in(line)
+        for event in events:
+            self._idle_heartbeats = 0
+            if event.type in ("run_finished", "turn_awaited") and event.run == self._run:
+                self._asked_seconds = None
+        return events
+
+    def _heartbeat(self, heartbeat: Heartbeat) -> None:
+        super()._heartbeat(heartbeat)
+        asked = self._asked_seconds
+        is_idle = asked is not None and not heartbeat.run and heartbeat.monotonic_seconds > asked
+        self._idle_heartbeats = self._idle_heartbeats + 1 if is_idle else 0
 
 
 def _answer(line: bytes) -> EngineAnswer:

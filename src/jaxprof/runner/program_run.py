@@ -276,8 +276,9 @@ class ProgramScheduler:
         if self._said is not None and self.program.options.function:
             wall = self._said.wall_seconds  # the function was measured after the program's own end
         self._complete_notes(process)
-        notes = [*(self._said.notes if self._said is not None else ()), *self._notes]
-        self._emit(ProgramEnded(exit_code=process.exit_code, wall_seconds=wall, notes=notes))
+        said = self._said if self._said is not None else ProgramEnded(exit_code=None, wall_seconds=wall)
+        notes = [*said.notes, *self._notes]
+        self._emit(replace(said, exit_code=process.exit_code, wall_seconds=wall, notes=notes, monotonic_seconds=0.0))
         finished = self._finished(process)
         for made in self._made.values():
             if self.session.runs[made].closed is None:

@@ -150,9 +150,9 @@ def test_a_program_that_records_itself_cannot_be_started_by_a_command() -> None:
     assert [each.command for each in explained.abstentions if each.code == "no-capture"] == [""]
 
 
-def test_a_program_without_jax_has_an_abstention_and_no_finding() -> None:
+def test_a_program_without_jax_has_an_abstention_and_its_failure() -> None:
     explained = explanation(made.without_jax(), "hello")
-    assert (codes(explained), unknown(explained)) == ([], ["no-jax"])
+    assert (codes(explained), unknown(explained)) == (["program_failed"], ["no-jax"])
 
 
 def test_a_captured_kernel_costs_its_share_of_a_call() -> None:

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 import program_events as made
+from folding import fold
 from jaxprof import events as e
 from jaxprof.analysis.explain.catalogue import entries
-from jaxprof.analysis.programs.derive import ProgramFinding, Remark
+from jaxprof.analysis.programs.derive import ProgramFinding, Remark, program_result
 from jaxprof.analysis.programs.findings import CODES
 
 
@@ -83,7 +84,13 @@ def checked(setting: str, count: int) -> list[e.Event]:
     return [replace(window, debug_settings=[setting]) for window in windows]
 
 
+def ended(exit_code: int, error: str = "ValueError: no loss") -> e.ProgramEnded:
+    """The end of a program whose line 91 raised something last."""
+    return e.ProgramEnded(run=made.RUN, exit_code=exit_code, wall_seconds=10.0, error=error, error_at=made.at(91))
+
+
 PAIRS: dict[str, tuple[list[e.Event], list[e.Event]]] = {
+    "program_failed": ([*loop(), ended(1)], [*loop(), ended(0)]),
     "stopped": (
         [e.ProgramStopped(run=made.RUN, began_seconds=102.0, seconds=1.0, found_by="state")],
         [e.ProgramStopped(run=made.RUN, began_seconds=102.0, seconds=0.1, found_by="state"), *loop()],
@@ -208,6 +215,40 @@ def test_what_few_brief_passes_leave_open_is_not_called_dispatch(kind: str) -> N
     line = {**CALL, "kind": kind, "state": "device_busy" if kind == "compiled" else "host_busy"}
     assert "dispatch_bound" in codes(*loop(line, count=1), made.steps(250, 19e-6, lines={88: 1.0}), wall=1.0)
     assert "dispatch_bound" not in codes(*loop(line, count=1), made.steps(20, 19e-6, lines={88: 1.0}), wall=1.0)
+
+
+class TestFailures:
+    def test_it_comes_before_what_costs_most(self) -> None:
+        first, second = made.result(*loop(SYNC), ended(1)).findings
+        assert (first.code, second.code) == ("program_failed", "host_sync")
+        assert first.where == made.at(91)
+        assert first.message == "it ended with ValueError: no loss"
+
+    @pytest.mark.parametrize(
+        ("error", "size"),
+        [
+            ("JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 35184372088832 bytes.", 32 << 40),
+            ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1.50GiB.", 3 << 29),
+            ("RESOURCE_EXHAUSTED: Attempting to allocate 4.00G. That was not possible.", 4 << 30),
+            ("numpy._core._exceptions._ArrayMemoryError: Unable to allocate 8.00 TiB for an array", 8 << 40),
+            ("MemoryError", None),
+        ],
+    )
+    def test_out_of_memory_has_what_was_asked_for(self, error: str, size: int | None) -> None:
+        found = only("program_failed", ended(1, error))
+        assert found.bytes == size
+        assert found.message.startswith("it ran out of memory")
+
+    def test_an_exit_code_has_no_line_and_an_interrupt_is_no_failure(self) -> None:
+        found = only("program_failed", *loop(), ended(3, ""))
+        assert (found.message, found.where) == ("it ended: exit code 3", None)
+        assert "program_failed" not in codes(*loop(), ended(130, ""))
+
+    def test_after_a_signal_the_line_of_the_last_samples_is_named(self) -> None:
+        crashed = e.RunFinished(run=made.RUN, status="crashed", error="crashed with SIGSEGV")
+        session = fold(made.HEADER, [*made.program(*loop(SYNC), ended(139, ""))[:-3], crashed])
+        (found,) = [one for one in program_result(session, made.RUN).findings if one.code == "program_failed"]
+        assert found.message == "it ended: crashed with SIGSEGV; before that it was mostly at train.py:88"
 
 
 class TestRecompiles:
@@ -418,6 +459,28 @@ class TestHost:
         seldom = replace(timed.lines[1], hits=100)
         assert "host_sync" in codes(*loop(SYNC), timed)
         assert "host_sync" not in codes(*loop(SYNC), replace(timed, lines=[timed.lines[0], seldom]))
+
+    def test_a_line_that_does_its_work_in_one_of_fifty_passes_is_not_told(self) -> None:
+        """`if i % 50 == 0: print(i, float(loss))`, or a function that is called in each pass and does that."""
+        lines = {88: 0.6, 91: 0.4}
+        assert "host_sync" in codes(*loop(SYNC), made.steps(500, 0.01, lines=lines))
+        assert "host_sync" not in codes(*loop(SYNC), made.steps(500, 0.01, lines=lines, seldom=0.4))
+        fetch = made.steps(500, 0.01, lines={88: 0.6, 92: 0.4}, seldom=0.4)
+        assert "repeated_fetch" not in codes(*loop(FETCH), fetch)
+
+    @pytest.mark.parametrize(("each", "left"), [(0.01, 4.0), (0.1, 3.0)])
+    def test_all_together_save_no_more_than_there_is_beside_the_work_of_the_device(
+        self, each: float, left: float
+    ) -> None:
+        """Of 10 s the device takes 6; in long passes, whose calls do not return at once, also the second of the
+        calls."""
+        waits, prepares = {**SYNC, "seconds": 0.6}, made.line(30, 0.3, "data", "np.load()", under=86)
+        timed = made.steps(100, each, lines={91: 0.6, 86: 0.3, 88: 0.1})
+        found = made.result(*loop(waits, prepares), timed).findings
+        assert sorted(one.code for one in found) == ["data_waits", "host_sync"]
+        assert sum(one.saves_seconds or 0.0 for one in found) == pytest.approx(left)
+        (alone,) = made.result(*loop(prepares), replace(timed, lines=timed.lines[1:])).findings
+        assert alone.saves_seconds == pytest.approx(3.0)
 
     def test_what_is_under_a_condition_is_not_of_every_pass(self) -> None:
         conditional = {**SYNC, "at": [{**SYNC["at"][0], "conditional": True}]}

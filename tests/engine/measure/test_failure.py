@@ -39,6 +39,14 @@ def test_an_error_with_a_page_of_text_is_cut() -> None:
     assert cut == "ValueError: " + "x" * 1988 + " …"
 
 
+def test_an_error_that_cannot_say_its_text_is_the_end_of_the_run() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise TypeError("no text")
+
+    assert failed(Mute()).error == "Mute: (its text cannot be had: TypeError)"
+
+
 def test_the_frames_that_measure_are_left_out_also_of_what_led_to_it() -> None:
     def users() -> None:
         try:

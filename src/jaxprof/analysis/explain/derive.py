@@ -274,12 +274,13 @@ def _merged(findings: Iterable[RankedFinding]) -> Iterator[RankedFinding]:
         yield replace(first, also=also)
 
 
-def _rank(finding: RankedFinding) -> tuple[bool, float, int, str, str]:
+def _rank(finding: RankedFinding) -> tuple[bool, bool, float, int, str, str]:
     """What a list of findings is sorted by."""
     cost = finding.cost
     seconds = cost.saves_seconds if cost.saves_seconds is not None else cost.seconds
     weight = (seconds or 0.0) * (_AT_MOST_PART if cost.at_most else 1.0)
-    return not finding.fault, -weight, -(cost.bytes or 0), finding.code, finding.run
+    first = finding.code != "program_failed"
+    return not finding.fault, first, -weight, -(cost.bytes or 0), finding.code, finding.run
 
 
 def _once(abstentions: Iterable[Abstention]) -> Iterator[Abstention]:

@@ -13,6 +13,13 @@ def _entry(code: str, title: str, means: str, fix: str, page: str = "programs.md
 
 ENTRIES: Final = (
     _entry(
+        "program_failed",
+        "the program failed",
+        "An exception, a signal or an exit code other than 0 ended it. Its figures are those of the time until then. "
+        "The line is the innermost one of the user's own code; after a signal, that of the last samples.",
+        "Mend what the error names. Out of memory: smaller sizes, donated arguments, jax.checkpoint.",
+    ),
+    _entry(
         "stopped",
         "the program did not run for a while",
         "A signal (SIGSTOP, ctrl+z, a read from the terminal in the background) stopped the process until SIGCONT, or "

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from jaxprof.analysis.programs.derive import ProgramFinding, ProgramResult, Remark
     from jaxprof.session import Session
 
-_FAULTS: Final = ("debug_settings",)
-"""Findings after which the other figures are those of another program."""
+_FAULTS: Final = ("program_failed", "debug_settings")
+"""Findings after which the other figures are those of another program, or of a part of it."""
 _CACHE_SHARE: Final = 0.5
 """Share of the program's own time, spent on compilations that are in no finding, from which keeping them is one."""
 

@@ -26,7 +26,7 @@ from jaxprof.analysis.programs.verdict import COMPILE, LEAST_SAMPLES, PARTS, Hot
 from jaxprof.events import STAGES, Compiled, SignatureLeaf, SourceLocation, StepsTaken
 from jaxprof.hlo.shape import parse_shape
 from jaxprof.last_words import raised_at
-from jaxprof.session import Run, Session
+from jaxprof.session import Session
 from jaxprof.session.log.job_folder import JobMember
 from jaxprof.units import counted
 
@@ -188,7 +188,7 @@ def process_figures(member: JobMember[Session]) -> ProcessFigures:
         error=error,
         advice=run.advice,
         ended_seconds=at + offset if at is not None else None,
-        exception=_exception(run, offset) if status in ("failed", "crashed", "interrupted") else None,
+        exception=_exception(result, offset) if status in ("failed", "crashed", "interrupted") else None,
         exit_code=result.exit_code,
         wall_seconds=result.wall_seconds,
         steps_per_second=steps.per_second if steps is not None else None,
@@ -216,8 +216,14 @@ def _forward(windows: Iterable[LoopWindow]) -> Iterator[LoopWindow]:
             yield window
 
 
-def _exception(run: Run, offset: float) -> tuple[float, str] | None:
-    """When the program wrote the traceback of its last exception, in Unix time, and the line that names it."""
+def _exception(result: ProgramResult, offset: float) -> tuple[float, str] | None:
+    """When the program raised the exception that ended it, in Unix time, and its name, message and line; of one whose
+    recording does not say so, the last traceback in its log."""
+    run = result.run
+    ended = run.program.ended if run.program is not None else None
+    if ended is not None and ended.error and ended.error_seconds is not None:
+        at = f" at {ended.error_at.short(result.directory)}" if ended.error_at else ""
+        return ended.error_seconds + offset, ended.error[:_WORDS_KEPT] + at
     lines = [line for line in run.log if line.stream == "stderr"]
     number = raised_at([line.text for line in lines])
     return (lines[number].monotonic_seconds + offset, lines[number].text[:_WORDS_KEPT]) if number is not None else None

@@ -20,7 +20,7 @@ from jaxprof.files import taking_place, with_home
 
 if TYPE_CHECKING:
     from jaxprof.analysis.jobs.figures import ProcessFigures
-    from jaxprof.query.database import AskedSession, SqlAnswer
+    from jaxprof.query.asking import AskedSession, SqlAnswer
     from jaxprof.query.schema import SqlColumn, SqlTable
 
 _EXAMPLE: Final = 'jaxprof query last "SELECT variant, median_seconds FROM runs"'
@@ -53,12 +53,13 @@ def command(words: tuple[str, ...], every: bool, schema: bool, out: Path | None,
         return
     if form not in _BINARY:
         refuse(("out",), f"is for {' and '.join(_BINARY)}", "Redirect stdout.")
-    from jaxprof.query.database import ask, bounded_memory
+    from jaxprof.query.asking import ask, bounded_memory
 
     names, sql = _divided(words, every)
     with ExitStack() as stack:
         stack.enter_context(bounded_memory())
-        answer = ask(sql, _sources(names, every, stack, figures_wanted="processes" in sql.lower()))
+        sources = _sources(names, every, stack, figures_wanted="processes" in sql.lower())
+        answer = stack.enter_context(ask(sql, sources))
         notes(f"note: {notice}" for notice in answer.notices)
         _print(answer, form, out, force)
 
@@ -97,7 +98,7 @@ def _sources(
     job's processes, as far as roll-ups have them. Raises JaxprofError."""
     from jaxprof.cli.job_answers import job_named
     from jaxprof.cli.profiles import imported, profile_at
-    from jaxprof.query.database import AskedSession
+    from jaxprof.query.asking import AskedSession
     from jaxprof.session.log import Library
     from jaxprof.session_names import EXTENSION
 

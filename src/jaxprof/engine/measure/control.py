@@ -36,6 +36,8 @@ class RunControl:
         self._deadline: float | None = None
         self._turns: SimpleQueue[TurnRequest | None] = SimpleQueue()
         """Written by the thread that reads requests; None ends the turns, or wakes a cancelled run."""
+        self.waits_for_turn = False
+        """Whether nothing is done until the next one comes."""
         self.on_wait: Callable[..., object] = _nothing
         """Called with `begins=True` when the run begins to wait for a turn, and with `begins=False` when it goes on."""
 
@@ -55,7 +57,9 @@ class RunControl:
         remaining = self.remaining_seconds()
         self.stop_clock()
         self.on_wait(begins=True)
+        self.waits_for_turn = True
         turn = self._turns.get()
+        self.waits_for_turn = False
         self.on_wait(begins=False)
         self.start_clock(remaining)
         self.check()

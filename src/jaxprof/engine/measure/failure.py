@@ -81,7 +81,7 @@ def failed(error: BaseException) -> RunFinished:
     if isinstance(error, JaxprofError):
         memory = is_out_of_memory(error)
         return RunFinished(status="failed", error=error.what, advice=error.hint, out_of_memory=memory)
-    text = f"{type(error).__name__}: {error}".strip()
+    text = _text(error)
     names = {cls.__name__ for cls in type(error).__mro__}
     advice = next((says for signs, says in _ADVICE if any(sign in names or sign in text for sign in signs)), "")
     return RunFinished(
@@ -97,7 +97,16 @@ def is_out_of_memory(error: BaseException) -> bool:
     """Whether the host or the device ran out of memory, or would have."""
     if isinstance(error, DoesNotFitError):
         return True
-    return any(sign in f"{type(error).__name__}: {error}" for sign in _ADVICE[0][0])
+    return any(sign in _text(error) for sign in _ADVICE[0][0])
+
+
+def _text(error: BaseException) -> str:
+    """What it says, also if a user's class of errors cannot say it."""
+    try:
+        words = str(error)
+    except Exception as another:  # noqa: BLE001 - the error is the run's result, whatever its text raises
+        words = f"(its text cannot be had: {type(another).__name__})"
+    return f"{type(error).__name__}: {words}".strip()
 
 
 def _shorten(text: str) -> str:

@@ -6,12 +6,12 @@ to end.
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from jaxprof.engine.protocol import read_request, write_request
 from jaxprof.events import RunSpec
+from jaxprof.events.wire import encode_bounded
 
 SCRATCH = "JAXPROF_SCRATCH"
 """The variable with the folder in which an engine keeps its profiles for as long as it reads them. The client makes it
@@ -195,4 +195,4 @@ class EngineAnswer:
 
 def encode_answer(answer: EngineAnswer) -> bytes:
     """One line of JSON without its line break."""
-    return json.dumps({"type": "answer", **asdict(answer)}, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return encode_bounded({"type": "answer", **asdict(answer)})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from jaxprof.analysis.programs.findings import arrays, copied, cost, loops, recompiles, stopped
+from jaxprof.analysis.programs.findings import arrays, copied, cost, halts, loops, recompiles
 from jaxprof.analysis.programs.findings.claims import Claims
 from jaxprof.analysis.programs.result import ProgramFinding, Remark
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["CODES", "REMARKS", "ProgramFinding", "Remark", "findings", "remarks"]
 
 _LOOKS: Final[dict[str, Callable[[ProgramResult, Claims], Iterator[ProgramFinding]]]] = {
-    "stopped": stopped.stopped,
+    "program_failed": halts.program_failed,
+    "stopped": halts.stopped,
     "debug_settings": cost.debug_settings,
     "caches_cleared": recompiles.caches_cleared,
     "closure_varies": recompiles.closure_varies,
@@ -58,10 +59,11 @@ REMARKS: Final = tuple(_REMARKS)
 
 
 def findings(result: ProgramResult) -> tuple[ProgramFinding, ...]:
-    """The findings of a program: first those whose fix would save most, last those whose saving is unknown."""
+    """The findings of a program: its failure, then those whose fix would save most, last those whose saving is
+    unknown."""
     claims = Claims(result)
-    every = [finding for look in _LOOKS.values() for finding in look(result, claims)]
-    return tuple(sorted(every, key=lambda finding: -(finding.saves_seconds or 0.0)))
+    every = claims.bounded([finding for look in _LOOKS.values() for finding in look(result, claims)])
+    return tuple(sorted(every, key=lambda found: (found.code != "program_failed", -(found.saves_seconds or 0.0))))
 
 
 def remarks(result: ProgramResult) -> tuple[Remark, ...]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.analysis.programs.functions import row_seconds
-from jaxprof.analysis.programs.verdict import interval
+from jaxprof.analysis.programs.verdict import DEVICE, interval
 
 if TYPE_CHECKING:
-    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.analysis.programs.result import ProgramFinding, ProgramResult
     from jaxprof.analysis.programs.spots import Spot
     from jaxprof.events import Compiled
 
@@ -31,6 +31,9 @@ class Claims:
 
     result: ProgramResult
     taken: set[Hashable] = field(default_factory=set)
+    waits: float | None = None
+    """Where each brief pass waits for a value: the seconds of these waits. The device has nothing to do before and
+    after them, so that calls of compiled functions are the work of the host."""
 
     @property
     def work(self) -> float:
@@ -41,6 +44,12 @@ class Claims:
     def least(self) -> float:
         """Sampled seconds below this are not reported."""
         return WORTH * min(self.work, self.result.hot.seconds)
+
+    @property
+    def left(self) -> float:
+        """Seconds of the hot loop in which its device was not at work: no change of what the host does saves more."""
+        device = self.result.hot.parts[DEVICE]
+        return self.result.hot.seconds - (device if self.waits is None else min(device, self.waits))
 
     def free_spots(self, spots: Iterable[Spot]) -> list[Spot]:
         """The spots that no finding has claimed."""
@@ -55,6 +64,20 @@ class Claims:
         self.taken.update(spots)
         self.taken.update(map(id, rows))
         return sum(spot.seconds for spot in spots) + sum(map(row_seconds, rows))
+
+    def bounded(self, findings: Sequence[ProgramFinding]) -> list[ProgramFinding]:
+        """The findings, of which those about the hot loop together save no more than there is beside its device's work.
+        What they save of what JAX announced, and of times in which the program was stopped, is not of that loop."""
+        of_loop = {id(each): _of_loop(each) for each in findings}
+        whole, left = sum(of_loop.values()), max(0.0, self.left)
+        if whole <= left:
+            return list(findings)
+        return [
+            replace(each, saves_seconds=(each.saves_seconds or 0.0) - of_loop[id(each)] * (1 - left / whole))
+            if of_loop[id(each)]
+            else each
+            for each in findings
+        ]
 
     def worth(self, saves: float, samples: float | None = None) -> bool:
         """Whether saving this many seconds is worth a finding. `samples` is the number they rest on, None for exact
@@ -73,3 +96,10 @@ class Claims:
         low, _ = interval(min(1.0, samples / seen), seen) if seen > 0 else (0.0, 1.0)
         sure = low * seen / samples if samples > 0 else 0.0  # the lower bound that the samples give for their seconds
         return saves >= WORTH * work and saves * sure >= SURELY * work
+
+
+def _of_loop(finding: ProgramFinding) -> float:
+    """What a finding saves of the hot loop's sampled time."""
+    if not finding.estimate or finding.code == "stopped":
+        return 0.0
+    return max(0.0, (finding.saves_seconds or 0.0) - finding.announced_seconds)

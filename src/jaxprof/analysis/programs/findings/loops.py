@@ -109,7 +109,7 @@ def repeated_fetch(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
     ]
     took = _seconds(spots)
     copied = _seconds(spot for spot in spots if spot.kind == "transfer")
-    saves = (1 - KEPT_SHARE) * (copied + min(took - copied, max(0.0, loop.seconds - took)))
+    saves = (1 - KEPT_SHARE) * (copied + min(took - copied, max(0.0, claims.left - copied)))
     if not spots or not _each_pass(result, spots) or not claims.worth(saves, _samples(spots)):
         return
     size = max(spot.bytes or 0 for spot in spots)
@@ -145,16 +145,18 @@ def host_sync(result: ProgramResult, claims: Claims) -> Iterator[ProgramFinding]
         if spot not in spots and spot.kind == "read" and (spot.place, spot.call) in read
     ]
     took = _seconds(spots)
-    saves = min(took, max(0.0, loop.seconds - took))
     if not spots or not _each_pass(result, spots):
         return
     each = loop.times.seconds / loop.times.iterations if loop.times.iterations else None
+    brief = each is None or each < SYNC_STEP_SECONDS
+    saves = min(took, max(0.0, loop.seconds - took) if brief else claims.left)
     low, _ = interval(min(1.0, took / loop.seconds), loop.samples) if loop.seconds else (0.0, 1.0)
     waits = low >= SYNC_SHARE and each is not None and each < SYNC_STEP_SECONDS
     gains = saves >= LEAST_SAVED * loop.seconds and claims.worth(saves, _samples(spots))
     if not gains and not (waits and took >= claims.least):
         return
     claims.take(spots)
+    claims.waits = took if brief else None
     busy = "" if saves > took / 2 else f"; the device is busy meanwhile, so at most {seconds(saves, 2)} can be saved"
     yield finding(
         "host_sync",
@@ -346,7 +348,8 @@ def _of_loop(result: ProgramResult, spots: Sequence[Spot]) -> bool:
 
 
 def _each_pass(result: ProgramResult, spots: Sequence[Spot]) -> bool:
-    """Whether the loop reaches the line of most of these in every pass, as far as its lines were timed."""
+    """Whether the line of most of these does its work in every pass, as far as passes and lines were timed: it begins
+    in most of them, and no few of them take the time that it takes."""
     loop = result.hot
     if loop.key is None:
         return False
@@ -360,6 +363,8 @@ def _each_pass(result: ProgramResult, spots: Sequence[Spot]) -> bool:
     line = max(by_line, key=lambda number: by_line[number], default=None)
     if line is None or not loop.times.iterations:
         return line is not None and line not in conditional
+    if loop.times.uneven * loop.seconds > FEW_PASSES * _seconds(spots):
+        return False
     return loop.times.by_line.get(line, (0.0, 0))[1] >= FEW_PASSES * loop.times.iterations
 
 

@@ -1,0 +1,114 @@
+"""What kept a program from going on: the failure that ended it, and times in which it was stopped."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from jaxprof.analysis.programs.result import ProgramFinding, finding
+from jaxprof.analysis.programs.stops import SIGNAL, SUSPENDED, UNKNOWN
+from jaxprof.events import NOWHERE
+from jaxprof.text import safe
+from jaxprof.units import bytes_, seconds
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from jaxprof.analysis.programs.findings.claims import Claims
+    from jaxprof.analysis.programs.result import ProgramResult
+    from jaxprof.events import ProgramSampled, SourceLocation
+
+_NO_MEMORY: Final = re.compile(r"RESOURCE_EXHAUSTED|MemoryError|[Oo]ut of memory|Unable to allocate")
+_ASKED: Final = re.compile(r"(?:allocat\w*|Used) (\d{1,20}(?:\.\d{1,6})?) ?(bytes|[KMGT])", re.IGNORECASE)
+"""`allocating 1024 bytes`, `trying to allocate 1.50GiB`, `Attempting to allocate 4.00G`, `Unable to allocate 8.00 TiB`,
+`Used 21.05G of 15.48G hbm`."""
+_SCALE: Final = {"b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_ERROR: Final = "Mend what the error names, and run it again: its figures end there."
+_NO_ERROR: Final = "What it wrote last on stderr says why. Its figures end there."
+_LESS_MEMORY: Final = (
+    "Make it smaller (the batch, the sequence, the model), free what else is held, donate what is replaced "
+    "(donate_argnums), or compute it again in the backward pass (jax.checkpoint). Calls return before their work is "
+    "done, so a call before this line may have asked for it."
+)
+
+
+def program_failed(result: ProgramResult, _claims: Claims) -> Iterator[ProgramFinding]:
+    """The exception, signal or exit code that a program ended with. One that somebody interrupted has not failed."""
+    run = result.run
+    if run.status not in ("failed", "crashed"):
+        return
+    error, where = _error(result)
+    if _NO_MEMORY.search(error):
+        asked = asked_bytes(error)
+        size = f": {bytes_(asked)} were asked for" if asked is not None else ""
+        yield finding(
+            "program_failed", f"it ran out of memory{size} ({safe(error)})", _LESS_MEMORY, (where,), held=asked
+        )
+    elif error:
+        yield finding("program_failed", f"it ended with {safe(error)}", run.advice or _ERROR, (where,))
+    else:
+        # an exit code is given by a line that no sample needs to have seen
+        last = _last_line(result.sample_windows) if run.status == "crashed" else None
+        seen = f"; before that it was mostly at {last.short(result.directory)}" if last else ""
+        yield finding(
+            "program_failed", f"it ended: {safe(run.error or run.status)}{seen}", run.advice or _NO_ERROR, (last,)
+        )
+
+
+def asked_bytes(error: str) -> int | None:
+    """How much memory an error says was asked for; None if it does not say so."""
+    found = _ASKED.search(error)
+    return round(float(found[1]) * _SCALE[found[2][0].lower()]) if found is not None else None
+
+
+def _error(result: ProgramResult) -> tuple[str, SourceLocation]:
+    """The exception that ended it, and the user's line; empty without one."""
+    run = result.run
+    ended = run.program.ended if run.program is not None else None
+    if ended is not None and ended.error:
+        return ended.error, ended.error_at
+    from jaxprof.last_words import raised_at  # only for what has failed before jax was there
+
+    lines = [line.text for line in run.log if line.stream == "stderr"]
+    number = raised_at(lines)
+    return (lines[number].strip() if number is not None else ""), NOWHERE
+
+
+def _last_line(windows: tuple[ProgramSampled, ...]) -> SourceLocation | None:
+    """The line that took most of the last sample window: a signal leaves no better witness."""
+    lines = windows[-1].lines if windows else []
+    most = max(lines, key=lambda line: line.seconds, default=None)
+    return most.place if most is not None and most.file else None
+
+
+_MESSAGES: Final = {
+    SIGNAL: "stopped for {} by a signal, {}",
+    UNKNOWN: "stood still for {}, {}: stopped together with what recorded it, or by something that leaves no trace",
+    SUSPENDED: "the machine was suspended for {}, {}",
+}
+_ADVICE: Final = {
+    SIGNAL: "Look for what sends SIGSTOP or SIGTSTP (ctrl+z, a batch system). No line of it takes this time.",
+    UNKNOWN: "Look for ctrl+z, a container that was frozen, or a virtual machine. No line of it takes this time.",
+    SUSPENDED: "A machine that sleeps computes nothing. No other time of this program holds these seconds.",
+}
+
+
+def stopped(result: ProgramResult, _claims: Claims) -> Iterator[ProgramFinding]:
+    """The stops of each cause together. Only a stop by a signal was seen; the others were concluded from clocks."""
+    for cause, message in _MESSAGES.items():
+        found = [stop for stop in result.stops if stop.cause == cause]
+        if not found:
+            continue
+        took = sum(stop.seconds for stop in found)
+        first = f"{seconds(found[0].began_seconds)} after it began"
+        when = first if len(found) == 1 else f"{len(found)} times, first {first}"
+        cost = None if cause == SUSPENDED else took
+        yield finding(
+            "stopped",
+            message.format(seconds(took), when),
+            _ADVICE[cause],
+            (),
+            seconds=cost,
+            saves=cost,
+            estimate=cause == UNKNOWN,
+        )
