@@ -131,3 +131,27 @@ def tpu_plane() -> Plane:
         metadata={event.name: facts for event in ops} | {"%all-reduce-start = f32[8] all-reduce-start(...)": facts},
         display={event.name: event.name[1:].split(" ")[0] for event in ops},
     )
+
+
+def async_loop(
+    *, steps: int = 12, host_us: float = 300, device_us: float = 10_000, correlated: bool = True, outside: float = 0.0
+) -> tuple[Plane, Plane]:
+    """The loop of JAX's documentation on a GPU: each call returns after 300 us, and its two kernels take 10 ms.
+
+    Within each annotation is another one, as of a microbatch. With `outside`, another program follows the last step.
+    """
+    kernels, launches, marks = [], [], []
+    for step in range(steps):
+        begin, at = step * host_us, 500 + step * device_us
+        marks += [host("train", begin, host_us, step_num=step), host("micro", begin + 10, 200, step_num=step)]
+        for half in (0, 1):
+            id_ = {"correlation_id": 2 * step + half + 1} if correlated else {}
+            launches.append(host("cuLaunchKernel", begin + 50 + 100 * half, 5, **id_))
+            kernels.append(op(f"fusion.{half}", at + half * device_us / 2, device_us / 2, **id_))
+    if outside:
+        launches.append(host("cuLaunchKernel", steps * host_us + 50, 5, correlation_id=999))
+        kernels.append(op("eval", 500 + steps * device_us, outside, correlation_id=999, module="jit_eval", program=8))
+    return (
+        Plane("/device:GPU:0", [Line("Stream #7(Kernel)", kernels)]),
+        Plane("/host:CPU", [Line("python", marks, id=42), Line("Host Threads/42", launches, id=42)]),
+    )

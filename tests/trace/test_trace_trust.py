@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from made_traces import cpu_plane, gpu_planes, host, op, read
+from made_traces import async_loop, cpu_plane, gpu_planes, host, op, read
 from xplane_wire import Event, Line, Plane
 
 from jaxprof.analysis.explain.catalogue import entries
@@ -108,9 +108,7 @@ def test_a_profile_of_a_compile() -> None:
 
 
 def test_device_time_outside_of_the_steps() -> None:
-    line = Line("t", [op("a", 0, 10, run_id=1), op("a", 50, 30, run_id=1)])
-    step = Line("python", [host("train", 0, 20, step_num=0)])
-    assert trust(read(Plane("/host:CPU", [line, step])))["outside_steps"][1].startswith("75 %")
+    assert trust(read(*_outside()))["outside_steps"][1].startswith("75 %")
 
 
 def test_busy_time_against_the_measured_time_of_a_call() -> None:
@@ -210,6 +208,7 @@ def _rows(code: str, *, sound: bool) -> dict[str, tuple[str, str]]:
         "steps": lambda good: _edge(4 if good else 1),
         "one_step": lambda good: _turns(100, 100) if good else _turns(100),
         "uneven_steps": lambda good: _turns(100, 101, 100) if good else _turns(100, 100, 500, 100),
+        "unlinked_steps": lambda good: read(*async_loop(correlated=good)),
         "outside_steps": lambda good: _turns(100, 100) if good else read(*_outside()),
         "unrecorded": lambda good: _cpu(
             op("dot", 0, 200, run_id=1), op("sort", 200, 590 if good else 2, run_id=1), op("add", 800, 10, run_id=1)
@@ -225,7 +224,7 @@ def _rows(code: str, *, sound: bool) -> dict[str, tuple[str, str]]:
 
 
 def _outside() -> tuple[Plane, ...]:
-    line = Line("t", [op("a", 0, 10, run_id=1), op("a", 50, 30, run_id=1)])
+    line = Line("t", [op("a", 0, 10, run_id=1), op("a", 50, 30, run_id=2)])
     return (Plane("/host:CPU", [line, Line("python", [host("train", 0, 20, step_num=0)])]),)
 
 

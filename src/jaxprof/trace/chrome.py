@@ -357,7 +357,7 @@ def _trace(reader: _Reader) -> Trace:
         plane = reader.process_names.get(process, f"process {process}")
         line = reader.thread_names.get((process, number), f"thread {number}")
         device = DEVICE.match(plane)
-        lane = _lane(thread, line, device)
+        lane = _lane(thread, line, device, number)
         if device is not None:
             trace.devices.setdefault(lane.device, {})
         pending.append((lane, thread, plane))
@@ -400,7 +400,7 @@ def _device(plane: str) -> str:
     return f"{named['platform'].lower().replace('custom', 'gpu')}:{named['number']}" if named is not None else HOST
 
 
-def _lane(thread: _Thread, line: str, device: re.Match[str] | None) -> Lane:
+def _lane(thread: _Thread, line: str, device: re.Match[str] | None, number: int) -> Lane:
     kind: Kind = HOST
     label: str = HOST
     if device is not None:
@@ -425,6 +425,7 @@ def _lane(thread: _Thread, line: str, device: re.Match[str] | None) -> Lane:
         execution=executions if executions.any() else None,
         launch=_column(thread.launches, thread.launch_of),
         copy=_column(thread.copies, thread.copy_of),
+        thread=number,
     )
 
 

@@ -100,17 +100,27 @@ def ops_of_events(plane: Plane, columns: dict[str, StatColumn], lane: Lane, ops:
     lane.op_of[rows] = numbers[which]
 
 
-def use_own_clock(plane: Plane, events: Events, lane: Lane) -> None:
+def use_own_clock(plane: Plane, events: Events, lane: Lane) -> tuple[Ints, Ints] | None:
     """TPU: the times by the device's own clock; the event's times are converted to the host's clock, which drifts.
 
-    The lane is moved as a whole, so that it stands beside the host's lanes and its intervals still nest.
+    The lane is moved as a whole, so that it stands beside the host's lanes and its intervals still nest. Returns the
+    begins and ends as they were, in order, and by how much each was corrected; None where there is no own clock.
     """
     columns = events.stats(plane.stat_ids("device_duration_ps", "device_offset_ps"))
     duration, offset = columns.get("device_duration_ps"), columns.get("device_offset_ps")
-    if duration is None or offset is None or not (duration.present & offset.present).all():
-        return
+    if not len(lane) or duration is None or offset is None or not (duration.present & offset.present).all():
+        return None
     shift = int(np.median(lane.starts - offset.number))
+    converted = np.concatenate([lane.starts, lane.ends])
     lane.starts, lane.durations = offset.number + shift, duration.number
+    order = np.argsort(converted, kind="stable")
+    return converted[order], (np.concatenate([lane.starts, lane.ends]) - converted)[order]
+
+
+def follow_clock(lane: Lane, clock: tuple[Ints, Ints]) -> None:
+    """TPU: times of events that lack the device's own clock, corrected as those of the ops around them were."""
+    starts, ends = (times + np.interp(times, *clock).astype(np.int64) for times in (lane.starts, lane.ends))
+    lane.starts, lane.durations = starts, np.maximum(ends - starts, 0)
 
 
 def ops_of_metadata(plane: Plane, events: Events, lane: Lane, modules: dict[int, str], ops: OpNumbers) -> None:

@@ -19,7 +19,7 @@ from jaxprof.trace.model import ABSENT, NO_OP, PROGRAM_MASK, Ints, Lane, Trace
 
 Program = tuple[str, int | None]
 """A module's name and its program id."""
-_CALL: Final = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
+CALL: Final = re.compile(r"Executable(_|::)Execute|ExecuteHelper|ExecuteOnLocalDevice|Execute[A-Z]\w*OnStream")
 """The names that JAX's runtimes give to the host call that executes a program."""
 _NOWHERE: Final = -1
 
@@ -140,7 +140,7 @@ def _calls_around(trace: Trace, host: str, moments: Ints, threads: Ints) -> Ints
     for lane in trace.lanes:
         if lane.kind != "host" or lane.device.rpartition("/")[0] != host:
             continue
-        calls = np.array([bool(_CALL.search(name)) for name in lane.names], np.bool_)[lane.name_of]
+        calls = np.array([bool(CALL.search(name)) for name in lane.names], np.bool_)[lane.name_of]
         if not calls.any():
             continue
         starts, ends = lane.starts[calls], lane.ends[calls]

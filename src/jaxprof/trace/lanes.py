@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from jaxprof.trace.columns import integers, ops_of_events, ops_of_metadata, text_column, use_own_clock
+from jaxprof.trace.columns import follow_clock, integers, ops_of_events, ops_of_metadata, text_column, use_own_clock
 from jaxprof.trace.counters import COUNTER_LINE, allocated_bytes, sampled_counters
 from jaxprof.trace.events import Events
 from jaxprof.trace.intervals import distinct
@@ -140,6 +140,9 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
     trace.devices[label] = {name: value for name, value in plane.stats.items() if not isinstance(value, bytes)}
     modules: dict[int, str] = {}
     _guarded(trace, plane.name, _module_names, plane, lines, modules)
+    read_lanes: list[Lane] = []
+    without_clock: list[Lane] = []
+    clocks: list[tuple[Ints, Ints]] = []
 
     def read(line: PlaneLine) -> None:
         _count(trace, line)
@@ -160,14 +163,22 @@ def _device_lanes(plane: Plane, lines: list[PlaneLine], device: re.Match[str], t
         elif kind in ("ops", "async"):
             ops_of_metadata(plane, events, lane, modules, ops)
         if platform == "tpu":
-            use_own_clock(plane, events, lane)
+            clock = use_own_clock(plane, events, lane)
+            if clock is None:
+                without_clock.append(lane)
+            elif kind == "ops":
+                clocks.append(clock)
         if kind in ("stream", "ops") and (lane.op_of != NO_OP).any():
             trace.platform = "tpu" if kind == "ops" and platform == "tpu" else "gpu"
-        trace.ready += trace.checked(lane)
+        read_lanes.append(lane)
 
     for line in lines:
         if line.has_events:
             _guarded(trace, f"{plane.name} {line.name}", read, line)
+    for lane in without_clock if clocks else ():
+        follow_clock(lane, clocks[0])
+    for lane in read_lanes:
+        trace.ready += trace.checked(lane)
 
 
 def _host_lanes(plane: Plane, lines: list[PlaneLine], trace: Trace, ops: OpNumbers) -> None:

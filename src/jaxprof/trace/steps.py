@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jaxprof.events import StepParts, StepsDevice, StepTimes
-from jaxprof.trace.executions import executions_on
+from jaxprof.trace.annotations import Annotations, Windows, annotated_steps, annotations_on
+from jaxprof.trace.executions import Executions, executions_on
 from jaxprof.trace.idle import idle_causes
 from jaxprof.trace.intervals import Coverage, holds_others
 from jaxprof.trace.launch import copies_of
-from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
+from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Trace
 
 STEPS_KEPT: Final = 4096
 """Number of steps that are recorded one by one."""
@@ -46,15 +47,8 @@ class Steps:
     """Device time that lies in no step."""
     inside_seconds: float
     """Device time that lies in steps."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Windows:
-    """Steps on one device: the same index in all three."""
-
-    names: list[str]
-    starts: Ints
-    ends: Ints
+    unlinked: dict[str, int]
+    """Devices whose work cannot be linked to the step annotations, and how many of these there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +67,15 @@ def steps_of(trace: Trace) -> Steps:
     """The steps on every device that ran HLO ops."""
     per_device: list[StepsDevice] = []
     rows: list[StepTimes] = []
+    unlinked: dict[str, int] = {}
     inside, busy_all = 0, 0
     span = trace.span_ps or (0, 0)
     for device in sorted({lane.device for lane in trace.op_lanes()}, key=_in_order):
         executing = executions_on(trace, device)
-        how, windows = _windows(trace, device, [(item.program[0], item.starts, item.ends) for item in executing])
+        annotations = annotations_on(trace, device.rpartition("/")[0])
+        how, windows = _windows(trace, device, executing, annotations)
+        if how != "annotation" and len(annotations.starts):
+            unlinked[device] = len(annotations.starts)
         activity = _activity(
             trace,
             device,
@@ -106,14 +104,14 @@ def steps_of(trace: Trace) -> Steps:
         )
         op_starts = np.sort(np.concatenate([lane.starts for lane in trace.op_lanes() if lane.device == device]))
         in_device = _rows(device, windows, activity, op_starts)
-        if how == "modules" and len(in_device) == len(windows.starts) > 1:
+        if windows.open_end and len(in_device) == len(windows.starts) > 1:
             in_device[-1] = replace(in_device[-1], to_next=False)
         rows += in_device
         in_steps = Coverage.of(windows.starts, windows.ends)
         inside += int(busy.within(in_steps.starts, in_steps.ends).sum())
     how = per_device[0].found_by if per_device else ""
     total = sum(item.steps or 0 for item in per_device)
-    return Steps(how, per_device, rows, total, (busy_all - inside) * PS, inside * PS)
+    return Steps(how, per_device, rows, total, (busy_all - inside) * PS, inside * PS, unlinked)
 
 
 def _in_order(device: str) -> tuple[str, int]:
@@ -122,39 +120,25 @@ def _in_order(device: str) -> tuple[str, int]:
     return name, int(number) if number.isdecimal() else 0
 
 
-def _windows(trace: Trace, device: str, executions: list[tuple[str, Ints, Ints]]) -> tuple[str, _Windows]:
-    annotated = _annotated(trace, device)
-    if annotated is not None:
-        return "annotation", annotated
-    if executions:
-        name, starts, ends = executions[0]
-        # A step ends where the next one begins, so that it includes what the host does between two calls.
-        until = np.concatenate([starts[1:], ends[-1:]])
-        return "modules", _Windows([f"{name} {number}" for number in range(len(starts))], starts, until)
-    spans = [(int(lane.starts.min()), int(lane.ends.max())) for lane in trace.op_lanes() if lane.device == device]
-    begin, end = min(start for start, _ in spans), max(last for _, last in spans)
-    return "whole", _Windows(["whole profile"], np.array([begin]), np.array([end]))
-
-
-def _annotated(trace: Trace, device: str) -> _Windows | None:
-    """The device's own `Steps` line, else the step annotations of its host."""
+def _windows(trace: Trace, device: str, executions: list[Executions], annotations: Annotations) -> tuple[str, Windows]:
+    """The device's own `Steps` line, else what the host's annotations launched, else executions."""
     for lane in trace.on_device(device):
         if lane.kind == "steps" and len(lane):
             order = np.argsort(lane.starts, kind="stable")
             names = [f"step {lane.names[number]}" for number in lane.name_of[order].tolist()]
-            return _Windows(names, lane.starts[order], lane.ends[order])
-    host = device.rpartition("/")[0]
-    marked = [
-        (int(lane.starts[row]), int(lane.ends[row]), f"{lane.names[int(lane.name_of[row])]} {int(lane.step[row])}")
-        for lane in trace.annotations
-        if lane.step is not None and lane.device.rpartition("/")[0] == host
-        for row in np.flatnonzero(lane.step != ABSENT).tolist()
-    ]
-    if not marked:
-        return None
-    marked.sort()
-    starts, ends, names = (list(column) for column in zip(*marked, strict=True))
-    return _Windows(names, np.array(starts, np.int64), np.array(ends, np.int64))
+            return "annotation", Windows(names, lane.starts[order], lane.ends[order])
+    annotated = annotated_steps(trace, device, annotations, executions)
+    if annotated is not None:
+        return "annotation", annotated
+    if executions:
+        longest = executions[0]
+        # A step ends where the next one begins, so that it includes what the host does between two calls.
+        until = np.concatenate([longest.starts[1:], longest.ends[-1:]])
+        names = [f"{longest.program[0]} {number}" for number in range(len(until))]
+        return "modules", Windows(names, longest.starts, until, open_end=True)
+    spans = [(int(lane.starts.min()), int(lane.ends.max())) for lane in trace.op_lanes() if lane.device == device]
+    begin, end = min(start for start, _ in spans), max(last for _, last in spans)
+    return "whole", Windows(["whole profile"], np.array([begin]), np.array([end]))
 
 
 def _activity(trace: Trace, device: str, executing: Coverage) -> _Activity:
@@ -192,7 +176,7 @@ def _covered(lanes: list[Lane]) -> Coverage:
     )
 
 
-def _rows(device: str, windows: _Windows, activity: _Activity, op_starts: Ints) -> list[StepTimes]:
+def _rows(device: str, windows: Windows, activity: _Activity, op_starts: Ints) -> list[StepTimes]:
     starts, ends = windows.starts[:STEPS_KEPT], windows.ends[:STEPS_KEPT]
 
     def covered(coverage: Coverage) -> Ints:
@@ -228,7 +212,7 @@ def _rows(device: str, windows: _Windows, activity: _Activity, op_starts: Ints) 
     ]
 
 
-def _complete(windows: _Windows, op_starts: Ints) -> NDArray[np.bool_]:
+def _complete(windows: Windows, op_starts: Ints) -> NDArray[np.bool_]:
     """Whether each step is whole: False for the first and the last where they have clearly fewer ops than every other.
 
     The profile then began, or ended, in the middle of it.

@@ -67,7 +67,8 @@ ENTRIES: Final = (
     _trust("steps_kept", "more steps than are listed", "Capture fewer steps; the totals are of all."),
     _trust("timeline", "intervals that are not in the timeline", "Capture fewer steps; the sums are of all."),
     _trust("uneven_steps", "steps of different kinds", "Look at a short step and a long step separately."),
-    _trust("outside_steps", "work outside the steps", "Block until the result is ready inside the annotation."),
+    _trust("outside_steps", "work outside the steps", "Annotate what launches it, or read the steps without it."),
+    _trust("unlinked_steps", "annotations without a link to the device's work", "Record whole steps, host tracer on."),
     _trust("unrecorded", "time without any recorded op", "Take times from the timed runs."),
     _trust("attribution", "two captures that differ", "Take times from the capture with command buffers on."),
 )

@@ -33,6 +33,7 @@ def steps(steps: Steps) -> Iterator[TrustCheck]:
         )
     else:
         yield row("steps", "good", f"{_steps_in_words(steps.total)}{devices} found {how}")
+    yield from _unlinked(steps)
     yield from _spread(steps)
     if steps.total > STEPS_KEPT:
         yield row("steps_kept", "doubt", f"of {steps.total} steps the first {STEPS_KEPT} of each device are kept")
@@ -43,10 +44,25 @@ def steps(steps: Steps) -> Iterator[TrustCheck]:
             "outside_steps",
             "doubt",
             f"{percent(share)} of the devices' busy time is in no step",
-            "Block until the result is ready inside the annotation, so that the step holds its own work."
+            "It was launched by no annotated call: annotate that as well, or read the steps without it."
             if steps.found_by == "annotation"
             else "Other programs ran before the first execution, or after the last.",
         )
+
+
+def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
+    """Whether the program's annotations are linked to what the devices did."""
+    if not steps.unlinked:
+        return
+    count = max(steps.unlinked.values())
+    yield row(
+        "unlinked_steps",
+        "doubt",
+        f"{counted(count, 'step annotation')} of the program cannot be linked to the work of {_some([*steps.unlinked])}: "
+        "steps there are found otherwise, and are not those that it annotates",
+        "Links are the correlation ids of launches and the calls of jitted functions: record whole steps, with "
+        "ProfileOptions.host_tracer_level = 2 (the default).",
+    )
 
 
 _HOW: Final = {

@@ -1,0 +1,253 @@
+"""Steps that the program annotates, on a device: the work that was launched within each annotation.
+
+A call returns before its work is done, so an annotation around it ends long before the device does. What a step
+launched is found by ids: a GPU's kernel carries the correlation id of its launch on the host. On CPUs and TPUs the
+executions of a program run in the order of its calls, so the n-th belongs to the n-th call of that name: this counts
+only where there are as many calls as executions, each of which begins after its call. Where neither is known, a
+program that waits within its annotations shows it: no execution crosses the border of one, and each holds some.
+Anything else is no link, and nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxprof.trace.executions import CALL, Executions
+from jaxprof.trace.intervals import Coverage
+from jaxprof.trace.model import ABSENT, NO_OP, Ints, Lane, Trace
+
+_OUTSIDE: Final = -1
+"""Launched within no annotation."""
+_UNKNOWN: Final = -2
+"""Nothing tells by which call it was launched."""
+_MOST_UNKNOWN: Final = 0.1
+"""Share of the device's time of unknown launch up to which the rest stands for all."""
+_OTHER_WORK: Final = 0.1
+"""Work of others between two steps, as a share of the first one, from which that one ends with its own work."""
+_JIT_CALL: Final = re.compile(r"PjitFunction\((.*)\)$", re.DOTALL)
+_NOT_IN_MODULE_NAMES: Final = re.compile(r"[^\w.-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Steps on one device: the same index in all three."""
+
+    names: list[str]
+    starts: Ints
+    ends: Ints
+    open_end: bool = False
+    """Whether the last one ends with its own work, and the others where the next one begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """The outermost step annotations of one host, in the order of their begin."""
+
+    names: list[str]
+    starts: Ints
+    ends: Ints
+    threads: Ints
+    """The host thread of each; 0 where it is unknown."""
+
+    def around(self, moments: Ints, threads: Ints) -> Ints:
+        """The annotation that each moment of a thread lies in, or `_OUTSIDE`.
+
+        A thread that annotates nothing launches for those that do: there the time alone decides.
+        """
+        found = np.full(len(moments), _OUTSIDE, np.int64)
+        annotating = np.isin(threads, self.threads) & (threads != 0)
+        for thread in [None, *np.unique(self.threads[self.threads != 0]).tolist()]:
+            own = np.arange(len(self.starts)) if thread is None else np.flatnonzero(self.threads == thread)
+            rows = np.flatnonzero(~annotating if thread is None else threads == thread)
+            at = np.searchsorted(self.starts[own], moments[rows], side="right") - 1
+            inside = (at >= 0) & (moments[rows] < self.ends[own[np.maximum(at, 0)]])
+            found[rows[inside]] = own[at[inside]]
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Intervals of a device, each with its annotation, `_OUTSIDE` or `_UNKNOWN`."""
+
+    starts: Ints
+    ends: Ints
+    owner: Ints
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the launches are known of nearly all of the time."""
+        took = self.ends - self.starts
+        return bool(len(took)) and int(took[self.owner == _UNKNOWN].sum()) <= _MOST_UNKNOWN * int(took.sum())
+
+
+def annotations_on(trace: Trace, host: str) -> Annotations:
+    """The outermost step annotations of a host: one inside another one of its thread is a part of that step."""
+    found: list[tuple[int, int, str, int]] = []
+    for lane in trace.annotations:
+        if lane.step is None or lane.device.rpartition("/")[0] != host:
+            continue
+        rows = np.flatnonzero(lane.step != ABSENT)
+        rows = rows[outermost(lane.starts[rows], lane.ends[rows])]
+        found += [
+            (int(lane.starts[row]), int(lane.ends[row]), f"{lane.names[int(lane.name_of[row])]} {int(lane.step[row])}",
+             lane.thread)
+            for row in rows.tolist()
+        ]  # fmt: skip
+    found.sort()
+    starts, ends, threads = (np.array([each[column] for each in found], np.int64) for column in (0, 1, 3))
+    return Annotations([each[2] for each in found], starts, ends, threads)
+
+
+def outermost(starts: Ints, ends: Ints) -> Ints:
+    """The indices of the intervals that lie in no other one, in order of their start."""
+    order = np.lexsort((-ends, starts))
+    reached = np.maximum.accumulate(ends[order])
+    first = np.ones(len(order), np.bool_)
+    first[1:] = ends[order][1:] > reached[:-1]
+    return order[first]
+
+
+def annotated_steps(
+    trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]
+) -> Windows | None:
+    """The annotated steps on a device; None where their annotations cannot be linked to what it did."""
+    if not len(annotations.starts):
+        return None
+    for work in (_by_correlation(trace, device, annotations), _by_order(trace, device, annotations, executions)):
+        if work.is_known and (work.owner >= 0).any():
+            return _of_work(annotations, work)
+    return _waited_for(annotations, executions)
+
+
+def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Work:
+    """The device's kernels and copies, by their launches on the host."""
+    nothing = np.zeros(0, np.int64)
+    lanes = [lane for lane in trace.on_device(device) if lane.kind == "stream"]
+    starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])
+    ends = np.concatenate([nothing, *(lane.ends for lane in lanes)])
+    ids = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
+    launched, moments, threads = launches_on(trace, device.rpartition("/")[0])
+    owner = np.full(len(ids), _UNKNOWN, np.int64)
+    if len(launched) and len(ids):
+        at = np.minimum(np.searchsorted(launched, ids), len(launched) - 1)
+        known = (ids != ABSENT) & (launched[at] == ids)
+        owner[known] = annotations.around(moments, threads)[at[known]]
+    of_ops = np.concatenate([np.zeros(0, np.bool_), *(lane.op_of != NO_OP for lane in lanes)])
+    if of_ops.any():  # a copy of the next batch may run long before its step
+        starts, ends, owner = starts[of_ops], ends[of_ops], owner[of_ops]
+    return _Work(starts, ends, owner)
+
+
+def correlations_of(lane: Lane) -> Ints:
+    """The correlation id of each interval, or `ABSENT`."""
+    return np.full(len(lane), ABSENT, np.int64) if lane.correlation is None else lane.correlation
+
+
+def launches_on(trace: Trace, host: str) -> tuple[Ints, Ints, Ints]:
+    """The launches of a host, in order of their correlation ids: id, begin and thread of each."""
+    nothing = np.zeros(0, np.int64)
+    lanes = [lane for lane in trace.launches if lane.device.rpartition("/")[0] == host]
+    ids = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
+    starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])
+    threads = np.concatenate([nothing, *(np.full(len(lane), lane.thread, np.int64) for lane in lanes)])
+    rows = np.flatnonzero(ids != ABSENT)
+    rows = rows[np.lexsort((starts[rows], ids[rows]))]
+    return ids[rows], starts[rows], threads[rows]
+
+
+def _by_order(trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]) -> _Work:
+    """The executions of each program, by its calls on the host."""
+    nothing = np.zeros(0, np.int64)
+    host, on_tpu = device.rpartition("/")[0], "tpu:" in device
+    calls = _calls(trace, host)
+    by_name: dict[str, list[Executions]] = {}
+    for each in executions:
+        by_name.setdefault(each.program[0], []).append(each)
+    starts, ends, owners = [nothing], [nothing], [nothing]
+    for name, same in by_name.items():
+        begin, end = (np.concatenate([getattr(each, side) for each in same]) for side in ("starts", "ends"))
+        order = np.argsort(begin, kind="stable")
+        begin, end = begin[order], end[order]
+        moments, threads = calls.get(name, (nothing, nothing))
+        # A TPU's clock is not the host's.
+        matched = len(moments) == len(begin) and (on_tpu or bool((moments <= begin).all()))
+        starts.append(begin)
+        ends.append(end)
+        owners.append(annotations.around(moments, threads) if matched else np.full(len(begin), _UNKNOWN, np.int64))
+    return _Work(np.concatenate(starts), np.concatenate(ends), np.concatenate(owners))
+
+
+def _calls(trace: Trace, host: str) -> dict[str, tuple[Ints, Ints]]:
+    """Begin and thread of each call of a jitted function, by the name of its module, in order of their begin.
+
+    A call within a call is traced and not executed; so is one that holds no execution, where others of the name do.
+    """
+    found: dict[str, list[tuple[int, int, bool]]] = {}
+    for lane in trace.lanes:
+        if lane.kind != "host" or lane.device.rpartition("/")[0] != host:
+            continue
+        modules = [_module_of(name) for name in lane.names]
+        rows = np.flatnonzero(np.array([module != "" for module in modules], np.bool_)[lane.name_of])
+        if not len(rows):
+            continue
+        rows = rows[outermost(lane.starts[rows], lane.ends[rows])]
+        executing = np.sort(lane.starts[np.array([bool(CALL.search(name)) for name in lane.names])[lane.name_of]])
+        holds = np.searchsorted(executing, lane.ends[rows]) > np.searchsorted(executing, lane.starts[rows])
+        for row, holding in zip(rows.tolist(), holds.tolist(), strict=True):
+            module = modules[int(lane.name_of[row])]
+            found.setdefault(module, []).append((int(lane.starts[row]), lane.thread, holding))
+    calls = {}
+    for module, every in found.items():
+        executed = [call for call in every if call[2]] or every
+        moments, threads, _ = zip(*sorted(executed), strict=True)
+        calls[module] = (np.array(moments, np.int64), np.array(threads, np.int64))
+    return calls
+
+
+def _module_of(event: str) -> str:
+    """The name of the module that a call of a jitted function executes; empty for any other event."""
+    match = _JIT_CALL.match(event)
+    return f"jit_{_NOT_IN_MODULE_NAMES.sub('_', match[1])}" if match else ""
+
+
+def _of_work(annotations: Annotations, work: _Work) -> Windows:
+    """The annotations' own times where each holds all of its work; else a step begins with its work, and ends where
+    that of the next step begins, or with its own work where other work follows."""
+    count = len(annotations.starts)
+    begins, ends = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    own = work.owner >= 0
+    np.minimum.at(begins, work.owner[own], work.starts[own])
+    np.maximum.at(ends, work.owner[own], work.ends[own])
+    there = np.flatnonzero(ends >= begins)
+    begins, ends = begins[there], ends[there]
+    names = [annotations.names[index] for index in there.tolist()]
+    if ((annotations.starts[there] <= begins) & (ends <= annotations.ends[there])).all():
+        return Windows(names, annotations.starts[there], annotations.ends[there])
+    order = np.argsort(begins, kind="stable")
+    names = [names[index] for index in order.tolist()]
+    begins, ends = begins[order], ends[order]
+    until = np.append(begins[1:], ends[-1])
+    others = Coverage.of(work.starts[~own], work.ends[~own])
+    alone = (until > ends) & (others.within(ends, np.maximum(ends, until)) > _OTHER_WORK * (ends - begins))
+    return Windows(names, begins, np.where(alone, ends, until), open_end=True)
+
+
+def _waited_for(annotations: Annotations, executions: Sequence[Executions]) -> Windows | None:
+    """The annotations' own times where the program evidently waits within them."""
+    nothing = np.zeros(0, np.int64)
+    starts = np.concatenate([nothing, *(each.starts for each in executions)])
+    ends = np.concatenate([nothing, *(each.ends for each in executions)])
+    anyone = np.zeros(len(starts), np.int64)
+    owner = annotations.around(starts, anyone)
+    inside: NDArray[np.bool_] = owner >= 0
+    until = annotations.around(np.maximum(ends - 1, starts), anyone)
+    holding = len(np.unique(owner[inside]))
+    if not holding or holding < len(annotations.starts) or (owner != until).any():
+        return None
+    return Windows(annotations.names, annotations.starts, annotations.ends)

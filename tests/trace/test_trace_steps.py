@@ -1,0 +1,90 @@
+"""Annotated steps are of the device: planted profiles whose device times are known, and links that do not hold."""
+
+from __future__ import annotations
+
+import pytest
+from made_traces import async_loop, host, op, read
+from xplane_wire import Event, Line, Plane
+
+from jaxprof.trace.steps import Steps, steps_of
+
+
+def milliseconds(steps: Steps) -> list[float]:
+    return [round(row.seconds * 1e3, 4) for row in steps.rows]
+
+
+def test_a_gpus_step_is_what_its_annotation_launched_and_only_the_outermost_counts() -> None:
+    steps = steps_of(read(*async_loop()))
+    assert (steps.found_by, milliseconds(steps), steps.outside_seconds) == ("annotation", [10.0] * 12, 0)
+    assert [row.name for row in steps.rows[:2]] == ["train 0", "train 1"]
+    assert [row.to_next for row in steps.rows] == [True] * 11 + [False]
+    waiting = steps_of(read(*async_loop(host_us=20_000, device_us=8_000, steps=1)))
+    assert milliseconds(waiting) == [20.0]  # the annotation holds all that it launched
+
+
+def test_what_no_annotation_launched_is_in_no_step() -> None:
+    steps = steps_of(read(*async_loop(outside=40_000)))
+    assert milliseconds(steps) == [10.0] * 12
+    assert steps.outside_seconds == pytest.approx(0.04)
+
+
+def test_without_a_link_steps_are_the_executions() -> None:
+    steps = steps_of(read(*async_loop(correlated=False)))
+    assert (steps.found_by, steps.unlinked) == ("modules", {"gpu:0": 12})
+    assert milliseconds(steps)[:11] == [10.0] * 11
+
+
+def test_launches_of_another_thread_within_the_annotation_are_its_own() -> None:
+    device, threads = async_loop()
+    threads.lines[1].id = 43  # type: ignore[attr-defined]
+    assert milliseconds(steps_of(read(device, threads))) == [10.0] * 12
+
+
+def cpu(calls: list[Event], *, late: float = 0.0, named: str = "step") -> Steps:
+    """Twelve calls of 7 us, each annotated, and their executions of 366 us on a thread of the runtime."""
+    marks = [host("train", 10 * step, 7, step_num=step) for step in range(12)]
+    ops = [op("dot", 20 + late + 366 * step, 366, run_id=-step - 1, module=f"jit_{named}") for step in range(12)]
+    lines = [Line("python", [*marks, *calls], id=5), Line("tf_XLAPjRtCpuClient/1", ops, id=6)]
+    return steps_of(read(Plane("/host:CPU", lines)))
+
+
+def jit_calls(count: int, name: str = "step", start: float = 1) -> list[Event]:
+    return [host(f"PjitFunction({name})", start + 10 * step, 5) for step in range(count)]
+
+
+def test_a_cpus_executions_belong_to_the_calls_in_their_order() -> None:
+    steps = cpu(jit_calls(12))
+    assert (steps.found_by, steps.total, milliseconds(steps)) == ("annotation", 12, [0.366] * 12)
+    assert cpu(jit_calls(12, "<lambda>"), named="_lambda_").found_by == "annotation"
+
+
+@pytest.mark.parametrize(
+    ("calls", "late"),
+    [(jit_calls(11), 0.0), (jit_calls(12, "other"), 0.0), ([], 0.0), (jit_calls(12, start=3), -18.0)],
+    ids=["fewer calls than executions", "calls of another function", "no calls", "an execution before its call"],
+)
+def test_calls_that_do_not_fit_the_executions_are_no_link(calls: list[Event], late: float) -> None:
+    steps = cpu(calls, late=late)
+    assert (steps.found_by, steps.unlinked) == ("modules", {"cpu:0": 12})
+    assert set(milliseconds(steps)) == {0.366}
+
+
+def test_a_call_that_is_only_traced_is_not_counted() -> None:
+    executed = [host("CommonPjRtLoadedExecutable::Execute", 2 + 10 * step, 2) for step in range(12)]
+    traced = [host("PjitFunction(step)", 118, 1)]
+    assert cpu([*jit_calls(12), *executed, *traced]).found_by == "annotation"
+
+
+def test_a_tpus_steps_are_in_its_own_clock() -> None:
+    """The converted clock is late by 100 us from the second execution on, and back again at the fourth."""
+    late, metadata = [0, 100, 100, 0], {"%dot = f32[] dot()": {"program_id": 9}}
+    ops, modules = [], []
+    for step, more in enumerate(late):
+        own = {"device_offset_ps": 784_000_000 * step, "device_duration_ps": 783_000_000}
+        ops.append(host("%dot = f32[] dot()", 5000 + 784 * step + more, 783, **own))
+        modules.append(host("jit_f(9)", 5000 + 784 * step + more, 783))
+    lines = [Line("XLA Ops", ops), Line("XLA Modules", modules, id=2)]
+    plane = Plane("/device:TPU:0", lines, metadata=metadata, display={"%dot = f32[] dot()": "dot"})
+    steps = steps_of(read(plane))
+    assert milliseconds(steps) == [0.784, 0.784, 0.784, 0.783]
+    assert [row.parts.launch_gaps for row in steps.rows] == [0] * 4
