@@ -58,8 +58,8 @@ def _unlinked(steps: Steps) -> Iterator[TrustCheck]:
     yield row(
         "unlinked_steps",
         "doubt",
-        f"{counted(count, 'step annotation')} of the program cannot be linked to the work of {_some([*steps.unlinked])}: "
-        "steps there are found otherwise, and are not those that it annotates",
+        f"{counted(count, 'step annotation')} of the program cannot be linked to the work of "
+        f"{_some([*steps.unlinked])}: steps there are found otherwise, and are not those that it annotates",
         "Links are the correlation ids of launches and the calls of jitted functions: record whole steps, with "
         "ProfileOptions.host_tracer_level = 2 (the default).",
     )
