@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xplane_wire import Event, Line, Plane, Value, space_bytes
+from xplane_wire import Event, Line, Plane, Value, nested, number, space_bytes, varint
 
 from jaxprof.trace.lanes import lanes_of
 from jaxprof.trace.model import Trace
@@ -155,3 +155,29 @@ def async_loop(
         Plane("/device:GPU:0", [Line("Stream #7(Kernel)", kernels)]),
         Plane("/host:CPU", [Line("python", marks, id=42), Line("Host Threads/42", launches, id=42)]),
     )
+
+
+def module_plane(
+    program: int, *instructions: tuple[str, str], called: dict[str, tuple[str, ...]] | None = None
+) -> Plane:
+    """The metadata plane with an `HloProto` of these instructions (name, opcode), numbered from 1.
+
+    `called`: the opcodes in the computation that an instruction calls.
+    """
+    computations, entry = [], b""
+    for index, (name, opcode) in enumerate(instructions, start=1):
+        content = nested(1, name) + nested(2, opcode) + number(35, index)
+        if inner := (called or {}).get(name):
+            key = 100 + index
+            body = b"".join(
+                nested(2, nested(1, f"inner.{at}") + nested(2, each) + number(35, key * 100 + at))
+                for at, each in enumerate(inner)
+            )
+            computations.append(nested(3, nested(1, f"computation.{key}") + body + number(5, key)))
+            content += nested(38, varint(key))
+        if opcode == "async-done":
+            content += nested(36, varint(index - 1))
+        entry += nested(2, content)
+    computations.append(nested(3, nested(1, "main") + entry + number(5, 1)))
+    proto = nested(1, nested(1, "jit_f") + nested(2, "main") + b"".join(computations))
+    return Plane("/host:metadata", metadata={f"jit_f({program})": {"Hlo Proto": proto, "program_id": program}})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from made_traces import async_loop, host, op, read
+from made_traces import async_loop, host, module_plane, op, read
 from xplane_wire import Event, Line, Plane
 
 from jaxprof.trace.steps import Steps, steps_of
@@ -88,3 +88,49 @@ def test_a_tpus_steps_are_in_its_own_clock() -> None:
     steps = steps_of(read(plane))
     assert milliseconds(steps) == [0.784, 0.784, 0.784, 0.783]
     assert [row.parts.launch_gaps for row in steps.rows] == [0] * 4
+
+
+def exposed(*modules: Plane, names: tuple[str, ...] = ("dot", "psum.14", "fusion.2", "ppermute")) -> float:
+    """Share of the steps in collectives beside which nothing ran: of 4 ops of 10, 45, 13 and 32 us."""
+    lengths, at, ops = (10, 45, 13, 32), 0, []
+    for step in range(4):
+        for name, length in zip(names, lengths, strict=True):
+            ops.append(op(name, at, length, run_id=step + 1))
+            at += length
+    steps = steps_of(read(Plane("/host:CPU", [Line("tf_XLAPjRtCpuClient/1", ops)]), *modules))
+    return round(sum(row.parts.collectives_exposed for row in steps.rows) / sum(row.seconds for row in steps.rows), 4)
+
+
+def test_collectives_are_known_by_their_opcode_in_the_module() -> None:
+    rest = [("dot", "dot"), ("fusion.2", "fusion")]
+    both = module_plane(7, ("psum.14", "all-reduce"), ("ppermute", "collective-permute"), *rest)
+    assert exposed(both) == 0.77
+    other = module_plane(7, ("psum.14", "add"), ("ppermute", "custom-call"), *rest)
+    assert exposed(other) == 0  # the names are those of the user's functions
+    held = module_plane(
+        7, ("psum.14", "fusion"), *rest, called={"psum.14": ("all-reduce",), "fusion.2": ("dot", "all-reduce")}
+    )
+    assert exposed(held) == 0.45  # a product beside a collective is a kernel
+
+
+def test_asynchronous_pairs_of_any_name_are_collectives_where_they_hold_one() -> None:
+    names = ("a", "b", "c", "d")
+    pairs = [("a", "async-start"), ("b", "async-done"), ("c", "async-start"), ("d", "async-done")]
+    module = module_plane(7, *pairs, called={"a": ("reduce-scatter",), "c": ("dynamic-slice",)})
+    assert exposed(module, names=names) == 0.55
+
+
+def test_without_the_module_only_a_whole_name_counts() -> None:
+    assert exposed() == 0.77
+    assert exposed(names=("dot", "psum_like_fusion", "all-reduce_fusion", "my_ppermute")) == 0
+    assert exposed(names=("dot", "all-reduce-start.1", "x", "all_gather.7")) == 0.77
+
+
+def test_a_kernel_of_nccl_is_a_collective_and_one_named_like_it_is_not() -> None:
+    def of(kernel: str) -> float:
+        stream = Line("Stream #1", [op("custom-call", 10 * at, 10, kernel=kernel) for at in range(4)])
+        steps = steps_of(read(Plane("/device:GPU:0", [stream])))
+        return sum(row.parts.collectives_exposed for row in steps.rows)
+
+    assert of("ncclDevKernel_AllReduce_Sum_f32") == pytest.approx(40e-6)
+    assert of("my_nccl_collective_reference") == 0

@@ -32,7 +32,7 @@ from jaxprof.hlo.read.proto import text as hlo_text
 from jaxprof.trace.buffers import buffers_in
 from jaxprof.trace.executions import executions_on
 from jaxprof.trace.folders import HostFile, choose
-from jaxprof.trace.model import Op, ProgramText, Trace
+from jaxprof.trace.model import Op, Trace, program_text
 from jaxprof.trace.ops import OpTime, op_times
 from jaxprof.trace.sources import read_chosen
 from jaxprof.trace.summary import TIMELINE, VIEWS, events_of, kernel_rows
@@ -228,7 +228,7 @@ def _emit_program(
     text, problem = text_of(trace, program.name) if with_hlo else (None, "")
     if text is not None:
         emit(TextRecorded(run=run, name="hlo", text=text))
-        module_text = proto_of(trace, program.name)
+        module_text = program_text(trace, *program.name)
         buffers = buffers_in(module_text.proto, text) if module_text is not None and module_text.proto else None
         if buffers is not None:
             emit(replace(buffers, run=run))
@@ -259,20 +259,9 @@ def program_of(op: Op) -> Program:
     return (op.module, op.program)
 
 
-def proto_of(trace: Trace, program: Program) -> ProgramText | None:
-    """The HLO of a program: by its id, or where the profile has no id, by a name that only one module has."""
-    name, identity = program
-    if identity is not None:
-        of_identity = [text for text in trace.programs if text.program == identity]
-        if of_identity:
-            return of_identity[0]
-    named = [text for text in trace.programs if text.name == name]
-    return named[0] if len(named) == 1 else None
-
-
 def text_of(trace: Trace, program: Program) -> tuple[str | None, str]:
     """The HLO text of a program, or why there is none."""
-    held = proto_of(trace, program)
+    held = program_text(trace, *program)
     if held is None:
         return None, "the profile does not hold its HLO"
     if held.text:

@@ -241,6 +241,16 @@ class Trace:
         return (min(begin for begin, _ in spans), max(end for _, end in spans)) if spans else None
 
 
+def program_text(trace: Trace, name: str, program: int | None) -> ProgramText | None:
+    """The HLO of a program: by its id, or where the profile has no id, by a name that only one module has."""
+    if program is not None:
+        of_identity = [text for text in trace.programs if text.program == program]
+        if of_identity:
+            return of_identity[0]
+    named = [text for text in trace.programs if text.name == name]
+    return named[0] if len(named) == 1 else None
+
+
 class OpNumbers:
     """Numbers for ops, in the order in which they are met."""
 

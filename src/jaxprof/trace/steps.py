@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from jaxprof.events import StepParts, StepsDevice, StepTimes
 from jaxprof.trace.annotations import Annotations, Windows, annotated_steps, annotations_on
+from jaxprof.trace.collectives import KERNEL_OF_COLLECTIVE, collective_ops
 from jaxprof.trace.executions import Executions, executions_on
 from jaxprof.trace.idle import idle_causes
 from jaxprof.trace.intervals import Coverage, holds_others
@@ -24,10 +25,6 @@ from jaxprof.trace.model import NO_OP, PS, Ints, Lane, Trace
 
 STEPS_KEPT: Final = 4096
 """Number of steps that are recorded one by one."""
-COLLECTIVE = re.compile(
-    r"all-?_?reduce|all-?_?gather|reduce-?_?scatter|all-?_?to-?_?all|collective|nccl|rccl|^(send|recv)(-done)?\b",
-    re.IGNORECASE,
-)
 _CLEARLY: Final = 0.9
 _COPY_OP = re.compile(r"(copy|slice|dynamic-update-slice)-(start|done)\b|async-copy|(in|out)feed\b")
 
@@ -68,6 +65,7 @@ def steps_of(trace: Trace) -> Steps:
     per_device: list[StepsDevice] = []
     rows: list[StepTimes] = []
     unlinked: dict[str, int] = {}
+    is_collective = collective_ops(trace)
     inside, busy_all = 0, 0
     span = trace.span_ps or (0, 0)
     for device in sorted({lane.device for lane in trace.op_lanes()}, key=_in_order):
@@ -83,6 +81,7 @@ def steps_of(trace: Trace) -> Steps:
                 np.concatenate([np.zeros(0, np.int64), *(item.starts for item in executing)]),
                 np.concatenate([np.zeros(0, np.int64), *(item.ends for item in executing)]),
             ),
+            is_collective,
         )
         busy = activity.kernels | activity.collectives | activity.copies | activity.holders
         busy_ps = busy.total
@@ -141,8 +140,7 @@ def _windows(trace: Trace, device: str, executions: list[Executions], annotation
     return "whole", Windows(["whole profile"], np.array([begin]), np.array([end]))
 
 
-def _activity(trace: Trace, device: str, executing: Coverage) -> _Activity:
-    is_collective = np.array([bool(COLLECTIVE.search(op.name)) for op in trace.ops] + [False], np.bool_)
+def _activity(trace: Trace, device: str, executing: Coverage, is_collective: NDArray[np.bool_]) -> _Activity:
     is_copy = np.array([bool(_COPY_OP.match(op.name)) for op in trace.ops] + [False], np.bool_)
     parts: dict[str, list[Lane]] = {"kernels": [], "collectives": [], "copies": [], "holders": []}
     for lane in trace.on_device(device):
@@ -150,7 +148,7 @@ def _activity(trace: Trace, device: str, executing: Coverage) -> _Activity:
             continue
         collective, copy = is_collective[lane.op_of], is_copy[lane.op_of]  # NO_OP is the last place: False
         if lane.kind == "stream":
-            collective = collective | _named(lane, COLLECTIVE)
+            collective = collective | _named(lane, KERNEL_OF_COLLECTIVE)
             copy = copy | (copies_of(lane) & (lane.op_of == NO_OP))
         holder = np.zeros(len(lane), np.bool_)
         if lane.kind in ("ops", "thread"):
@@ -165,7 +163,7 @@ def _activity(trace: Trace, device: str, executing: Coverage) -> _Activity:
 
 
 def _named(lane: Lane, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    return np.array([bool(pattern.search(name)) for name in lane.names], np.bool_)[lane.name_of]
+    return np.array([bool(pattern.match(name)) for name in lane.names], np.bool_)[lane.name_of]
 
 
 def _covered(lanes: list[Lane]) -> Coverage:

@@ -45,11 +45,12 @@ def text(data: bytes) -> str:
     Raises HloError where it is neither of the two messages, damaged, or beyond the limits `instructions` and, as text,
     `unpacked`.
     """
-    proto = _module(data)
+    proto = module_message(data)
     return "".join(_Writer(proto).write())
 
 
-def _module(data: bytes) -> Message:
+def module_message(data: bytes) -> Message:
+    """The `HloModuleProto` in `data`. Raises HloError as `text` does."""
     outer = Message(data)
     for proto in (_inner(outer), outer):
         if proto is not None and 3 in proto and 1 in proto:

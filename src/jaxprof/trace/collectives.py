@@ -1,0 +1,125 @@
+"""Which ops of a profile talk to other devices: by the opcode in the module that the profile holds.
+
+JAX names an instruction after its primitive (`psum.14`, `ppermute`), and XLA's fusions and asynchronous pairs have
+names of their own, so a name proves nothing. Only where the module is missing does a name count, whole: that of an
+opcode, of one of JAX's primitives, or of NCCL's kernel.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jaxprof.errors import HloError
+from jaxprof.hlo.analysis.opcodes import COLLECTIVES
+from jaxprof.hlo.read.proto import module_message
+from jaxprof.trace.model import ProgramText, Trace, program_text
+
+_BETWEEN_DEVICES: Final = COLLECTIVES | {"send", "recv"}
+_PRODUCTS: Final = frozenset({"dot", "convolution", "ragged-dot", "scaled-dot"})
+_HALF: Final = re.compile(r"-(start|update|done)$")
+_HOST_TRANSFER: Final = 47
+_ANY: Final = re.compile("|".join(sorted(_BETWEEN_DEVICES)))
+_ANY_IN_BYTES: Final = re.compile(_ANY.pattern.encode())
+_BY_NAME: Final = re.compile(
+    r"(all[-_]reduce|all[-_]gather|reduce[-_]scatter|(ragged[-_])?all[-_]to[-_]all|collective[-_](permute|broadcast)|send|recv|"
+    r"psum|psum_scatter|psum_invariant|pmax|pmin|ppermute|pbroadcast|all_gather_invariant)([-_](start|done))?(\.\d+)*(\.remat\d*|\.clone)*$"
+)
+KERNEL_OF_COLLECTIVE: Final = re.compile(r"(void )?(nccl|rccl)", re.IGNORECASE)
+"""How the kernels of NCCL and RCCL are named, which may belong to no op."""
+_LINE: Final = re.compile(r"\s+(?:ROOT )?%?([\w.-]+) = .*?[\s)}\]]([a-z][a-z-]*)\((.*)$")
+_HEADER: Final = re.compile(r"(?:ENTRY )?%?([\w.-]+) (?:\(.*)?\{$")
+_CALLED: Final = re.compile(r"(?:calls|to_apply|called_computations)=\{?%?([\w.-]+)")
+_OPERAND: Final = re.compile(r"%([\w.-]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Instruction:
+    name: str
+    opcode: str
+    computation: str
+    called: tuple[str, ...]
+    operands: tuple[str, ...]
+    to_host: bool
+
+
+def collective_ops(trace: Trace) -> NDArray[np.bool_]:
+    """Which of the trace's ops are collectives or wait for one, and a last False for `NO_OP`."""
+    of_program: dict[tuple[str, int | None], frozenset[str] | None] = {}
+    found = np.zeros(len(trace.ops) + 1, np.bool_)
+    for index, op in enumerate(trace.ops):
+        key = (op.module, op.program)
+        if key not in of_program:
+            held = program_text(trace, *key)
+            of_program[key] = None if held is None else collective_names(held)
+        names = of_program[key]
+        found[index] = op.name in names if names is not None else bool(_BY_NAME.match(op.name))
+    return found
+
+
+def collective_names(held: ProgramText) -> frozenset[str] | None:
+    """The names of the module's instructions that are collectives; None where it cannot be read."""
+    if not (_ANY.search(held.text) if held.text else _ANY_IN_BYTES.search(held.proto)):
+        return frozenset()  # the usual case, without reading it
+    try:
+        instructions = list(_of_text(held.text) if held.text else _of_proto(held.proto))
+    except HloError:
+        return None
+    within: dict[str, list[_Instruction]] = {}
+    for each in instructions:
+        within.setdefault(each.computation, []).append(each)
+    found: set[str] = set()
+    for each in instructions:
+        base = _HALF.sub("", each.opcode)
+        if base in _BETWEEN_DEVICES:
+            exchanging = not each.to_host
+        elif base in ("async", "fusion"):
+            held_opcodes = {inner.opcode for name in each.called for inner in _inside(within, name)}
+            exchanging = bool({_HALF.sub("", opcode) for opcode in held_opcodes} & _BETWEEN_DEVICES) and not (
+                base == "fusion" and held_opcodes & _PRODUCTS
+            )
+            exchanging = exchanging or (base == "async" and any(name in found for name in each.operands))
+        else:
+            exchanging = False
+        if exchanging:
+            found.add(each.name)
+    return frozenset(found)
+
+
+def _inside(within: dict[str, list[_Instruction]], computation: str, depth: int = 0) -> Iterator[_Instruction]:
+    for each in within.get(computation, ()):
+        yield each
+        for name in each.called if depth < 8 else ():
+            yield from _inside(within, name, depth + 1)
+
+
+def _of_proto(data: bytes) -> Iterable[_Instruction]:
+    for computation in module_message(data).messages(3):
+        number = str(computation.number(5))
+        messages = computation.messages(2)
+        names = {message.number(35): message.text(1) for message in messages}
+        for message in messages:
+            yield _Instruction(
+                message.text(1),
+                message.text(2),
+                number,
+                tuple(map(str, message.numbers(38))),
+                tuple(names.get(operand, "") for operand in message.numbers(36)),
+                bool(message.number(_HOST_TRANSFER)),
+            )
+
+
+def _of_text(text: str) -> Iterable[_Instruction]:
+    computation = ""
+    for line in text.splitlines():
+        if header := _HEADER.match(line):
+            computation = header[1]
+        elif match := _LINE.match(line):
+            rest = match[3]
+            called, operands = tuple(_CALLED.findall(rest)), tuple(_OPERAND.findall(rest.partition(")")[0]))
+            yield _Instruction(match[1], match[2], computation, called, operands, "is_host_transfer=true" in rest)
