@@ -47,24 +47,57 @@ def causes(*lines: Line, more: list[Event] | None = None) -> dict[str, tuple[flo
 )
 def test_each_cause_by_the_names_of_the_hosts_events(name: str, cause: str) -> None:
     assert causes(thread((name, 60, 40))) == {cause: (40, "")}
-    assert causes(thread((name, 0, 60))) == {"host": (40, "")}  # while the device worked
+    assert causes(thread((name, 0, 60))) == {"unknown": (40, "")}  # while the device worked
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ExecuteOrder", "$re.py:226 compile", "TransferLearning", "MemcpyBenchmark", "SlinkyThreadPool::Await",
+        "LaunchKernelAnalysis", "AwaitReview", "my PjitFunction(step)",
+    ],
+)  # fmt: skip
+def test_a_name_of_the_programs_own_is_no_cause_of_jaxs(name: str) -> None:
+    assert causes(thread((name, 60, 40))) == {"host": (40, name)}
+
+
+def test_what_the_runtimes_own_threads_do_is_no_cause() -> None:
+    task = thread(("BufferSequencingEvent::Execute", 60, 40), ("DevicePut", 60, 40))
+    task.name = "tf_pjrt_thread_pool/7"
+    assert causes(thread(("PjitFunction(step)", 0, 10)), task) == {"unknown": (40, "")}
+    call = thread(("PjitFunction(step)", 60, 40), ("BufferSequencingEvent::ExecuteOrAddToFutureTasks", 65, 33))
+    assert causes(call) == {"launch": (7, ""), "host": (33, "BufferSequencingEvent::ExecuteOrAddToFutureTasks")}
+
+
+def test_a_call_that_waits_waits() -> None:
+    assert causes(thread(("PjitFunction(step)", 60, 40), ("hipStreamSynchronize", 70, 30))) == {
+        "wait": (30, ""),
+        "launch": (10, ""),
+    }
+
+
+def test_after_its_launch_a_kernel_waits_for_no_host() -> None:
+    """The host prepares a batch meanwhile, which keeps nobody waiting."""
+    launches = [host("cuLaunchKernel", 100 * step - 15, 1, correlation_id=step + 1) for step in range(1, STEPS)]
+    found = causes(thread(("load_batch", 60, 40), ("PjitFunction(step)", 80, 5)), more=launches)
+    assert found == {"launch": (16.25, ""), "host": (23.75, "load_batch")}  # the last one is launched by nobody
 
 
 def test_a_moment_has_one_cause_and_all_of_them_add_up() -> None:
     found = causes(thread(("PjitFunction(step)", 60, 30), ("backend_compile", 65, 10), ("DevicePut", 72, 10)))
-    assert found == {"compile": (10, ""), "copy": (7, ""), "launch": (13, ""), "host": (10, "")}
+    assert found == {"compile": (10, ""), "copy": (7, ""), "launch": (13, ""), "unknown": (10, "")}
 
 
 def test_work_of_the_host_is_named_by_what_holds_most_of_it() -> None:
     found = causes(thread(("main", 0, 100), ("load_batch", 61, 38), ("$numpy.py:3 stack", 70, 5)))
     assert found == {"host": (40, "load_batch")}
-    assert causes(thread(("one", 60, 15), ("two", 75, 15))) == {"host": (40, "")}  # neither is most of it
+    assert causes(thread(("one", 60, 15), ("two", 75, 15))) == {"unknown": (40, "")}  # neither is most of it
 
 
 def test_a_step_annotation_names_nothing() -> None:
     marks = [host("train", 100 * step, 100, step_num=step) for step in range(STEPS)]
     assert causes(thread(("load", 60, 40)), more=marks)["host"] == (40, "load")
-    assert causes(thread(), more=marks)["host"] == (40, "")
+    assert causes(thread(), more=marks) == {"unknown": (40, "")}
 
 
 def test_without_a_host_or_without_idle_time_there_is_no_cause() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_traces import async_loop, cpu_plane, gpu_planes, host, op, read
+from made_traces import US, async_loop, cpu_plane, gpu_planes, host, op, read
 from xplane_wire import Event, Line, Plane
 
 from jaxprof.analysis.explain.catalogue import entries
 from jaxprof.events import TrustReported
 from jaxprof.trace.model import Trace
+from jaxprof.trace.steps import steps_of
 from jaxprof.trace.summary import events_of
 
 
@@ -111,6 +113,30 @@ def test_device_time_outside_of_the_steps() -> None:
     assert trust(read(*_outside()))["outside_steps"][1].startswith("75 %")
 
 
+@pytest.mark.parametrize(
+    ("moved_us", "first", "ids", "words"),
+    [
+        (0, 0, True, ""),
+        (1_000_000, 0, False, "997 ms apart"),
+        (-1_000_000, 0, False, "879 ms apart"),
+        (-1_000_000, 0, True, "24 of 24 kernels begin before their launch"),
+        (-100_000, 12, True, "9 of 24 kernels begin before their launch, by up to 41.3 ms"),
+        (5_000, 0, False, ""),
+    ],
+)
+def test_clocks_of_host_and_device_that_cannot_be_one(moved_us: int, first: int, ids: bool, words: str) -> None:
+    """By ids where launches have them, else by spans that do not meet: a call may return before its work begins."""
+    device, threads = async_loop(correlated=ids)
+    stream = device.lines[0]
+    moved = [replace(event, offset=event.offset + moved_us * US) for event in stream.events[first:]]
+    stream.events = [*stream.events[:first], *moved]
+    trace = read(device, threads)
+    verdict, message = trust(trace)["clock"]
+    assert (verdict, words in message) == ("bad" if words else "good", True), message
+    if words:
+        assert steps_of(trace).devices[0].idle_causes == ()
+
+
 def test_busy_time_against_the_measured_time_of_a_call() -> None:
     assert trust(read(cpu_plane()), "run", calls=1, seconds_of_calls=[60e-6])["sum"][0] == "good"
     assert trust(read(cpu_plane()), "run", calls=1, seconds_of_calls=[600e-6])["sum"][0] == "doubt"
@@ -208,6 +234,7 @@ def _rows(code: str, *, sound: bool) -> dict[str, tuple[str, str]]:
         "steps": lambda good: _edge(4 if good else 1),
         "one_step": lambda good: _turns(100, 100) if good else _turns(100),
         "uneven_steps": lambda good: _turns(100, 101, 100) if good else _turns(100, 100, 500, 100),
+        "lost_kernels": lambda good: read(*_without_kernels(0 if good else 3)),
         "unlinked_steps": lambda good: read(*async_loop(correlated=good)),
         "outside_steps": lambda good: _turns(100, 100) if good else read(*_outside()),
         "unrecorded": lambda good: _cpu(
@@ -221,6 +248,12 @@ def _rows(code: str, *, sound: bool) -> dict[str, tuple[str, str]]:
         "slowdown": {"calls": 1, "seconds_of_calls": [60e-6], "timed_seconds": 55e-6 if sound else 6e-6},
     }
     return trust(read(cpu_plane()), "run", **measured[code])
+
+
+def _without_kernels(lost: int) -> tuple[Plane, ...]:
+    device, threads = async_loop()
+    device.lines[0].events = device.lines[0].events[lost:]
+    return device, threads
 
 
 def _outside() -> tuple[Plane, ...]:

@@ -24,6 +24,7 @@ _CAUSES: Final = {
     "launch": "it was calling programs",
     "wait": "it waited for the device",
     "host": "it did other work",
+    "unknown": "unknown",
 }
 """What the host did, by `IdleCause.cause`."""
 _CAUSE_WORTH: Final = 0.05

@@ -96,11 +96,11 @@ class IdleCause:
     """What the host did while a device had nothing to do."""
 
     cause: str
-    """`compile`, `copy`, `launch` (a program was called, and had not reached the device), `wait` (for the device), or
-    `host`: its own work."""
+    """`compile`, `copy`, `wait` (for the device), `launch` (a program was called, and had not reached the device),
+    `host` (its own work, which has a name), or `unknown`."""
     seconds: float
     name: str = ""
-    """Of the host's own work: the annotation or Python function that most of it was in; empty if nothing tells."""
+    """Of the host's own work: the annotation or Python function that most of it was in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from jaxprof.trace.executions import CALL, Executions
 from jaxprof.trace.intervals import Coverage
-from jaxprof.trace.model import ABSENT, NO_OP, Ints, Lane, Trace
+from jaxprof.trace.launch import correlations_of, launches_on
+from jaxprof.trace.model import ABSENT, NO_OP, Ints, Trace
 
 _OUTSIDE: Final = -1
 """Launched within no annotation."""
@@ -142,23 +143,6 @@ def _by_correlation(trace: Trace, device: str, annotations: Annotations) -> _Wor
     if of_ops.any():  # a copy of the next batch may run long before its step
         starts, ends, owner = starts[of_ops], ends[of_ops], owner[of_ops]
     return _Work(starts, ends, owner)
-
-
-def correlations_of(lane: Lane) -> Ints:
-    """The correlation id of each interval, or `ABSENT`."""
-    return np.full(len(lane), ABSENT, np.int64) if lane.correlation is None else lane.correlation
-
-
-def launches_on(trace: Trace, host: str) -> tuple[Ints, Ints, Ints]:
-    """The launches of a host, in order of their correlation ids: id, begin and thread of each."""
-    nothing = np.zeros(0, np.int64)
-    lanes = [lane for lane in trace.launches if lane.device.rpartition("/")[0] == host]
-    ids = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
-    starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])
-    threads = np.concatenate([nothing, *(np.full(len(lane), lane.thread, np.int64) for lane in lanes)])
-    rows = np.flatnonzero(ids != ABSENT)
-    rows = rows[np.lexsort((starts[rows], ids[rows]))]
-    return ids[rows], starts[rows], threads[rows]
 
 
 def _by_order(trace: Trace, device: str, annotations: Annotations, executions: Sequence[Executions]) -> _Work:

@@ -15,13 +15,13 @@ op's as well, and is marked: it is a guess.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from jaxprof.events import CopyTimes, KernelLaunch
-from jaxprof.trace.model import ABSENT, NO_OP, PS, Lane, Trace
+from jaxprof.trace.model import ABSENT, NO_OP, PS, Ints, Lane, Trace
 
 _PAIR = re.compile(r"(\w+):([\w,.+-]*)")
 _MOST: Final = {
@@ -54,6 +54,11 @@ _BY_NAME: Final = (
     (re.compile(r"D(evice)?(to|2)D(evice)?", re.IGNORECASE), "device to device"),
     (re.compile(r"P2P|peer", re.IGNORECASE), "peer to peer"),
 )
+_CLOCK_PS: Final = 2_000_000
+"""Within which the profilers of GPUs set the device's clock to the host's."""
+MOST_APART_PS: Final = 10_000_000_000
+"""A device may begin after the last event of its host, where a call returned before its work was done."""
+_KERNEL_LAUNCH: Final = re.compile(r"(cu|cuda|hip)(Ext|Module|ExtModule)?Launch(Cooperative)?Kernel")
 _COPY_NAME = re.compile(r"mem(cpy|set|cpy2D)|copyBuffer|fillBuffer", re.IGNORECASE)
 _SET_NAME = re.compile(r"memset|fillBuffer", re.IGNORECASE)
 
@@ -224,3 +229,109 @@ def _between(lane: Lane) -> None:
         lane.op_of[rows] = before_op[same]
         lane.guessed = np.zeros(len(lane), np.bool_)
         lane.guessed[rows] = True
+
+
+# -- launches on the host, and their kernels -----------------------------------------------------------------------
+
+
+def correlations_of(lane: Lane) -> Ints:
+    """The correlation id of each interval, or `ABSENT`."""
+    return np.full(len(lane), ABSENT, np.int64) if lane.correlation is None else lane.correlation
+
+
+def launches_on(trace: Trace, host: str) -> tuple[Ints, Ints, Ints]:
+    """The launches of a host, in order of their correlation ids: id, begin and thread of each."""
+    nothing = np.zeros(0, np.int64)
+    lanes = [lane for lane in trace.launches if lane.device.rpartition("/")[0] == host]
+    ids = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
+    starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])
+    threads = np.concatenate([nothing, *(np.full(len(lane), lane.thread, np.int64) for lane in lanes)])
+    rows = np.flatnonzero(ids != ABSENT)
+    rows = rows[np.lexsort((starts[rows], ids[rows]))]
+    return ids[rows], starts[rows], threads[rows]
+
+
+def hosts_of(trace: Trace) -> list[str]:
+    """The hosts whose devices ran something; `""` where one host is open alone."""
+    return sorted({lane.device.rpartition("/")[0] for lane in trace.op_lanes()})
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """The launches of the hosts beside the kernels of their devices, where both have correlation ids."""
+
+    launches: int = 0
+    """Launches of kernels."""
+    lost: int = 0
+    """Those whose kernel is not in the profile."""
+    kernels: int = 0
+    """Kernels whose launch is in the profile."""
+    early: int = 0
+    """Those that begin before their launch, by more than clocks are set to each other."""
+    early_by_ps: int = 0
+    """The most by which one of them does."""
+
+    def __add__(self, other: Launched) -> Launched:
+        return Launched(
+            self.launches + other.launches,
+            self.lost + other.lost,
+            self.kernels + other.kernels,
+            self.early + other.early,
+            max(self.early_by_ps, other.early_by_ps),
+        )
+
+
+def launched_on(trace: Trace, host: str) -> Launched:
+    """What became of the launches of one host; all 0 where launches or kernels have no ids."""
+    ids, moments, _ = launches_on(trace, host)
+    lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream" and lane.device.rpartition("/")[0] == host]
+    nothing = np.zeros(0, np.int64)
+    kernels = np.concatenate([nothing, *(correlations_of(lane) for lane in lanes)])
+    starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])[kernels != ABSENT]
+    kernels = kernels[kernels != ABSENT]
+    if not len(ids) or not len(kernels):
+        return Launched()
+    of_kernels = _kernel_launches(trace, host)
+    at = np.minimum(np.searchsorted(ids, kernels), len(ids) - 1)
+    known = ids[at] == kernels
+    early = moments[at[known]] - starts[known]
+    return Launched(
+        launches=len(of_kernels),
+        lost=int(np.count_nonzero(~np.isin(of_kernels, kernels))),
+        kernels=int(np.count_nonzero(known)),
+        early=int(np.count_nonzero(early > _CLOCK_PS)),
+        early_by_ps=max(0, int(early.max(initial=0))),
+    )
+
+
+def _kernel_launches(trace: Trace, host: str) -> Ints:
+    """The ids of the launches of kernels: other calls of the driver have ids, too, and leave nothing on the device."""
+    found = [np.zeros(0, np.int64)]
+    for lane in trace.launches:
+        if lane.device.rpartition("/")[0] == host:
+            named = np.array([bool(_KERNEL_LAUNCH.match(name)) for name in lane.names], np.bool_)[lane.name_of]
+            ids = correlations_of(lane)
+            found.append(ids[(named | (lane.op_of != NO_OP)) & (ids != ABSENT)])
+    return np.concatenate(found)
+
+
+def spans_apart_ps(trace: Trace, host: str) -> int:
+    """Time between what a host recorded and what its accelerators did, where these do not meet at all; else 0."""
+    spans = []
+    for on_host in (True, False):
+        lanes = [
+            lane
+            for lane in trace.lanes
+            if lane.device.rpartition("/")[0] == host and len(lane)
+            if (lane.kind == "host" if on_host else lane.kind in ("stream", "ops"))
+        ]
+        if not lanes:
+            return 0
+        spans.append((min(int(lane.starts.min()) for lane in lanes), max(int(lane.ends.max()) for lane in lanes)))
+    (first, until), (begin, end) = spans
+    return max(begin - until, first - end, 0)
+
+
+def clocks_disagree(trace: Trace, host: str) -> bool:
+    """Whether times of a host and of its devices evidently cannot be compared."""
+    return launched_on(trace, host).early > 0 or spans_apart_ps(trace, host) > MOST_APART_PS

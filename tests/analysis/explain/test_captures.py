@@ -32,11 +32,13 @@ def found(
     whole_program: bool = False,
     found_by: str = "annotation",
     devices: Sequence[e.StepsDevice] = (),
+    trust: Sequence[e.TrustCheck] = (),
 ) -> list[RankedFinding]:
     run: Any = SimpleNamespace(
         id="r1",
         steps=e.StepsMeasured(found_by=found_by, steps=list(steps), devices=list(devices)),
         captures={name: SimpleNamespace(platform=name) for name in platforms},
+        trust={"run": e.TrustReported(kind="run", rows=list(trust))},
     )
     return list(step_findings(run, scope, "verify", whole_program=whole_program))
 
@@ -52,6 +54,21 @@ def test_the_device_that_loses_most_is_named_with_how_many_others_lose() -> None
     assert "and 2 more devices," in finding.message
     (finding,) = found(steps[1:])
     assert "on gpu:1, 20 % of 2 steps" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("code", "verdict", "codes"),
+    [
+        ("lost_kernels", "doubt", []),
+        ("lost_kernels", "good", ["launch-gaps"]),
+        ("clock", "bad", []),
+        ("clock", "doubt", ["launch-gaps"]),
+        ("python_tracer", "doubt", ["launch-gaps"]),
+    ],
+)
+def test_kernels_that_are_lost_or_at_a_wrong_time_are_no_pause(code: str, verdict: str, codes: list[str]) -> None:
+    trust = [e.TrustCheck(code=code, verdict=verdict)]
+    assert [finding.code for finding in found([step(launch_gaps=2e-4)], trust=trust)] == codes
 
 
 @pytest.mark.parametrize(("gaps", "codes"), [(1e-4, ["launch-gaps"]), (0.99e-4, [])])

@@ -50,6 +50,7 @@ ENTRIES: Final = (
         "kernels that name no HLO op",
         "CUDA graphs hide the names: XLA_FLAGS=--xla_gpu_enable_command_buffer= turns them off.",
     ),
+    _trust("lost_kernels", "launches without a kernel", "Wait for the last step before the profiler is stopped."),
     _trust("guessed", "kernels whose op is a guess", "Capture with command buffers off for exact names."),
     _trust("modules", "kernels without their HLO", "Record with enable_hlo_proto on, and open the .xplane.pb."),
     _trust("dropped", "the profiler dropped events", "Capture fewer steps, or trace less of the host."),

@@ -13,14 +13,14 @@ from jaxprof.analysis.steps import causes_text
 from jaxprof.units import counted, percent, seconds
 
 if TYPE_CHECKING:
-    from jaxprof.events import StepParts, StepTimes
+    from jaxprof.events import StepParts, StepTimes, TrustCheck
     from jaxprof.session import Run
 
 _WORTH: Final = 0.1
 """Share of the steps from which a part of them is a finding."""
 _DOUBTED: Final = (
-    "no_kernels", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown", "sum", "unrecorded",
-    "compile", "uneven_steps", "attribution",
+    "no_kernels", "lost_kernels", "clock", "file", "profiler_error", "dropped", "unmatched", "modules", "slowdown",
+    "sum", "unrecorded", "compile", "uneven_steps", "attribution",
 )  # fmt: skip
 """Trust rows that say what figures cannot be had; the others qualify figures that are shown beside them."""
 
@@ -61,6 +61,8 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
     steps = run.steps
     if steps is None or all(capture.platform in ("", "cpu") for capture in run.captures.values()):
         return
+    if any(_makes_idle_time(row) for event in run.trust.values() for row in event.rows):
+        return
     by_device: dict[str, list[StepTimes]] = {}
     for step in steps.steps:
         if step.complete:
@@ -88,7 +90,7 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
             code=part.code,
             message=f"{part.words}: {seconds(each)} of each step on {device}{beside}, {percent(known[device])} of "
             f"{counted(count, 'step')}{meanwhile}",
-            fix=_IDLE_FIXES.get(causes[0].cause, "") if causes else find_entry(part.code).fix,
+            fix=(_IDLE_FIXES.get(causes[0].cause) if causes else None) or find_entry(part.code).fix,
             cost=FindingCost(
                 scope=scope, seconds=each if scope == "call" else took, share=known[device], saves_seconds=None
             ),
@@ -97,10 +99,15 @@ def step_findings(run: Run, scope: Scope, verify: str, *, whole_program: bool) -
         )
 
 
+def _makes_idle_time(row: TrustCheck) -> bool:
+    """Whether pauses of the device may be kernels that are missing, or stand at a wrong time."""
+    return (row.code == "lost_kernels" and row.verdict != "good") or (row.code == "clock" and row.verdict == "bad")
+
+
 def capture_abstentions(run: Run, name: str) -> Iterator[Abstention]:
     """The worst of what makes a capture doubtful, and how many more doubts there are."""
     rows = [row for event in run.trust.values() for row in event.rows if row.verdict in ("bad", "doubt")]
-    rows = [row for row in rows if row.code in _DOUBTED]
+    rows = [row for row in rows if row.code in _DOUBTED and (row.code, row.verdict) != ("clock", "doubt")]
     if rows:
         row, *others = sorted(rows, key=lambda row: (row.verdict != "bad", _DOUBTED.index(row.code)))
         more = f" ({counted(len(others), 'more doubt')})" if others else ""

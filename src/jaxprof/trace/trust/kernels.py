@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from jaxprof.events import TrustCheck
-from jaxprof.trace.launch import copies_of
+from jaxprof.trace.launch import Launched, copies_of, hosts_of, launched_on
 from jaxprof.trace.model import NO_OP, Trace
 from jaxprof.trace.trust.row import CLEARLY, row
-from jaxprof.units import percent
+from jaxprof.units import counted, percent
 
 
 def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
@@ -39,6 +39,7 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
         )
     else:
         yield row("unmatched", "good", "kernels with all of the device's time name their HLO op")
+    yield from _launches(trace)
     if guessed:
         yield row(
             "guessed",
@@ -46,6 +47,25 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
             f"{percent(guessed / total)} of the device's time is in kernels that name no op and run between two "
             "kernels of one op: they count as that op's, and are marked",
         )
+
+
+def _launches(trace: Trace) -> Iterator[TrustCheck]:
+    """Whether each launch on a host has its kernel."""
+    launched = sum((launched_on(trace, host) for host in hosts_of(trace)), Launched())
+    if not launched.launches:
+        return
+    share = launched.lost / launched.launches
+    if share <= CLEARLY:
+        yield row("lost_kernels", "good", f"the launches of kernels have their kernels: {launched.launches}")
+        return
+    yield row(
+        "lost_kernels",
+        "bad" if share > 0.2 else "doubt",
+        f"{launched.lost} of {counted(launched.launches, 'launch', 'launches')} have no kernel in the file: "
+        "what the device did meanwhile is not known, and looks idle",
+        "The profiler lost them, or was stopped before they ran: wait for the last step before you stop it, and record "
+        "fewer steps.",
+    )
 
 
 def _empty_devices(trace: Trace) -> Iterator[TrustCheck]:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from jaxprof.events import TrustCheck
+from jaxprof.trace.launch import MOST_APART_PS, hosts_of, launched_on, spans_apart_ps
 from jaxprof.trace.model import PS, Trace
 from jaxprof.trace.trust.row import row
-from jaxprof.units import percent, seconds
+from jaxprof.units import counted, percent, seconds
 
 CHROME_LIMITS: Final = (1_000_000, 5_000_000)
 """Events after which JAX's Chrome export stops, before XLA's pull request 44702 (June 2026) and since.
@@ -103,6 +104,14 @@ def clock(trace: Trace) -> Iterator[TrustCheck]:
         yield row("clock", "unknown", "there is no event, so there is no range of times")
         return
     spans = f"the events span {seconds((span[1] - span[0]) * PS)}"
+    if fault := _fault(trace):
+        yield row(
+            "clock",
+            "bad",
+            fault + ": times of the host and of the device cannot be compared, so idle time and its causes are unknown",
+            "Times of one device among themselves hold. Record it again.",
+        )
+        return
     apart = _apart(trace)
     if apart is not None and trace.started_unix_ns is not None:
         first, second, gap = apart
@@ -131,6 +140,19 @@ def clock(trace: Trace) -> Iterator[TrustCheck]:
         )
     else:
         yield row("clock", "good", f"{spans} of one clock")
+
+
+def _fault(trace: Trace) -> str:
+    """What shows that the clocks of a host and its devices do not agree; empty where nothing does."""
+    for host in hosts_of(trace):
+        launched = launched_on(trace, host)
+        if launched.early:
+            by = seconds(launched.early_by_ps * PS)
+            return f"{launched.early} of {counted(launched.kernels, 'kernel')} begin before their launch, by up to {by}"
+        gap = spans_apart_ps(trace, host)
+        if gap > MOST_APART_PS:
+            return f"what the host recorded and what its devices did lie {seconds(gap * PS)} apart"
+    return ""
 
 
 def _apart(trace: Trace) -> tuple[str, str, int] | None:
