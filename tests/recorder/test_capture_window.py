@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxprof.events import CaptureWindow, Compiled, Event, SourceLocation, StageRunning, StepsCounted
-from jaxprof.recorder.capture_window import LONGEST_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
+from jaxprof.recorder.capture_window import LONGEST_SECONDS, SETTLED_SECONDS, UNCOUNTED_SECONDS, CaptureWindows
 from jaxprof.trace.folders import choose
 from jaxprof.trace.ops import op_times
 from jaxprof.trace.sources import read_chosen
@@ -47,6 +47,7 @@ class Stage:
 def stage(tmp_path: Path) -> Iterator[Stage]:
     made = Stage(tmp_path)
     made.window.take(COMPILED)
+    made.after(SETTLED_SECONDS)
     yield made
     made.window.end()
 
@@ -84,6 +85,36 @@ def test_by_steps_it_ends_after_so_many_further_ones(stage: Stage) -> None:
     stage.after(0)
     assert stage.states == ["began", "ended"]
     assert stage.last.note == ""
+
+
+def test_by_steps_it_begins_in_the_loop_and_not_in_the_first_compile(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.window.begin(steps=3)
+    compiling = StageRunning(function="step", stage="compile", began_seconds=stage.now)
+    for event, seconds in ((COMPILED, 0.1), (compiling, 40.0), (COMPILED, SETTLED_SECONDS - 0.1)):
+        stage.window.take(event)
+        stage.after(seconds)
+    assert (stage.states, stage.window.waiting) == ([], True)
+    stage.after(0.2)
+    assert stage.states == ["began"]
+
+
+def test_counted_steps_are_the_loop_whatever_is_compiled_beside_it(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.window.begin(steps=3)
+    stage.window.take(COMPILED)
+    stage.window.take(steps(2))
+    stage.after(0)
+    assert stage.states == ["began"]
+    stage.window.end()
+
+
+def test_a_program_that_ends_before_its_loop_has_no_window(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.window.begin(steps=3)
+    stage.window.take(COMPILED)
+    stage.window.end()
+    assert (stage.states, "before its loop was seen" in stage.last.note) == (["failed"], True)
 
 
 def test_steps_from_before_the_window_do_not_count(stage: Stage) -> None:

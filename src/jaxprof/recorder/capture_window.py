@@ -22,6 +22,8 @@ from typing import Any, Final
 
 from jaxprof.events import CaptureWindow, Compiled, Event, StageRunning, StepsCounted
 
+SETTLED_SECONDS: Final = 0.5
+"""Without a compilation for so long, the program is taken to be in its loop: steps may be slow, or not be counted."""
 UNCOUNTED_SECONDS: Final = 2.0
 """Length of a window by steps if no steps can be counted, after the last compilation."""
 LONGEST_SECONDS: Final = 60.0
@@ -52,8 +54,9 @@ class CaptureWindows:
         self._counts_steps = False
         self._compiling = False
         self._settled = 0.0
-        """When the window began, or the last compilation in it ended."""
+        """When the window began, or the last compilation ended."""
         self._asked: tuple[float | None, int | None] | None = None
+        self._asked_at = 0.0
         self._folder = ""
         self._began = 0.0
         self._until = 0.0
@@ -76,13 +79,13 @@ class CaptureWindows:
     def begin(self, seconds: float | None = None, steps: int | None = None) -> None:
         """Requests a window of so many seconds or steps; with neither, until `end`, at most `LONGEST_SECONDS`.
 
-        It begins at once, or after the program's first compile. If a window is on or waiting already, that one stays as
-        it is.
+        It begins at once, or after the program's first compile; by steps where the program is in its loop: once steps
+        are counted, or nothing was compiled for a while. If a window is on or waiting already, that one stays as it is.
         """
         with self._lock:
             if self.begun or self._asked is not None or os.getpid() != self._owner:
                 return
-            self._asked = (seconds, steps)
+            self._asked, self._asked_at = (seconds, steps), self._clock()
             self._begin_if_possible()
 
     def take(self, event: Event) -> None:
@@ -125,7 +128,11 @@ class CaptureWindows:
         with self._lock:
             if self._asked is not None:
                 self._asked = None
-                self._failed("the program had not compiled anything yet")
+                self._failed(
+                    f"the program ended within {SETTLED_SECONDS:g} s of its last compilation, before its loop was seen"
+                    if self._backend_is_up
+                    else "the program had not compiled anything yet"
+                )
             if self.begun:
                 self._end()
 
@@ -134,6 +141,8 @@ class CaptureWindows:
         if jax is None or not self._backend_is_up or self._asked is None:
             return
         seconds, steps = self._asked
+        if steps is not None and not self._is_in_its_loop():
+            return
         self._asked = None
         folder = ""
         try:
@@ -154,6 +163,12 @@ class CaptureWindows:
         self._until = self._began + (seconds if seconds is not None and steps is None else LONGEST_SECONDS)
         self._stand_before(jax.profiler)
         self._emit(CaptureWindow(state="began"))
+
+    def _is_in_its_loop(self) -> bool:
+        """Whether steps can be expected: a window that begins before holds the compilation, and few of them."""
+        now = self._clock()
+        settled = now >= self._settled + SETTLED_SECONDS or now >= self._asked_at + LONGEST_SECONDS
+        return self._counts_steps or (settled and not self._compiling)
 
     def _end(self, note: str = "") -> None:
         folder, self._folder = self._folder, ""

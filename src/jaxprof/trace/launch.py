@@ -257,7 +257,7 @@ def hosts_of(trace: Trace) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Launched:
+class LaunchOutcome:
     """The launches of the hosts beside the kernels of their devices, where both have correlation ids."""
 
     launches: int = 0
@@ -271,8 +271,8 @@ class Launched:
     early_by_ps: int = 0
     """The most by which one of them does."""
 
-    def __add__(self, other: Launched) -> Launched:
-        return Launched(
+    def __add__(self, other: LaunchOutcome) -> LaunchOutcome:
+        return LaunchOutcome(
             self.launches + other.launches,
             self.lost + other.lost,
             self.kernels + other.kernels,
@@ -281,7 +281,7 @@ class Launched:
         )
 
 
-def launched_on(trace: Trace, host: str) -> Launched:
+def launched_on(trace: Trace, host: str) -> LaunchOutcome:
     """What became of the launches of one host; all 0 where launches or kernels have no ids."""
     ids, moments, _ = launches_on(trace, host)
     lanes = [lane for lane in trace.op_lanes() if lane.kind == "stream" and lane.device.rpartition("/")[0] == host]
@@ -290,12 +290,12 @@ def launched_on(trace: Trace, host: str) -> Launched:
     starts = np.concatenate([nothing, *(lane.starts for lane in lanes)])[kernels != ABSENT]
     kernels = kernels[kernels != ABSENT]
     if not len(ids) or not len(kernels):
-        return Launched()
+        return LaunchOutcome()
     of_kernels = _kernel_launches(trace, host)
     at = np.minimum(np.searchsorted(ids, kernels), len(ids) - 1)
     known = ids[at] == kernels
     early = moments[at[known]] - starts[known]
-    return Launched(
+    return LaunchOutcome(
         launches=len(of_kernels),
         lost=int(np.count_nonzero(~np.isin(of_kernels, kernels))),
         kernels=int(np.count_nonzero(known)),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jaxprof.events import TrustCheck
-from jaxprof.trace.launch import Launched, copies_of, hosts_of, launched_on
+from jaxprof.trace.launch import LaunchOutcome, copies_of, hosts_of, launched_on
 from jaxprof.trace.model import NO_OP, Trace
 from jaxprof.trace.trust.row import CLEARLY, row
 from jaxprof.units import counted, percent
@@ -51,7 +51,7 @@ def kernels(trace: Trace, kind: str) -> Iterator[TrustCheck]:
 
 def _launches(trace: Trace) -> Iterator[TrustCheck]:
     """Whether each launch on a host has its kernel."""
-    launched = sum((launched_on(trace, host) for host in hosts_of(trace)), Launched())
+    launched = sum((launched_on(trace, host) for host in hosts_of(trace)), LaunchOutcome())
     if not launched.launches:
         return
     share = launched.lost / launched.launches
