@@ -1,7 +1,7 @@
 """Which process of a job jaxprof calls late, where one was made so, and where none was; and what recording costs.
 
     python bench/hosts.py [--kinds none,data,host,recompile,compute,stop,raise,kill] [--jobs 20] [--processes 2,4,8]
-                          [--seconds 15] [--overhead 10]
+                          [--seconds 15] [--overhead 10] [--smoke]
 
 Each job is `bench/programs/job.py`, started by `jaxprof script -n`, with one process that is late (another one each
 time). A row has how many jobs named that process and no other, how many of them with the right reason, and how many
@@ -130,7 +130,12 @@ def main() -> int:
     parser.add_argument("--processes", default="2,4,8")
     parser.add_argument("--seconds", type=float, default=15)
     parser.add_argument("--overhead", type=int, default=10)
+    parser.add_argument(
+        "--smoke", action="store_true", help="one job of two processes; the table has to come out, whatever its figures"
+    )
     given = parser.parse_args()
+    if given.smoke:
+        given.kinds, given.jobs, given.processes, given.seconds, given.overhead = "none", 1, "2", 2.0, 0
     passed = True
     with tempfile.TemporaryDirectory() as place:
         print(f"{'kind':12}{'processes':>10}{'jobs':>6}{'right':>8}{'reason':>8}{'wrong':>8}{'seconds':>10}")
@@ -140,7 +145,7 @@ def main() -> int:
             for kind in filter(None, given.kinds.split(",")):
                 passed &= judged(kind, given.jobs, processes, steps, Path(place))
             overhead(given.overhead, processes, steps, Path(place))
-    return int(not passed)
+    return int(not passed and not given.smoke)
 
 
 if __name__ == "__main__":

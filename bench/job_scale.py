@@ -1,6 +1,6 @@
 """How fast a job of a thousand processes opens, in seconds and megabytes, and whether the answers are right.
 
-    python bench/job_scale.py [--processes 1000] [--steps 10000] [--folder DIR]
+    python bench/job_scale.py [--processes 1000] [--steps 10000] [--folder DIR] [--smoke]
 
 Roll-ups of synthetic processes are written: one is late by its input from step 60 % on, one compiles its step again and
 again, one is missing. The three kinds go through the same code as recorded sessions; the others of a kind differ by
@@ -72,7 +72,14 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--times", type=int, default=3, help="How often it is opened.")
     parser.add_argument("--folder", type=Path, help="Where the job is, or is made; kept.")
+    parser.add_argument(
+        "--smoke",
+        action="store_true",
+        help="a job of 20 processes with 1 000 steps, opened once; the table has to come out, whatever its figures",
+    )
     given = parser.parse_args()
+    if given.smoke:
+        given.processes, given.steps, given.times = 20, 1000, 1
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.folder or Path(scratch) / "scale.jaxprof.d"
         if not folder.exists():

@@ -1,6 +1,6 @@
 """How quickly the screen answers while a run saturates the cores, and what it costs while nothing happens.
 
-    python bench/screen.py [--keys 60] [--idle 10]
+    python bench/screen.py [--keys 60] [--idle 10] [--smoke]
 
 A key to the change: the app in a pseudo-terminal, with a large matrix product running on every core; each key moves the
 cursor, and is timed until its change has been written. The peer is a bare Textual app with a list, while `jaxprof run`
@@ -24,6 +24,20 @@ from terminal import Terminal
 ANSWER_LIMIT_SECONDS = 0.050
 CPU_LIMIT = 0.05
 APP = "import sys; from jaxprof.tui.launch import launch; sys.exit(launch())"
+MEASURING = """
+import sys
+from jaxprof.events import RunSpec
+from jaxprof.runner import PlannedRun
+from jaxprof.tui.app import JaxprofApp
+app = JaxprofApp()
+async def start(pilot):
+    await pilot.pause()
+    app.start_runs([PlannedRun(spec=RunSpec(
+        target="matmul", workload="matmul", variant="jit", how="jit", device="cpu:0", parameters={"n": 3000},
+        preset="quick", budget_seconds=60.0, check=False, capture=False))])
+app.run(auto_pilot=start)
+"""
+"""The app, with a run of a large product started at once, as its Run screen would."""
 STILL = """
 import sys
 from jaxprof.devices.live.monitor import Monitor
@@ -61,20 +75,12 @@ def answers(terminal: Terminal, keys: int) -> list[float]:
     return times
 
 
-def app_under_load(home: str, keys: int) -> list[float]:
+def app_under_load(home: str, keys: int, settle: float) -> list[float]:
     """The answers of jaxprof's Home while its own run goes on."""
-    terminal = Terminal([sys.executable, "-c", APP], 120, 40, {"JAXPROF_HOME": home})
+    terminal = Terminal([sys.executable, "-c", MEASURING], 120, 40, {"JAXPROF_HOME": home})
     try:
-        terminal.wait(b"matmul")
-        terminal.drain(8.0, most=8.0)  # jax was asked
-        terminal.send(b"e")
-        terminal.wait(b"Parameters of")
-        terminal.drain(0.3, most=1.0)
-        terminal.send(b"3000\x1b[B\x1b[B60\r")  # over the selected text: n, past the sweep, the budget
-        terminal.drain(0.3, most=1.0)
-        terminal.send(b"\r")
         terminal.wait(b"to go")
-        terminal.drain(3.0, most=3.0)  # the run has started
+        terminal.drain(settle, most=settle)  # the run has started
         terminal.send(b"1")
         terminal.drain(0.3, most=1.0)
         return answers(terminal, keys)
@@ -98,12 +104,12 @@ def peer_under_load(home: str, keys: int) -> list[float]:
         terminal.close()
 
 
-def idle_bytes(home: str, seconds: float) -> int:
+def idle_bytes(home: str, seconds: float, settle: float) -> int:
     """Bytes that the app writes in `seconds` while no value that it shows changes."""
     terminal = Terminal([sys.executable, "-c", STILL], 120, 40, {"JAXPROF_HOME": home})
     try:
         terminal.wait(b"matmul")
-        terminal.drain(12.0, most=12.0)  # jax was asked, the sparkline is full
+        terminal.drain(1.5 * settle, most=1.5 * settle)  # jax was asked, the sparkline is full
         before = len(terminal.output)
         terminal.drain(seconds, most=seconds)
         return len(terminal.output) - before
@@ -111,12 +117,12 @@ def idle_bytes(home: str, seconds: float) -> int:
         terminal.close()
 
 
-def idle_cpu(home: str, seconds: float) -> float:
+def idle_cpu(home: str, seconds: float, settle: float) -> float:
     """The share of a core that the app takes with live readings, its child of the start over."""
     terminal = Terminal([sys.executable, "-c", APP], 120, 40, {"JAXPROF_HOME": home})
     try:
         terminal.wait(b"matmul")
-        terminal.drain(8.0, most=8.0)
+        terminal.drain(settle, most=settle)
         before, began = terminal.cpu_seconds(), time.perf_counter()
         terminal.drain(seconds, most=seconds)
         return (terminal.cpu_seconds() - before) / (time.perf_counter() - began)
@@ -134,13 +140,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keys", type=int, default=60)
     parser.add_argument("--idle", type=float, default=10.0)
+    parser.add_argument(
+        "--smoke", action="store_true", help="six keys, short waits; the table has to come out, whatever its figures"
+    )
     args = parser.parse_args()
+    settle = 2.0 if args.smoke else 8.0
+    if args.smoke:
+        args.keys, args.idle = 6, 1.0
     with tempfile.TemporaryDirectory() as home:
         (Path(home) / "sessions").mkdir()
-        ours = app_under_load(home, args.keys)
+        ours = app_under_load(home, args.keys, settle)
         theirs = peer_under_load(home, args.keys)
-        written = idle_bytes(home, args.idle)
-        cpu = idle_cpu(home, args.idle)
+        written = idle_bytes(home, args.idle, settle)
+        cpu = idle_cpu(home, args.idle, settle)
     p95, peer95 = percentile(ours, 0.95), percentile(theirs, 0.95)
     spread = f"median {statistics.median(ours) * 1e3:.1f}, worst {max(ours) * 1e3:.1f} ms"
     print(f"{'what':<40}{'jaxprof':>10}{'peer':>10}{'ratio':>8}{'limit':>9}  spread")
@@ -150,7 +162,8 @@ def main() -> int:
     )
     print(f"{f'bytes in {args.idle:g} s, nothing changes':<40}{written:>8} B{'-':>10}{'-':>8}{0:>7} B")
     print(f"{'CPU with readings at 2 Hz':<40}{cpu:>9.1%}{'-':>11}{'-':>8}{CPU_LIMIT:>9.0%}  of one core")
-    return 1 if p95 > ANSWER_LIMIT_SECONDS or written > 0 or cpu > CPU_LIMIT else 0
+    past = p95 > ANSWER_LIMIT_SECONDS or written > 0 or cpu > CPU_LIMIT
+    return 1 if past and not args.smoke else 0
 
 
 if __name__ == "__main__":

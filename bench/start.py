@@ -1,6 +1,6 @@
 """How long jaxprof takes to be there: the app's first frame, and `--help`, each against the least that is possible.
 
-    python bench/start.py [--rounds 15]
+    python bench/start.py [--rounds 15] [--smoke]
 
 The frame is timed in a pseudo-terminal, from the start of the process until the rows of the workloads have been
 written, against a bare Textual app that shows one Static. The two alternate, so that a busy moment meets both. Exits 1
@@ -42,13 +42,13 @@ def frame(code: str, written: bytes, home: str) -> float:
         terminal.close()
 
 
-def mark(home: str) -> float:
-    """Seconds until a mark that was asked for by a key, pressed with the first frame, is on the screen."""
+def next_row(home: str) -> float:
+    """Seconds until the row below has the cursor, by a key pressed with the first frame: its explanation is shown."""
     terminal = Terminal([sys.executable, "-c", APP], environment={"JAXPROF_HOME": home})
     try:
         terminal.wait(b"matmul")
-        terminal.send(b" ")
-        return terminal.wait(b"1 marked")
+        terminal.send(b"\x1b[B")
+        return terminal.wait(b"Times a function of yours")
     finally:
         terminal.close()
 
@@ -70,7 +70,11 @@ def compare(ours: Callable[[], float], theirs: Callable[[], float], rounds: int)
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15)
-    rounds = parser.parse_args().rounds
+    parser.add_argument(
+        "--smoke", action="store_true", help="one round; the table has to come out, whatever its figures"
+    )
+    options = parser.parse_args()
+    rounds = 1 if options.smoke else options.rounds
     failed = False
     print(f"{'what':<28}{'jaxprof':>10}{'peer':>10}  {'peer is':<30}{'ratio':>7}{'spread':>14}{'limit':>7}")
     with tempfile.TemporaryDirectory() as home:
@@ -91,9 +95,9 @@ def main() -> int:
                 f"{name:<28}{statistics.median(mine):>8.3f} s{statistics.median(others):>8.3f} s  {peer:<30}"
                 f"{ratio:>6.2f}×{spread:>14}{limit:>6.1f}×{'  PAST ITS LIMIT' if ratio > limit else ''}"
             )
-        marked = statistics.median(mark(home) for _ in range(5))
-        print(f"{'a row took the focus':<28}{marked:>8.3f} s   (a key pressed with the first frame has marked its row)")
-    return 1 if failed else 0
+        moved = statistics.median(next_row(home) for _ in range(min(5, rounds)))
+        print(f"{'the cursor moved':<28}{moved:>8.3f} s   (by a key pressed with the first frame)")
+    return 1 if failed and not options.smoke else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What every test has: a state folder of its own, so that no test touches the user's sessions.
 
-And how many processes share the tests: half of what a test of an engine takes is waiting for it.
+And how many processes share the tests.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "suite"]
 _MOST_PROCESSES = 4
 """Each imports the app, and some import jax; and tests of measuring want a core that is not taken by other tests."""
 
@@ -25,18 +25,19 @@ def pytest_configure(config: pytest.Config) -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if name == "SIGINT" else signal.SIG_DFL)
-    # No example has to be quick on a machine that others use; and a test that is run once more is another object.
-    checks = [HealthCheck.differing_executors, HealthCheck.too_slow]
-    settings.register_profile("shared", deadline=None, suppress_health_check=checks)
-    settings.load_profile("shared")
+    # The same few examples in each run, which no load makes fail; JAXPROF_LONG=1 tries many, other ones each time.
+    checks = [HealthCheck.too_slow]
+    settings.register_profile("short", deadline=None, max_examples=20, derandomize=True, suppress_health_check=checks)
+    settings.register_profile("long", deadline=None, max_examples=1_000, suppress_health_check=checks)
+    settings.load_profile("long" if os.environ.get("JAXPROF_LONG") else "short")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """How many processes `-n auto` starts: one more than cores, because half is waiting; none for tests that were
-    named, which start sooner without."""
+    """How many processes `-n auto` starts: one for each core; none for tests that were named, which start sooner
+    without."""
     named = any("::" in word or word.endswith(".py") for word in config.args)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 0 if named else min(cores + 1, _MOST_PROCESSES)
+    return 0 if named else min(cores, _MOST_PROCESSES)
 
 
 @pytest.fixture(autouse=True)

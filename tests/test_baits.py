@@ -16,6 +16,8 @@ from jaxprof.rollup.making import in_processes
 from jaxprof.session.log import LogWriter, new_header
 from jaxprof.session.log.job_folder import JobMember
 
+pytestmark = pytest.mark.process
+
 MODULES = (
     "click", "json", "pip", "jaxprof", "msgspec", "numpy", "jax", "textual", "psutil", "typing", "random", "duckdb",
     "sitecustomize",

@@ -106,7 +106,7 @@ def test_anchors_are_headings(page: Path) -> None:
 
 
 def test_the_files_that_contributing_names_are_there() -> None:
-    folders = ("src", "tests", "docs")
+    folders = ("src", "tests", "docs", "bench")
     files = {path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*.*")}
     files |= {Path("CHANGELOG.md")}
     names = {path.name for path in files}

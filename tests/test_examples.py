@@ -48,6 +48,7 @@ def run(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not JOB.exists(), reason="the examples are not part of a source distribution")
 def test_the_late_process_of_the_job_is_named(tmp_path: Path) -> None:
     said = run(tmp_path, "script", "-n", "2", JOB, "--slow", "1", "--steps", "200")

@@ -92,6 +92,7 @@ def impatient() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.process
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("kind", ["a named pipe", "a device"])
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
@@ -163,6 +164,7 @@ def test_what_can_be_unpacked_comes_before_the_damage() -> None:
         list(unpacked(b"no gzip", "it"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", ["a.hlo.gz", "a.xplane.pb.gz", "a.trace.json.gz"])
 def test_the_file_names_the_limit_that_it_exceeds(
     name: str, call: Caller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

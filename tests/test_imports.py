@@ -14,6 +14,8 @@ import program_events
 from jaxprof.session.log import LogWriter
 from report import sessions
 
+pytestmark = pytest.mark.process
+
 SOURCE = Path(__file__).parents[1] / "src"
 WATCHED = ("jax", "jaxlib", "scipy", "textual", "numpy", "msgspec", "psutil", "pynvml")
 HEAVY = {"jax", "jaxlib", "scipy", "textual"}

@@ -157,6 +157,7 @@ def read(kind: str, bomb: bytes, folder: Path, limits: str = LIMITS) -> tuple[st
     return said, int(grown)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_takes_a_few_times_the_limit(name: str, tmp_path: Path) -> None:
     kind, words, bomb = BOMBS[name]
@@ -165,6 +166,7 @@ def test_a_bomb_takes_a_few_times_the_limit(name: str, tmp_path: Path) -> None:
     assert grown < FACTOR * LIMIT, f"{grown / MIB:.0f} MiB: {said}"
 
 
+@pytest.mark.process
 def test_without_the_limit_it_takes_more(tmp_path: Path) -> None:
     _, _, bomb = BOMBS["gzip of HLO"]
     assert read("hlo", bomb(), tmp_path, limits="unpacked=1GiB")[1] > FACTOR * LIMIT

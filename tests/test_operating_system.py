@@ -68,6 +68,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "broken", ["import fcntl", "import termios", "import os; os.killpg", "from signal import SIGHUP"]
 )
@@ -79,6 +80,7 @@ def test_posix_is_hidden_from_these_commands(home: Path, broken: str) -> None:
     assert done.stderr.splitlines()[-1].startswith(("ModuleNotFoundError", "AttributeError", "ImportError"))
 
 
+@pytest.mark.process
 def test_a_session_is_listed_and_printed_in_every_form(home: Path) -> None:
     assert "kept" in printed(home, "sessions")
     assert "selu" in printed(home, "show", "kept")
@@ -87,16 +89,19 @@ def test_a_session_is_listed_and_printed_in_every_form(home: Path) -> None:
     assert "| " in printed(home, "show", "kept", "--format", "markdown")
 
 
+@pytest.mark.process
 def test_hlo_is_printed(home: Path) -> None:
     assert "loop_fusion" in printed(home, "hlo", "module.hlo")
     assert "kernel" in printed(home, "hlo", "module.hlo", "--kernels")
     assert "selu" in printed(home, "hlo", "captured.jaxprof", "--kernels")
 
 
+@pytest.mark.process
 def test_a_timeline_is_exported(home: Path) -> None:
     assert json.loads(printed(home, "export", "captured.jaxprof"))["traceEvents"]
 
 
+@pytest.mark.process
 def test_a_profile_is_printed_exported_and_kept(home: Path) -> None:
     assert "add.1" in call(home, "show", "box.trace.json").stdout
     assert json.loads(call(home, "export", "box.trace.json", "--run", "r1").stdout)["traceEvents"]
@@ -105,6 +110,7 @@ def test_a_profile_is_printed_exported_and_kept(home: Path) -> None:
     assert {run.status for run in load(home / "box.jaxprof", Session).runs.values()} == {"ok"}
 
 
+@pytest.mark.process
 def test_a_profile_that_cannot_be_read_is_refused_and_leaves_nothing(home: Path) -> None:
     (home / "broken.xplane.pb").write_bytes(b"\x0a\xff\xff\x03 no planes")
     done = call(home, "import", "broken.xplane.pb", "--out", "broken.jaxprof")
@@ -114,6 +120,7 @@ def test_a_profile_that_cannot_be_read_is_refused_and_leaves_nothing(home: Path)
     assert not (home / "broken.jaxprof").exists()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("words", [("run", "selu"), ("script", "x.py"), ("attach", "9999"), ("hlo", "selu")])
 def test_running_says_that_it_needs_wsl(home: Path, words: tuple[str, ...]) -> None:
     done = call(home, *words)
@@ -123,6 +130,7 @@ def test_running_says_that_it_needs_wsl(home: Path, words: tuple[str, ...]) -> N
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.process
 def test_the_machine_is_listed_without_jax(home: Path) -> None:
     done = call(home, "devices")
     assert done.returncode == 0, done
@@ -130,6 +138,7 @@ def test_the_machine_is_listed_without_jax(home: Path) -> None:
     assert "needs Linux or macOS" in done.stderr
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("file", "seen"), [("kept", "selu"), ("box.trace.json", "[Overview]"), ("module.hlo", "HLO")])
 def test_the_app_opens_them(home: Path, file: str, seen: str) -> None:
     with Terminal([*HIDDEN, "open", file], home, {**os.environ, **surroundings(home)}) as terminal:

@@ -84,6 +84,7 @@ def test_the_run_and_the_header_mask_the_environment_alike(monkeypatch: pytest.M
     assert settings["JAX_COORDINATOR_ADDRESS"] == "..."
 
 
+@pytest.mark.process
 def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_recorded_command_line_has_no_secret_and_the_session_says_so(
     )
 
 
+@pytest.mark.process
 def test_a_program_that_records_itself_keeps_none_either(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import jaxprof\njaxprof.record('x.jaxprof')\n")
     subprocess.run([sys.executable, "program.py", "token=sesame"], cwd=tmp_path, check=True, env=environment())

@@ -121,6 +121,7 @@ def check_types(folder: Path, program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=110)
 
 
+@pytest.mark.process
 def test_a_users_program_is_checked_against_our_types(tmp_path: Path) -> None:
     pytest.importorskip("mypy")
     right = check_types(tmp_path, PROGRAM)

@@ -58,6 +58,7 @@ def groups() -> Iterator[list[subprocess.Popen[bytes]]]:
         process.wait()
 
 
+@pytest.mark.process
 def test_an_engine_that_holds_its_lock_ends_with_a_client_that_is_killed(tmp_path: Path) -> None:
     engine = tmp_path / "engine.py"
     engine.write_text(engines.STUCK)
@@ -74,6 +75,7 @@ def test_an_engine_that_holds_its_lock_ends_with_a_client_that_is_killed(tmp_pat
     assert not Path(scratch).exists()
 
 
+@pytest.mark.process
 def test_a_frozen_engine_ends_with_a_client_that_is_killed(tmp_path: Path) -> None:
     engine = tmp_path / "engine.py"
     engine.write_text(engines.SLOW)
@@ -86,6 +88,7 @@ def test_a_frozen_engine_ends_with_a_client_that_is_killed(tmp_path: Path) -> No
     assert wait_until_gone(int(pid))
 
 
+@pytest.mark.process
 def test_only_what_is_registered_ends(groups: list[subprocess.Popen[bytes]], tmp_path: Path) -> None:
     kept, lost = tmp_path / "kept", tmp_path / "lost, with a $name"
     for folder in (kept, lost):
@@ -105,6 +108,7 @@ def test_only_what_is_registered_ends(groups: list[subprocess.Popen[bytes]], tmp
     assert not lost.exists()
 
 
+@pytest.mark.process
 def test_a_reaper_that_was_killed_is_replaced(groups: list[subprocess.Popen[bytes]]) -> None:
     first, second = groups
     reaper = _Reaper()
@@ -117,6 +121,7 @@ def test_a_reaper_that_was_killed_is_replaced(groups: list[subprocess.Popen[byte
     assert first.wait(30) == second.wait(30) == -signal.SIGKILL
 
 
+@pytest.mark.process
 def test_a_folder_without_a_process_goes_with_us_unless_it_was_dropped(tmp_path: Path) -> None:
     kept, lost = tmp_path / "kept", tmp_path / "lost"
     for folder in (kept, lost):
@@ -133,6 +138,7 @@ def test_a_folder_without_a_process_goes_with_us_unless_it_was_dropped(tmp_path:
     assert not lost.exists()
 
 
+@pytest.mark.process
 def test_a_temporary_folder_goes_at_its_close_and_with_a_process_that_is_killed(tmp_path: Path) -> None:
     with TemporaryFolder("test") as folder:
         (folder / "file").touch()

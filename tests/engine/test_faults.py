@@ -46,6 +46,7 @@ def warnings(lines: list[Line]) -> set[str]:
     return {line["code"] for line in of_type(lines, "warning_raised")}
 
 
+@pytest.mark.process
 def test_folded_constants_are_named(engine: Child, tmp_path: Path) -> None:
     path = written(
         tmp_path,
@@ -136,6 +137,7 @@ def test_an_unknown_name_fails_the_run_and_names_the_near_ones(
     assert near in finished["advice"]
 
 
+@pytest.mark.process
 def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(start: Start) -> None:
     child = start()
     child.send(wanted("selu", budget_seconds=600.0, parameters={"n": 1000}))
@@ -149,6 +151,7 @@ def test_a_run_can_be_cancelled_while_it_is_sampled_and_another_follows(start: S
     assert child.finished()["status"] == "ok"
 
 
+@pytest.mark.process
 def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start: Start, tmp_path: Path) -> None:
     path = written(tmp_path, SLOW_COMPILE)
     child = start()
@@ -161,12 +164,14 @@ def test_a_process_whose_client_goes_ends_in_the_middle_of_a_compile(start: Star
     assert "compile" not in phases(rest), "it was ended, not waited for"
 
 
+@pytest.mark.process
 def test_a_process_whose_client_goes_ends_while_it_waits(start: Start) -> None:
     child = start()
     child.hang_up()
     assert child.process.wait(20) == 0
 
 
+@pytest.mark.process
 def test_a_killed_process_leaves_whole_lines_only(start: Start) -> None:
     child = start()
     child.send(wanted("selu", budget_seconds=600.0))
@@ -176,6 +181,7 @@ def test_a_killed_process_leaves_whole_lines_only(start: Start) -> None:
     assert child.process.wait(10) == -signal.SIGKILL
 
 
+@pytest.mark.process
 def test_an_interrupt_is_left_to_the_client(start: Start) -> None:
     child = start()
     child.send(wanted("selu", parameters={"n": 1000}))
@@ -184,6 +190,7 @@ def test_an_interrupt_is_left_to_the_client(start: Start) -> None:
     assert child.finished()["status"] == "ok"
 
 
+@pytest.mark.process
 def test_a_call_that_does_not_come_back_meets_the_hard_cap(start: Start, tmp_path: Path) -> None:
     path = written(tmp_path, "import time\ndef stuck(x):\n    time.sleep(600)\n    return x\n")
     child = start()
@@ -194,6 +201,7 @@ def test_a_call_that_does_not_come_back_meets_the_hard_cap(start: Start, tmp_pat
     assert child.process.wait(5) == 0
 
 
+@pytest.mark.process
 def test_a_cap_that_is_met_with_samples_keeps_the_result(start: Start) -> None:
     child = start()
     child.send(wanted("selu", budget_seconds=600.0, max_seconds=3.0))
@@ -201,12 +209,14 @@ def test_a_cap_that_is_met_with_samples_keeps_the_result(start: Start) -> None:
     assert "max_seconds_reached" in warnings(child.lines)
 
 
+@pytest.mark.process
 def test_a_line_that_is_no_request_is_answered(start: Start) -> None:
     child = start()
     child.send_line(b'{"request": "dance"}\n')
     assert "not a request" in child.answer()["error"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("stub", "says"),
     [

@@ -11,12 +11,15 @@ from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from engine.child import ENGINE, Child
 from jaxprof.engine.protocol.request import DescribeRequest, DevicesRequest
 
 Start = Callable[..., Child]
 
 
+@pytest.mark.process
 def test_neither_jaxprofs_neighbours_nor_its_modules_become_importable(start: Start, tmp_path: Path) -> None:
     own = [sys.executable, "-c", "import json, sys; print(json.dumps(sys.path))"]
     plain = json.loads(subprocess.run(own, capture_output=True, check=True, cwd=tmp_path).stdout)
@@ -39,6 +42,7 @@ def test_neither_jaxprofs_neighbours_nor_its_modules_become_importable(start: St
     assert [variant["name"] for variant in info["variants"]] == ["jax", "jit"]
 
 
+@pytest.mark.process
 def test_devices_are_answered_as_data(start: Start) -> None:
     child = start(environment={"XLA_FLAGS": "--xla_force_host_platform_device_count=2"})
     child.send(DevicesRequest())
@@ -49,6 +53,7 @@ def test_devices_are_answered_as_data(start: Start) -> None:
     assert data["jax"]
 
 
+@pytest.mark.process
 def test_what_a_users_module_raises_is_the_answer(start: Start, tmp_path: Path) -> None:
     source = tmp_path / "broken.py"
     source.write_text("1 / 0\n")
@@ -57,6 +62,7 @@ def test_what_a_users_module_raises_is_the_answer(start: Start, tmp_path: Path) 
     assert "ZeroDivisionError" in child.answer()["error"]
 
 
+@pytest.mark.process
 def test_what_user_code_prints_is_not_among_the_events(start: Start, tmp_path: Path) -> None:
     source = tmp_path / "loud.py"
     source.write_text('print(\'{"type": "answer"}\')\ndef fine(x):\n    return x\n')
@@ -68,6 +74,7 @@ def test_what_user_code_prints_is_not_among_the_events(start: Start, tmp_path: P
     assert child.process.stdout.read() == b'{"type": "answer"}\n'
 
 
+@pytest.mark.process
 def test_a_forked_child_writes_nothing() -> None:
     """In a process of its own: a test process with threads must not fork."""
     program = (
@@ -105,6 +112,7 @@ def test_a_python_that_is_too_old_is_told_what_is_needed() -> None:
         os.close(descriptor)
 
 
+@pytest.mark.process
 def test_the_first_file_is_readable_by_an_older_python() -> None:
     compile_old = "import ast, sys; ast.parse(open(sys.argv[1]).read(), feature_version=(3, 7))"
     subprocess.run([sys.executable, "-c", compile_old, str(ENGINE)], check=True)

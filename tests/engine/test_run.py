@@ -75,6 +75,7 @@ def check_compiled_run(lines: list[Line]) -> None:
     assert of_type(lines, "check_reported")[0]["passed"] is True
 
 
+@pytest.mark.process
 def test_a_compiled_variant_goes_through_every_phase(compiled: list[Line]) -> None:
     check_compiled_run(compiled)
 
@@ -118,6 +119,7 @@ def check_estimated_cost(lines: list[Line], n: int) -> None:
     assert (cost["flops"], cost["bytes_accessed"], cost["source"]) == (5 * n, 8 * n, "workload's own estimate")
 
 
+@pytest.mark.process
 def test_a_numpy_variant_never_imports_jax(start: Start) -> None:
     lines = completed(start().run(request("numpy")))
     assert [name for name in phases(lines) if name not in ("import", "inputs")] == ["run"]
@@ -128,6 +130,7 @@ def test_a_numpy_variant_never_imports_jax(start: Start) -> None:
     check_estimated_cost(lines, 100_000)
 
 
+@pytest.mark.process
 def test_an_import_made_while_waiting_is_told_as_such(start: Start) -> None:
     imported = phases(start("--import-jax").run(request("jit")))["import"]
     assert imported["seconds"] > 0.05

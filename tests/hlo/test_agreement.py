@@ -25,12 +25,14 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled_programs(tmp_path_factory.getbasetemp() / "programs")
 
 
+@pytest.mark.process
 @needs_peer
 def test_programs_as_lowered_and_as_compiled(programs: Path) -> None:
     paths = sorted(programs.glob("*.txt"))
     assert assert_agreement(paths) == len(paths) >= 2 * PROGRAMS_AT_LEAST
 
 
+@pytest.mark.process
 @needs_peer
 @pytest.mark.skipif(not REAL_FILES.is_dir(), reason="the real files are not on this machine")
 def test_real_files() -> None:
@@ -50,6 +52,7 @@ def test_real_files_read_whole() -> None:
                     assert all(module.get(name) for name in instruction.called), instruction.text[:300]
 
 
+@pytest.mark.process
 def test_proto_is_the_text(programs: Path) -> None:
     paths = sorted(programs.glob("*.pb"))
     assert len(paths) >= PROGRAMS_AT_LEAST
@@ -57,6 +60,7 @@ def test_proto_is_the_text(programs: Path) -> None:
         assert_proto_is_the_text(path)
 
 
+@pytest.mark.process
 def test_stack_of_a_program(programs: Path) -> None:
     (module,) = files.load(programs / "train_step.txt")
     tanh = next(one for computation in module.computations.values() for one in computation if one.opcode == "tanh")
@@ -70,6 +74,7 @@ def test_stack_of_a_program(programs: Path) -> None:
         assert frames[-1].function == "<module>"
 
 
+@pytest.mark.process
 def test_a_proto_inside_another_is_found(programs: Path) -> None:
     inner = (programs / "selu.pb").read_bytes()
     size = len(inner)
@@ -77,6 +82,7 @@ def test_a_proto_inside_another_is_found(programs: Path) -> None:
     assert files.from_bytes(outer)[0].name == files.from_bytes(inner)[0].name == "jit_selu"
 
 
+@pytest.mark.process
 def test_a_proto_cut_anywhere_is_refused_or_partial(programs: Path) -> None:
     whole = (programs / "scan.pb").read_bytes()
     refused = 0

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.errors import HloError
@@ -65,7 +65,6 @@ def test_cut_off_anywhere(text: str) -> None:
         check(text[end:])
 
 
-@settings(max_examples=120, deadline=None)
 @given(st.data())
 def test_octets_flipped(data: st.DataObject) -> None:
     octets = bytearray(data.draw(st.sampled_from([PRINTED, WRITTEN])).encode())
@@ -76,7 +75,6 @@ def test_octets_flipped(data: st.DataObject) -> None:
     check_octets(bytes(octets))
 
 
-@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_lines_swapped_doubled_and_dropped(data: st.DataObject) -> None:
     lines = data.draw(st.sampled_from([PRINTED, WRITTEN])).splitlines(keepends=True)
@@ -92,7 +90,6 @@ def test_lines_swapped_doubled_and_dropped(data: st.DataObject) -> None:
     check("".join(lines))
 
 
-@settings(max_examples=120, deadline=None)
 @given(st.lists(st.sampled_from(
     ["HloModule m", "ENTRY", "e", " {", "}", "\n", "  ", "%a", " = ", "f32[2]{1,0}", "(", ")", "add(", "constant(",
      ", ", "calls=", "to_apply={", "metadata={", '"', "\\", "/*", "*/", "//", "ROOT ", "-start(", "->", "[", "]", "é"]
@@ -102,7 +99,6 @@ def test_words_in_any_order(words: list[str]) -> None:
     check("HloModule m\nENTRY e {\n" + "".join(words) + "\n}\n")
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
 def test_any_octets(data: bytes) -> None:
     check_octets(data)

@@ -40,6 +40,7 @@ def _write(folder: Path, number: int, done: str, opcode: str, more: str = "") ->
     (folder / name).write_text(STATE.format(opcode=opcode, more=more))
 
 
+@pytest.mark.process
 def test_a_real_dump_tells_what_simplification_and_fusion_did(dump: Path) -> None:
     ((module, name, states),) = modules_with_passes(dump)
     assert name.startswith("jit__lambda")

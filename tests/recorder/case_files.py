@@ -13,7 +13,6 @@ harness reads, one `key: value` each:
     mended       the twin that has not the first expected finding; its own header forbids it
     needs        packages without which it cannot run
     path         a folder beside the case that stands on its PYTHONPATH
-    suite        `no`: only bench/findings.py runs it, because another case in the suite has the same planted
 
 Its one argument is a factor on the number of steps: 1 for the short form (one or two seconds of work), `LONG` for the
 long one.
@@ -38,7 +37,7 @@ CASES: Final = Path(__file__).with_name("cases")
 SHORT, LONG = 1.0, 6.0
 VERDICTS: Final = ("host-bound", "dispatch-bound", "data-bound", "copy-bound", "device-bound", "compile-bound")
 NONE: Final = "-"
-_ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended", "needs", "path", "suite")
+_ONE: Final = ("about", "verdict", "expect", "forbid", "allow", "lines", "mended", "needs", "path")
 _SEVERAL: Final = ("advice-not",)
 _TIMEOUT_SECONDS: Final = 110
 _OF_TIMED_LINES: Final = frozenset({"dispatch_bound"})
@@ -65,8 +64,6 @@ class Case:
     mended: str = ""
     needs: tuple[str, ...] = ()
     python_path: str = ""
-    in_suite: bool = True
-    """Whether the tests run it, and not the bench alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +135,6 @@ def read_case(path: Path) -> Case:
         mended=one.get("mended", ""),
         needs=_words(one.get("needs", "")),
         python_path=one.get("path", ""),
-        in_suite=one.get("suite") != "no",
     )
 
 

@@ -151,6 +151,7 @@ results = [step(jnp.ones(n)).shape for n in (3, 5, 6)]
     assert names["results"] == [(1, 2), (1, 2), (2,)]
 
 
+@pytest.mark.process
 def test_a_program_is_itself_and_a_module_of_it_is_changed(tmp_path: Path) -> None:
     (tmp_path / "jax.py").write_text(
         "import types\n"

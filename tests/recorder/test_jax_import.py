@@ -83,6 +83,7 @@ def test_an_import_that_fails_may_be_tried_again(place: Path) -> None:
     assert len(told) == 1
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("how", ["import jax", "import importlib\nimportlib.import_module('jax')"])
 def test_a_failing_import_shows_no_frame_of_ours(how: str, tmp_path: Path) -> None:
     (tmp_path / "jax").mkdir()

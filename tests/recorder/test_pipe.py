@@ -145,6 +145,7 @@ def test_nothing_goes_into_a_file_that_took_our_number(reader: Reader, tmp_path:
         os.close(opened)
 
 
+@pytest.mark.process
 def test_a_forked_child_is_silent(reader: Reader) -> None:
     child = os.fork()
     if child == 0:

@@ -10,6 +10,8 @@ import pytest
 from jaxprof.events import ProgramStarted
 from recorder.running import OUT, notes_of, program_in, run_alone, run_recorded
 
+pytestmark = pytest.mark.process
+
 WORLD = """
 import argparse, os, sys
 print(__name__, __file__, sys.argv, sys.path, os.getcwd(), sys.flags, sys.orig_argv[1:])

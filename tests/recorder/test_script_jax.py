@@ -12,6 +12,8 @@ from jaxprof.events import EnvironmentRead
 from pythons import EVERY
 from recorder.running import CLIENT, environment, notes_of, program_in, run_alone, run_recorded, session_in
 
+pytestmark = pytest.mark.process
+
 TRAINS = """
 import sys
 import jax, jax.numpy as jnp, numpy as np

@@ -57,6 +57,7 @@ def test_each_program_is_expected_of() -> None:
     assert {path.stem for path in PROGRAMS.glob("*.py")} == set(EXPECTED)
 
 
+@pytest.mark.process
 @pytest.mark.timeout(300)  # numpyro's sampler alone compiles for seconds, and each program runs twice
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_library_is_recorded_as_its_users_write_it(name: str, tmp_path: Path) -> None:
@@ -106,6 +107,7 @@ for size in range(1, 13):
 """
 
 
+@pytest.mark.process
 @pytest.mark.timeout(300)
 def test_twelve_batch_sizes_of_nnx_are_a_finding_and_a_step_of_it_is_measured(tmp_path: Path) -> None:
     pytest.importorskip("flax.nnx")

@@ -12,6 +12,8 @@ import pytest
 from recorder.running import SOURCE, client, environment, notes_of, program_in
 from terminal import Terminal
 
+pytestmark = pytest.mark.process
+
 SECONDS = 20.0
 WAITS = "import sys, time\nprint('ready', flush=True)\nfor _ in range(600):\n    time.sleep(0.1)\n"
 HANDLES = """

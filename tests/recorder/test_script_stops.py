@@ -14,6 +14,8 @@ from jaxprof.analysis.programs.stops import SIGNAL, UNKNOWN
 from recorder.running import OUT, client, environment, run_recorded, session_in
 from terminal import Terminal
 
+pytestmark = pytest.mark.process
+
 STOPS = """
 import os, signal, subprocess, time
 import jax, jax.numpy as jnp

@@ -19,6 +19,8 @@ from jaxprof.session.log import LogWriter, new_header
 from pythons import EVERY
 from recorder.running import client, environment, program_in, run_recorded, session_in
 
+pytestmark = pytest.mark.process
+
 CALLS = 300
 COPIES = f"""
 import sys

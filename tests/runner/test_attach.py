@@ -63,6 +63,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
         read_address(text)
 
 
+@pytest.mark.process
 def test_the_profile_is_there_once_the_client_says_so(server: Address, client: Path, tmp_path: Path) -> None:
     client.write_text(
         textwrap.dedent("""
@@ -83,6 +84,7 @@ def test_the_profile_is_there_once_the_client_says_so(server: Address, client: P
     assert asked == f"{server.port} 1500 127.0.0.1 cpu"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("program", "error", "what", "hint"),
     [
@@ -108,6 +110,7 @@ def test_each_failure_has_its_name(
     assert hint in raised.value.hint
 
 
+@pytest.mark.process
 def test_a_server_that_never_answers_is_given_up(
     server: Address, client: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

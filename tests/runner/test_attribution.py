@@ -90,6 +90,7 @@ def _run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, **more: A
     return run
 
 
+@pytest.mark.process
 def test_a_second_child_names_the_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.0))
     assert set(run.captures) == {"run", "attribution"}
@@ -100,12 +101,14 @@ def test_a_second_child_names_the_kernels(tmp_path: Path, monkeypatch: pytest.Mo
     assert run.phases["capture_attribution"].seconds is not None
 
 
+@pytest.mark.process
 def test_named_kernels_need_no_second_child(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = _run(tmp_path, monkeypatch, engines.captures_on_a_gpu(0.010))
     assert set(run.captures) == {"run"}
     assert "capture_attribution" not in run.phases
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("second", ["os._exit(3)", 'say("run_finished", status="failed", error="no room")'])
 def test_a_second_child_that_fails_leaves_the_run_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, second: str

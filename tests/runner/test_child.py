@@ -42,6 +42,7 @@ print('no line break', end='')
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("child", [WHEN_ASKED], indirect=True)
 def test_what_comes_between_a_read_and_the_end_is_in_the_next_read(child: ChildProcess) -> None:
     assert child.read(0) == []
@@ -59,6 +60,7 @@ def test_what_comes_between_a_read_and_the_end_is_in_the_next_read(child: ChildP
 HOLDS = "if os.fork() == 0:\n    os.set_inheritable(events, True)\n    time.sleep(600)\n"
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="this system has no descriptor for a process's end")
 @pytest.mark.parametrize("child", [HOLDS], indirect=True)
 def test_the_end_of_a_child_wakes_a_read_although_its_pipes_are_held_open(child: ChildProcess) -> None:
@@ -66,6 +68,7 @@ def test_the_end_of_a_child_wakes_a_read_although_its_pipes_are_held_open(child:
         child.read(600)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("child", ['os.write(events, b\'{"type":"heartbeat"}\\n\')\ntime.sleep(600)'], indirect=True)
 def test_a_heartbeat_is_a_sign_of_life_and_no_event(child: ChildProcess) -> None:
     began = child.last_sign_seconds
@@ -81,6 +84,7 @@ time.sleep(120)
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("child", [FORKS], indirect=True)
 def test_a_child_is_killed_with_its_own_children(child: ChildProcess) -> None:
     while not child.read(20):
@@ -92,6 +96,7 @@ def test_a_child_is_killed_with_its_own_children(child: ChildProcess) -> None:
     assert os.read(child._events, 1) == b""
 
 
+@pytest.mark.process
 def test_a_child_that_cannot_be_started_leaves_no_descriptor_open() -> None:
     before = os.listdir("/dev/fd")
     with pytest.raises(WorkerError, match="the child could not be started with /nowhere/python"):

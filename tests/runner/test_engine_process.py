@@ -14,6 +14,8 @@ from jaxprof.runner import Interpreter, engine_process
 from jaxprof.runner.engine_process import EngineProcess, ask, jax_devices
 from runner import engines
 
+pytestmark = pytest.mark.process
+
 HERE = Interpreter(sys.executable, None, "this one")
 
 

@@ -19,6 +19,7 @@ def test_the_default_is_the_one_that_has_jax() -> None:
     assert found.jax
 
 
+@pytest.mark.process
 def test_a_named_one_is_asked_for_its_versions() -> None:
     found = find_interpreter(Path(sys.executable))
     assert found.jax == find_interpreter().jax
@@ -26,6 +27,7 @@ def test_a_named_one_is_asked_for_its_versions() -> None:
     assert find_interpreter(Path(sys.prefix)).jax == found.jax  # an environment's folder
 
 
+@pytest.mark.process
 def test_an_environment_is_taken_when_this_one_has_no_jax(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin" / "python"
@@ -57,6 +59,7 @@ def test_the_version_of_the_own_jax_is_the_one_that_is_installed(
     assert find_interpreter().jax == metadata.version("jax")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("path", ["/nowhere/python", "/etc/passwd", "/bin/true", "/tmp"])
 def test_what_is_no_python_is_refused(path: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -64,6 +67,7 @@ def test_what_is_no_python_is_refused(path: str) -> None:
     assert caught.value.hint
 
 
+@pytest.mark.process
 def test_an_old_python_is_refused(tmp_path: Path) -> None:
     script = tmp_path / "python"
     script.write_text('#!/bin/sh\necho \'{"python": [3, 9, 1], "jax": null, "numpy": null}\'\n')

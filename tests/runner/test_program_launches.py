@@ -29,6 +29,7 @@ def command(folder: Path, source: str) -> LaunchCommand:
     )
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
@@ -44,6 +45,7 @@ def test_why_a_launch_failed(tmp_path: Path, source: str, problem: str) -> None:
     assert done.output == ("1\n" if not problem else "")
 
 
+@pytest.mark.process
 def test_what_never_ends_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program_launches, "_LONGEST_SECONDS", 0.0)
     endless = "import threading; threading.Event().wait()"

@@ -17,6 +17,8 @@ from jaxprof.runner.program_run import ProgramScheduler
 from jaxprof.session import Run
 from jaxprof.session.log import LogWriter, new_header
 
+pytestmark = pytest.mark.process
+
 SECONDS = 20.0
 
 

@@ -12,6 +12,8 @@ from jaxprof.events import RevisionRead
 from jaxprof.runner import repository
 from jaxprof.runner.repository import git, revisions
 
+pytestmark = pytest.mark.process
+
 STEP = "def step(x):\n    return x\n"
 
 

@@ -60,6 +60,7 @@ class Stage:
         return thread
 
 
+@pytest.mark.process
 def test_a_good_run_is_written_told_and_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.GOOD)
     first = plan()
@@ -81,6 +82,7 @@ def test_a_good_run_is_written_told_and_closed(tmp_path: Path, monkeypatch: pyte
     assert chunks == 1  # the same text of two runs is kept once
 
 
+@pytest.mark.process
 def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.GOOD)
     (tmp_path / "mine.py").write_text("def step(x):\n    return x\n")
@@ -99,6 +101,7 @@ def test_a_run_of_a_file_under_git_keeps_its_commit(tmp_path: Path, monkeypatch:
     assert checked_out.revision is None, "a side at another revision: the comparison keeps its commit"
 
 
+@pytest.mark.process
 def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +114,7 @@ def test_a_revisions_modules_leave_the_compiler_of_a_device_elsewhere_on_the_pat
     assert [run.error for run in stage.told.runs.values()] == [os.pathsep.join(["tree", "wheels"]), "wheels"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("signal_name", "words"),
     [("SIGKILL", "out of memory"), ("SIGABRT", "XLA aborted"), ("SIGSEGV", "SIGSEGV"), ("SIGUSR1", "SIGUSR1")],
@@ -128,6 +132,7 @@ def test_a_killed_engine_is_explained_and_the_next_run_goes_on(
         assert run.samples("run") == [1e-3] * 6
 
 
+@pytest.mark.process
 def test_an_exit_in_the_middle_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.EXITS)
     stage.scheduler.add([plan()])
@@ -135,6 +140,7 @@ def test_an_exit_in_the_middle_is_told(tmp_path: Path, monkeypatch: pytest.Monke
     assert "exit code 3" in stage.told.runs["r1"].error
 
 
+@pytest.mark.process
 def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,6 +153,7 @@ def test_a_grandchild_that_holds_the_pipe_does_not_hold_the_run(
     assert stage.told.runs["r1"].samples("run") == [1e-3] * 6
 
 
+@pytest.mark.process
 def test_garbage_on_the_pipe_is_logged_and_survived(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.GARBAGE)
     stage.scheduler.add([plan()])
@@ -158,6 +165,7 @@ def test_garbage_on_the_pipe_is_logged_and_survived(tmp_path: Path, monkeypatch:
     assert [row.code for row in run.trust["run"].rows] == ["file"]
 
 
+@pytest.mark.process
 def test_cancel_is_asked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.OBEDIENT)
     stage.scheduler.add([plan(), plan()])
@@ -168,6 +176,7 @@ def test_cancel_is_asked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert [run.status for run in stage.told.runs.values()] == ["cancelled", "cancelled"]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("script", [engines.SLOW, engines.DEAF], ids=["terminated", "killed"])
 def test_an_engine_that_does_not_listen_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     monkeypatch.setattr(engine_process, "ASK_SECONDS", 0.1)
@@ -182,6 +191,7 @@ def test_an_engine_that_does_not_listen_is_ended(tmp_path: Path, monkeypatch: py
     assert stage.told.runs["r1"].status == "cancelled"
 
 
+@pytest.mark.process
 def test_a_silent_engine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxprof.runner.engine_run.SILENCE_SECONDS", 0.2)
     monkeypatch.setattr(engine_process, "ASK_SECONDS", 0.1)
@@ -200,6 +210,7 @@ def test_a_silent_engine_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert session.runs["r1"].over
 
 
+@pytest.mark.process
 def test_an_engine_that_is_silent_for_too_long_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.STUCK)
     stage.scheduler.max_silence_seconds = 0.5
@@ -210,6 +221,7 @@ def test_an_engine_that_is_silent_for_too_long_is_ended(tmp_path: Path, monkeypa
         assert run.error == "the worker gave no sign of life for 500 ms"
 
 
+@pytest.mark.process
 def test_the_hard_cap_ends_an_engine_that_holds_its_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.STUCK_AFTER_ITS_START)
     stage.scheduler.add([plan(max_seconds=0.5)])
@@ -220,6 +232,7 @@ def test_the_hard_cap_ends_an_engine_that_holds_its_lock(tmp_path: Path, monkeyp
     assert stage.told.runs["r1"].error == "the worker did not stop at its hard cap of 500 ms"
 
 
+@pytest.mark.process
 def test_an_engine_is_not_timed_out_while_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jaxprof.runner.engine_run.SILENT_CAP_GRACE_SECONDS", 0.0)
     monkeypatch.setattr("jaxprof.runner.engine_run.CAP_GRACE_SECONDS", 0.0)
@@ -230,6 +243,7 @@ def test_an_engine_is_not_timed_out_while_it_starts(tmp_path: Path, monkeypatch:
     assert stage.told.runs["r1"].status == "ok"
 
 
+@pytest.mark.process
 def test_an_engine_that_closes_its_event_pipe_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.MUTE)
     stage.scheduler.add([plan()])
@@ -240,6 +254,7 @@ def test_an_engine_that_closes_its_event_pipe_is_ended(tmp_path: Path, monkeypat
     assert "memory" not in run.error
 
 
+@pytest.mark.process
 def test_an_interpreter_that_is_not_there_fails_the_run_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, engines.GOOD)
     stage.scheduler.interpreter = Interpreter("/nowhere/python", None, "--python")
@@ -273,6 +288,7 @@ def after_preparing(
     return made, load(stage.path, Session)
 
 
+@pytest.mark.process
 def test_a_child_that_waits_takes_the_next_run_and_no_other_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -282,6 +298,7 @@ def test_a_child_that_waits_takes_the_next_run_and_no_other_one(
     assert not any(process.alive for process in made)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     "other",
     [
@@ -307,6 +324,7 @@ def test_nothing_waits_for_a_run_that_it_could_not_take(tmp_path: Path, monkeypa
         assert made == []
 
 
+@pytest.mark.process
 def test_a_child_that_nothing_came_for_is_ended_with_the_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,7 @@ def told(session: Session, run: str) -> Any:
     return json.loads(session.runs[run].log[0].text)
 
 
+@pytest.mark.process
 def test_each_side_has_its_own_environment_and_interpreter(stage: Stage) -> None:
     python = stage.folder / "python"
     python.symlink_to(sys.executable)
@@ -159,6 +160,7 @@ def test_each_side_has_its_own_environment_and_interpreter(stage: Stage) -> None
     assert told(session, "r3")["python"] == str(python)
 
 
+@pytest.mark.process
 def test_the_control_is_held_against_the_others_and_has_no_part_in_their_family(stage: Stage) -> None:
     b = side("B", environment={"TAKES": "2e-3"})
     session = stage.run(side("A"), b, side("C"))
@@ -173,6 +175,7 @@ def test_the_control_is_held_against_the_others_and_has_no_part_in_their_family(
     assert control.family == 1
 
 
+@pytest.mark.process
 def test_what_happens_once_in_a_process_is_compared_over_launches(stage: Stage) -> None:
     session = stage.run(side("A"), side("B", environment={"COMPILES": "0.5"}), side("C"), launches=3)
 
@@ -184,6 +187,7 @@ def test_what_happens_once_in_a_process_is_compared_over_launches(stage: Stage) 
     assert verdict("r4") == "same"
 
 
+@pytest.mark.process
 def test_one_launch_says_nothing_of_what_happens_once(stage: Stage) -> None:
     session = stage.run(side("A"), side("B", environment={"COMPILES": "0.5"}), launches=1)
     (pair,) = session_difference(session, session, run_before="r1", run_after="r3").runs
@@ -191,6 +195,7 @@ def test_one_launch_says_nothing_of_what_happens_once(stage: Stage) -> None:
     assert times.verdict() == "inconclusive"
 
 
+@pytest.mark.process
 def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Stage) -> None:
     b = side("B", settings={"n": "4000"}, precision="highest", environment={"TAKES": "5e-4"})
     session = stage.run(side("A"), b)
@@ -200,24 +205,28 @@ def test_sides_of_other_sizes_and_precisions_are_compared_on_purpose(stage: Stag
     assert [group.label(one.run) for one in group.runs] == ["A jit", "A' jit", "B jit"], "one table, whatever differs"
 
 
+@pytest.mark.process
 def test_a_fixed_number_of_launches_is_measured_whole(stage: Stage) -> None:
     session = stage.run(side("A"), side("B"), launches=3)
     assert [len(run.launches) for run in session.runs.values()] == [3, 3, 3]
     assert not compared(session, session.runs["r1"], session.runs["r3"]).by_width
 
 
+@pytest.mark.process
 def test_launches_end_once_the_interval_is_narrow_and_say_so_to_the_statistics(stage: Stage) -> None:
     session = stage.run(side("A"), side("B"), launches=None)
     assert [len(run.launches) for run in session.runs.values()] == [5, 5, 5], "never before five"
     assert compared(session, session.runs["r1"], session.runs["r3"]).by_width
 
 
+@pytest.mark.process
 def test_the_budget_ends_them_after_three(stage: Stage) -> None:
     session = stage.run(side("A"), side("B"), launches=None, budget_seconds=0.05, max_seconds=60.0)
     assert [len(run.launches) for run in session.runs.values()] == [3, 3, 3]
     assert all(run.status == "ok" for run in session.runs.values())
 
 
+@pytest.mark.process
 def test_results_of_another_dtype_are_refused_a_verdict(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESULT_OF_B", str(stage.result("half", np.ones(3, np.float16))))
     session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
@@ -228,6 +237,7 @@ def test_results_of_another_dtype_are_refused_a_verdict(stage: Stage, monkeypatc
     assert not session.runs["r2"].warnings, "the control is like A"
 
 
+@pytest.mark.process
 def test_other_results_are_said_and_leave_the_verdict_alone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RESULT_OF_B", str(stage.result("off", np.full(3, 1.03, np.float32))))
     session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
@@ -237,6 +247,7 @@ def test_other_results_are_said_and_leave_the_verdict_alone(stage: Stage, monkey
     assert "differs from A's by 3.0e-02" in warning.message
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("broken", ["A", "B"])
 def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, broken: str
@@ -250,6 +261,7 @@ def test_a_side_that_fails_ends_the_comparison_and_wins_nothing(
     assert "failed" in times.reason()
 
 
+@pytest.mark.process
 def test_another_kind_of_device_and_throttling_on_one_side_are_refused(stage: Stage) -> None:
     session = stage.run(side("A"), side("B", environment={"TAKES": "5e-4"}))
     first, other = session.runs["r1"], session.runs["r3"]

@@ -125,6 +125,7 @@ def blocks(session: Session, launch: int) -> list[str]:
     return [run for _, run in sorted(taken)]
 
 
+@pytest.mark.process
 def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(stage: Stage) -> None:
     session = stage.run("a", "b", launches=3)
     for launch in (1, 2, 3):
@@ -141,6 +142,7 @@ def test_each_launch_has_fresh_processes_and_blocks_in_balanced_order(stage: Sta
         assert all("compile" in each.phases for each in run.launches)
 
 
+@pytest.mark.process
 def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +153,7 @@ def test_what_is_measured_is_passed_on_between_turns_however_brief_they_are(
     assert len(with_samples) >= 4
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("other", "launches", "over"), [("b", 3, 2 + 4), ("greedy", 1, 2 + 3)], ids=["in turns", "apart, after a try"]
 )
@@ -171,11 +174,13 @@ def test_the_engines_of_a_launch_are_over_before_the_next_one_begins(
     assert alive == [False] * over
 
 
+@pytest.mark.process
 def test_a_warning_that_a_later_launch_is_the_first_to_give_is_recorded_once(stage: Stage) -> None:
     session = stage.run("a", "moody", launches=3)
     assert [warning.code for warning in session.runs["r2"].warnings] == ["folded_constants", "throttled"]
 
 
+@pytest.mark.process
 def test_what_is_left_counts_the_launches_to_come(stage: Stage) -> None:
     stage.run("a", "slow to start", launches=2)
     lines = [json.loads(line) for line in stage.path.read_text().splitlines()[1:]]
@@ -184,6 +189,7 @@ def test_what_is_left_counts_the_launches_to_come(stage: Stage) -> None:
     assert left["launch 1 of 2"] > 0.4, "the second launch starts all of them once more"
 
 
+@pytest.mark.process
 def test_nothing_is_sampled_before_every_engine_is_warm(stage: Stage) -> None:
     stage.run("a", "slow to start", "c")
     lines = [json.loads(line) for line in stage.path.read_text().splitlines()[1:]]
@@ -199,6 +205,7 @@ def states_of_others(session: Session, run: str) -> list[tuple[str, ...]]:
     return [tuple(line.text.split()) for line in session.runs[run].log]
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_the_others_are_frozen_while_one_has_its_block(stage: Stage) -> None:
     session = stage.run("a", "b", "watcher")
@@ -209,6 +216,7 @@ def test_the_others_are_frozen_while_one_has_its_block(stage: Stage) -> None:
     assert all(len(states) == 2 for _, *states in seen)
 
 
+@pytest.mark.process
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_process_that_holds_an_accelerator_is_not_frozen_and_is_checked(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
@@ -226,6 +234,7 @@ def test_a_process_that_holds_an_accelerator_is_not_frozen_and_is_checked(
     assert codes == {"r1": ["folded_constants", "not_idle"], "r2": ["folded_constants"]}
 
 
+@pytest.mark.process
 def test_runs_that_are_compared_are_also_measured_alone_and_in_whole_blocks_once(stage: Stage) -> None:
     session = stage.run("a", "b", launches=2)
     for run in session.runs.values():
@@ -233,11 +242,13 @@ def test_runs_that_are_compared_are_also_measured_alone_and_in_whole_blocks_once
         assert len(run.samples("settling")) == 2 * PROBES, "in the first launch alone"
 
 
+@pytest.mark.process
 def test_a_run_that_is_compared_with_none_has_turns_only(stage: Stage) -> None:
     session = stage.run("a", launches=2)
     assert set(session.runs["r1"].series) == {"run"}
 
 
+@pytest.mark.process
 def test_what_does_not_depend_on_the_process_is_recorded_once(stage: Stage) -> None:
     session = stage.run("a", "b", launches=3)
     run = session.runs["r1"]
@@ -245,6 +256,7 @@ def test_what_does_not_depend_on_the_process_is_recorded_once(stage: Stage) -> N
     assert [warning.code for warning in run.warnings] == ["folded_constants"]
 
 
+@pytest.mark.process
 def test_one_side_that_dies_leaves_the_others_alone(stage: Stage) -> None:
     session = stage.run("a", "fragile", "c", launches=2)
     assert [run.status for run in session.runs.values()] == ["ok", "crashed", "ok"]
@@ -254,6 +266,7 @@ def test_one_side_that_dies_leaves_the_others_alone(stage: Stage) -> None:
     assert counts["r1"] == counts["r3"]
 
 
+@pytest.mark.process
 def test_a_side_that_fails_in_a_later_launch_says_in_which(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_process, "ENGINE", changed(stage, 'variant == "fragile" and', "launch == 2 and"))
     session = stage.run("a", launches=3)
@@ -261,6 +274,7 @@ def test_a_side_that_fails_in_a_later_launch_says_in_which(stage: Stage, monkeyp
     assert session.runs["r1"].error.startswith("launch 2 of 3: ")
 
 
+@pytest.mark.process
 def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_other(stage: Stage) -> None:
     session = stage.run("a", "greedy", launches=2)
     assert [run.status for run in session.runs.values()] == ["ok", "ok"]
@@ -271,6 +285,7 @@ def test_sides_that_do_not_fit_beside_each_other_are_measured_one_after_the_othe
         assert len(list(itertools.groupby(order))) == 2, "each alone"
 
 
+@pytest.mark.process
 def test_what_does_not_fit_at_all_fails(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_process, "ENGINE", changed(stage, "if others:", "if True:"))
     session = stage.run("a", "greedy")
@@ -278,6 +293,7 @@ def test_what_does_not_fit_at_all_fails(stage: Stage, monkeypatch: pytest.Monkey
     assert session.runs["r2"].error == "not run: too large"
 
 
+@pytest.mark.process
 def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "MOST_COLD_SECONDS", 0.3)
     session = stage.run("a", "slow to start", launches=3, budget_seconds=0.3)
@@ -288,6 +304,7 @@ def test_a_launch_that_takes_long_to_start_is_the_only_one(stage: Stage, monkeyp
         assert "slow to start on cpu:0" in told.message
 
 
+@pytest.mark.process
 def test_the_hard_cap_is_of_all_launches_together(stage: Stage) -> None:
     session = stage.run("slow to start", launches=5, max_seconds=1.5)
     run = session.runs["r1"]
@@ -297,6 +314,7 @@ def test_the_hard_cap_is_of_all_launches_together(stage: Stage) -> None:
     assert "the hard cap" in told.message
 
 
+@pytest.mark.process
 def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage: Stage) -> None:
     stage.scheduler._placement = lambda planned, interpreter: WorkerEnvironment(environment={}, device="cpu:0")
     session = stage.run("a", "b", device="tpu:0")
@@ -304,6 +322,7 @@ def test_a_device_that_one_process_holds_is_used_by_one_at_a_time(stage: Stage) 
     assert "one process at a time can use a tpu" in session.runs["r1"].warnings[0].message
 
 
+@pytest.mark.process
 def test_cancelling_one_leaves_the_others(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_process, "ENGINE", changed(stage, COUNTS, COUNTS + "    time.sleep(0.02)\n"))
     monkeypatch.setattr(turns, "BLOCK_SECONDS", 0.5)
@@ -323,6 +342,7 @@ def test_cancelling_one_leaves_the_others(stage: Stage, monkeypatch: pytest.Monk
     assert [len(run.launches) for run in session.runs.values()] == [2, 1]
 
 
+@pytest.mark.process
 def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         engine_process,
@@ -345,6 +365,7 @@ def test_an_engine_that_is_ended_between_its_turns_was_cancelled(stage: Stage, m
     assert [run.status for run in session.runs.values()] == ["cancelled", "cancelled"]
 
 
+@pytest.mark.process
 def test_kernels_are_named_once_after_the_first_launch(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     captured: list[tuple[str, int]] = []
     monkeypatch.setattr("jaxprof.runner.attribution.is_needed", lambda *given, **how: True)
@@ -356,6 +377,7 @@ def test_kernels_are_named_once_after_the_first_launch(stage: Stage, monkeypatch
     assert captured == [("r1", 1)], "not of a run that failed, and not again in the second launch"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("variants", "said"), [(("a", "b"), "false"), (("a",), None)])
 def test_engines_that_share_a_device_leave_its_memory_to_each_other(
     stage: Stage, variants: tuple[str, ...], said: str | None
@@ -373,6 +395,7 @@ def test_engines_that_share_a_device_leave_its_memory_to_each_other(
     assert {environment.get("XLA_PYTHON_CLIENT_PREALLOCATE") for environment in environments} == {said}
 
 
+@pytest.mark.process
 def test_runs_that_are_not_compared_are_not_measured_together(stage: Stage) -> None:
     stage.add("a", "b")
     session = stage.run("c", "d")

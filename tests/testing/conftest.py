@@ -1,23 +1,44 @@
-"""Runs of pytest inside the tests, each in a process of its own."""
+"""Runs of pytest inside the tests: in this process, and in one of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 Run = Callable[..., pytest.RunResult]
+WITHOUT = ("-p", "no:textual-snapshot", "-p", "no:syrupy", "-p", "no:asyncio")
+"""Their sessions end with the process's: the outer one would lose its pictures."""
+OWN = ("-p", "no:cacheprovider", "--strict-markers")
 
 
 @pytest.fixture
 def run_tests(pytester: pytest.Pytester) -> Run:
-    """Runs pytest over the text of a test file, with these options, as a user would."""
+    """Runs pytest over the text of a test file, with these options, as a user would: in a process of its own."""
 
     def run(text: str, *options: str) -> pytest.RunResult:
         pytester.makepyfile(test_it=text)
-        own = ("-p", "no:cacheprovider", "-p", "no:rerunfailures", "--strict-markers")
-        return pytester.runpytest_subprocess(*own, *options, timeout=100)
+        return pytester.runpytest_subprocess(*OWN, *options, timeout=50)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def imported() -> None:
+    """Imports what pytester would forget after each test, and jaxlib cannot be imported twice."""
+    for name in ("jax.numpy", "jaxprof.testing.items", "jaxprof.testing.reports"):
+        import_module(name)
+
+
+@pytest.fixture
+def run_tests_here(imported: None, pytester: pytest.Pytester) -> Run:
+    """Does the same in this process, which has imported jax already."""
+
+    def run(text: str, *options: str) -> pytest.RunResult:
+        pytester.makepyfile(test_it=text)
+        return pytester.runpytest_inprocess(*OWN, *WITHOUT, *options)
 
     return run
 

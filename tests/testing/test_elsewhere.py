@@ -59,11 +59,12 @@ def test_a_program_is_compiled_for_a_device_that_is_not_here(run_tests: Run, dev
     assert result.ret == 0, result.stdout.str()
 
 
+@pytest.mark.process
 def test_without_its_compiler_the_test_is_skipped(
-    run_tests: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+    run_tests_here: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JAXPROF_TARGETS", str(folder / "none"))
-    result = run_tests(TESTS.replace("DEVICE", "tpu-v5e"), "-q", "-rs")
+    result = run_tests_here(TESTS.replace("DEVICE", "tpu-v5e"), "-q", "-rs")
     result.stdout.fnmatch_lines(["SKIPPED*compiling for tpu devices needs packages*jaxprof target install tpu*"])
     result.assert_outcomes(skipped=2)
 

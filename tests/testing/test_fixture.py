@@ -1,18 +1,15 @@
-"""The fixture `jaxprof`, as tests use it. Each run of pytest has a process of its own."""
+"""The fixture `jaxprof`, as tests use it: here, and in runs of pytest in processes of their own."""
 
 from __future__ import annotations
 
-import pytest
-
-from testing.conftest import Run
-
-CALLS = """
 from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+
+from testing.conftest import Run
 
 
 @jax.jit
@@ -46,7 +43,7 @@ def test_compiles_are_those_of_the_whole_test(jaxprof):
     assert first.flops > second.flops
 
 
-@pytest.mark.parametrize("rows", [8, 8, 3])
+@pytest.mark.parametrize("rows", [8, 8, 3], ids=["first", "again", "other"])  # noqa: PT014
 def test_the_tests_before_do_not_count(jaxprof, rows):
     assert jaxprof(step, W, X[:rows]).compiles == 1
 
@@ -156,7 +153,7 @@ def test_another_fixture_may_call_it(warmed, jaxprof):
 
 def test_it_can_be_asked_for_by_name(request):
     assert request.getfixturevalue("jaxprof")(step, W, X).compiles == 1
-"""
+
 
 LIBRARIES = """
 import equinox as eqx
@@ -200,11 +197,7 @@ def test_nnx_with_optax(jaxprof):
 """
 
 
-def test_calls(run_tests: Run) -> None:
-    result = run_tests(CALLS, "-q")
-    assert result.ret == 0, result.stdout.str()
-
-
+@pytest.mark.process
 def test_calls_of_wrapped_jits(run_tests: Run) -> None:
     pytest.importorskip("equinox")
     pytest.importorskip("optax")
@@ -213,11 +206,7 @@ def test_calls_of_wrapped_jits(run_tests: Run) -> None:
     assert result.ret == 0, result.stdout.str()
 
 
-def test_in_several_processes(run_tests: Run) -> None:
-    result = run_tests(CALLS, "-q", "-n", "2", "-k", "compiles or static")
-    assert result.ret == 0, result.stdout.str()
-
-
+@pytest.mark.process
 def test_without_jax_it_says_so(run_tests: Run, folder) -> None:
     (folder / "conftest.py").write_text("import sys\nsys.modules['jax'] = None\n")
     result = run_tests("def test_it(jaxprof):\n    pass\n", "-q")
@@ -225,14 +214,14 @@ def test_without_jax_it_says_so(run_tests: Run, folder) -> None:
     result.stdout.fnmatch_lines(["*the fixture and the marker jaxprof need jax, which cannot be imported*"])
 
 
-def test_a_fixture_of_that_name_wins(run_tests: Run, folder) -> None:
+def test_a_fixture_of_that_name_wins(run_tests_here: Run, folder) -> None:
     (folder / "conftest.py").write_text("import pytest\n@pytest.fixture\ndef jaxprof():\n    return 'mine'\n")
-    result = run_tests("def test_it(jaxprof):\n    assert jaxprof == 'mine'\n", "-q")
+    result = run_tests_here("def test_it(jaxprof):\n    assert jaxprof == 'mine'\n", "-q")
     assert result.ret == 0, result.stdout.str()
 
 
-def test_it_can_be_left_out(run_tests: Run) -> None:
-    result = run_tests("def test_it(jaxprof):\n    pass\n", "-q", "-p", "no:jaxprof")
+def test_it_can_be_left_out(run_tests_here: Run) -> None:
+    result = run_tests_here("def test_it(jaxprof):\n    pass\n", "-q", "-p", "no:jaxprof")
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*fixture 'jaxprof' not found*"])
 
@@ -250,6 +239,7 @@ def pytest_unconfigure(config):
 """
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("options", [("--co",), ()], ids=["collected", "run"])
 def test_unused_it_imports_neither_jax_nor_jaxprof(run_tests: Run, folder, options: tuple[str, ...]) -> None:
     (folder / "conftest.py").write_text(LOOKS)
@@ -258,6 +248,7 @@ def test_unused_it_imports_neither_jax_nor_jaxprof(run_tests: Run, folder, optio
     result.stdout.fnmatch_lines(["FOUND [[]] True"])
 
 
+@pytest.mark.process
 def test_what_uses_it_is_seen_to_import_it(run_tests: Run, folder) -> None:
     (folder / "conftest.py").write_text(LOOKS)
     result = run_tests("def test_it(jaxprof):\n    pass\n")

@@ -80,8 +80,8 @@ class TestNearest:
 """
 
 
-def test_limits(run_tests: Run) -> None:
-    result = run_tests(LIMITED)
+def test_limits(run_tests_here: Run) -> None:
+    result = run_tests_here(LIMITED)
     passed = [line for line in result.stdout.lines if line.startswith("FAILED")]
     assert sorted(line.split("::", 1)[1].split(" - ")[0] for line in passed) == [
         "TestNearest::test_of_both",
@@ -139,9 +139,9 @@ def test_a_wrong_marker_is_a_usage_error(marker: str, said: str) -> None:
     assert str(raised.value).startswith("test_it.py::test_it: ")
 
 
-def test_a_wrong_marker_ends_the_run(run_tests: Run) -> None:
+def test_a_wrong_marker_ends_the_run(run_tests_here: Run) -> None:
     text = "import pytest\n@pytest.mark.jaxprof(max_kernel=1)\ndef test_it():\n    pass\n"
-    result = run_tests(text, "-q")
+    result = run_tests_here(text, "-q")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: test_it.py::test_it: unknown limit*Did you mean max_kernels*"])
 

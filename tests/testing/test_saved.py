@@ -52,8 +52,8 @@ def test_without():
 LIMITS = ("--jaxprof-fail-on", "kernels", "--jaxprof-fail-on=flops:1%", "--jaxprof-fail-on", "compiles")
 
 
-@pytest.mark.timeout(300)
-def test_save_and_compare(run_tests: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.process
+def test_save_and_compare(run_tests: Run, run_tests_here: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run_tests(TESTS, "-n", "2", "--jaxprof-save=main")
     assert first.ret == 0, first.stdout.str()
     first.stdout.fnmatch_lines(["name * kernels *FLOPs *bytes *peak *compiles", "saved: *0001_main.jaxprof"])
@@ -71,13 +71,13 @@ def test_save_and_compare(run_tests: Run, folder: Path, monkeypatch: pytest.Monk
     ]
     assert all("hlo" in run.texts for run in session.runs.values())
 
-    same = run_tests(TESTS, "--jaxprof-compare=main", *LIMITS)
+    same = run_tests_here(TESTS, "--jaxprof-compare=main", *LIMITS)
     assert same.ret == 0, same.stdout.str()
     same.stdout.fnmatch_lines(["limits: all 9 held"])
     same.stdout.no_fnmatch_line("* (+*")
 
     monkeypatch.setenv("CHANGE", "fusion")
-    broken = run_tests(TESTS, "-n", "2", "--jaxprof-compare", "0001", *LIMITS)
+    broken = run_tests_here(TESTS, "--jaxprof-compare", "0001", *LIMITS)
     assert broken.ret == pytest.ExitCode.TESTS_FAILED
     broken.stdout.fnmatch_lines(
         [
@@ -89,7 +89,7 @@ def test_save_and_compare(run_tests: Run, folder: Path, monkeypatch: pytest.Monk
     )
 
     monkeypatch.setenv("CHANGE", "recompile")
-    recompiled = run_tests(TESTS, "--jaxprof-compare=main", *LIMITS)
+    recompiled = run_tests_here(TESTS, "--jaxprof-compare=main", *LIMITS)
     assert recompiled.ret == pytest.ExitCode.TESTS_FAILED
     recompiled.stdout.fnmatch_lines(
         [
@@ -101,14 +101,14 @@ def test_save_and_compare(run_tests: Run, folder: Path, monkeypatch: pytest.Monk
     )
 
 
-def test_wrong_options_end_the_run_before_a_test_runs(run_tests: Run) -> None:
-    result = run_tests(TESTS, "--jaxprof-fail-on=kernels", "--jaxprof-compare=main")
+def test_wrong_options_end_the_run_before_a_test_runs(run_tests_here: Run) -> None:
+    result = run_tests_here(TESTS, "--jaxprof-fail-on=kernels", "--jaxprof-compare=main")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: *unknown session in .jaxprof 'main'*"])
 
 
-def test_without_calls_there_is_nothing_to_save(run_tests: Run, folder: Path) -> None:
-    result = run_tests("def test_it():\n    pass\n", "--jaxprof-save")
+def test_without_calls_there_is_nothing_to_save(run_tests_here: Run, folder: Path) -> None:
+    result = run_tests_here("def test_it():\n    pass\n", "--jaxprof-save")
     assert result.ret == 0
     result.stdout.fnmatch_lines(["no test has called the fixture jaxprof: nothing is saved or compared"])
     assert not (folder / ".jaxprof").exists()

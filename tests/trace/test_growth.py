@@ -182,6 +182,7 @@ def seconds(read: Callable[[Path], object], path: Path, times: int) -> float:
     return min(took)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("make", READERS, ids=lambda make: make.__name__)
 def test_time_grows_with_the_input(
     make: Callable[[int], Read], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

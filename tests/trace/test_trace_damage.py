@@ -62,7 +62,7 @@ def sound_or_refused(path: Path) -> None:
             encode(event)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_flipped_bytes(tmp_path: Path, data: st.DataObject) -> None:
     raw = bytearray(WHOLE)
@@ -71,19 +71,19 @@ def test_flipped_bytes(tmp_path: Path, data: st.DataObject) -> None:
     sound_or_refused(written(tmp_path, bytes(raw)))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(length=st.integers(0, len(WHOLE) - 1), rest=st.binary(max_size=12))
 def test_cut_off_anywhere(tmp_path: Path, length: int, rest: bytes) -> None:
     sound_or_refused(written(tmp_path, WHOLE[:length] + rest))
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(raw=st.binary(max_size=300))
 def test_anything_at_all(tmp_path: Path, raw: bytes) -> None:
     sound_or_refused(written(tmp_path, raw))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_damaged_json(tmp_path: Path, data: st.DataObject) -> None:
     raw = bytearray(CHROME)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import host, op, read
 from xplane_wire import Event, Line, Plane
@@ -63,7 +63,6 @@ class TestOpsOnThreads:
         rows = op_times(read(Plane("/host:CPU", [Line("t", events)])))
         assert [(row.op.module, row.count) for row in rows] == [("jit_f", 1), ("jit_g", 1)]
 
-    @settings(max_examples=60, deadline=None)
     @given(data=st.data())
     def test_numbers_count_up_and_far_times_do_not_matter(self, data: st.DataObject) -> None:
         count = data.draw(st.integers(1, 12))

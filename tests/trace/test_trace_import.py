@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import cpu_plane, gpu_planes, host, op, read, tpu_plane
 from xplane_wire import Event, Line, Plane, nested, number, space_bytes
@@ -60,6 +60,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Session:
     return kept
 
 
+@pytest.mark.process
 def test_a_run_for_the_whole_and_one_for_each_program(session: Session) -> None:
     assert session.complete
     assert [(run.id, run.label, run.status) for run in session.runs.values()] == [
@@ -84,6 +85,7 @@ def hlo_proto() -> bytes:
     return nested(1, nested(1, "jit_g") + nested(2, "main") + nested(3, main) + number(5, 9) + number(6, 1))
 
 
+@pytest.mark.process
 def test_the_hlo_of_a_profile_is_listed_by_program(tmp_path: Path) -> None:
     device, launches = gpu_planes()
     device.lines = [*device.lines, Line("Stream #9(Kernel)", [op("exp", 200, 5, module="jit_g", program=9)], id=9)]
@@ -97,6 +99,7 @@ def test_the_hlo_of_a_profile_is_listed_by_program(tmp_path: Path) -> None:
         find_modules(str(path), "r2", None, CompileOptions())
 
 
+@pytest.mark.process
 def test_a_profile_without_hlo_says_so(tmp_path: Path) -> None:
     path = write(tmp_path, *gpu_planes())
     with pytest.raises(FileRefusedError, match="holds no HLO"):
@@ -147,6 +150,7 @@ def test_the_profile_at_a_glance(session: Session) -> None:
     assert "kernels with 5.6 % of the device's time name no HLO op" in text
 
 
+@pytest.mark.process
 def test_a_refused_file_fails_the_run_in_words(tmp_path: Path) -> None:
     path = tmp_path / "x.xplane.pb"
     path.write_bytes(b"")
@@ -184,7 +188,6 @@ class TestTimeline:
         assert {lane.device for lane in again.lanes} == {"tpu:0"}
         assert [len(lane) for lane in again.lanes if lane.kind == "ops"] == [4]
 
-    @settings(max_examples=80, deadline=None)
     @given(st.lists(st.tuples(st.integers(0, 60_000), st.integers(0, 60_000)), min_size=1, max_size=30))
     def test_rounding_keeps_nesting_and_what_is_apart(self, spans: list[tuple[int, int]]) -> None:
         events = [Event(f"e{number}", start, length) for number, (start, length) in enumerate(spans)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from xplane_wire import nested, number
 
@@ -46,7 +46,6 @@ def test_a_long_line_is_walked_and_found_whole() -> None:
     assert len(begins(WHOLE, walking=True)[0]) == 12_000
 
 
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_damage_is_met_in_the_same_place(data: st.DataObject) -> None:
     raw = bytearray(WHOLE)

@@ -48,6 +48,7 @@ def test_an_entry_is_whole(entry: CatalogueEntry) -> None:
     assert not anchor or anchor in {re.sub(r"[^\w\- ]", "", each).lower().replace(" ", "-") for each in headings}
 
 
+@pytest.mark.process
 def test_each_flag_that_an_entry_names_exists_in_this_jaxlib() -> None:
     """XLA ends a process that sets one that it does not know."""
     text = " ".join(f"{entry.means} {entry.fix}" for entry in entries().values())

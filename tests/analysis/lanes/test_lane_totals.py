@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.analysis.lanes.rows import Lanes, lanes_of
@@ -46,7 +46,6 @@ def nested(given: list[tuple[int, int]]) -> list[Interval]:
     return [(f"name {at % 3}", start, took) for at, (start, took) in enumerate(kept)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(spans, st.integers(0, SPAN), st.integers(1, SPAN))
 def test_self_times_add_up_to_the_busy_time_that_counting_gives(
     given: list[tuple[int, int]], begin: int, length: int

@@ -213,6 +213,7 @@ def test_a_tpu_program_is_compiled_without_a_tpu() -> None:
     assert "T(8,128)" in hlo
 
 
+@pytest.mark.process
 def test_without_the_wheels_the_run_fails_with_the_command_that_installs_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

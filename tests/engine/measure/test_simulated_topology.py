@@ -117,6 +117,7 @@ def refused(events: list[Event]) -> RunFinished:
     return finished
 
 
+@pytest.mark.process
 def test_a_program_with_a_mesh_of_its_own_goes_on_the_same_places_of_the_targets(elsewhere: Compile) -> None:
     events = elsewhere(f"{HERE}/own_mesh.py:by_jit", BOTH)
     assert (partitions(events), shapes(events)) == ("8", [(16, 64), (64, 32)])

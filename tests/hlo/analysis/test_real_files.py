@@ -142,13 +142,13 @@ def test_the_sound_text_is_understood_whole() -> None:
 
 
 @given(cut=st.integers(0, len(_TEXT)))
-@settings(max_examples=60, deadline=None, suppress_health_check=_SLOW)
+@settings(suppress_health_check=_SLOW)
 def test_text_that_ends_early(cut: int) -> None:
     _survives(_TEXT[:cut])
 
 
 @given(order=st.permutations(range(len(_LINES))), most=st.integers(1, 6))
-@settings(max_examples=60, deadline=None, suppress_health_check=_SLOW)
+@settings(suppress_health_check=_SLOW)
 def test_lines_that_changed_places(order: list[int], most: int) -> None:
     lines = list(_LINES)
     for a, b in zip(order[:most], order[-most:], strict=True):
@@ -160,7 +160,7 @@ def test_lines_that_changed_places(order: list[int], most: int) -> None:
     places=st.lists(st.integers(0, len(_TEXT) - 1), min_size=1, max_size=12),
     letters=st.text('0123456789-,={}[]()<>?x_.abf \n"', min_size=12, max_size=12),
 )
-@settings(max_examples=120, deadline=None, suppress_health_check=_SLOW)
+@settings(suppress_health_check=_SLOW)
 def test_letters_that_were_struck(places: list[int], letters: str) -> None:
     text = list(_TEXT)
     for place, letter in zip(places, letters, strict=False):

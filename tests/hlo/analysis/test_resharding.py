@@ -25,6 +25,7 @@ def resharding(text: str) -> HloFinding | None:
     return next((finding for finding in findings(module(text)) if finding.code == "resharding"), None)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("program", "mended", "word"),
     [

@@ -4,7 +4,6 @@
 # forbid: op_by_op_loop, many_tiny_jits, repeated_fetch, arrays_grow, host_work
 # lines: host_sync@cause
 # mended: accuracy_meter_on_device
-# suite: no
 import sys
 
 import jax

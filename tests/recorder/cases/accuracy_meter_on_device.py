@@ -1,7 +1,6 @@
 # about: the sums stay on the device, and are fetched after the loop
 # verdict: device-bound
 # forbid: *
-# suite: no
 import sys
 
 import jax

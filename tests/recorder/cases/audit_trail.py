@@ -4,7 +4,6 @@
 # forbid: op_by_op_loop, many_tiny_jits, host_sync, data_waits, dispatch_bound, repeated_fetch
 # lines: host_work@cause
 # mended: audit_trail_after
-# suite: no
 import json
 import os
 import sys

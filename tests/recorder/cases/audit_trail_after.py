@@ -1,7 +1,6 @@
 # about: one record at the end; the loop is the device's
 # verdict: device-bound
 # forbid: *
-# suite: no
 import json
 import os
 import sys

@@ -4,7 +4,6 @@
 # forbid: op_by_op_loop, many_tiny_jits, varying_shapes, host_sync, data_waits, host_work
 # lines: recompile_in_loop@cause, closure_varies@cause
 # mended: bandits_once
-# suite: no
 import functools
 import sys
 

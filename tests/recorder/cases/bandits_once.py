@@ -1,7 +1,6 @@
 # about: one jitted function over very many agents; the temperature is an argument
 # verdict: device-bound
 # forbid: *
-# suite: no
 import sys
 
 import jax

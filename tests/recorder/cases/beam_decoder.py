@@ -4,7 +4,6 @@
 # forbid: op_by_op_loop, many_tiny_jits, data_waits, dispatch_bound, repeated_fetch, arrays_grow
 # lines: host_work@cause
 # mended: char_model_cached
-# suite: no
 import sys
 
 import jax

@@ -1,7 +1,6 @@
 # about: a first pass is checked for NaN under a context manager, the others are not
 # verdict: -|device-bound|dispatch-bound
 # forbid: debug_settings
-# suite: no
 import sys
 
 import jax

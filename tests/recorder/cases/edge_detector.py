@@ -1,7 +1,6 @@
 # about: nothing; convolutions in training steps, the loss fetched every tenth step
 # verdict: device-bound
 # forbid: *
-# suite: no
 import sys
 
 import jax

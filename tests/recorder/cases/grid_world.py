@@ -4,7 +4,6 @@
 # forbid: op_by_op_loop, many_tiny_jits, repeated_fetch, arrays_grow
 # lines: dispatch_bound@cause, host_sync@cause
 # mended: grid_world_scan
-# suite: no
 import sys
 
 import jax

@@ -1,7 +1,6 @@
 # about: the environment is in jax too: one scan over many walkers
 # verdict: - | device-bound
 # forbid: *
-# suite: no
 import sys
 
 import jax

@@ -1,7 +1,6 @@
 # about: it prints every five hundredth turn, from a branch; the plate is so large that the device is the limit
 # verdict: device-bound | -
 # forbid: *
-# suite: no
 import sys
 
 import jax

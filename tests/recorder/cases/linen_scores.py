@@ -5,7 +5,6 @@
 # lines: op_by_op_loop@cause
 # needs: flax
 # mended: linen_scores_jitted
-# suite: no
 import sys
 
 import flax.linen as nn

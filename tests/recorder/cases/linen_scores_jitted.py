@@ -2,7 +2,6 @@
 # verdict: device-bound
 # forbid: *
 # needs: flax
-# suite: no
 import sys
 
 import flax.linen as nn

@@ -3,7 +3,6 @@
 # expect: arguments_vary
 # forbid: op_by_op_loop, many_tiny_jits, varying_shapes, host_sync, data_waits, host_work
 # mended: mixed_precision_once
-# suite: no
 import sys
 
 import jax

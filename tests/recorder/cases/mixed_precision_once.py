@@ -1,7 +1,6 @@
 # about: one precision, set before the first call
 # verdict: device-bound
 # forbid: *
-# suite: no
 import sys
 
 import jax

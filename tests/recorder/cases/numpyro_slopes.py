@@ -4,7 +4,6 @@
 # allow: many_tiny_jits
 # advice-not: (?i)put jax.jit around the function that calls them
 # needs: numpyro
-# suite: no
 import sys
 
 import jax

@@ -4,7 +4,6 @@
 # forbid: op_by_op_loop, host_sync, many_tiny_jits, data_waits, host_work, repeated_fetch
 # lines: dispatch_bound@cause
 # mended: pairwise_alignment_vmap
-# suite: no
 import sys
 
 import jax

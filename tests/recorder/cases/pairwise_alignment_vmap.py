@@ -1,7 +1,6 @@
 # about: all pairs in one call
 # verdict: device-bound
 # forbid: *
-# suite: no
 import sys
 
 import jax

@@ -4,7 +4,6 @@
 # forbid: op_by_op_loop, many_tiny_jits, varying_shapes, host_sync, data_waits, host_work, weak_type_flips
 # lines: static_argument_varies@cause
 # mended: robot_arms_pytree
-# suite: no
 import sys
 from functools import partial
 

@@ -1,7 +1,6 @@
 # about: the lengths are an argument, and all arms are reached for at once
 # verdict: device-bound
 # forbid: *
-# suite: no
 import sys
 
 import jax

@@ -4,7 +4,6 @@
 # forbid: host_sync, data_waits, dispatch_bound, arrays_grow, host_work
 # lines: op_by_op_loop@cause
 # mended: newton_roots_once
-# suite: no
 import sys
 
 import jax

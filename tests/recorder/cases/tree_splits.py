@@ -3,7 +3,6 @@
 # expect: caches_cleared | cache_thrashing
 # forbid: op_by_op_loop, many_tiny_jits, varying_shapes, host_sync, data_waits, host_work
 # mended: nightly_cache_argument
-# suite: no
 import sys
 import tempfile
 

@@ -12,6 +12,8 @@ import pytest
 
 from pythons import EVERY
 
+pytestmark = pytest.mark.process  # a recorded child, shared by the tests
+
 PLANTED = Path(__file__).with_name("planted.py")
 SOURCE = Path(__file__).parents[3] / "src"
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.process  # a recorded child, shared by the tests
+
 PLANTED = Path(__file__).with_name("planted_libraries.py")
 SOURCE = Path(__file__).parents[3] / "src"
 

@@ -107,6 +107,7 @@ def test_a_short_lateness_of_a_busy_machine_is_no_stop(
     assert test.seconds(1.0, 1) > 0.9
 
 
+@pytest.mark.process
 @needs_counts
 def test_what_the_machine_has_to_run_is_read() -> None:
     burn = "import time\nend = time.time() + 20\nwhile time.time() < end: pass"
@@ -140,6 +141,7 @@ def test_who_runs_during_the_lateness_has_not_stood_still(monkeypatch: pytest.Mo
     assert test.seconds(0.22, 1) > 0.0
 
 
+@pytest.mark.process
 @needs_counts
 def test_a_real_stop_is_found_and_counts_once() -> None:
     took: list[float] = []
@@ -181,6 +183,7 @@ def _starved() -> None:
         other.wait()
 
 
+@pytest.mark.process
 @needs_counts
 @pytest.mark.parametrize("body", [_holds_the_lock, _sleeps, _waits_for_input, _starved])
 def test_what_only_waits_has_not_stood_still(body: Callable[[], None]) -> None:

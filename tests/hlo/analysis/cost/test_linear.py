@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.hlo.analysis.cost.linear import ConvolutionWindow, matmul_flops, positions
@@ -28,7 +28,6 @@ def _counted(window: ConvolutionWindow, input_size: int, output_size: int) -> in
     input_size=st.integers(1, 14),
     output_size=st.integers(0, 16),
 )
-@settings(max_examples=400, deadline=None)
 def test_positions_are_those_that_counting_finds(
     size: int, stride: int, low: int, base: int, dilation: int, input_size: int, output_size: int
 ) -> None:

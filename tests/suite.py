@@ -1,0 +1,89 @@
+"""What holds for every test: it ends, it says whether it starts a process, and slow files go first.
+
+A pytest plugin, loaded by `conftest.py`.
+
+Ends: pytest-timeout raises in a test that is past its limit, which fails that test and lets the rest go on. A main
+thread that swallows signals, or holds the interpreter's lock in native code, is not reached by that. Therefore the C
+thread of faulthandler prints all stacks and ends the process some seconds later; with pytest-xdist, the parent then
+names the test in which its worker crashed, and starts another worker.
+
+Kinds: a test marked `process` may start one. Any other that does fails, so that `-m "not process"` stays quick.
+
+Order: files in which most tests start a process go first. pytest-xdist hands out whole files in that order.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GRACE_SECONDS = 15.0
+"""From the limit of pytest-timeout to the end of the process: time for the teardown of a test that was stopped."""
+
+_NOT_YET = {"tui", "cli", "report", "session", "stats", "devices", "workloads", "api", "exports", "query"}
+"""Folders whose tests are not marked yet."""
+_stderr: int | None = None
+"""A copy of the real stderr: while a test runs, pytest captures the other one."""
+_started: list[str] = []
+"""What the running test has started."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addini("timeout_grace", "seconds after a test's limit until its process ends", default=str(GRACE_SECONDS))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    global _stderr
+    config.addinivalue_line("markers", "process: starts a process, or forks")
+    if _stderr is None:
+        _stderr = os.dup(sys.__stderr__.fileno() if sys.__stderr__ is not None else 2)
+        sys.addaudithook(_notice_process)
+
+
+def _notice_process(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "subprocess.Popen":
+        _started.append(f"{arguments[0]} {arguments[1]}"[:300])
+    elif event in ("os.fork", "os.forkpty", "os.posix_spawn", "os.system"):
+        _started.append(event)
+
+
+def _limit(item: pytest.Item) -> float:
+    """Seconds that pytest-timeout gives the test; 0: without end."""
+    marker = item.get_closest_marker("timeout")
+    given = (marker.args[0] if marker.args else marker.kwargs.get("timeout")) if marker else None
+    return float(given if given is not None else item.config.getini("timeout") or 0)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    _started.clear()
+    if limit := _limit(item):
+        grace = float(item.config.getini("timeout_grace"))
+        faulthandler.dump_traceback_later(limit + grace, exit=True, file=_stderr)
+    try:
+        return (yield)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    result = yield
+    if _started and item.get_closest_marker("process") is None and item.path.parent.name not in _NOT_YET:
+        pytest.fail(f"starts a process, and is not marked `process`: {_started[0]}", pytrace=False)
+    return result
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    starting = Counter(item.path for item in items if item.get_closest_marker("process"))
+    sizes = Counter(item.path for item in items)
+    at: dict[Path, int] = {path: index for index, path in enumerate(sizes)}
+    items.sort(key=lambda item: (-starting[item.path], -sizes[item.path], at[item.path]))

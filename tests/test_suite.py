@@ -1,0 +1,72 @@
+"""A test that hangs is named and ends, and one that starts a process has to say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+SPINS = """
+import signal
+
+def test_before():
+    pass
+
+def test_that_hangs():
+    signal.signal(signal.SIGALRM, signal.SIG_IGN)  # what pytest-timeout sends
+    {hangs}
+
+def test_after():
+    pass
+"""
+STARTS = """
+import subprocess, sys
+import pytest
+
+@pytest.fixture
+def child():
+    subprocess.run([sys.executable, "-c", ""])
+
+def test_it_starts_one():
+    subprocess.run([sys.executable, "-c", ""])
+
+def test_its_fixture_starts_one(child):
+    pass
+
+def test_it_starts_none():
+    pass
+
+@pytest.mark.process
+def test_it_may(child):
+    subprocess.run([sys.executable, "-c", ""])
+"""
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    return pytester
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "hangs",
+    [
+        pytest.param("while True: pass", id="in the interpreter"),
+        pytest.param("import ctypes; ctypes.PyDLL(None).sleep(60)", id="in native code that holds the lock"),
+    ],
+)
+def test_a_test_that_hangs_is_named_and_the_others_go_on(hangs: str, suite: pytest.Pytester) -> None:
+    suite.makepyfile(test_it=SPINS.format(hangs=hangs))
+    options = ("-p", "suite", "-n", "1", "-o", "timeout=1", "-o", "timeout_grace=1")
+    ran = suite.runpytest_subprocess(*options, timeout=50)
+    ran.assert_outcomes(passed=2, failed=1)
+    ran.stdout.fnmatch_lines(["*crashed while running 'test_it.py::test_that_hangs'*"])
+
+
+@pytest.mark.process
+def test_only_a_marked_test_may_start_a_process(suite: pytest.Pytester) -> None:
+    suite.makepyfile(test_it=STARTS)
+    ran = suite.runpytest_subprocess("-p", "suite", timeout=50)
+    ran.assert_outcomes(passed=2, failed=2)
+    ran.stdout.fnmatch_lines(["*starts a process, and is not marked*"] * 2)
