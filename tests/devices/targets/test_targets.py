@@ -11,6 +11,7 @@ import pytest
 from jaxprof.devices.targets import CHIPS, chip, parse_mesh, parse_target, parse_targets, wheels
 from jaxprof.devices.targets.chips import Chip, target_config
 from jaxprof.errors import JaxprofError, UsageError
+from jaxprof.hlo.analysis.cost.peaks import DEVICES, device_of_kind
 
 
 @pytest.mark.parametrize(
@@ -24,8 +25,8 @@ from jaxprof.errors import JaxprofError, UsageError
         ("tpu-v6e:16x16", "tpu-v6e:16x16", "v6e:16x16", 256),
         ("v5p:4x4x4", "tpu-v5p:4x4x4", "v5p:4x4x4", 64),
         ("tpu-v5e", "tpu-v5e", "v5e:2x2", 1),
-        ("tpu-v7:2x2x1", "tpu-v7:2x2x1", "tpu7x:2x2x1", 8),
-        ("tpu-v7", "tpu-v7", "tpu7x:2x2x1", 1),
+        ("tpu-v7:2x2x1", "tpu-v7x:2x2x1", "tpu7x:2x2x1", 8),
+        ("tpu7x", "tpu-v7x", "tpu7x:2x2x1", 1),
         ("tpu-v4:2x2x1", "tpu-v4:2x2x1", "v4:2x2x1", 4),
         ("tpu-v3:2x2", "tpu-v3:2x2", "v3:2x2", 8),
     ],
@@ -61,6 +62,26 @@ def test_what_is_no_mesh_says_how_one_is_written(text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse_mesh(text)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("tpu-v7x", "tpu-v7x"),
+        ("Trillium", "tpu-v6e"),
+        ("ironwood", "tpu-v7x"),
+        ("A100_80GB", "a100"),
+        ("h100-SXM", "h100"),
+        ("v5e", "tpu-v5e"),
+    ],
+)
+def test_every_name_of_a_ceiling_names_the_chip(name: str, row: str) -> None:
+    assert chip(name).name == row
+
+
+@pytest.mark.parametrize("row", CHIPS, ids=lambda row: row.name)
+def test_chips_and_ceilings_have_the_same_names(row: Chip) -> None:
+    assert device_of_kind(row.device_kind) is DEVICES[row.name]
 
 
 def test_near_names_are_offered() -> None:

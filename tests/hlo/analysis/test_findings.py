@@ -93,8 +93,20 @@ def _codes(module: Module, platform: str = "") -> set[str]:
 @pytest.mark.parametrize("code", _PAIRS)
 def test_a_finding_appears_and_the_edit_removes_it(code: str) -> None:
     (with_it, arguments), (without_it, other_arguments) = _PAIRS[code]
-    assert code in _codes(compiled(with_it, *arguments))
-    assert code not in _codes(compiled(without_it, *other_arguments))
+    platform = "gpu" if code == "tiny-kernels" else ""
+    assert code in _codes(compiled(with_it, *arguments), platform)
+    assert code not in _codes(compiled(without_it, *other_arguments), platform)
+
+
+def test_launch_costs_are_those_of_the_platform() -> None:
+    """A CPU calls its kernels, a TPU runs a whole program: neither launches each from the host."""
+    (small, arguments), _ = _PAIRS["tiny-kernels"]
+    assert not _codes(compiled(small, *arguments), "cpu") & {"tiny-kernels"}
+    assert not _codes(compiled(small, *arguments), "tpu") & {"tiny-kernels"}
+    loop = compiled(_recurrence, f32(2000), f32(1000, 2000))  # 24 kB an iteration: below a GPU's launch alone
+    assert {platform: "small-loop-body" in _codes(loop, platform) for platform in ("gpu", "cpu", "tpu")} == {
+        "gpu": True, "cpu": False, "tpu": False,
+    }  # fmt: skip
 
 
 def test_odd_sizes_are_told_where_there_are_matrix_units() -> None:

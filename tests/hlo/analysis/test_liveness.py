@@ -93,6 +93,48 @@ def test_a_donated_argument_is_its_output_too() -> None:
     assert found.parts["output"] == 0
 
 
+SCATTER = """HloModule embedding, is_scheduled=true
+
+%zeros () -> f32[256] {
+  %c = f32[] constant(0)
+  ROOT %b = f32[256]{0} broadcast(%c), dimensions={}
+}
+
+%add (l: f32[], r: f32[]) -> f32[] {
+  %l = f32[] parameter(0)
+  %r = f32[] parameter(1)
+  ROOT %s = f32[] add(%l, %r)
+}
+
+%fused (t: f32[256], i: s32[4,1], u: f32[4]) -> f32[256] {
+  %t = f32[256]{0} parameter(0)
+  %i = s32[4,1]{1,0} parameter(1)
+  %u = f32[4]{0} parameter(2)
+  ROOT %scattered = f32[256]{0} scatter(%t, %i, %u), to_apply=%add, update_window_dims={}, inserted_window_dims={0}, \
+scatter_dims_to_operand_dims={0}, index_vector_dim=1
+}
+
+ENTRY %main (i: s32[4,1], u: f32[4]) -> f32[256] {
+  %i = s32[4,1]{1,0} parameter(0)
+  %u = f32[4]{0} parameter(1)
+  %gradient = f32[256]{0} fusion(), kind=kLoop, calls=%zeros
+  ROOT %out = f32[256]{0} fusion(%gradient, %i, %u), kind=kInput, calls=%fused
+}
+"""
+
+
+def test_a_fused_update_in_place_takes_the_place_of_what_it_updates() -> None:
+    found = liveness(module(SCATTER))
+    assert found is not None
+    assert found.peak_bytes == 4 * 4 + 4 * 4 + KIB
+    elsewhere = SCATTER.replace("scatter(%t, %i, %u)", "scatter(%zero, %i, %u)").replace(
+        "  ROOT %scattered", "  %zero = f32[256]{0} negate(%t)\n  ROOT %scattered"
+    )
+    other = liveness(module(elsewhere))
+    assert other is not None
+    assert other.peak_bytes == 4 * 4 + 4 * 4 + 2 * KIB
+
+
 @pytest.mark.parametrize("text", [CHAIN.replace(", is_scheduled=true", ""), "HloModule empty, is_scheduled=true\n"])
 def test_without_a_schedule_nothing_is_said(text: str) -> None:
     assert liveness(module(text)) is None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from jaxprof.errors import UsageError, unknown_name
-from jaxprof.hlo.analysis.cost.peaks import DevicePeaks, device
+from jaxprof.hlo.analysis.cost.peaks import DEVICES, device_name
 
 Vendor = Literal["nvidia", "tpu"]
 
@@ -78,7 +78,7 @@ _TPU: Final = (
     ("tpu-v5e", "TPU v5 lite", "v5e",    "2x2",   1,       ""),
     ("tpu-v5p", "TPU v5",      "v5p",    "2x2x1", 1,       ""),
     ("tpu-v6e", "TPU v6 lite", "v6e",    "2x2",   1,       ""),
-    ("tpu-v7",  "TPU7x",       "tpu7x",  "2x2x1", 2,       ""),
+    ("tpu-v7x", "TPU7x",       "tpu7x",  "2x2x1", 2,       ""),
 )
 # fmt: on
 
@@ -122,12 +122,13 @@ CHIPS: Final = (*(_nvidia(*row) for row in _NVIDIA), *(_tpu(*row) for row in _TP
 
 
 def chip(name: str) -> Chip:
-    """The chip of that name (ignoring case and a missing `tpu-`). Raises UsageError with similar names."""
-    wanted = name.lower().strip()
-    for row in CHIPS:
-        if wanted in (row.name, row.name.removeprefix("tpu-")):
-            return row
-    listed = _known(wanted)
+    """The chip of that name, by any of the names that the table of ceilings knows. Raises UsageError, with the reason
+    where the device is known but cannot be compiled for, and with similar names otherwise."""
+    wanted = device_name(name)
+    row = next((row for row in CHIPS if row.name == wanted), None)
+    if row is not None:
+        return row
+    listed = DEVICES.get(wanted)
     if listed is not None:
         raise UsageError(f"{listed.title} cannot be compiled for: {_WHY_NOT[listed.vendor]}", _CEILINGS_ONLY)
     raise unknown_name("device to compile for", name, [row.name for row in CHIPS])
@@ -135,21 +136,12 @@ def chip(name: str) -> Chip:
 
 _WHY_NOT = {
     "AMD": "JAX's ROCm plugin needs an installed ROCm, and jaxprof installs none",
-    "Google": "libtpu has no topology of it",
     "NVIDIA": "jaxprof lacks the figures that XLA's compiler needs for it",
 }
 _CEILINGS_ONLY = (
     "Its ceilings are known: the app's HLO screen compares any module with them. `jaxprof target list` names the "
     "devices that can be compiled for."
 )
-
-
-def _known(name: str) -> DevicePeaks | None:
-    """The device of that name in the table of ceilings; None if it has none either."""
-    try:
-        return device(name)
-    except UsageError:
-        return None
 
 
 def target_config(row: Chip) -> str:

@@ -2,9 +2,9 @@
 
 A value is alive from the instruction that makes it to its last use. What only names a value (bitcast, tuple,
 get-tuple-element, the done of a pair) makes none; a loop's state, an update in place and a donated argument stay where
-they are; an elementwise result takes the place of an operand of its size that is no longer needed, as XLA's assignment
-lets it (`HloDataflowAnalysis::CanShareOperandBufferWithUser`). What a loop, branch or call needs inside is added where
-it is called.
+they are. The result of an elementwise kernel, or of a fused update in place, takes the place of an operand of its size
+that is no longer needed, as XLA's assignment lets it (`HloDataflowAnalysis::CanShareOperandBufferWithUser`). What a
+loop, branch or call needs inside is added where it is called.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from jaxprof.hlo.analysis.cost.traffic import updates_in_place
 from jaxprof.hlo.analysis.opcodes import ARITHMETIC, TRANSCENDENTAL
 
 if TYPE_CHECKING:
@@ -230,9 +231,11 @@ class Scope:
 
 
 def _may_take_a_place(instruction: Instruction) -> bool:
-    return instruction.opcode in _TAKES_A_PLACE or (
-        instruction.opcode == "fusion" and instruction.attributes.get("kind") == "kLoop"
-    )
+    if instruction.opcode != "fusion":
+        return instruction.opcode in _TAKES_A_PLACE
+    called = instruction.called_computations()
+    root = called[0].root if called else None
+    return instruction.attributes.get("kind") == "kLoop" or (root is not None and updates_in_place(root))
 
 
 def _offsets(shape: Shape) -> list[int]:

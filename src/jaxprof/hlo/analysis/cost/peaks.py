@@ -184,8 +184,9 @@ _ROWS: Final = (
 DEVICES: Final[Mapping[str, DevicePeaks]] = {device.name: device for device in _ROWS}
 """Every device of the table, by the name that is given on the command line."""
 _OTHER_NAMES: Final = {
-    "tpu7x": "tpu-v7x", "tpu-v7": "tpu-v7x", "ironwood": "tpu-v7x", "trillium": "tpu-v6e", "a100-80gb": "a100",
-    "h100-sxm": "h100", "b200-sxm": "b200",
+    "tpu7x": "tpu-v7x", "tpu-7x": "tpu-v7x", "tpu-v7": "tpu-v7x", "v7": "tpu-v7x", "ironwood": "tpu-v7x",
+    "trillium": "tpu-v6e", "v5litepod": "tpu-v5e", "a100-80gb": "a100", "a100-sxm": "a100", "a100-sxm4": "a100",
+    "h100-80gb": "h100", "h100-sxm": "h100", "h100-sxm5": "h100", "h200-sxm": "h200", "b200-sxm": "b200",
 }  # fmt: skip
 _REPORTED: Final = (
     (r"H200", "h200"), (r"H100.*PCIe", "h100-pcie"), (r"H100", "h100"), (r"GB200", "gb200"), (r"B200", "b200"),
@@ -200,11 +201,16 @@ _REPORTED: Final = (
 """What drivers and JAX call a device (`device_kind`), and its row; the first match counts."""
 
 
-def device(name: str) -> DevicePeaks:
-    """The device of that name, whatever the case (`h100`, `TPU-v5e`, `v5e`). Raises UsageError for an unknown one."""
+def device_name(name: str) -> str:
+    """The name that the table has for `name`, whatever the case (`H100`, `v5e`, `trillium`); as it stands if none."""
     key = name.strip().lower().replace("_", "-")
     key = _OTHER_NAMES.get(key, key)
-    peaks = DEVICES.get(key) or (DEVICES.get(f"tpu-{key}") if key.startswith("v") else None)
+    return f"tpu-{key}" if f"tpu-{key}" in DEVICES else key
+
+
+def device(name: str) -> DevicePeaks:
+    """The device of that name, whatever the case (`h100`, `TPU-v5e`, `v5e`). Raises UsageError for an unknown one."""
+    peaks = DEVICES.get(device_name(name))
     if peaks is None:
         raise unknown_name("device", name, DEVICES)
     return peaks

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 TINY_BYTES: Final = 32 << 10
 TINY_FLOPS: Final = 1e5
-"""A kernel below both runs for less time than its launch takes (some 2 to 5 µs on a GPU)."""
+"""A GPU kernel below both runs for less time than its launch takes (some 2 to 5 µs)."""
+_TINY_IN_LOOP: Final = {"gpu": (TINY_BYTES, TINY_FLOPS), "cpu": (1 << 10, 1e3)}
+"""Bytes and FLOPs below which a kernel of a loop body takes less time than the loop's own steps: a CPU takes some
+0.1 µs from one kernel to the next. A TPU runs the whole loop without a launch: nothing is reported."""
 FEW: Final = 10
 """Number of tiny launches in one run from which they are reported: 10 take some 30 µs."""
 LARGE_GEMM_FLOPS: Final = 1e7
@@ -36,6 +39,9 @@ def float64(scene: Scene) -> Iterator[HloFinding]:
 
 
 def tiny(scene: Scene) -> Iterator[HloFinding]:
+    """Mostly tiny kernels, on a GPU: elsewhere a kernel is not launched one by one from the host."""
+    if scene.platform != "gpu":
+        return
     tiny = [
         kernel
         for kernel, _ in scene.pairs
@@ -128,7 +134,10 @@ def _is_second(kernel: Kernel, first: set[tuple[str, HloSourceLocation | None]])
 
 
 def loops(scene: Scene) -> Iterator[HloFinding]:
-    """Loops in which every iteration launches only tiny kernels."""
+    """Loops in which every iteration runs only tiny kernels."""
+    if scene.platform not in _TINY_IN_LOOP:
+        return
+    tiny_bytes, tiny_flops = _TINY_IN_LOOP[scene.platform]
     bodies: dict[str, list[Kernel]] = {}
     for kernel, _ in scene.pairs:
         bodies.setdefault(kernel.computation, []).append(kernel)
@@ -140,9 +149,9 @@ def loops(scene: Scene) -> Iterator[HloFinding]:
             if not inside or (edge.times is not None and edge.times < FEW) or scene.table.execution.edges[edge.callee]:
                 continue
             moved = sum(kernel.bytes for kernel in inside)
-            if any(kernel.flops is None or kernel.flops >= TINY_FLOPS for kernel in inside):
+            if any(kernel.flops is None or kernel.flops >= tiny_flops for kernel in inside):
                 continue
-            if moved >= TINY_BYTES * len(inside):
+            if moved >= tiny_bytes * len(inside):
                 continue
             turns = "an unknown number of" if edge.times is None else integer(edge.times)
             body = counted(len(inside), "kernel that moves", "kernels that move")

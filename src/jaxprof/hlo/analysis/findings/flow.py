@@ -35,7 +35,7 @@ def attention_scores(scene: Scene) -> Iterator[HloFinding]:
     storing: set[int] = set()
     for passage in scene.flow.passages:
         number = kernels.get(id(passage.producer.instruction))
-        if number is None:
+        if number is None or not passage.bytes_read:  # not attention, or kept in a TPU's on-chip memory
             continue
         shape = Value(passage.value.instruction, passage.value.member).shape
         if shape.elements != attentions[number].scores.elements or shape.dtype == "pred":
