@@ -214,7 +214,8 @@ def devices_table(rows: Sequence[tuple[str, Module, Machine, Run | None]]) -> li
         _DeviceCost(label, len(kernels(module)), totals(module), step_time(module, machine), _memory(run, machine))
         for label, module, machine, run in rows
     ]
-    return [*text_lines(Table(_DEVICES, costs), indent=""), "", *_WHAT_STEPS_ARE]
+    on_gpu = any(machine.device.vendor != "Google" for _, _, machine, _ in rows)
+    return [*text_lines(Table(_DEVICES, costs), indent=""), "", *_WHAT_STEPS_ARE, *([_ON_A_GPU] if on_gpu else [])]
 
 
 def _needed_bytes(run: Run | None) -> int | None:
@@ -246,8 +247,12 @@ _DEVICES: Final[tuple[Column[_DeviceCost], ...]] = (
     Column("memory", "memory"),
 )
 _WHAT_STEPS_ARE = (
-    "at least: a lower bound, of kernels at their ceilings in this order, and of links; what is asynchronous overlaps.",
+    "at least: kernels at their ceilings in this order, and links; what is asynchronous overlaps.",
     "estimate: the same with collectives as a ring or tree takes them; kernels are at their ceilings in it, too.",
+)
+_ON_A_GPU = (
+    "GPUs: no lower bound where arrays stay in a cache. XLA chooses tiles and splits of products by trying them on the "
+    "device, which is not here: XLA_FLAGS=--xla_gpu_load_autotune_results_from=FILE takes the results of one."
 )
 
 

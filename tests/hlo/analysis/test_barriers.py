@@ -13,6 +13,7 @@ from jax import lax
 
 from hlo.analysis.programs import compiled, f32, s32, written
 from jaxprof.hlo.analysis.barriers import REASONS, Barrier, barriers
+from jaxprof.hlo.fusion_reasons import with_reasons
 from jaxprof.hlo.model import Module
 
 _X = f32(512, 512)
@@ -90,6 +91,100 @@ def test_a_barrier_appears_and_the_edit_removes_it(reason: str) -> None:
     assert reason not in _reasons(compiled(without_it, *other_arguments))
 
 
+_DUMP = """fusion_steps {
+  update_priority {
+    producer_name: "y"
+    consumer_names: "z"
+    us_fused: 1.5
+    us_unfused: 4.5
+  }
+}
+fusion_steps {
+  producer_ineligible {
+    producer_name: "y"
+    reason: "%s"
+  }
+}
+gpu_device_info {
+}
+"""
+_TWO = (
+    "ENTRY main {\n  x = f32[64,64] parameter(0)\n  y = f32[64,64] negate(x)\n  ROOT z = f32[64,64] multiply(y, y)\n}\n"
+)
+
+
+def test_the_last_word_of_xla_is_the_reason() -> None:
+    (barrier,) = barriers(written(with_reasons(_TWO, _DUMP % "no valid tilings found")))
+    assert (barrier.reason, barrier.stated) == ("stated", "no valid tilings found")
+    assert "XLA: no valid tilings found" in barrier.words
+
+
+@pytest.mark.parametrize(
+    "dump",
+    [
+        "",  # none
+        _DUMP.partition("fusion_steps {\n  producer_ineligible")[0],  # fusing would have paid: no reason against it
+        (_DUMP % "x").replace("gpu_device_info", 'fusion_steps {\n  fusion {\n    producer_name: "y"\n  }\n}\ngpu'),
+        (_DUMP % "x").replace('"y"', '"other"'),
+    ],
+)
+def test_without_its_word_the_reason_is_derived(dump: str) -> None:
+    (barrier,) = barriers(written(with_reasons(_TWO, dump)))
+    assert (barrier.reason, barrier.stated) == ("not-told", "")
+
+
+def test_the_cost_model_speaks_in_microseconds() -> None:
+    dump = _DUMP.partition("fusion_steps {\n  producer_ineligible")[0].replace("us_fused: 1.5", "us_fused: 9.5")
+    (barrier,) = barriers(written(with_reasons(_TWO, dump)))
+    assert barrier.reason == "stated"
+    assert barrier.stated.startswith("9.5 µs as one kernel, 4.5 µs apart")
+
+
+def test_what_xla_says_of_any_such_kernel_does_not_hide_what_it_is() -> None:
+    product = "dot(y, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    text = with_reasons(_TWO.replace("multiply(y, y)", product), _DUMP % "the consumer is not fusible")
+    (barrier,) = barriers(written(text))
+    assert (barrier.reason, barrier.stated) == ("matrix-product", "the consumer is not fusible")
+
+
+_PARTS = """
+    add {{
+      a = f32[] parameter(0)
+      b = f32[] parameter(1)
+      ROOT s = f32[] add(a, b)
+    }}
+
+    summing {{
+      p = f32[16,64] parameter(0)
+      zero = f32[] constant(0)
+      ROOT r = f32[64] reduce(p, zero), dimensions={{0}}, to_apply=add
+    }}
+
+    ENTRY main {{
+      x = f32[16,64] parameter(0)
+      y = f32[16,64] negate(x)
+      sum = f32[64] fusion(y), kind=kInput, calls=summing, metadata={{op_name="jit(f)/{}"}}
+      ROOT out = f32[64] sort(sum), dimensions={{0}}, to_apply=less
+    }}
+"""
+
+
+@pytest.mark.parametrize(("made_of", "reason"), [("dot_general", "split-k"), ("reduce_sum", "reduction")])
+def test_a_sum_that_xla_put_behind_a_product_is_told_from_one_of_the_program(made_of: str, reason: str) -> None:
+    found = {barrier.producer: barrier.reason for barrier in barriers(written(_PARTS.format(made_of)))}
+    assert found["sum"] == reason
+
+
+def test_dimensions_of_one_element_move_nothing() -> None:
+    text = """ENTRY main {{
+      x = f32[64,{0}]{{1,0}} parameter(0)
+      y = f32[64,{0}]{{1,0}} negate(x)
+      ROOT z = f32[64,{0}]{{0,1}} copy(y)
+    }}"""
+    assert _reasons(written(text.format(8))) == {"layout"}
+    assert _reasons(written(text.format(1))) == {"buffer-copy"}
+
+
 _REDUCED = """
     add {{
       a = f32[] parameter(0)
@@ -156,7 +251,7 @@ def test_the_size_limit_of_a_fusion_and_its_pair() -> None:
 
 
 def test_every_reason_has_a_pair() -> None:
-    assert {*_PAIRS, "communication", "matrix-product", "size-limit"} == set(REASONS)
+    assert {*_PAIRS, "communication", "matrix-product", "size-limit", "stated", "split-k"} == set(REASONS)
 
 
 def _only(module: Module, reason: str) -> Barrier:

@@ -76,7 +76,8 @@ def _compile(request: CompileRequest, recorder: Reporter) -> None:
         if request.platform:
             _Elsewhere(request, recorder, workload, mesh).compile(function, shapes)
         else:
-            compile_stages(recorder, function, shapes, keep_constants=request.spec.keep_constants)
+            on_gpu = jax.default_backend() == "gpu"
+            compile_stages(recorder, function, shapes, keep_constants=request.spec.keep_constants, ask_reasons=on_gpu)
 
 
 def abstract(inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -225,6 +226,7 @@ class _Elsewhere:
             lower=lambda: lower_there(program, mesh, devices, self.request.platform),
             cleaned=lambda text: in_its_own_words(text, program, names),
             keep_constants=self.request.spec.keep_constants,
+            ask_reasons=self.request.platform == "cuda",
         )
 
     def _order(self, mesh: Mesh, topology: Any) -> tuple[Any, ...]:
@@ -271,6 +273,7 @@ class _Elsewhere:
             placed,
             cleaned=lambda text: in_its_own_words(text, program, names),
             keep_constants=self.request.spec.keep_constants,
+            ask_reasons=self.request.platform == "cuda",
         )
 
     def _say(self, leaves: Sequence[ShardedLeaf], specs: Mapping[int, PartitionSpec], mesh: Mesh) -> None:

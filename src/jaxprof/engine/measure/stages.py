@@ -6,11 +6,13 @@ listener is registered once for each process: older versions of JAX cannot remov
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -20,6 +22,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from jaxprof.engine.measure.executable import LARGEST_LITERAL, buffers_of, cost_of, memory_of, redact_literals
 from jaxprof.engine.measure.reporter import Reporter
 from jaxprof.events import BuffersReported, CostReported, MemoryReported, TextRecorded
+from jaxprof.hlo.fusion_reasons import DUMP_ENDING, DUMP_PASS, with_reasons
 
 _STAGES = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
@@ -95,13 +98,18 @@ def as_jitted(function: Callable[..., Any]) -> Any:
 
 
 def compile_stages(
-    recorder: Reporter, function: Callable[..., Any], arguments: tuple[Any, ...], *, keep_constants: bool
+    recorder: Reporter,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    *,
+    keep_constants: bool,
+    ask_reasons: bool = False,
 ) -> StagedProgram:
     """The program of `function` for these arguments. Reports phases, texts, cost and memory."""
     jitted = as_jitted(function)
     with recorder.phase("trace"):
         traced = jitted.trace(*arguments)
-    return compile_traced(recorder, jitted, traced, keep_constants=keep_constants)
+    return compile_traced(recorder, jitted, traced, keep_constants=keep_constants, ask_reasons=ask_reasons)
 
 
 def compile_traced(
@@ -112,9 +120,11 @@ def compile_traced(
     keep_constants: bool,
     lower: Callable[[], Any] | None = None,
     cleaned: Callable[[str], str] | None = None,
+    ask_reasons: bool = False,
 ) -> StagedProgram:
     """Like `compile_stages`, for a program that is traced already. `lower` replaces its own way of lowering, and
-    `cleaned` removes from the texts what that way added to them."""
+    `cleaned` removes from the texts what that way added to them. `ask_reasons` has XLA's GPU compiler say why it did
+    not fuse, which takes some more time: for a program that is not timed."""
 
     def record(name: str, text: str) -> None:
         _record(recorder, name, cleaned(text) if cleaned is not None else text, keep_constants=keep_constants)
@@ -124,9 +134,9 @@ def compile_traced(
         lowered = traced.lower() if lower is None else lower()
     record("stablehlo", _stablehlo(lowered, keep_constants))
     record("hlo_before", lowered.as_text(dialect="hlo", debug_info=True))
-    with compile_ledger() as ledger, recorder.phase("compile") as phase:
+    with _asking(ask_reasons) as dump, compile_ledger() as ledger, recorder.phase("compile") as phase:
         began = time.perf_counter()
-        compiled = lowered.compile()
+        compiled = lowered.compile(compiler_options=dump.options or None)
         compile_seconds = time.perf_counter() - began
         if ledger.cache_hits:
             phase.note = "from the persistent compilation cache"
@@ -139,7 +149,7 @@ def compile_traced(
             "Run it in a fresh process, without the compilation cache, for a cold compile.",
         )
     hlo = compiled.as_text() or ""
-    record("hlo", hlo)
+    record("hlo", with_reasons(hlo, dump.text))
     cost = cost_of(compiled)
     recorder.emit(cost)
     memory = memory_of(compiled)
@@ -159,6 +169,27 @@ def compile_traced(
         buffers=buffers,
         compile_seconds=compile_seconds,
     )
+
+
+@dataclass(slots=True)
+class _Dump:
+    """Compiler options that have XLA dump its fusion steps, and what it wrote."""
+
+    options: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+
+@contextmanager
+def _asking(asking: bool) -> Iterator[_Dump]:
+    """A dump that has its text when the block ends; empty without a request, or where XLA wrote none."""
+    if not asking:
+        yield _Dump()
+        return
+    with tempfile.TemporaryDirectory(prefix="jaxprof-") as folder:
+        dump = _Dump({"xla_dump_to": folder, "xla_dump_hlo_pass_re": DUMP_PASS})
+        yield dump
+        written = sorted(Path(folder).glob(f"*{DUMP_ENDING}"))
+        dump.text = written[-1].read_text("utf-8", "replace") if written else ""
 
 
 def _record(recorder: Reporter, name: str, text: str, *, keep_constants: bool) -> None:

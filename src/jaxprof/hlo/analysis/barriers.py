@@ -1,8 +1,9 @@
 """Why two kernels are not one: for each array that goes through memory between them, the reason and what it costs.
 
-HLO does not say why XLA did not fuse; it shows what lies between the kernels. The reasons are tried in a fixed order,
-those that no edit of the program removes first. Where none fits, the reason is `not-told`: XLA's cost model decided,
-and this module does not guess.
+Where XLA's own reason is kept with the text (`hlo.fusion_reasons`: GPU modules that are compiled here, and dumps that
+have it), it is the reason, in XLA's words. Otherwise HLO only shows what lies between the kernels: the reasons derived
+from that are tried in a fixed order, those that no edit of the program removes first. Where none fits, the reason is
+`not-told`, and this module does not guess.
 
 Scalars are left out. The bytes of a barrier are those that one run of the program would not move if the two kernels
 were one: what the consumer reads of the array, and what the producer writes of it if nothing else reads it and it is
@@ -11,6 +12,7 @@ not a result.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
@@ -19,13 +21,14 @@ from typing import TYPE_CHECKING, Final
 from jaxprof.hlo.analysis.cost.linear import is_spread_reduction
 from jaxprof.hlo.analysis.dataflow import ELEMENTWISE, MOST_STEPS, Value, resolved, same_elements, upstream
 from jaxprof.hlo.analysis.flow import Flow, Passage, array_key, flow_of
-from jaxprof.hlo.analysis.kinds import is_collective, reorders
+from jaxprof.hlo.analysis.kinds import fused, is_collective, reorders
 from jaxprof.hlo.analysis.opcodes import SAME_PLACE
 from jaxprof.hlo.analysis.platform import is_optimised
 from jaxprof.hlo.collecting import not_collecting
+from jaxprof.hlo.fusion_reasons import stated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from jaxprof.hlo.analysis.kernel import Kernel
     from jaxprof.hlo.model import Module
@@ -35,6 +38,8 @@ MOST_OPERANDS: Final = 96
 """Parameters and results that XLA lets a GPU fusion have (`MaxOperandsAndOutputsPerFusion`)."""
 MANY_INSTRUCTIONS: Final = 500
 """Number of instructions from which a fusion counts as large; XLA limits the size of generated code in several ways."""
+_UNSPECIFIC: Final = re.compile(r"^the (?:producer|consumer) is not fusible")
+"""What XLA says of kernels that it never fuses, whatever they are: the derived reason names what they are."""
 _PRODUCT_KINDS: Final = frozenset({"GEMM", "convolution", "attention"})
 _WHOLE_ARRAY_KINDS: Final = frozenset({"sort", "top-k", "FFT", "Cholesky", "triangular solve"})
 _OF_LIBRARIES: Final = ("ynn", "onednn", "cudnn", "cublas", "cutlass", "miopen", "hipblas")
@@ -57,18 +62,25 @@ class Barrier:
     """The array."""
     computation: str
     """The computation that holds the consumer."""
+    stated: str = ""
+    """XLA's own words on the producer; empty where they are not kept."""
 
     @property
     def words(self) -> str:
         """The reason in words, with the names."""
-        return f"{self.producer} and {self.consumer}: {REASONS[self.reason]}"
+        why = REASONS[self.reason] if not self.stated else f"XLA: {self.stated}"
+        if self.stated and self.reason != "stated":
+            why = f"{why}; {REASONS[self.reason]}"
+        return f"{self.producer} and {self.consumer}: {why}"
 
 
 REASONS: Final[dict[str, str]] = {
+    "stated": "XLA says why itself",
     "control-flow": "a loop, branch or call lies between them, and no fusion reaches across its border",
     "communication": "the array goes to other devices, or to the host",
     "library-call": "a library or a custom kernel computes one of them, from whole arrays in memory to whole arrays "
     "in memory",
+    "split-k": "XLA split a matrix product over its contraction, and adds up the parts in a kernel of its own",
     "reduction": "the array is the result of a reduction, which must be complete before it is used over another shape",
     "matrix-product": "one of them is a matrix product or a convolution: a kernel of its own, which fuses with only "
     "some of its neighbours",
@@ -80,7 +92,7 @@ REASONS: Final[dict[str, str]] = {
     "program-output": "the array is a result of the program, and must be written in any case",
     "recomputation": "the consumer uses each element many times, and would compute it again each time",
     "size-limit": "together they would exceed the size that XLA lets a fusion have",
-    "not-told": "the text does not show it: XLA's cost model kept them apart",
+    "not-told": "the text does not show why",
 }
 """Every reason, in the order in which they are tried."""
 
@@ -95,11 +107,11 @@ def _sorted_barriers(module: Module) -> tuple[Barrier, ...]:
     if not is_optimised(module):
         return ()
     with not_collecting():
-        ordered = sorted(_barriers(flow_of(module)), key=attrgetter("bytes"), reverse=True)
+        ordered = sorted(_barriers(flow_of(module), stated(module)), key=attrgetter("bytes"), reverse=True)
     return tuple(ordered)
 
 
-def _barriers(flow: Flow) -> Iterator[Barrier]:
+def _barriers(flow: Flow, words: Mapping[str, str]) -> Iterator[Barrier]:
     answers: dict[tuple[str, int, object], bool] = {}
     reasons: dict[tuple[object, ...], str] = {}
     arrays: dict[tuple[int, tuple[int, ...]], Shape | None] = {}
@@ -132,13 +144,17 @@ def _barriers(flow: Flow) -> Iterator[Barrier]:
             passage.producer.likeness, passage.value.member, passage.value.crossed, passage.consumer.likeness,
             passage.number, readers > 1, is_output,
         )  # fmt: skip
-        reason = reasons.get(form)
-        if reason is None:
-            reason = _reason(passage, _Look(passage.producer, answers), used, flow)
+        said = "" if passage.value.crossed else words.get(passage.producer.name, "")
+        if said and not _UNSPECIFIC.search(said):
+            reason = "stated"
+        else:
+            reason = reasons.get(form) or _reason(passage, _Look(passage.producer, answers), used, flow)
             if not _many(passage):
                 reasons[form] = reason
         saved = sizes.setdefault(saved, saved)
-        yield Barrier(passage.producer.name, passage.consumer.name, reason, saved, array, passage.consumer.computation)
+        yield Barrier(
+            passage.producer.name, passage.consumer.name, reason, saved, array, passage.consumer.computation, said
+        )
 
 
 class _Reduced(Enum):
@@ -262,6 +278,16 @@ def _is_generated(look: _Look) -> bool:
     return any(name in look.kernel.target for name in _OF_LIBRARIES)
 
 
+def _adds_parts(look: _Look) -> bool:
+    """Whether it is the sum that XLA put behind a product that it split: a reduction of the product's own primitive."""
+    kernel = look.kernel
+    return (
+        kernel.kind not in _PRODUCT_KINDS
+        and kernel.path.primitive in ("dot_general", "dot")
+        and any(inner.opcode == "reduce" for inner in fused(look.instruction))
+    )
+
+
 def _is_reduced(passage: Passage, made: _Look, used: _Look) -> bool:
     member = passage.value.member
     if made.once("to less", member, lambda: made.reduces_to(member) is _Reduced.TO_LESS):
@@ -301,6 +327,7 @@ _TESTS: Final[tuple[tuple[str, Callable[[Passage, _Look, _Look, Flow], bool]], .
         lambda passage, made, used, flow: _communicates(made) or _communicates(used),
     ),
     ("library-call", lambda passage, made, used, flow: _is_library(made) or _is_library(used)),
+    ("split-k", lambda passage, made, used, flow: _adds_parts(used) or _adds_parts(made)),
     ("reduction", lambda passage, made, used, flow: _is_reduced(passage, made, used)),
     (
         "matrix-product",

@@ -190,19 +190,26 @@ def _crosses_to_host(copy: Instruction) -> bool:
 
 def reorders(instruction: Instruction) -> bool:
     """Whether a copy or transpose in it changes the order in memory; a plain copy (of a buffer that is needed) does
-    not."""
+    not, nor does one in which only dimensions of size 1 move."""
     for inner in fused(instruction) if instruction.opcode == "fusion" else [instruction]:
-        if inner.opcode == "transpose" and inner.integers("dimensions") != tuple(range(inner.shape.rank)):
+        if inner.opcode == "transpose":
             operand = inner.operand(0)
-            if operand is None or not _is_view(inner, operand):
+            order = _long(inner.integers("dimensions"), operand.shape.dimensions if operand is not None else ())
+            if order != sorted(order) and (operand is None or not _is_view(inner, operand)):
                 return True
         if inner.opcode == "copy":
             operand = inner.operand(0)
             before = operand.shape.layout if operand is not None else None
             after = inner.shape.layout
-            if before and after and before.minor_to_major != after.minor_to_major:
+            sizes = inner.shape.dimensions
+            if before and after and _long(before.minor_to_major, sizes) != _long(after.minor_to_major, sizes):
                 return True
     return False
+
+
+def _long(order: Sequence[int], sizes: Sequence[int]) -> list[int]:
+    """The dimensions of `order` that have more than one element."""
+    return [number for number in order if number >= len(sizes) or sizes[number] != 1]
 
 
 def _is_view(transpose: Instruction, operand: Instruction) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from weakref import ref
 
 from jaxprof.errors import FileRefusedError, HloError, missing_file, system_words
+from jaxprof.hlo.fusion_reasons import DUMP_ENDING, with_reasons
 from jaxprof.hlo.open import parsed
 from jaxprof.hlo.open.stages import ModuleStages
 from jaxprof.hlo.read import files
@@ -59,7 +60,7 @@ def modules_at(path: Path) -> list[ModuleStages]:
         return _in_folder(path)
     if not path.exists():
         raise missing_file(path)
-    modules = _parsed(path, files.read_text(path))
+    modules = _parsed(path, _with_reasons(path, files.read_text(path)))
     read = _reader(path, modules[0])
     recorded = path.stat().st_mtime
     return [
@@ -137,6 +138,15 @@ def _parsed(path: Path, text: str) -> Sequence[Module]:
         raise HloError(f"{path}: {error.what}", error.hint) from None
 
 
+def _with_reasons(path: Path, text: str) -> str:
+    """The text with XLA's own reasons for not fusing, where the dump has them for this module."""
+    match = _DUMP.fullmatch(_stem(path.name))
+    dump = path.with_name(f"{match['module']}{DUMP_ENDING}") if match and not match["before"] else None
+    if dump is None or not dump.is_file():
+        return text
+    return with_reasons(text, files.read_text(dump))
+
+
 def _reader(path: Path, module: Module | None = None) -> Callable[[], str]:
     """How to read the text of a file. For a known module this is the module's text while it is referenced: writing a
     proto out takes long."""
@@ -146,7 +156,7 @@ def _reader(path: Path, module: Module | None = None) -> Callable[[], str]:
         alive = reference() if reference is not None else None
         if alive is not None:
             return alive.source.text
-        text = files.read_text(path)
+        text = _with_reasons(path, files.read_text(path))
         _parsed(path, text)  # parsed here, where an error can name the file
         return text
 

@@ -77,7 +77,7 @@ def _costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     from jaxprof.analysis.ceilings import ceilings_for, machine_of_run
     from jaxprof.analysis.ranking import ranking_on
     from jaxprof.hlo.open.parsed import modules
-    from jaxprof.report.kernel_list import SHOWN
+    from jaxprof.report.kernel_list import SHOWN, ceilings_note
     from jaxprof.report.kernels import COLUMNS
 
     device = ceilings_for(session, run)
@@ -89,7 +89,7 @@ def _costs(session: Session, charts: Charts, run: Run) -> Iterator[str]:
     left = len(ranking) - len(numbers)
     notes = (
         *([f"and {integer(left)} more kernels"] if left else []),
-        *([f"least: a lower bound, from the ceilings of {device.title} ({device.source})"] if device else []),
+        *([ceilings_note(device)] if device else []),
     )
     columns = [COLUMNS[name] for name in ("share", *SHOWN)]
     yield from table(Table(columns, list(ranking.rows(numbers)), title="by the HLO, of one call", notes=notes))
