@@ -11,7 +11,6 @@ by JSON: `began_seconds` (monotonic, when the process was started) and `options`
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import os
 import sys
@@ -58,9 +57,13 @@ class Launched:
         """Runs in the program's thread, at the end of its `import jax`. A failure here must not fail the import."""
         if os.getpid() != self._owner:
             return
+        from jaxprof.recorder.guest import is_of_the_program, unseen
+
         try:
-            self._record(seconds)
-        except Exception as error:  # noqa: BLE001 - the program comes first
+            unseen(self._record)(seconds)
+        except Exception as error:  # the program comes first
+            if is_of_the_program(error):
+                raise
             import json
 
             warning = {"type": "warning_raised", "code": "not_recorded", "message": f"recording failed: {error!r}"}
@@ -121,7 +124,9 @@ class Launched:
         if not data:
             if self._recorder is not None:
                 recorder, self._recorder = self._recorder, None
-                _thread.start_new_thread(recorder.abandon, ())  # not here: it waits for this very thread
+                from jaxprof.recorder.guest import start_thread
+
+                start_thread(recorder.abandon)  # not here: it waits for this very thread
             return
         *lines, self._requests = (self._requests + data).split(b"\n")
         for line in lines:

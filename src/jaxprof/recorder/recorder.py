@@ -27,6 +27,7 @@ from jaxprof.events import (
     ProgramStarted,
     WarningRaised,
 )
+from jaxprof.recorder.guest import is_of_the_program
 from jaxprof.recorder.jax_import import JaxFinder
 from jaxprof.recorder.places import raised_at
 
@@ -270,7 +271,9 @@ class Recorder:
         """Runs one part of the work. The first failure of each part is reported, and the program goes on."""
         try:
             step()
-        except Exception as error:  # noqa: BLE001 - the program comes first
+        except Exception as error:  # the program comes first
+            if not self._over and is_of_the_program(error):
+                raise
             if what not in self._failed:
                 self._failed.add(what)
                 message = f"recording {what} failed: {type(error).__name__}: {error}"

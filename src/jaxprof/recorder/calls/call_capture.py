@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from jaxprof.events import Event, LogLine, RunClosed, RunFinished, RunPlanned, RunSpec, WarningRaised
 from jaxprof.recorder.calls.kept_call import KeptArguments, WrittenCall, jitted_of, write_call
+from jaxprof.recorder.guest import is_of_the_program
 
 _NAMES_KEPT: Final = 500
 _LINES_KEPT: Final = 200
@@ -53,7 +54,9 @@ class CallCapture:
             kept = KeptArguments.of(args, kwargs, values=self._values)
             self._jitted = jitted_of(function)
             self._written = write_call(function, self._jitted, name, args, kwargs)
-        except Exception as error:  # noqa: BLE001 - the program is in the middle of this call and must go on
+        except Exception as error:  # the program is in the middle of this call and must go on
+            if is_of_the_program(error):
+                raise
             message = f"a call of {name} could not be kept: {type(error).__name__}: {error}"
             self._emit(WarningRaised(code="function_not_kept", message=message))
             return

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from jaxprof.events import NOWHERE
+from jaxprof.recorder.guest import is_of_the_program, unseen
 from jaxprof.recorder.places import called_from
 
 _STAGES: Final = {
@@ -78,17 +79,21 @@ def unwatch(watcher: Watcher) -> None:
         _watchers.remove(watcher)
 
 
+@unseen
 def _on_scalar(event: str, value: float, **details: Any) -> None:
     stage = _STAGES.get(event)
     if stage is None:
         return
     for watcher in _watchers:
         try:
-            watcher.stage_began(stage, str(details.get("fun_name") or "unknown"), sys._getframe(1))
-        except Exception as error:  # noqa: BLE001 the program must not be affected; the watcher counts and reports it
+            watcher.stage_began(stage, str(details.get("fun_name") or "unknown"), sys._getframe(2))
+        except Exception as error:  # the program must not be affected; the watcher counts and reports it
+            if is_of_the_program(error):
+                raise
             watcher.problem(error)
 
 
+@unseen
 def _on_duration(event: str, duration: float, **details: Any) -> None:
     stage = _STAGES.get(event)
     if stage is None and event != _SAVED:
@@ -99,10 +104,13 @@ def _on_duration(event: str, duration: float, **details: Any) -> None:
                 watcher.cache_saved(duration)
             else:
                 watcher.stage_ended(stage, str(details.get("fun_name") or "unknown"))
-        except Exception as error:  # noqa: BLE001 as above
+        except Exception as error:
+            if is_of_the_program(error):
+                raise
             watcher.problem(error)
 
 
+@unseen
 def _on_event(event: str, **details: Any) -> None:
     what = _CACHE_EVENTS.get(event)
     if what is None:
@@ -110,7 +118,9 @@ def _on_event(event: str, **details: Any) -> None:
     for watcher in _watchers:
         try:
             watcher.cache_told(what)
-        except Exception as error:  # noqa: BLE001 as above
+        except Exception as error:
+            if is_of_the_program(error):
+                raise
             watcher.problem(error)
 
 

@@ -16,6 +16,7 @@ from functools import lru_cache
 from types import FrameType
 from typing import Any, Final
 
+from jaxprof.recorder.guest import is_of_the_program
 from jaxprof.recorder.samples.loops import Loop, loops_of
 
 _MOST_COUNTERS: Final = 16
@@ -90,7 +91,9 @@ def read_counter(frame: FrameType, counter: LoopCounter) -> int | None:
         else:  # of a module: the namespace itself
             names = frame.f_locals
             value = names.get(counter.name) if type(names) is dict else None
-    except Exception:  # noqa: BLE001 - unbound, or an old frame: the program comes first
+    except Exception as error:  # unbound, or an old frame: the program comes first
+        if is_of_the_program(error):
+            raise
         return None
     return value if type(value) is int and -_LARGEST < value < _LARGEST else None
 

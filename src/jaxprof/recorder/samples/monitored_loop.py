@@ -8,15 +8,17 @@ of a pass of 20 µs, so that such passes are no longer told after the first few.
 from __future__ import annotations
 
 import _thread
-import contextlib
+import functools
+import os
 import sys
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
+from threading import RLock
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from jaxprof.recorder.samples import line_clock as lines
 from jaxprof.recorder.samples.counters import LoopCounter, read_counter
@@ -37,6 +39,8 @@ _FEW: Final = 50
 _PAUSED: Final = 2
 """The longest of them, in which others may have had the processor, do not count."""
 
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 _Jumped = Callable[[object, int, int], object]
 
 
@@ -83,17 +87,36 @@ class WatchedPasses:
         return moments, dict(self.read.popleft() for _ in range(len(self.read)))
 
 
+def _in_turn(method: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The method, in which the tool's number does not change hands."""
+
+    @functools.wraps(method)
+    def in_turn(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        (lines,) = args[:1]
+        with lines._turn:  # type: ignore[attr-defined]
+            return method(*args, **kwargs)
+
+    return in_turn
+
+
 class MonitoredLines:
     """For Python 3.12 and later. Any thread may switch it on and off."""
 
     def __init__(self, main_thread: int) -> None:
         self._main_thread = main_thread
         self._tool: int | None = None
+        self._former: tuple[Any, Any] | None = None
+        """Python's own `use_tool_id` and `get_tool`, while ours are in their place."""
+        self._wanted_back = False
+        """The program took our number, and keeps it."""
+        self._turn = RLock()
+        """Held for microseconds, and by the program's thread only to take the number."""
         self._code: CodeType | None = None
         self._watched: tuple[CodeType, _Jumped, _Jumped] | None = None
         """The code whose passes are watched, and what is called at the end of one, and where the function begins or
         returns."""
 
+    @_in_turn
     def begin(self, loop: Loop) -> Moments | None:
         """Begins a spell, which fills the returned list; None if Python has no free number for another tool."""
         if self._tool is None and not self._take_tool():
@@ -136,6 +159,7 @@ class MonitoredLines:
         self._set(loop.code, spell=True)
         return moments
 
+    @_in_turn
     def end(self) -> None:
         """Ends the spell."""
         if self._code is not None and self._tool is not None:
@@ -143,6 +167,7 @@ class MonitoredLines:
             self._call_watched()
         self._code = None
 
+    @_in_turn
     def watch(self, loop: Loop, counters: tuple[LoopCounter, ...]) -> WatchedPasses | None:
         """From now on the end of each pass is told, of this loop instead of an earlier one; None if Python has no free
         number for another tool."""
@@ -155,6 +180,7 @@ class MonitoredLines:
         self._set(loop.code, spell=self._code is loop.code)
         return told
 
+    @_in_turn
     def unwatch(self) -> None:
         """Ends the spell, and no longer tells the ends of passes."""
         self.end()
@@ -163,6 +189,7 @@ class MonitoredLines:
             self._set(code, spell=False)
             self._call_watched()
 
+    @_in_turn
     def close(self) -> None:
         """Gives the tool number back."""
         self.unwatch()
@@ -172,6 +199,11 @@ class MonitoredLines:
                 _monitoring().register_callback(self._tool, event, None)
             _monitoring().free_tool_id(self._tool)
             self._tool = None
+        if self._former is not None:
+            use, get = self._former
+            self._former = None
+            if getattr(_monitoring().use_tool_id, "__wrapped__", None) is use:  # else somebody has replaced it since
+                _monitoring().use_tool_id, _monitoring().get_tool = use, get
 
     def _set(self, code: CodeType, *, spell: bool) -> None:
         """The events that Python reports of this code: an event that is switched on anew is so at all places, those
@@ -191,6 +223,8 @@ class MonitoredLines:
             _monitoring().register_callback(self._tool, event, callback)
 
     def _take_tool(self) -> bool:
+        if self._wanted_back:
+            return False
         monitoring = _monitoring()
         for number in _TOOLS:
             if monitoring.get_tool(number) is None:
@@ -199,8 +233,30 @@ class MonitoredLines:
                 except ValueError:  # another tool was faster
                     continue
                 self._tool = number
+                self._give_way()
                 return True
         return False
+
+    def _give_way(self) -> None:
+        """For the program our number is free: it sees no tool there, and gets the number when it asks for it."""
+        monitoring, owner = _monitoring(), os.getpid()
+        use, get = self._former = monitoring.use_tool_id, monitoring.get_tool
+
+        @functools.wraps(use)
+        def use_tool_id(tool_id: int, name: str, /) -> None:
+            if tool_id == self._tool:
+                self._wanted_back = True
+                if os.getpid() != owner:  # forked: whoever had the turn is not here
+                    self._turn = RLock()
+                self.close()
+            use(tool_id, name)
+
+        @functools.wraps(get)
+        def get_tool(tool_id: int, /) -> str | None:
+            name: str | None = get(tool_id)
+            return None if tool_id == self._tool else name
+
+        monitoring.use_tool_id, monitoring.get_tool = use_tool_id, get_tool
 
 
 def _callbacks(told: WatchedPasses, main_thread: int) -> tuple[_Jumped, _Jumped]:
@@ -229,13 +285,12 @@ def _callbacks(told: WatchedPasses, main_thread: int) -> tuple[_Jumped, _Jumped]
         if told.short:
             return disable
         at = clock()
-        with contextlib.suppress(Exception):
-            if wanted.pop():
-                frame: FrameType | None = sys._getframe(2)
-                if frame is not None and frame.f_code is not code:  # a spell's callback is in between
-                    frame = frame.f_back
-                if frame is not None:
-                    told.read.append((at, [read_counter(frame, counter) for counter in told.counters]))
+        if wanted and wanted.pop():
+            frame: FrameType | None = sys._getframe(2)
+            if frame is not None and frame.f_code is not code:  # a spell's callback is in between
+                frame = frame.f_back
+            if frame is not None:
+                told.read.append((at, [read_counter(frame, counter) for counter in told.counters]))
         append(at)
         if not told.ended(at):
             return None

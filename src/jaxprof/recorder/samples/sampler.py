@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from jaxprof.events import Compiled, Event, ProgramStopped, StageRunning, StepsCounted, WarningRaised
+from jaxprof.recorder.guest import start_thread
 from jaxprof.recorder.samples.arrays import ArrayCounter
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
@@ -112,7 +113,7 @@ class StackSampler:
             self._last_at, self._last_cpu, self._last_delay = now, self._cpu.seconds(), run_delay_seconds(self._task)
             self._last_stages = self._ledger.stage_seconds()
             self._over.acquire()
-            _thread.start_new_thread(self._run, ())
+            start_thread(self._run)
 
     def stop(self, timeout_seconds: float = 2.0) -> None:
         """Ends with the last window; returns when the thread is over, or after the timeout."""

@@ -1,0 +1,96 @@
+"""Keeps the recorder out of the program's way: unseen by its debuggers and profilers, deaf to its signals.
+
+Nothing here sets a trace or profile function. Code of ours runs as if it were in a trace function already
+(`PyThreadState_EnterTracing`, a public function of CPython since 3.11), so that no tool of the program is told of it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import signal
+from collections.abc import Callable, Iterator
+from types import CodeType, FunctionType, MethodType
+from typing import Any, Final, ParamSpec, TypeVar
+
+from jaxprof.recorder.places import OWN, file_kind
+
+_FRAMES_LOOKED_AT: Final = 200
+_OF_A_FAULT: Final = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
+"""Signals that a thread gets for what it does itself."""
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _functions_of_python() -> tuple[Callable[[], Any], Callable[[Any], object], Callable[[Any], object]]:
+    """The state of this thread, and what tells tools to leave it out, and no longer to."""
+    try:
+        import ctypes
+
+        state = ctypes.pythonapi.PyThreadState_Get
+        enter, leave = ctypes.pythonapi.PyThreadState_EnterTracing, ctypes.pythonapi.PyThreadState_LeaveTracing
+    except (ImportError, AttributeError, OSError):  # another Python than CPython
+        return lambda: None, lambda _: None, lambda _: None
+    state.argtypes, state.restype = [], ctypes.c_void_p
+    enter.argtypes = leave.argtypes = [ctypes.c_void_p]
+    enter.restype = leave.restype = None
+    return state, enter, leave
+
+
+_state, _enter, _leave = _functions_of_python()
+
+
+def unseen(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """The function, of which a tool of the program sees this wrapper alone: neither the function nor what it calls."""
+
+    @functools.wraps(function)
+    def listener(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        state = _state()
+        try:
+            # A handler of a signal can raise after a call, and not between `try` and the first one: each enter is left.
+            _enter(state)
+            return function(*args, **kwargs)
+        finally:
+            _leave(state)
+
+    return listener
+
+
+def start_thread(run: Callable[[], object]) -> None:
+    """Starts a thread that `threading` does not know, that no tool is told of, and that takes no signal: one that the
+    program waits for, or that is to end a system call of its main thread, would come to nothing in another thread."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        _thread.start_new_thread(unseen(run), ())
+        return
+    of_a_fault = {getattr(signal, name) for name in _OF_A_FAULT if hasattr(signal, name)}
+    former = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    try:  # a handler may raise in each of these calls
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - of_a_fault)
+        _thread.start_new_thread(unseen(run), ())
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, former)
+
+
+def is_of_the_program(error: BaseException) -> bool:
+    """Whether a handler of the program's signals raised it while our code ran: then it has to reach the program."""
+    codes = set(_codes_of_handlers())
+    step, ours, looked_at = error.__traceback__, False, 0
+    while codes and step is not None and looked_at < _FRAMES_LOOKED_AT:
+        code = step.tb_frame.f_code
+        if ours and code in codes:
+            return True
+        ours = ours or file_kind(code.co_filename) == OWN
+        step, looked_at = step.tb_next, looked_at + 1
+    return False
+
+
+def _codes_of_handlers() -> Iterator[CodeType]:
+    for number in signal.valid_signals():
+        handler: Any = signal.getsignal(number)
+        while isinstance(handler, functools.partial):
+            handler = handler.func
+        if callable(handler) and not isinstance(handler, FunctionType | MethodType):
+            handler = type(handler).__call__
+        handler = getattr(handler, "__func__", handler)
+        if isinstance(handler, FunctionType):
+            yield handler.__code__
