@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 SCHEMA_MAJOR = 1
-SCHEMA_MINOR = 9
+SCHEMA_MINOR = 10
 
 Scalar = bool | int | float | str
 

@@ -52,7 +52,7 @@ PROGRAM_STATES = (
 `stopped`: the whole process stood still, by a signal or with its container.
 """
 
-STOP_WITNESSES = ("state", "standstill", "clock")
+STOP_WITNESSES = ("state", "standstill", "clock", "pressure")
 """How a stop was found, as in `ProgramStopped.found_by`."""
 
 
@@ -297,6 +297,8 @@ class ProgramSampled(Event):
     processor, nor blocked elsewhere. None where the system has no such clock, and in an older file."""
     debug_settings: list[str] = field(default_factory=list)
     """The options of `jax.config` that were on for the whole process at its end and are there to find faults."""
+    debug_settings_at: dict[str, SourceLocation] = field(default_factory=dict)
+    """By option: the line of the user's source that names it, where there is one such line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -372,7 +374,8 @@ class ProgramStopped(Event):
     """One of `STOP_WITNESSES`. `state`: the recording process saw it stopped by a signal. `standstill`: its own sampler
     did not run, though nothing but a stop kept it from running; this is what a stop of the whole group, and of a
     container, leaves. `clock`: the machine was suspended, which the monotonic clock leaves out: these seconds are no
-    part of any other time."""
+    part of any other time. `pressure`: its own sampler did not run, and threads of the machine waited for a processor
+    meanwhile: others may have had it, so this is no stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

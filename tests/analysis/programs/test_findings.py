@@ -304,6 +304,18 @@ class TestRecompiles:
         found = only("arguments_vary", *again(code, 3))
         assert words in found.message + found.advice
 
+    @pytest.mark.parametrize(("seconds", "told"), [(1.5, True), (0.5, False)])
+    @pytest.mark.parametrize("code", ["dtype", "structure", "sharding"])
+    def test_a_single_one_is_told_where_it_is_dear(self, code: str, seconds: float, told: bool) -> None:
+        words = "params: [0] not committed → P() over 8 devices"
+        events = again(code, 1, compile_seconds=seconds, reason=words)
+        assert ("arguments_vary" in codes(*events)) == told
+        if told:
+            assert (
+                f"compiled again once for other {code}s of its arguments: {words}"
+                in only("arguments_vary", *events).message
+            )
+
     def test_a_factory_is_told_at_the_line_that_calls_it(self) -> None:
         found = only("closure_varies", *PAIRS["closure_varies"][0])
         assert found.where is not None
@@ -394,8 +406,19 @@ class TestCost:
         assert words in found.message
         assert f"{setting.upper()}=0" in found.advice
 
+    def test_a_setting_has_the_line_that_names_it(self) -> None:
+        windows = checked("jax_debug_nans", 5)
+        assert only("debug_settings", *windows).where is None
+        at = {"jax_debug_nans": made.at(7)}
+        assert only("debug_settings", *[replace(each, debug_settings_at=at) for each in windows]).where == made.at(7)  # type: ignore[call-arg]
+
 
 class TestHost:
+    def test_a_callback_is_told_with_the_function_that_takes_the_time(self) -> None:
+        inside = made.line(40, 0.4, "host_busy", "savefig()", "plot", kind="callback", under=88)
+        assert ", in plot()" in only("callback_in_loop", *loop(inside)).message
+        assert "(), in " not in only("callback_in_loop", *PAIRS["callback_in_loop"][0]).message
+
     def test_estimates_are_marked(self) -> None:
         assert only("host_sync", *loop(SYNC)).estimate
         assert only("op_by_op_loop", *eager(), *loop(BUSY)).estimate
@@ -606,6 +629,11 @@ class TestArrays:
     def test_some_hundred_scalars_that_are_fetched_at_the_end_are_no_leak(self) -> None:
         assert "arrays_grow" not in codes(*made.arrays(list(range(100, 600, 20)), 4))
         assert "arrays_grow" in codes(*made.arrays(list(range(100, 9100, 300)), 4))
+
+    def test_one_jump_is_no_growth(self) -> None:
+        """Parameters, and later as many gradients; levels that go up several times are growth."""
+        assert "arrays_grow" not in codes(*made.arrays([150] * 14 + [300] * 10, 1 << 20))
+        assert "arrays_grow" in codes(*made.arrays([100] * 8 + [200] * 4 + [300] * 4 + [400] * 4 + [500] * 4, 1 << 20))
 
     def test_too_few_counts_tell_nothing(self) -> None:
         assert "arrays_grow" not in codes(*made.arrays([100, 200, 300, 400, 500]))

@@ -52,6 +52,10 @@ def messages(*seen: e.ProgramStopped) -> list[str]:
     return [finding.message for finding in result(*seen).findings if finding.code == "stopped"]
 
 
+def test_a_processor_that_was_given_to_others_is_no_stop() -> None:
+    assert stops([e.ProgramStopped(began_seconds=102.0, seconds=3.0, found_by="pressure")], 100.0) == ()
+
+
 def test_a_stop_is_a_finding_of_its_own() -> None:
     assert messages(stop(4.0, 1.0)) == ["stopped for 1.00 s by a signal, 4.00 s after it began"]
     assert messages() == []

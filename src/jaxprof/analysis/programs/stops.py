@@ -32,9 +32,10 @@ def stops(seen: Sequence[ProgramStopped], began_seconds: float) -> tuple[Standst
     """The stops of at least `LEAST_SECONDS`, in order of time. `began_seconds`: of the program, monotonic.
 
     Of a stop that was found in two ways, the one that knows the cause counts; times of two stops that overlap are one.
+    Where others only had the processor, nothing stopped the program.
     """
     merged: list[tuple[float, float, str]] = []
-    awake = [event for event in seen if event.found_by != "clock" and event.seconds > 0]
+    awake = [event for event in seen if event.found_by not in ("clock", "pressure") and event.seconds > 0]
     for event in sorted(awake, key=lambda event: event.began_seconds):
         began, ended = event.began_seconds, event.began_seconds + event.seconds
         cause = _CAUSES.get(event.found_by, UNKNOWN)

@@ -127,6 +127,16 @@ def steal_seconds() -> float:
         return 0.0
 
 
+def pressure_seconds() -> float | None:
+    """For how long at least one thread of the machine was ready to run and had no processor, so far; None if the system
+    does not report it (Linux 4.20: /proc/pressure/cpu, the `total` of `some`, in microseconds)."""
+    try:
+        with open("/proc/pressure/cpu", "rb", buffering=0) as stream:
+            return int((stream.read(200) or b"").split(b"\n", 1)[0].rpartition(b"total=")[2]) * 1e-6
+    except (OSError, ValueError):
+        return None
+
+
 def runnable_threads() -> int:
     """How many threads of the whole machine run or could run at this moment; 0 if the system does not report it
     (proc(5), /proc/loadavg: the fourth field)."""

@@ -58,6 +58,8 @@ class SampleWindow:
     """Seconds outside the stages in which it was ready to run while the scheduler ran others."""
     stopped: float = 0.0
     """Seconds in which the whole process stood still: no line's."""
+    given_away: float = 0.0
+    """Seconds in which others had its processor: no line's, and of no state."""
 
     def add(
         self,
@@ -102,7 +104,7 @@ class SampleWindow:
 
     def delayed(self, seconds: float, now: float) -> None:
         """The thread would have run for so much longer in this window if the scheduler had let it."""
-        total = now - self.began - self.stopped
+        total = now - self.began - self.stopped - self.given_away
         if total > 0:
             self.delay += seconds * max(0.0, 1.0 - sum(self.stages.values()) / total)
 
@@ -113,7 +115,7 @@ class SampleWindow:
         lines were timed."""
         length = max(0.0, now - self.began)
         stopped = min(self.stopped, length)
-        total = length - stopped
+        total = max(0.0, length - stopped - self.given_away)
         in_stages = sum(self.stages.values())
         if in_stages > total:  # the two clocks are not read at the same instant
             self.stages = {name: value * total / in_stages for name, value in self.stages.items()}

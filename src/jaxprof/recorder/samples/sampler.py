@@ -12,18 +12,29 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from jaxprof.events import Compiled, Event, ProgramStopped, StageRunning, StepsCounted, WarningRaised
+from jaxprof.events import (
+    Compiled,
+    Event,
+    ProgramSampled,
+    ProgramStopped,
+    SourceLocation,
+    StageRunning,
+    StepsCounted,
+    WarningRaised,
+)
 from jaxprof.recorder.guest import start_thread
+from jaxprof.recorder.places import USER, file_kind
 from jaxprof.recorder.samples.arrays import ArrayCounter
+from jaxprof.recorder.samples.call_text import source_lines
 from jaxprof.recorder.samples.classifier import Classifier
 from jaxprof.recorder.samples.cpu_clock import CpuClock, RunningTest, Wait, judge_wait, own_switches, run_delay_seconds
 from jaxprof.recorder.samples.sample_window import SampledTransfers, SampleWindow, TimedLoop
 from jaxprof.recorder.samples.stack import Stack, read_stack
-from jaxprof.recorder.samples.standstill import StandstillTest
+from jaxprof.recorder.samples.standstill import STOOD_STILL, StandstillTest
 from jaxprof.recorder.samples.states import Seen
 from jaxprof.recorder.samples.steps import StepCounter
 
@@ -61,6 +72,27 @@ def debug_settings() -> list[str]:
     while."""
     config = getattr(sys.modules.get("jax"), "config", None)
     return [name for name in _DEBUG_SETTINGS if getattr(config, name, False) is True]
+
+
+def settings_lines(names: Iterable[str]) -> dict[str, SourceLocation]:
+    """The one line of the user's modules that names each setting; without those that none or several lines name, or
+    that an environment variable switches on."""
+    files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
+    users = sorted(file for file in files if isinstance(file, str) and file_kind(file) == USER)
+    found: dict[str, SourceLocation] = {}
+    for name in names:
+        if name.upper() in os.environ:
+            continue
+        needle = name.encode()
+        lines = [
+            SourceLocation(file, number, "")
+            for file in users
+            for number, line in enumerate(source_lines(file), 1)
+            if needle in line and not line.lstrip().startswith(b"#")
+        ]
+        if len(lines) == 1:
+            found[name] = lines[0]
+    return found
 
 
 class LedgerView(Protocol):
@@ -101,6 +133,8 @@ class StackSampler:
         self._arrays = ArrayCounter()
         self._steps = StepCounter(main_thread)
         self._transfers = SampledTransfers()
+        self._settings_sought: set[str] = set()
+        self._settings_at: dict[str, SourceLocation] = {}
         self._stages_told: set[tuple[str, str, float]] = set()
         self._compiled_calls: list[tuple[str, int, int, Stack | None]] = []
 
@@ -163,13 +197,13 @@ class StackSampler:
                 now, after = time.monotonic(), own_switches()
                 switches = None if before is None or after is None else after - before
                 since = None if counted is None or after is None else after - counted
-                stood = still.seconds(now - counted_at - pause, since)
+                stood, found_by = still.seconds(now - counted_at - pause, since)
                 turns, before_that = self.turns(), turns
                 if turns != before_that:
                     stood = 0.0
                 counted_at, counted = now, after
                 if stood:
-                    self._stood_still(now - stood, stood)
+                    self._did_not_run(now - stood, stood, found_by)
                 self._sample(now, judge_wait(now - due - stood, switches), stopped=stopped, stood=stood)
                 if stopped or now - self._stretch.began >= max(STRETCH_SECONDS, GROWTH * (now - self._began)):
                     self._send_stretch(now, final=stopped)
@@ -181,11 +215,14 @@ class StackSampler:
         finally:
             self._steps.close()
 
-    def _stood_still(self, began: float, seconds: float) -> None:
-        """The process was stopped: that time belongs to no line."""
-        self._stretch.stopped += seconds
+    def _did_not_run(self, began: float, seconds: float, found_by: str) -> None:
+        """The process was stopped, or others had its processor: that time belongs to no line."""
+        if found_by == STOOD_STILL:
+            self._stretch.stopped += seconds
+        else:
+            self._stretch.given_away += seconds
         self._steps.stood_still(began, seconds)
-        self._emit(ProgramStopped(began_seconds=began, seconds=seconds, found_by="standstill"))
+        self._emit(ProgramStopped(began_seconds=began, seconds=seconds, found_by=found_by))
 
     def _sample(self, now: float, wait: Wait, *, stopped: bool, stood: float = 0.0) -> None:
         """Samples the stack once, for the time since the last sample, of which the process stood still for `stood`
@@ -247,7 +284,7 @@ class StackSampler:
         self._last_delay = delay
         counted = self._steps.collect(now)
         event = self._stretch.event(now, own - self._own_began, least, self._timed(counted))
-        self._emit(replace(event, debug_settings=debug_settings()))
+        self._emit(self._with_settings(event))
         taken, self._stretch = self._stretch.samples, SampleWindow(now)
         if taken > 0:
             each = (own - self._own_began) / taken
@@ -259,6 +296,14 @@ class StackSampler:
         for beside in (counted, *self._steps.passes.collect(now, final=final), self._transfers.collect(now)):
             if beside is not None:
                 self._emit(beside)
+
+    def _with_settings(self, event: ProgramSampled) -> ProgramSampled:
+        names = debug_settings()
+        if new := [name for name in names if name not in self._settings_sought]:
+            self._settings_sought.update(new)
+            self._settings_at |= settings_lines(new)
+        at = {name: self._settings_at[name] for name in names if name in self._settings_at}
+        return replace(event, debug_settings=names, debug_settings_at=at)
 
     def _timed(self, counted: StepsCounted | None) -> TimedLoop | None:
         loop, seconds = self._steps.loop, self._steps.timed_lines(counted)

@@ -8,8 +8,11 @@ Several of them may share one lateness: on a full machine, each try for the lock
 So each takes its part off, and what is left over must be nearly all of it. The main thread's wait for a processor is
 taken off as well: whoever it keeps from running waits without a count of its own. In a virtual machine the host may
 take a processor away (steal time): then a thread neither runs nor waits, as in a stop, but the system counts it.
-What is left of a lateness on a machine with more to run than processors can still be its own: timers of such a machine
-come late, too. So the more threads there are to run for each processor, the longer a standstill has to be.
+A second witness has to agree: while a process is stopped on a quiet machine, nobody waits for a processor. Where others
+did for much of that time (the system's pressure), the processor may have been given to them: that time is no line's
+either, and no stop. What is left of a lateness on a machine with more to run than processors can still be its own:
+timers of such a machine come late, too. So the more threads there are to run for each processor, the longer a
+standstill has to be.
 Where the system does not count (macOS), nothing is called a standstill.
 """
 
@@ -23,6 +26,7 @@ from typing import Final
 
 from jaxprof.recorder.samples.cpu_clock import (
     own_faults,
+    pressure_seconds,
     run_delay_or_none,
     run_delay_seconds,
     runnable_threads,
@@ -37,6 +41,10 @@ LEAST_SECONDS_BUSY: Final = 0.75
 _OTHER_REASONS: Final = 0.25
 """Share of a standstill that the waits for the interpreter's lock, of the main thread for a processor, and of the
 virtual machine for its host may account for."""
+_PRESSED: Final = 0.25
+"""Share of a standstill for which threads may have waited for a processor."""
+STOOD_STILL, GIVEN_AWAY = "standstill", "pressure"
+"""What a lateness was: as `STOP_WITNESSES`."""
 _BUSY: Final = 0.1
 """Share of the lateness for which the process may have had a processor, beside what it may use while it runs."""
 
@@ -57,6 +65,7 @@ class StandstillTest:
         self._processors = os.cpu_count() or 1
         self._before: _Counts | None = None
         self._steal = 0.0
+        self._pressure: float | None = None
         self._busy = 1.0
         self._pause = 0.0
         self._ran = 0.0
@@ -65,7 +74,7 @@ class StandstillTest:
 
     def mark(self) -> None:
         """Remembers the counts at a moment at which the process runs."""
-        self._before = self._counts()
+        self._before, self._pressure = self._counts(), pressure_seconds()
 
     def mark_host(self) -> None:
         """The same of the whole machine, which costs more on a large one: once in a second is enough."""
@@ -76,19 +85,21 @@ class StandstillTest:
         """The sampler sleeps for so long now. What runs later on has not stood still."""
         self._pause, self._ran = seconds, time.process_time()
 
-    def seconds(self, late_seconds: float, switches: int | None) -> float:
-        """For how much of the lateness of a sample the process stood still; 0 if it did not, or if that cannot be
-        known. An estimate: a stop begins at any moment of the pause before. `switches`: how often our thread gave up
-        the processor since the last sample; None if the system does not report it."""
+    def seconds(self, late_seconds: float, switches: int | None) -> tuple[float, str]:
+        """For how much of the lateness of a sample the process did not run, and whether it `STOOD_STILL` or the
+        processor was `GIVEN_AWAY`; 0 if it ran, or if that cannot be known. An estimate: a stop begins at any moment of
+        the pause before. `switches`: how often our thread gave up the processor since the last sample; None if the
+        system does not report it."""
         if late_seconds < LEAST_SECONDS or switches is None:
-            return 0.0
+            return 0.0, STOOD_STILL
         ran, before, steal, busy = time.process_time() - self._ran, self._before, self._steal, self._busy
+        pressure = self._pressure
         self.mark()
         self.mark_host()
         after = self._before
         if before is None or after is None or after.faults != before.faults:
-            return 0.0
-        return standstill(
+            return 0.0, STOOD_STILL
+        still = standstill(
             late_seconds,
             switches=switches,
             delay_seconds=after.delay - before.delay,
@@ -98,6 +109,8 @@ class StandstillTest:
             running_seconds=self._processors * self._pause,
             least_seconds=min(LEAST_SECONDS_BUSY, LEAST_SECONDS * max(busy, self._busy)),
         )
+        waited = 0.0 if pressure is None or self._pressure is None else self._pressure - pressure
+        return still, GIVEN_AWAY if waited > _PRESSED * still else STOOD_STILL
 
     def _counts(self) -> _Counts | None:
         faults, delay = own_faults(), run_delay_or_none(self._task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +31,9 @@ LEAST_BYTES: Final = 1 << 20
 """What they must hold together: some hundred scalars, kept to be fetched at the end, are no leak."""
 MANY_ARRAYS: Final = 5_000
 """Or this many arrays: each costs its Python objects, whatever it holds."""
+ONE_JUMP: Final = 0.5
+"""Share of the growth that one count may add: parameters that are joined by their gradients once, or by the state of an
+optimizer, are no leak."""
 GROWN_BYTES: Final = 64 << 20
 UNUSED_BYTES: Final = 1 << 20
 """Size of donated arrays below which reusing their memory gains nothing."""
@@ -99,6 +102,9 @@ def _grows(values: Sequence[float], least: float) -> bool:
     """Whether the numbers rise all the way: enough in total, in most counts, and in the second half as in the first."""
     grown = values[-1] - values[0]
     if grown < least or grown < GROWN * values[0] or _rising(values) < RISES:
+        return False
+    highest, lowest = list(accumulate(values, max)), list(accumulate(reversed(values), min))[::-1]
+    if max(after - before for before, after in zip(highest, lowest[1:], strict=False)) > ONE_JUMP * grown:
         return False
     half = len(values) // 2
     return values[-1] - values[half] >= grown / 4  # growth that stops after a while is a start that took longer

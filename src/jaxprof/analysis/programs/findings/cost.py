@@ -124,8 +124,9 @@ def large_program(result: ProgramResult, claims: Claims) -> Iterator[ProgramFind
             "large_program",
             f"the program of `{safe(function.function)}` has {integer(operations)} operations: tracing, lowering and "
             f"compiling it took {seconds(took)}, {percent(result.of_wall(took))} of the wall time",
-            "Where they come from a Python loop over layers, steps or examples, which tracing unrolls, replace it "
-            "with jax.lax.scan, fori_loop or jax.vmap, so that the body is compiled once.",
+            "Most operations of a program this large are the same ones over and over: layers, steps or stages that "
+            "tracing wrote out one by one, in this function or in a library that it calls. jax.lax.scan, fori_loop or "
+            "jax.vmap over them compiles their body once; otherwise keep the program in the persistent cache.",
             (function.defined_at, function.called_from),
             function=function.function,
             seconds=took,
@@ -232,7 +233,7 @@ def debug_settings(result: ProgramResult, _claims: Claims) -> Iterator[ProgramFi
                 f"{name} was on: {words}",
                 f"Turn it off, and measure again: jax.config.update('{name}', False), or {name.upper()}=0 in the "
                 "environment.",
-                (),
+                (next((window.debug_settings_at.get(name) for window in reversed(result.sample_windows)), None),),
             )
 
 

@@ -24,6 +24,9 @@ AGAIN_CLEARED: Final = 2
 _VARYING_NAMED: Final = 4
 WEAK_TYPE_SECONDS: Final = 0.25
 """Seconds from which a single compilation for a weak type is reported: a cast saves it every time."""
+DEAR_SECONDS: Final = 1.0
+"""Seconds from which a single compilation for another dtype, structure, sharding or setting is reported: it is paid at
+each start, and nothing was gained by it."""
 _ANOTHER: Final = " → another "
 """Words of a reason: an object that prints like the previous one, and is not equal to it."""
 _OTHER_VALUE: Final = (
@@ -202,12 +205,12 @@ def arguments_vary(result: ProgramResult, claims: Claims) -> Iterator[ProgramFin
     """The other reasons for which a call compiles again, each with its own advice."""
     for code, (what, advice) in _OTHER.items():
         for function, reason in _again(claims, code):
-            if reason.count < AGAIN or function.op_by_op:
+            if function.op_by_op or (reason.count < AGAIN and reason.seconds < DEAR_SECONDS):
                 continue
+            times = f"for {integer(reason.count)} other {what}" if reason.count > 1 else f"once for other {what}"
             yield finding(
                 "arguments_vary",
-                f"{_name(function)} was compiled again for {integer(reason.count)} other {what}: {reason.text}"
-                f"{_cost(result, reason)}",
+                f"{_name(function)} was compiled again {times}: {reason.text}{_cost(result, reason)}",
                 advice,
                 (reason.called_from, function.defined_at),
                 function=function.function,

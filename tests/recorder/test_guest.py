@@ -1,0 +1,133 @@
+"""What a program's tools and signal handlers notice of the recorder: nothing."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from jaxprof.recorder.compiles import monitoring
+from jaxprof.recorder.guest import start_thread, unseen
+from jaxprof.recorder.samples.monitored_loop import MonitoredLines
+
+
+class OnTime(Exception):
+    """What a handler of the program raises."""
+
+
+class Watcher:
+    """Begins a stage in some way."""
+
+    def __init__(self, began: Callable[[], object]) -> None:
+        self.began, self.problems = began, list[Exception]()
+
+    def stage_began(self, stage: str, function: str, frame: FrameType) -> None:
+        self.began()
+
+    def stage_ended(self, stage: str, function: str) -> None: ...
+
+    def cache_told(self, what: str) -> None: ...
+
+    def cache_saved(self, seconds: float) -> None: ...
+
+    def problem(self, error: Exception) -> None:
+        self.problems.append(error)
+
+
+def announced(watcher: Watcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitoring, "_watchers", [watcher])
+    monitoring._on_scalar("/jax/core/compile/backend_compile_duration", 0.0, fun_name="f")
+
+
+@pytest.fixture
+def raising() -> Iterator[None]:
+    def handler(number: int, frame: Any) -> None:
+        raise OnTime(number)
+
+    former = signal.signal(signal.SIGUSR1, handler)
+    yield
+    signal.signal(signal.SIGUSR1, former)
+
+
+@pytest.mark.usefixtures("raising")
+def test_what_a_handler_of_the_program_raises_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = Watcher(lambda: signal.raise_signal(signal.SIGUSR1))
+    with pytest.raises(OnTime):
+        announced(watcher, monkeypatch)
+    assert not watcher.problems
+
+
+@pytest.mark.usefixtures("raising")
+def test_what_our_own_code_raises_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = Watcher(lambda: {}["no"])  # type: ignore[index]
+    announced(watcher, monkeypatch)
+    assert [type(error) for error in watcher.problems] == [KeyError]
+
+
+def test_a_profiler_is_told_of_one_listener_and_of_all_after_it() -> None:
+    calls: list[str] = []
+
+    def inside() -> None:
+        raise OnTime
+
+    def after() -> None: ...
+
+    hidden = unseen(inside)
+    sys.setprofile(lambda frame, event, argument: calls.append(frame.f_code.co_name) if event == "call" else None)
+    try:
+        hidden()
+    except OnTime:
+        after()
+    finally:
+        sys.setprofile(None)
+    assert calls == ["listener", "after"]
+
+
+def test_a_thread_of_ours_takes_no_signal_and_no_tool_is_told_of_it() -> None:
+    over = threading.Event()
+    blocked: list[set[Any]] = []
+    seen: list[str] = []
+
+    def run() -> None:
+        blocked.append(set(signal.pthread_sigmask(signal.SIG_BLOCK, ())))
+        over.set()
+
+    tool = getattr(sys, "monitoring", None)
+    if tool is not None:
+        tool.use_tool_id(tool.PROFILER_ID, "profiler")
+        tool.register_callback(tool.PROFILER_ID, tool.events.PY_START, lambda code, _: seen.append(code.co_name))
+        tool.set_events(tool.PROFILER_ID, tool.events.PY_START)
+    try:
+        start_thread(run)
+        assert over.wait(10)
+    finally:
+        if tool is not None:
+            tool.set_events(tool.PROFILER_ID, 0)
+            tool.free_tool_id(tool.PROFILER_ID)
+    assert blocked[0] >= {signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGALRM}
+    assert signal.SIGUSR1 not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert "run" not in seen
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring came with Python 3.12")
+def test_a_program_gets_the_tool_number_that_it_asks_for() -> None:
+    tool: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
+    former = tool.use_tool_id, tool.get_tool
+    lines = MonitoredLines(threading.get_ident())
+    assert lines._take_tool()
+    ours = lines._tool
+    assert ours is not None
+    assert former[1](ours) == "jaxprof"
+    assert tool.get_tool(ours) is None
+    tool.use_tool_id(ours, "mine")
+    assert (tool.use_tool_id, tool.get_tool) == former
+    assert tool.get_tool(ours) == "mine"
+    assert not lines._take_tool()
+    lines.close()
+    assert tool.get_tool(ours) == "mine"
+    tool.free_tool_id(ours)
