@@ -13,6 +13,7 @@ from jaxprof.analysis.jobs.figures import ProcessFigures
 from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.jobs.goodput import Goodput
 from jaxprof.analysis.jobs.job import JobFigures
+from jaxprof.analysis.jobs.late import shared
 from jaxprof.analysis.programs.verdict import COMPILE, COPY, DATA, DEVICE, DISPATCH, HOST
 from jaxprof.report.renderers import records, text_lines, wrap
 from jaxprof.report.table import Column, Table, at
@@ -256,9 +257,11 @@ def nothing_found(job: JobFigures) -> str:
         looked.append(
             f"{counted(job.arrivals.instances, 'execution')} of {safe(job.arrivals.name)} by who arrives last"
         )
+    common = "; ".join(f"{what}: {percent(least)} to {percent(most)}" for what, least, most in shared(job.processes))
+    all_do = f" All {len(job.processes)} of them: {common}." if common else ""
     if not looked:
-        return ""
-    text = f"No process stands out. Compared were {', '.join(looked)}."
+        return all_do.strip()
+    text = f"No process stands out. Compared were {', '.join(looked)}.{all_do}"
     if job.arrivals is not None:
         return text
     return (

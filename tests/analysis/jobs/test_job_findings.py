@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import program_events
 from jaxprof import events as e
 from jaxprof.analysis.jobs.job import JobFigures, job_figures
+from jaxprof.report.hosts import nothing_found
 from jaxprof.session import Session
 from jaxprof.session.log.job_folder import read_job
 from job_folders import captures, job, late_from, loop, process, stderr, wavering
@@ -34,6 +36,30 @@ def test_the_late_process_is_named_with_what_makes_it_late(tmp_path: Path, count
     assert finding.where is not None
     assert finding.where.line == {"data": 86, "host": 91}[part]
     assert finding.seconds == pytest.approx(20 * (0.3 - {"data": 0.02, "host": 0.0}[part]), rel=0.01)
+
+
+@pytest.mark.parametrize(("host", "clock", "named"), [(0.86, 0.9, True), (0.86, 0.05, False), (0.3, 0.9, False)])
+def test_what_is_plain_is_said_of_a_short_loop_where_the_clock_agrees(
+    tmp_path: Path, host: float, clock: float, named: bool
+) -> None:
+    """A process of four sleeps in each step of a loop of two seconds."""
+    loops = [
+        [
+            replace(event, device_wait_seconds=1 - (clock if index == 2 else 0.05))
+            if isinstance(event, e.ProgramSampled)
+            else event
+            for event in loop(2, host=host if index == 2 else 0.0)
+        ]
+        for index in range(4)
+    ]
+    found = [(finding.code, finding.index, finding.part) for finding in figures(job(tmp_path, *loops)).findings]
+    assert found == ([("straggler", 2, "host")] if named else [])
+
+
+def test_what_all_processes_share_is_said_of_the_job(tmp_path: Path) -> None:
+    dear = [[*loop(), program_events.compiled("setup", compile_seconds=14.0 + index / 5)] for index in range(4)]
+    assert "All 4 of them: compiling, of the wall time: 71 % to 7" in nothing_found(figures(job(tmp_path / "a", *dear)))
+    assert "All 4" not in nothing_found(figures(job(tmp_path / "b", *dear[:3], loop())))
 
 
 def test_processes_that_do_not_wait_for_each_other_are_not_said_to(tmp_path: Path) -> None:

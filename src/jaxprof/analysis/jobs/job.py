@@ -12,7 +12,7 @@ from jaxprof.analysis.jobs.failures import clocks_apart, failed_at, failures
 from jaxprof.analysis.jobs.figures import ProcessFigures, process_figures
 from jaxprof.analysis.jobs.finding import JobFinding
 from jaxprof.analysis.jobs.goodput import Goodput, goodput
-from jaxprof.analysis.jobs.late import comparable, stragglers
+from jaxprof.analysis.jobs.late import comparable, plainly_late, stragglers
 from jaxprof.analysis.jobs.recompiles import recompiles
 from jaxprof.analysis.jobs.slow_device import last_to_arrive
 from jaxprof.analysis.jobs.stopped import stopped
@@ -73,6 +73,7 @@ def figures_of(
     notices += (f"process {each.index}: {notice}" for each in processes for notice in each.notices)
     compared = comparable(processes, notices)
     alone, late = list(recompiles(processes)), list(stragglers(compared))
+    late += plainly_late(processes, {finding.index for finding in late})
     by_collective = arrivals(captures, notices)
     at_collectives = by_collective[0] if by_collective else None
     slow: list[JobFinding] = []

@@ -11,8 +11,9 @@ samples of the stack only what with. Without it the samples decide both.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from statistics import median
 from typing import Final
@@ -37,6 +38,16 @@ from jaxprof.units import percent_or_less, seconds
 
 OWN: Final = (*PARTS_OF_ITS_OWN, COMPILE)
 """The parts of a loop in which a process works itself while the others wait for it."""
+PLAIN: Final = 0.5
+"""Of the loop's time: by so much more of it a process works, that a short loop says it, too."""
+_PLAIN_BY_CLOCK: Final = 0.25
+"""The same by the CPU clock of the main threads, which must agree where all have one."""
+_SAMPLES_APART: Final = 4
+"""Samples that count as one: those that follow each other are alike."""
+_PLAIN_ERRORS: Final = 4.0
+"""Standard errors that the difference must be."""
+_SHARED: Final = 0.25
+"""Share of its loop (of compiling: of its wall time) that every process spends on one thing, from which it is said."""
 _IN_STEP: Final = 1.15
 """Processes that wait for each other are in the loop for as long as each other, up to this factor."""
 _MOST_NAMED: Final = 8
@@ -88,6 +99,71 @@ def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[JobFinding]:
         found = _late(compared, windows, number, whole, by_what)
         if found is not None:
             yield _finding(compared, number, *found)
+
+
+def plainly_late(processes: Sequence[ProcessFigures], named: Collection[int | None]) -> Iterator[JobFinding]:
+    """Processes whose loop is too short to be compared in blocks, and whose own work plainly takes most of it while the
+    others, in the same loop, do none of it. `named`: who is late already."""
+    for process in processes:
+        others = [other for other in processes if other is not process and _of_one_loop(process, other)]
+        if process.index in named or not others or len(windows_of(process)) > 2 * LEAST_BLOCKS:
+            continue
+        found = [(part, *_plain(process, others, part)) for part in PARTS_OF_ITS_OWN]
+        part, share, usual = max(found, key=lambda each: each[1] - each[2])
+        if share - usual < PLAIN or not _clock_agrees(process, others):
+            continue
+        assert process.loop is not None
+        message = (
+            f"process {process.index} on {process.host} is late: {_WORDS[part]} takes {percent_or_less(share)} of its "
+            f"loop, {percent_or_less(usual)} on the others, {_waiting(process, others, part)}"
+        )
+        took = (share - usual) * process.loop.seconds
+        where = process.loop.line_of(part)
+        yield JobFinding("straggler", process.index, message, _ADVICE[part], part, took, where, since_seconds=0.0)
+
+
+def _of_one_loop(process: ProcessFigures, other: ProcessFigures) -> bool:
+    both = process.shares is not None and other.shares is not None
+    return both and process.loop is not None and other.loop is not None and process.loop.where == other.loop.where
+
+
+def _plain(process: ProcessFigures, others: Sequence[ProcessFigures], part: str) -> tuple[float, float]:
+    """A part's share of its loop and the largest one of most of the others; the same twice where so few samples could
+    show it by chance."""
+    shares = sorted((each.shares or {})[part] for each in others)
+    share, usual = (process.shares or {})[part], shares[len(shares) // 2]
+    samples = min(each.loop.samples for each in (process, *others) if each.loop is not None) / _SAMPLES_APART
+    error = math.sqrt((share * (1 - share) + usual * (1 - usual) + 1 / samples) / samples)
+    return (share, usual) if share - usual > _PLAIN_ERRORS * error else (share, share)
+
+
+def _clock_agrees(process: ProcessFigures, others: Sequence[ProcessFigures]) -> bool:
+    """Whether its main thread worked, or waited for something else than its device, for more of its loop than those of
+    the others: True where a clock is missing."""
+    known = [_worked(each) for each in (process, *others)]
+    mine, *theirs = [each for each in known if each is not None] if None not in known else [1.0, 0.0]
+    return mine - median(theirs) >= _PLAIN_BY_CLOCK
+
+
+def _worked(process: ProcessFigures) -> float | None:
+    windows = LoopWindows.of(process.windows)
+    whole, own = float(windows.seconds.sum()), float(windows.own_seconds.sum())
+    return own / whole if whole > 0 and not math.isnan(own) else None
+
+
+def shared(processes: Sequence[ProcessFigures]) -> list[tuple[str, float, float]]:
+    """What every process of a job spends a good part of its time on: in words, the least and the largest share."""
+    found = []
+    compiling = [(each.compile_seconds or 0.0) / each.wall_seconds for each in processes if each.wall_seconds]
+    if len(processes) == len(compiling) > 1 and min(compiling) >= _SHARED:
+        found.append(("compiling, of the wall time", min(compiling), max(compiling)))
+    shares = [each.shares for each in processes if each.shares is not None]
+    if len(shares) == len(processes) > 1:
+        for part in PARTS_OF_ITS_OWN:
+            least, most = min(each[part] for each in shares), max(each[part] for each in shares)
+            if least >= _SHARED:
+                found.append((f"{_WORDS[part]}, of the loop", least, most))
+    return found
 
 
 def _late(

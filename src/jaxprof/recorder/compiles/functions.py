@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
+from collections import deque
 from collections.abc import Iterator
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -172,31 +173,45 @@ def primitive_parameters(function: Any) -> dict[str, Any] | None:
     return None
 
 
+class _Reference(weakref.ref[Any]):
+    """A weak reference that knows the address of its object."""
+
+    __slots__ = ("address",)
+    address: int
+
+
 class Identities:
     """Serial numbers of objects, valid for as long as each lives."""
 
     def __init__(self) -> None:
         self._last = 0
-        self._live: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._live: dict[int, tuple[_Reference, int]] = {}
+        self._gone: deque[_Reference] = deque()
+        """References to objects that have died. They are put here without any Python of ours: what a signal handler of
+        the program raised in it would be lost."""
 
     def of(self, thing: Any) -> object:
         """The same number for the same object, and a new one for every other object, even at an address that was used
         before."""
         if isinstance(thing, MethodType):
             return self.of(thing.__self__), self.of(thing.__func__)
+        self._forget_the_dead()
         address = id(thing)
         entry = self._live.get(address)
         if entry is not None and entry[0]() is thing:
             return entry[1]
         try:
-            reference = weakref.ref(thing, lambda gone: self._forget(address, gone))
+            reference = _Reference(thing, self._gone.append)
         except TypeError:
             return "address", address
+        reference.address = address
         self._last += 1
         self._live[address] = (reference, self._last)
         return self._last
 
-    def _forget(self, address: int, gone: weakref.ref[Any]) -> None:
-        entry = self._live.get(address)
-        if entry is not None and entry[0] is gone:
-            del self._live[address]
+    def _forget_the_dead(self) -> None:
+        while self._gone:
+            gone = self._gone.popleft()
+            entry = self._live.get(gone.address)
+            if entry is not None and entry[0] is gone:
+                del self._live[gone.address]
