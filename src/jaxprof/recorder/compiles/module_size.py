@@ -58,7 +58,16 @@ def _walk(operation: Any) -> ModuleSize:
     complete = True
     deadline = time.monotonic() + _WALK_SECONDS_AT_MOST
 
+    raised: list[BaseException] = []
+
     def visit(visited: Any) -> Any:
+        try:
+            return looked_at(visited)
+        except BaseException as error:  # noqa: BLE001 - of a signal handler, say: on its way through C++ it may be lost
+            raised.append(error)
+            return result.INTERRUPT
+
+    def looked_at(visited: Any) -> Any:
         nonlocal seen, counted, complete
         seen += 1
         if seen % _CLOCK_READ_EVERY == 0 and time.monotonic() > deadline:
@@ -75,6 +84,8 @@ def _walk(operation: Any) -> ModuleSize:
         return proceed
 
     operation.walk(visit)
+    if raised:
+        raise raised[0]
     size.operations = counted if complete else None
     size.constants.sort(key=lambda constant: -(constant.bytes or 0))
     del size.constants[CONSTANTS_KEPT:]
