@@ -186,6 +186,8 @@ def test_iterations_and_their_lines_are_counted() -> None:
     longest = max(event.lines, key=lambda line: line.seconds)
     assert longest.line == _train.__code__.co_firstlineno + 7
     assert abs(longest.hits - event.count / 2) <= 1
+    assert longest.line in counter.timed_lines(event)
+    assert counter.timed_lines(None) == {}  # it may hang: iterations of before do not say where
 
 
 @monitored

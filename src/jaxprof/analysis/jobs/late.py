@@ -77,14 +77,23 @@ def comparable(processes: Sequence[ProcessFigures], notices: list[str]) -> list[
     loops = Counter(process.loop.where for process in seen if process.loop is not None)
     where, most = loops.most_common(1)[0]
     if len(loops) > 1 and 2 * most <= len(seen):
-        notices.append(f"{_CANNOT}their loops are at different lines")
+        notices.append(f"{_CANNOT}their loops are at different lines: {_named(seen)}")
         return []
     elsewhere = [process for process in seen if process.loop is not None and process.loop.where != where]
     if elsewhere:
-        named = ", ".join(str(process.index) for process in elsewhere[:_MOST_NAMED])
-        more = f" and {len(elsewhere) - _MOST_NAMED} more" if len(elsewhere) > _MOST_NAMED else ""
-        notices.append(f"not compared, because their loop is at another line: {named}{more}")
+        notices.append(f"not compared, because their loop is at another line: {_named(elsewhere)}")
     return [process for process in seen if process not in elsewhere]
+
+
+def _named(processes: Sequence[ProcessFigures]) -> str:
+    """`0 (train.py:24), 1 (loader.py:18)`: the processes, each with the line that takes most of its own loop."""
+    named = []
+    for process in processes[:_MOST_NAMED]:
+        lines = process.loop.lines if process.loop is not None else ()
+        most = max(lines, key=lambda line: line.seconds, default=None)
+        named.append(f"{process.index} ({most.where.short()})" if most is not None else str(process.index))
+    more = len(processes) - _MOST_NAMED
+    return ", ".join(named) + (f" and {more} more" if more > 0 else "")
 
 
 def stragglers(compared: Sequence[ProcessFigures]) -> Iterator[JobFinding]:

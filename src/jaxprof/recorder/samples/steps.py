@@ -50,7 +50,6 @@ class StepCounter:
         self._spell: tuple[Loop, Moments] | None = None
         self.times: LineTimes | None = None
         """Of the loop that is counted, since the last `collect`."""
-        self._lines: dict[int, float] = {}
         self._still: list[tuple[float, float]] = []
         """When the process stood still, and for how long, while the last events were taken."""
 
@@ -79,7 +78,7 @@ class StepCounter:
         self._take()
         best = self._hot()
         if best is not None and (self._loop is None or best.key != self._loop.key):
-            self._loop, self.times, self._lines = best, LineTimes(best), {}
+            self._loop, self.times = best, LineTimes(best)
             self._take()
             self.passes.follow(best)
         self.passes.look(self._usual_seconds())
@@ -123,10 +122,11 @@ class StepCounter:
         return self._loop
 
     def timed_lines(self, counted: StepsCounted | None) -> dict[int, float]:
-        """Seconds of the loop's lines that were timed often enough in the last count, or before it."""
-        if counted is not None:
-            self._lines = {line.line: line.seconds for line in counted.lines if line.hits >= LEAST_HITS}
-        return self._lines
+        """Seconds of the loop's lines that were timed often enough in this count. Empty where no iteration was counted:
+        the program may hang in one of them, and earlier ones say nothing of that."""
+        if counted is None:
+            return {}
+        return {line.line: line.seconds for line in counted.lines if line.hits >= LEAST_HITS}
 
     def close(self) -> None:
         """Stops watching."""
