@@ -175,7 +175,7 @@ def test_a_process_in_another_loop_is_left_out(tmp_path: Path) -> None:
         program_events.compiled("step"),
     ]
     found = figures(job(tmp_path, loop(), loop(data=0.3), loop(), other))
-    assert found.notices[-1] == "not compared, because their loop is at another line: 3 (train.py:188)"
+    assert found.notices[-1] == "not compared, because their loop is at another line: 3 (work/train.py:188)"
     assert found.compared == 3
     assert [finding.index for finding in found.findings] == [1]
 
