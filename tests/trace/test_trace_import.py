@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from made_traces import cpu_plane, gpu_planes, host, op, read, tpu_plane
 from xplane_wire import Event, Line, Plane, nested, number, space_bytes
 
+from jaxprof.analysis.lanes.rows import lanes_of
+from jaxprof.analysis.lanes.totals import range_totals
 from jaxprof.analysis.measured import measured, whole_profile
 from jaxprof.analysis.opener import Kind, kind_of
 from jaxprof.analysis.timeline import read_timeline
@@ -106,6 +108,23 @@ def test_a_profile_without_hlo_says_so(tmp_path: Path) -> None:
         find_modules(str(path), None, None, CompileOptions())
 
 
+@pytest.mark.parametrize("text", ["", '"'], ids=["numbers", "texts"])
+def test_a_chrome_trace_with_unix_times_keeps_its_nanoseconds(tmp_path: Path, text: str) -> None:
+    start = 1_764_000_000_123_456
+    events = [
+        f'{{"ph":"X","pid":1,"tid":2,"name":"dot","ts":{text}{start + 10 * n}.{n}01{text},"dur":7.125,'
+        f'"args":{{"hlo_op":"dot","hlo_module":"jit_f","run_id":"{n + 1}"}}}}'
+        for n in range(3)
+    ]
+    names = '{"ph":"M","pid":1,"name":"process_name","ts":0,"args":{"name":"/host:CPU"}}'
+    path = tmp_path / "x.trace.json"
+    path.write_text(f'{{"traceEvents":[{names},{",".join(events)}]}}')
+    trace = read_profile(path)
+    (lane,) = trace.op_lanes()
+    assert lane.starts.tolist() == [0, 10_100_000, 20_200_000]
+    assert (trace.started_unix_ns, trace.problems) == (start * 1000 + 1, [])
+
+
 def test_a_text_is_no_profile(tmp_path: Path) -> None:
     for content in (b"hostname\n", b"\x7fELF\x02", b""):
         path = tmp_path / "text"
@@ -174,6 +193,29 @@ class TestTimeline:
         timeline = read_timeline(timeline_text(read(cpu_plane()), limit=3))
         assert (timeline.intervals, timeline.left_out) == (3, 3)
         assert all(lane.kind == "thread" for lane in timeline.lanes)
+
+    def test_what_is_left_out_is_not_idle(self, tmp_path: Path) -> None:
+        """Of 100 kernels of 1 us on end and two of 50, three are kept: the stream was busy all the time."""
+        events = [op("long", 0, 50), *(op("short", 50 + at, 1) for at in range(100)), op("long", 150, 50)]
+        trace = read(Plane("/device:GPU:0", [Line("Stream #7", events)]))
+        timeline = read_timeline(timeline_text(trace, limit=3))
+        (found,) = range_totals(lanes_of(timeline), 0, 200_000).lanes
+        assert (timeline.left_out, found.left_out, found.count, found.busy_ns, found.idle_ns) == (99, 99, 3, 200_000, 0)
+        (half,) = range_totals(lanes_of(timeline), 60_000, 100_000).lanes
+        assert half.idle_ns == pytest.approx(0, abs=2_000)
+        (tmp_path / "trace.json").write_text("".join(to_perfetto(timeline, "r1")))
+        assert read_profile(tmp_path / "trace.json").warnings[0].startswith("99 events")
+        whole = read_timeline(timeline_text(trace))
+        (tmp_path / "trace.json").write_text("".join(to_perfetto(whole, "r1")))
+        assert read_profile(tmp_path / "trace.json").warnings == []
+
+    def test_of_an_older_session_that_lacks_intervals_idle_time_is_unknown(self) -> None:
+        data = json.loads(timeline_text(read(cpu_plane()), limit=3))
+        for lane in data["lanes"]:
+            del lane["left_out"]
+            lane.pop("active", None)
+        totals = range_totals(lanes_of(read_timeline(json.dumps(data))), 0, 60_000).lanes
+        assert {(found.left_out, found.idle_ns, found.busy_share) for found in totals} == {(None, None, None)}
 
     @pytest.mark.parametrize("text", ["", "[]", '{"version":1}', '{"version":9,"lanes":[]}', "{"])
     def test_damage_is_refused(self, text: str) -> None:

@@ -52,6 +52,11 @@ class TimelineLane:
     """The id that a launch on the host and its kernel share, -1 for other intervals; None if no interval has one."""
     steps: dict[int, int] = field(default_factory=dict)
     """The numbers of step annotations, by the interval's index."""
+    left_out: int | None = 0
+    """Its intervals that are left out here; None in a session of an older version that lacks some of its timeline."""
+    active: tuple[list[int], list[int]] | None = None
+    """Where some are left out: begins of equal parts of the profile, and for how long all of the lane's intervals cover
+    each."""
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -116,14 +121,14 @@ def read_timeline(text: str) -> Timeline:
             started_unix_ns=data["started_unix_ns"],
             left_out=data["left_out"],
             ops=[TimelineOp(module, program, name) for module, program, name in data["ops"]],
-            lanes=[_lane(lane, len(data["ops"])) for lane in data["lanes"]],
+            lanes=[_lane(lane, len(data["ops"]), whole=not data["left_out"]) for lane in data["lanes"]],
             counters=[_counter(counter) for counter in data.get("counters", ())],
         )
     except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as error:
         raise FileRefusedError(f"the timeline of this session is damaged: {error}") from error
 
 
-def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
+def _lane(data: dict[str, Any], ops: int, *, whole: bool) -> TimelineLane:
     labels = [(str(name), op) for name, op in data["labels"]]
     for name in ("device", "name", "kind"):
         if not isinstance(data[name], str):
@@ -142,6 +147,8 @@ def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
         executions=_running(data.get("execution")),
         correlations=_running(data.get("correlation")),
         steps={int(at): int(number) for at, number in data.get("steps", ())},
+        left_out=int(data["left_out"]) if "left_out" in data else 0 if whole else None,
+        active=_active(data.get("active")),
     )
     columns = (lane.label_of, lane.starts, lane.durations, lane.executions, lane.correlations)
     sizes = {len(column) for column in columns if column is not None}
@@ -150,6 +157,13 @@ def _lane(data: dict[str, Any], ops: int) -> TimelineLane:
     if len(sizes) != 1 or not known_ops or not known_labels:
         raise ValueError(f"the columns of lane {lane.name!r} do not match")
     return lane
+
+
+def _active(data: dict[str, Any] | None) -> tuple[list[int], list[int]] | None:
+    if data is None:
+        return None
+    busy = [int(took) for took in data["busy"]]
+    return [int(data["start"]) + int(data["step"]) * number for number in range(len(busy))], busy
 
 
 def _counter(data: dict[str, Any]) -> TimelineCounter:

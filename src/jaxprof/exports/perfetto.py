@@ -22,6 +22,8 @@ from jaxprof.text import json_text
 
 HLO_KEY: Final = "jaxprofHlo"
 """Under which the modules are, beside `traceEvents`."""
+LEFT_OUT_KEY: Final = "jaxprofLeftOut"
+"""In `otherData`: how many intervals of the profile are not here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,8 @@ def _modules(session: Session, run: Run) -> Iterator[ExportedHlo]:
 
 def to_perfetto(timeline: Timeline, title: str, hlo: Sequence[ExportedHlo] = ()) -> Iterator[str]:
     """The file's text in pieces, so that a million intervals need not be one string."""
-    yield '{"displayTimeUnit":"ns","otherData":' + json_text({"source": title}, compact=True) + ',"traceEvents":[\n'
+    about = {"source": title} | ({LEFT_OUT_KEY: timeline.left_out} if timeline.left_out else {})
+    yield '{"displayTimeUnit":"ns","otherData":' + json_text(about, compact=True) + ',"traceEvents":[\n'
     devices = {device: number for number, device in enumerate(dict.fromkeys(lane.device for lane in timeline.lanes), 1)}
     thread = 0
     separator = ""

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from jaxprof.analysis.lanes.rows import Lanes, lanes_of
-from jaxprof.analysis.lanes.totals import LaneTotals, NameTotal, RangeTotals, range_totals
+from jaxprof.analysis.lanes.totals import (
+    DeviceTotals,
+    LaneTotals,
+    NameTotal,
+    RangeTotals,
+    device_totals,
+    range_totals,
+)
 from jaxprof.analysis.timeline import TEXT_NAME, read_timeline
 from jaxprof.errors import UsageError
 from jaxprof.report.renderers import records, text_lines, to_csv_text
@@ -50,6 +57,9 @@ class RunRange:
     totals: RangeTotals
     lanes: tuple[LaneOfRange, ...]
     kernels: tuple[KernelOfRange, ...]
+    devices: tuple[DeviceTotals, ...]
+    left_out: int
+    """Intervals that the timeline lacks."""
 
 
 def _names(row: LaneOfRange) -> list[dict[str, Any]]:
@@ -58,6 +68,16 @@ def _names(row: LaneOfRange) -> list[dict[str, Any]]:
     ]
 
 
+def _idle_seconds(row: LaneOfRange) -> float | None:
+    return None if row.totals.idle_ns is None else row.totals.idle_ns * _NS
+
+
+DEVICES: Final[tuple[Column[DeviceTotals], ...]] = (
+    Column("device", "device"),
+    Column("busy_share", "busy", show=percent),
+    Column("busy_seconds", "busy", lambda row: None if row.busy_ns is None else row.busy_ns * _NS, seconds),
+    Column("idle_seconds", "idle", lambda row: None if row.idle_ns is None else row.idle_ns * _NS, seconds),
+)
 LANES: Final[tuple[Column[LaneOfRange], ...]] = (
     Column("device", "device"),
     Column("lane", "lane", widest=40),
@@ -65,8 +85,9 @@ LANES: Final[tuple[Column[LaneOfRange], ...]] = (
     Column("threads", "threads", at("totals.threads"), integer),
     Column("busy_share", "busy", at("totals.busy_share"), percent),
     Column("busy_seconds", "busy", lambda row: row.totals.busy_ns * _NS, seconds),
-    Column("idle_seconds", "idle", lambda row: row.totals.idle_ns * _NS, seconds),
+    Column("idle_seconds", "idle", _idle_seconds, seconds),
     Column("count", "events", at("totals.count"), integer),
+    Column("left_out", value=at("totals.left_out")),
     Column("", "most", lambda row: row.totals.names[0].name if row.totals.names else None, widest=40),
     Column("names", value=_names),
 )
@@ -111,7 +132,7 @@ def _range(run: Run, lanes: Lanes, begin: float | None, end: float | None) -> Ru
         for total in totals.kernels(lanes, device)
     ]
     kernels.sort(key=lambda row: -row.total.self_ns)
-    return RunRange(run, totals, tuple(rows), tuple(kernels))
+    return RunRange(run, totals, tuple(rows), tuple(kernels), device_totals(lanes, low, high), lanes.left_out)
 
 
 def lanes_json(found: list[RunRange]) -> dict[str, Any]:
@@ -123,6 +144,8 @@ def lanes_json(found: list[RunRange]) -> dict[str, Any]:
                 "label": one.run.label,
                 "begin_seconds": one.totals.begin * _NS,
                 "end_seconds": one.totals.end * _NS,
+                "left_out": one.left_out,
+                "devices": list(records(Table(DEVICES, one.devices))),
                 "lanes": list(records(Table(LANES, one.lanes))),
                 "kernels": list(records(Table(KERNELS, one.kernels))),
             }
@@ -139,10 +162,18 @@ def lanes_text(found: list[RunRange]) -> str:
 def _lines(one: RunRange) -> Iterator[str]:
     begin, end = (seconds(time * _NS, 5) for time in (one.totals.begin, one.totals.end))
     yield safe(f"{one.run.id} {one.run.label}, {seconds(one.totals.span_ns * _NS)} from {begin} to {end}")
-    ran = [row for row in one.lanes if row.totals.count]
-    quiet = len(one.lanes) - len(ran)
-    notes = (f"idle throughout: {quiet} of {len(one.lanes)} lanes",) if quiet else ()
+    ran = [row for row in one.lanes if row.totals.count or (row.totals.left_out and row.totals.busy_ns)]
+    quiet = sum(row.totals.left_out == 0 for row in one.lanes if not row.totals.count)
+    notes: tuple[str, ...] = (f"idle throughout: {quiet} of {len(one.lanes)} lanes",) if quiet else ()
+    if one.left_out:
+        notes += (
+            f"{integer(one.left_out)} shortest intervals of the profile are not in this timeline: events, names and "
+            "times of kernels are without them, busy and idle are with them",
+        )
     yield from text_lines(Table(LANES, ran, notes=notes).first(_LANES_SHOWN, "and {} more lanes"))
+    if one.devices:
+        yield ""
+        yield from text_lines(Table(DEVICES, one.devices).first(_LANES_SHOWN, "and {} more devices"))
     if one.kernels:
         yield ""
         yield from text_lines(Table(KERNELS, one.kernels).first(_KERNELS_SHOWN, "and {} more kernels"))
@@ -150,5 +181,7 @@ def _lines(one: RunRange) -> Iterator[str]:
 
 def lanes_csv(found: list[RunRange]) -> str:
     """A row for each lane."""
-    columns = pick(LANES, "device", "lane", "kind", "threads", "busy_share", "busy_seconds", "idle_seconds", "count")
+    columns = pick(
+        LANES, "device", "lane", "kind", "threads", "busy_share", "busy_seconds", "idle_seconds", "count", "left_out"
+    )
     return to_csv_text(joined("run", columns, ((one.run.id, one.lanes) for one in found)))

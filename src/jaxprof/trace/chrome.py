@@ -12,6 +12,7 @@ import re
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,7 @@ from jaxprof.trace.model import (
     TextColumn,
     Trace,
 )
+from jaxprof.units import counted
 
 EVENTS_READ: Final = 2_000_000
 """JAX writes half of that at most; a larger file comes from another tool, and is cut."""
@@ -50,12 +52,20 @@ _PIECE: Final = 1 << 20
 _LONGEST: Final = 1 << 20
 """Characters of an event. JAX writes some hundred; a few bytes of JSON can become a hundred in memory."""
 _DECODE: Final = json.JSONDecoder().raw_decode
+_DECODE_EXACTLY: Final = json.JSONDecoder(parse_float=Decimal).raw_decode
+_FAR_TIME: Final = re.compile(rb'"ts"\s*:\s*"?(\d{13,18})[^\d]')
+"""A time of more than 115 days, since 1970 above all: a double has no digits left for its nanoseconds."""
+_UNIX_US: Final = range(10**15, 4 * 10**15)
+"""Microseconds that can be Unix time: the years 2001 to 2096."""
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _WHOLE: Final = re.compile(r"-?\d{1,19}\Z")
 _IDENTITY: Final = re.compile(r"-?\d{1,20}\Z")
 HLO_KEY: Final = "jaxprofHlo"
 _HLO_FIELDS: Final = ("module", "program", "text")
 """As `exports.perfetto` writes them."""
+LEFT_OUT_KEY: Final = "jaxprofLeftOut"
+"""In `otherData`: how many intervals the exported timeline lacked."""
+_LEFT_OUT: Final = re.compile(f'"{LEFT_OUT_KEY}":(\\d{{1,18}})'.encode())
 _TRACK: Final = re.compile(r" \(\d+\)$")
 """Suffix of a line that was exported as several, because its events overlap."""
 
@@ -93,7 +103,9 @@ class _Thread:
 class _Reader:
     """Collects the events of a file."""
 
-    def __init__(self) -> None:
+    def __init__(self, zero_us: int = 0) -> None:
+        """`zero_us`: what the file's clock shows at the zero of the times that are read."""
+        self.zero_us = zero_us
         self.threads: dict[tuple[int, int], _Thread] = {}
         self.process_names: dict[int, str] = {}
         self.thread_names: dict[tuple[int, int], str] = {}
@@ -135,7 +147,7 @@ class _Reader:
         arguments = event.get("args") or {}
         name = str(event["name"])
         values = (
-            _picoseconds(event["ts"]),
+            self._time(event["ts"]),
             _picoseconds(event.get("dur", 0)),
             self._op(name, arguments),
             _whole(arguments.get("correlation_id"), ABSENT),
@@ -159,7 +171,7 @@ class _Reader:
         self.events += 1
 
     def _count(self, event: dict[str, Any]) -> None:
-        time, process, name = _picoseconds(event["ts"]), int(event["pid"]), str(event["name"])
+        time, process, name = self._time(event["ts"]), int(event["pid"]), str(event["name"])
         for unit, value in event["args"].items():
             number, key = float(value), (process, name, str(unit))
             self._samples += 1
@@ -167,6 +179,9 @@ class _Reader:
                 self.beyond += 1
                 continue
             self.counters.setdefault(key, []).append((time, number))
+
+    def _time(self, microseconds: Any) -> int:
+        return _picoseconds(Decimal(microseconds) - self.zero_us if self.zero_us else microseconds)
 
     def _op(self, name: str, arguments: dict[str, Any]) -> int:
         if "hlo_op" in arguments:
@@ -207,8 +222,10 @@ def _text(numbers: dict[str, int], value: Any) -> int:
 class _Window:
     """The JSON text, decoded a piece at a time: the whole would take a second and a third copy of the file."""
 
-    def __init__(self, raw: memoryview, begin: int) -> None:
+    def __init__(self, raw: memoryview, begin: int, *, exactly: bool = False) -> None:
+        """`exactly`: numbers keep all of their digits, which takes longer."""
         self._raw, self._next = raw, begin
+        self._parse = _DECODE_EXACTLY if exactly else _DECODE
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self.text = ""
         """What is decoded of it and not read yet, from `at` on."""
@@ -242,7 +259,7 @@ class _Window:
         """The next value. Raises ValueError if it is damaged, or longer than `longest`, and RecursionError."""
         while True:
             try:
-                value, end = _DECODE(self.text, self.at)
+                value, end = self._parse(self.text, self.at)
             except ValueError:
                 if not self.more(longest):
                     raise
@@ -267,8 +284,9 @@ def parse_chrome(
             "It should be the .trace.json.gz that jax.profiler writes under plugins/profile/<run>/.",
         )
     with memoryview(raw) as view:
-        window = _Window(view, begin.end())
-        reader, problem = _events(window, advance)
+        far = _FAR_TIME.search(raw, begin.end(), begin.end() + _PIECE)
+        window = _Window(view, begin.end(), exactly=far is not None)
+        reader, problem = _events(window, advance, int(far[1]) if far is not None else 0)
         if not reader.events:
             why = problem or "it has no event with a duration"
             raise FileRefusedError(f"{name} holds no usable trace: {why}", "Record it again.")
@@ -276,6 +294,9 @@ def parse_chrome(
     trace = _trace(reader)
     trace.programs = programs
     trace.problems += [text for text in (problem,) if text]
+    if left_out := _LEFT_OUT.search(raw, 0, begin.end()):
+        count = int(left_out[1])
+        trace.warnings.append(f"{counted(count, 'event')} of the profile, the shortest, were dropped by the export")
     if reader.refused:
         trace.problems.append(f"{reader.refused} events are not Chrome trace events, and are left out")
     if reader.beyond:
@@ -283,9 +304,9 @@ def parse_chrome(
     return trace
 
 
-def _events(window: _Window, advance: Callable[[float], None]) -> tuple[_Reader, str]:
+def _events(window: _Window, advance: Callable[[float], None], zero_us: int) -> tuple[_Reader, str]:
     """The events of the list, and what is wrong with it."""
-    reader, read = _Reader(), 0
+    reader, read = _Reader(zero_us), 0
     while (character := window.skip()) != "]":
         if read >= EVENTS_READ:
             return reader, f"more than {EVENTS_READ} events: the rest is left out"
@@ -368,7 +389,9 @@ def _trace(reader: _Reader) -> Trace:
             platforms.add("tpu" if lane.kind == "ops" and lane.device.startswith("tpu") else "gpu")
     trace.platform = next(iter(sorted(platforms)), "")
     earliest = min(int(lane.starts.min()) for lane, _, _ in pending)
-    origin = 0 if 0 <= earliest < _OWN_ZERO_PS else earliest
+    origin = 0 if 0 <= earliest < _OWN_ZERO_PS and not reader.zero_us else earliest
+    if reader.zero_us in _UNIX_US:
+        trace.started_unix_ns = reader.zero_us * 1000 + earliest // 1000
     for lane, thread, plane in pending:
         lane.starts -= origin
         if lane.device == HOST:

@@ -11,12 +11,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from jaxprof.trace.intervals import nesting_order
+from jaxprof.trace.intervals import Coverage, nesting_order
 from jaxprof.trace.model import ABSENT, LONGEST_PS, NO_OP, Counter, Ints, Lane, Trace
 
 TIMELINE_VERSION: Final = 1
 INTERVALS_KEPT: Final = 1_000_000
 """Most intervals that are kept; of more, the shortest are left out, and their number is recorded."""
+ACTIVE_BINS: Final = 4096
+"""Equal parts of the profile for which it is kept how long a lane was active, where some of its intervals are not."""
 COUNTS_KEPT: Final = 200_000
 """Most values of a counter that are kept."""
 _NAME_LIMIT: Final = 300
@@ -29,13 +31,18 @@ def timeline_text(trace: Trace, limit: int = INTERVALS_KEPT) -> str:
     kept = _kept(trace.lanes, limit)
     total = sum(len(lane) for lane in trace.lanes)
     stays = sum(len(rows) for rows in kept)
+    span = trace.span_ps or (0, 1)
     payload: dict[str, Any] = {
         "version": TIMELINE_VERSION,
         "unit": "ns",
         "started_unix_ns": trace.started_unix_ns,
         "left_out": total - stays,
         "ops": [[op.module, None if op.program is None else str(op.program), op.name] for op in trace.ops],
-        "lanes": [_lane(lane, rows) for lane, rows in zip(trace.lanes, kept, strict=True) if len(rows)],
+        "lanes": [
+            _lane(lane, rows) | (_left_out(lane, rows, span) if stays < total else {})
+            for lane, rows in zip(trace.lanes, kept, strict=True)
+            if len(rows)
+        ],
     }
     if trace.counters:
         payload["counters"] = [_counter(counter) for counter in _joined(trace.counters)]
@@ -86,6 +93,20 @@ def _lane(lane: Lane, rows: Ints) -> dict[str, Any]:
         annotated = np.flatnonzero(lane.step[rows] != ABSENT)
         payload["steps"] = [[int(at), int(lane.step[rows[at]])] for at in annotated.tolist()]
     return payload
+
+
+def _left_out(lane: Lane, rows: Ints, span: tuple[int, int]) -> dict[str, Any]:
+    """How many intervals of a lane are not kept, and when it was active with them: nothing else tells that from
+    idle time."""
+    if len(rows) == len(lane):
+        return {"left_out": 0}
+    step = (span[1] - span[0]) // ACTIVE_BINS // 1000 * 1000 + 1000
+    begins = span[0] + step * np.arange((span[1] - span[0]) // step + 1)
+    active = Coverage.of(lane.starts, lane.ends).within(begins, begins + step)
+    return {
+        "left_out": len(lane) - len(rows),
+        "active": {"start": int(_nanoseconds(begins)[0]), "step": step // 1000, "busy": _nanoseconds(active).tolist()},
+    }
 
 
 def _joined(counters: list[Counter]) -> list[Counter]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jaxprof.analysis.lanes.rows import Lanes, lanes_of
-from jaxprof.analysis.lanes.totals import LaneTotals, range_totals
+from jaxprof.analysis.lanes.totals import LaneTotals, device_totals, range_totals
 from jaxprof.analysis.timeline import Timeline, TimelineCounter, TimelineLane
 
 SPAN = 60
@@ -76,6 +78,15 @@ def test_several_threads() -> None:
     found = total(lanes, 0, 40)
     assert (found.threads, found.busy_ns, found.idle_ns, found.count, found.busy_share) == (2, 40, 40, 2, 0.5)
     assert [(one.name, one.count, one.self_ns) for one in found.names] == [("dot", 2, 40)]
+
+
+def test_a_device_is_idle_where_none_of_its_threads_works() -> None:
+    """Two threads from 0 to 20 and from 10 to 30; each is idle half of the time, the device a quarter of it."""
+    threads = [lane("cpu:0", f"pool/{n}", "thread", [("dot", 10 * n, 20)]) for n in range(2)]
+    (device,) = device_totals(made(*threads, lane("host", "python", "host", [("f", 0, 40)])), 0, 40)
+    assert (device.device, device.busy_ns, device.idle_ns, device.busy_share) == ("cpu:0", 30, 10, 0.75)
+    (device,) = device_totals(made(replace(threads[0], left_out=1), threads[1]), 0, 40)
+    assert (device.busy_ns, device.idle_ns, device.busy_share) == (None, None, None)
 
 
 def test_an_empty_range() -> None:

@@ -123,11 +123,14 @@ class LaneGroup:
     summary: LaneRow
     """The row that is drawn while the lane is closed; for a lane of one row, that row."""
     active: Busy
-    """When anything ran, at any depth; of several threads each counts."""
+    """When anything ran, at any depth; of several threads each counts. Where intervals are left out, how much of each
+    small part of the profile."""
     hidden: int = 0
     """Intervals that are nested too deep to be drawn."""
     unit: str = ""
     """The unit of a counter; empty for other lanes."""
+    left_out: int | None = 0
+    """Intervals that the timeline lacks, which `active` has; None where it is not known whether it lacks some."""
 
     @property
     def on_device(self) -> bool:
@@ -226,6 +229,7 @@ def _lane(
     kinds = np.zeros(0, np.int64)
     active: list[tuple[Ints, Ints]] = []
     hidden = 0
+    lacking = [member.left_out for member in members]
     for member in members:
         offset = len(labels)
         labels += member.labels
@@ -236,7 +240,7 @@ def _lane(
         label = np.asarray(member.label_of, np.int64) + offset
         order = np.lexsort((-ends, starts))
         joined = None if member.correlations is None else np.asarray(member.correlations, np.int64)[order]
-        active.append(united(starts[order], ends[order]))
+        active.append(united(starts[order], ends[order]) if member.active is None else _parts(*member.active))
         levels, deeper = _levels(member.name, starts[order], ends[order], label[order], kinds, joined)
         rows += levels
         hidden += deeper
@@ -250,7 +254,13 @@ def _lane(
         _summary(title, rows, kinds),
         Busy.of(*(np.concatenate(column) for column in zip(*active, strict=True))),
         hidden,
+        left_out=None if None in lacking else sum(number or 0 for number in lacking),
     )
+
+
+def _parts(begins: list[int], busy: list[int]) -> tuple[Ints, Ints]:
+    starts, took = _times(begins), _times(busy)
+    return starts[took > 0], (starts + took)[took > 0]
 
 
 def _times(values: list[int]) -> Ints:

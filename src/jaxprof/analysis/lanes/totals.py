@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from jaxprof.analysis.lanes.kinds import COUNTED_LANES
-from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes, covered
+from jaxprof.analysis.lanes.rows import LaneGroup, LaneRow, Lanes, covered, united
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,38 @@ class LaneTotals:
     """Intervals that are at least partly in the range."""
     names: tuple[NameTotal, ...]
     """The longest first."""
+    left_out: int | None = 0
+    """As `LaneGroup.left_out`, of the whole timeline: `count` and `names` are without them."""
 
     @property
-    def busy_share(self) -> float:
-        """Busy share of the range, 0..1; for several threads, their mean."""
-        return self.busy_ns / max(1, self.span_ns * self.threads)
+    def busy_share(self) -> float | None:
+        """Busy share of the range, 0..1; for several threads, their mean. None where intervals may lack."""
+        return None if self.left_out is None else self.busy_ns / max(1, self.span_ns * self.threads)
 
     @property
-    def idle_ns(self) -> int:
-        """Time in which nothing ran; for several threads, their sum."""
-        return self.span_ns * self.threads - self.busy_ns
+    def idle_ns(self) -> int | None:
+        """Time in which nothing ran; for several threads, their sum. None where intervals may lack."""
+        return None if self.left_out is None else self.span_ns * self.threads - self.busy_ns
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTotals:
+    """A device in a range, whatever the number of its streams or threads."""
+
+    device: str
+    span_ns: int
+    busy_ns: int | None
+    """Time in which any of them ran something; None where intervals are left out."""
+
+    @property
+    def busy_share(self) -> float | None:
+        """Busy share of the range, 0..1."""
+        return None if self.busy_ns is None else self.busy_ns / max(1, self.span_ns)
+
+    @property
+    def idle_ns(self) -> int | None:
+        """Time in which none of them ran anything."""
+        return None if self.busy_ns is None else self.span_ns - self.busy_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +109,24 @@ def range_totals(lanes: Lanes, begin: int, end: int) -> RangeTotals:
     )
 
 
+def device_totals(lanes: Lanes, begin: int, end: int) -> tuple[DeviceTotals, ...]:
+    """The totals of each device from `begin` to `end`, over all of its lanes that hold each kernel once."""
+    found = []
+    for device in dict.fromkeys(lane.device for lane in lanes.lanes if lane.kind in COUNTED_LANES):
+        own = [lane for lane in lanes.lanes if lane.device == device and lane.kind in COUNTED_LANES]
+        rows = [row for lane in own for row in lane.rows if row.level == 0]
+        parts = [(row.starts[part], row.ends[part]) for row in rows for part in [row.inside(begin, end)]]
+        starts, ends = (np.concatenate(column) for column in zip(*parts, strict=True))
+        busy = 0
+        if len(starts):
+            order = np.argsort(starts, kind="stable")
+            starts, ends = united(starts[order], ends[order])
+            busy = int((np.minimum(ends, end) - np.maximum(starts, begin)).sum())
+        whole = all(lane.left_out == 0 for lane in own)
+        found.append(DeviceTotals(device, end - begin, busy if whole else None))
+    return tuple(found)
+
+
 def totals(at: int, lane: LaneGroup, begin: int, end: int) -> LaneTotals:
     """The totals of lane number `at` in a range."""
     took, counts = np.zeros(len(lane.labels)), np.zeros(len(lane.labels), np.int64)
@@ -104,7 +144,8 @@ def totals(at: int, lane: LaneGroup, begin: int, end: int) -> LaneTotals:
         for label in np.flatnonzero(counts).tolist()
     )
     threads = sum(row.level == 0 for row in lane.rows)
-    return LaneTotals(at, end - begin, lane.active.between(begin, end), threads, int(counts.sum()), names)
+    busy = lane.active.between(begin, end)
+    return LaneTotals(at, end - begin, busy, threads, int(counts.sum()), names, lane.left_out)
 
 
 def _own_within(rows: Sequence[LaneRow], number: int, index: int, begin: int, end: int) -> float:

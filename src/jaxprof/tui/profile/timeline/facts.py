@@ -82,7 +82,7 @@ def cursor_lines(
     # From the profile's zero, as on the ruler; the first interval may begin many seconds later.
     times = f"{seconds((end - begin) * NS)}  at {seconds(begin * NS, 5)}"
     where = safe(f"{lane.device} {row.name}" if lane.on_device else row.name)
-    share = f"{percent(busy_share(row, window))} of the view busy"
+    share = f"{percent(busy_share(row, window))} of the view busy" if lane.left_out == 0 else ""
     if at is None:
         before, after = row.near(time, -1), row.near(time, 1)
         names = [lane.labels[int(row.label[n])][0] if n is not None else "" for n in (before, after)]
@@ -91,8 +91,9 @@ def cursor_lines(
             for word, name in zip(("after", "before"), names, strict=True)
             if name
         )
-        head = Content.assemble(("idle", "bold $warning"), f"  {times}", (_rank(rank), "$accent"))
-        around = Content.styled(f"{between} · {where} · {share}", "$text-muted")
+        word = "idle" if lane.left_out == 0 else "idle, or short events that were left out"
+        head = Content.assemble((word, "bold $warning"), f"  {times}", (_rank(rank), "$accent"))
+        around = Content.styled(" · ".join(filter(None, (between, where, share))), "$text-muted")
         return [head.truncate(width, ellipsis=True), around.truncate(width, ellipsis=True)]
     label = int(row.label[at])
     name, op = lane.labels[label]
@@ -104,7 +105,7 @@ def cursor_lines(
     room = max(12, width - len(times) - len(kind) - len(place) - 8)
     details = f"{WORDS.get(kind, kind)}  {times}"
     head = Content.assemble((shorten(name, room), "bold"), "  ", ("■ ", STYLES[kind]), details, (place, "$accent"))
-    parts = [where, share]
+    parts = [word for word in (where, share) if word]
     if again:
         parts.insert(0, again)
     if link is not None:

@@ -60,7 +60,7 @@ def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: 
     device = lanes.lanes[lane].device
     listed = sorted(ran, key=lambda found: (found.lane != lane, (other := lanes.lanes[found.lane]).device != device,
                                             not other.on_device))  # fmt: skip
-    quiet = len(totals.lanes) - len(ran)
+    quiet = sum(found.left_out == 0 for found in totals.lanes if found not in ran)
     name = width - 2 * _TIME - _SHARE - _COUNT
     events = name >= 12
     name += 0 if events else _COUNT
@@ -73,7 +73,7 @@ def _lane_table(lanes: Lanes, totals: RangeTotals, lane: int, width: int, rows: 
                  "bold" if found.lane == lane else "$foreground"),
             cell(percent_or_less(found.busy_share), _SHARE, "bold", right=True),
             cell(seconds(found.busy_ns * NS), _TIME, right=True),
-            cell(seconds(found.idle_ns * NS), _TIME, "$text-muted", right=True),
+            cell(seconds(found.idle_ns and found.idle_ns * NS), _TIME, "$text-muted", right=True),
             cell(integer(found.count), _COUNT if events else 0, "$text-muted", right=True),
         )  # fmt: skip
 
