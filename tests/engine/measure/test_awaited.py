@@ -5,6 +5,7 @@ On a simulated device for exact figures, and with one real computation that goes
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -214,6 +215,14 @@ def test_the_three_series_of_a_steady_run(device: SimulatedDevice) -> None:
     overlapped = PROGRAM_SECONDS + CALL_SECONDS / PIPELINE_DEPTH
     assert figures(events, "pipelined") == [pytest.approx(overlapped)], "only the last is awaited"
     assert device.under_way() == 0
+
+
+def test_no_frame_stands_between_the_loop_of_dispatches_and_the_call() -> None:
+    """A generator there took a microsecond, which was in the figure."""
+    callers: list[str] = []
+    trial = jax_run._dispatch_trial(Calls(lambda: callers.append(sys._getframe(1).f_code.co_name), ()))
+    trial.make([()])
+    assert callers == ["dispatch"]
 
 
 def test_a_dispatch_leaves_nothing_on_the_device_for_the_next(device: SimulatedDevice) -> None:

@@ -267,10 +267,11 @@ def _has_side_series(request: RunRequest) -> bool:
 def _dispatch_trial(calls: Calls) -> Trial:
     """The time until a call returns; its result is awaited after the clock has stopped."""
     kept: list[Any] = []
-    function = calls.function
+    function, keep = calls.function, kept.append
 
     def dispatch(sets: Iterable[tuple[Any, ...]]) -> None:
-        kept.extend(function(*arguments) for arguments in sets)
+        for arguments in sets:  # `extend` with a generator took 1 µs more, beside 8 of a call
+            keep(function(*arguments))
 
     def clear() -> None:
         jax.block_until_ready(kept)
