@@ -120,9 +120,11 @@ def annotated_steps(
     """The annotated steps on a device; None where their annotations cannot be linked to what it did."""
     if not len(annotations.starts):
         return None
-    for work in (_by_correlation(trace, device, annotations), _by_order(trace, device, annotations, executions)):
-        if work.is_known and (work.owner >= 0).any():
-            return _of_work(annotations, work)
+    work = _by_correlation(trace, device, annotations)
+    if not work.is_known or not (work.owner >= 0).any():
+        work = _by_order(trace, device, annotations, executions)
+    if work.is_known and (work.owner >= 0).any():
+        return _of_work(annotations, work)
     return _waited_for(annotations, executions)
 
 
@@ -152,7 +154,7 @@ def _by_order(trace: Trace, device: str, annotations: Annotations, executions: S
     calls = _calls(trace, host)
     by_name: dict[str, list[Executions]] = {}
     for each in executions:
-        by_name.setdefault(each.program[0], []).append(each)
+        by_name.setdefault(_as_module(each.program[0]), []).append(each)
     starts, ends, owners = [nothing], [nothing], [nothing]
     for name, same in by_name.items():
         begin, end = (np.concatenate([getattr(each, side) for each in same]) for side in ("starts", "ends"))
@@ -197,7 +199,12 @@ def _calls(trace: Trace, host: str) -> dict[str, tuple[Ints, Ints]]:
 def _module_of(event: str) -> str:
     """The name of the module that a call of a jitted function executes; empty for any other event."""
     match = _JIT_CALL.match(event)
-    return f"jit_{_NOT_IN_MODULE_NAMES.sub('_', match[1])}" if match else ""
+    return _as_module(f"jit_{match[1]}") if match else ""
+
+
+def _as_module(name: str) -> str:
+    """A name as that of a module: `jit__lambda` of `<lambda>`, to which some versions of JAX leave a last `_`."""
+    return _NOT_IN_MODULE_NAMES.sub("_", name).rstrip("_")
 
 
 def _of_work(annotations: Annotations, work: _Work) -> Windows:

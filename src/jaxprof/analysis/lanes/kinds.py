@@ -28,7 +28,8 @@ WORDS: Final = {
 """Words of the legend for kinds whose own name is not used."""
 
 _DEVICE: Final = (
-    ("collective", r"all[-_ ]?(reduce|gather|to[-_ ]?all)|reduce[-_]?scatter|collective|[nr]ccl|permute|\bsend|\brecv"),
+    ("collective", r"all[-_ ]?(reduce|gather|to[-_ ]?all)|reduce[-_]?scatter|collective|[nr]ccl|permute|"
+     r"\bp(sum|max|min)\b|\bsend|\brecv"),
     ("matmul", r"gemm|matmul|\bdot|_dot|conv(olution|[-_.\d]|$)|attention|cublas|cutlass|cudnn|xmma|fft|cholesky"),
     ("reduction", r"reduc|sort|top-?k|scatter|window|cumsum|softmax"),
     ("fusion", r"fusion|elementwise|wrapped_"),
