@@ -9,21 +9,28 @@ names the test in which its worker crashed, and starts another worker.
 
 Kinds: a test marked `process` may start one. Any other that does fails, so that `-m "not process"` stays quick.
 
+Memory: what the tests of a file have compiled is forgotten after it, where the process has grown large.
+
 Order: files in which most tests start a process go first. pytest-xdist hands out whole files in that order.
 """
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
+import gc
 import os
 import sys
 from collections import Counter
 from collections.abc import Generator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+LARGE_BYTES = 600 << 20
+"""A process that holds more between two files forgets what can be made again; imports and the app are half of it."""
 GRACE_SECONDS = 15.0
 """From the limit of pytest-timeout to the end of the process: time for the teardown of a test that was stopped."""
 
@@ -62,7 +69,7 @@ def _limit(item: pytest.Item) -> float:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, Any, Any]:
     _started.clear()
     if limit := _limit(item):
         grace = float(item.config.getini("timeout_grace"))
@@ -71,6 +78,24 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+        if nextitem is not None and nextitem.path != item.path and _resident_bytes() > LARGE_BYTES:
+            _forget()
+
+
+def _resident_bytes() -> int:
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:  # not Linux
+        return 0
+
+
+def _forget() -> None:
+    """Drops compiled programs, parsed modules and cycles, and gives what the C library keeps back to the system."""
+    if (jax := sys.modules.get("jax")) is not None:
+        jax.clear_caches()
+    gc.collect()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -1,7 +1,7 @@
 """What a hostile file makes of a reader's memory: it stays in proportion to the limits, whatever the file unpacks to.
 
 The limits are lowered, so that a bomb of some megabytes is as far beyond them as one of some hundred is beyond the
-defaults. Each is read in a process of its own, whose peak counts from where a sound file of the same kind has left it.
+defaults. Each is read in a fork of a process that has read a sound file of each kind, and its peak counts from there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +26,10 @@ from mutated import originals
 sys.path.append(str(Path(__file__).parent / "trace"))
 from xplane_wire import nested, number
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the peak of another system is in another unit")
+pytestmark = [
+    pytest.mark.process,
+    pytest.mark.skipif(sys.platform != "linux", reason="the peak of another system is in another unit"),
+]
 
 MIB: Final = 1 << 20
 LIMIT: Final = 16 * MIB
@@ -35,7 +38,7 @@ LIMITS: Final = "unpacked=16MiB,line=2MiB,planes=1000,lines=1000,names=20000,eve
 FACTOR: Final = 4
 """How many times the limit a reader may hold: the bytes, the text that they are, and what is made of it."""
 READ: Final = """
-import re, sys
+import os, re, sys
 from pathlib import Path
 import mutated
 from jaxprof.errors import JaxprofError
@@ -49,18 +52,25 @@ def session(path):
             session.text(run.id, name)
     print(*session.notices)
 
-def peak():  # not ru_maxrss: across exec that keeps the peak of whoever started the process
+def peak():  # not ru_maxrss: that keeps the peak of whoever started the process
     return int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
 
-kind, sound, bomb = sys.argv[1:]
-read = session if kind == "session" else mutated.READERS[kind]
-read(Path(sound))
-before = peak()
-try:
-    read(Path(bomb))
-except JaxprofError as error:
-    print(error.what, error.hint)
-print((peak() - before) << 10)
+for kind in ("session", *mutated.READERS):
+    Path("sound").write_bytes(mutated.originals(kind)[-1])
+    readers = {**mutated.READERS, "session": session}
+    readers[kind](Path("sound"))
+for line in sys.stdin:
+    if os.fork() == 0:
+        kind, path = line.rstrip("\\n").split(" ", 1)
+        before = peak()
+        try:
+            readers[kind](Path(path))
+        except JaxprofError as error:
+            print(error.what, error.hint)
+        print((peak() - before) << 10, flush=True)
+        os._exit(0)
+    os.wait()
+    print("READ", flush=True)
 """
 
 
@@ -141,32 +151,51 @@ BOMBS: Final[dict[str, tuple[str, str, Callable[[], bytes]]]] = {
 """What reads it, what is said of it, and the file."""
 
 
-def read(kind: str, bomb: bytes, folder: Path, limits: str = LIMITS) -> tuple[str, int]:
-    """What the reader said, and the bytes by which the process grew beyond what a sound file takes."""
-    (folder / "sound").write_bytes(originals(kind)[-1])
-    (folder / "bomb").write_bytes(bomb)
-    ran = subprocess.run(
-        [sys.executable, "-c", READ, kind, "sound", "bomb"],
-        env=os.environ | {"JAXPROF_LIMITS": limits, "PYTHONPATH": str(Path(mutated.__file__).parent)},
-        cwd=folder,
-        capture_output=True,
-        text=True,
-    )
-    assert ran.returncode == 0, ran.stderr
-    said, _, grown = ran.stdout.rstrip("\n").rpartition("\n")
-    return said, int(grown)
+class Readers:
+    """A process that has read a sound file of each kind, with these limits, and reads each further one in a fork."""
+
+    def __init__(self, folder: Path, limits: str) -> None:
+        self._folder = folder
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", READ],
+            env=os.environ | {"JAXPROF_LIMITS": limits, "PYTHONPATH": str(Path(mutated.__file__).parent)},
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def read(self, kind: str, bomb: bytes) -> tuple[str, int]:
+        """What the reader said, and the bytes by which its process grew."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        (self._folder / "bomb").write_bytes(bomb)
+        self._process.stdin.write(f"{kind} bomb\n")
+        self._process.stdin.flush()
+        lines = list(iter(self._process.stdout.readline, "READ\n"))
+        return "".join(lines[:-1]), int(lines[-1])
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
-@pytest.mark.process
+@pytest.fixture(scope="module")
+def limited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Readers]:
+    readers = Readers(tmp_path_factory.mktemp("limited"), LIMITS)
+    yield readers
+    readers.close()
+
+
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_takes_a_few_times_the_limit(name: str, tmp_path: Path) -> None:
+def test_a_bomb_takes_a_few_times_the_limit(name: str, limited: Readers) -> None:
     kind, words, bomb = BOMBS[name]
-    said, grown = read(kind, bomb(), tmp_path)
+    said, grown = limited.read(kind, bomb())
     assert words in said
     assert grown < FACTOR * LIMIT, f"{grown / MIB:.0f} MiB: {said}"
 
 
-@pytest.mark.process
 def test_without_the_limit_it_takes_more(tmp_path: Path) -> None:
     _, _, bomb = BOMBS["gzip of HLO"]
-    assert read("hlo", bomb(), tmp_path, limits="unpacked=1GiB")[1] > FACTOR * LIMIT
+    readers = Readers(tmp_path, "unpacked=1GiB")
+    assert readers.read("hlo", bomb())[1] > FACTOR * LIMIT
+    readers.close()

@@ -1,4 +1,7 @@
-"""A user's program, for type checkers in strict mode: each public name is used as its documentation says."""
+"""A user's program, for type checkers in strict mode: each public name is used as its documentation says.
+
+An error that is expected, and not found, is one of theirs, too.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ def main() -> None:
     kept: jaxprof.Session = jaxprof.load("run.jaxprof")
     print([module.text("hlo") for module in jaxprof.load_hlo("run.jaxprof")])
     print(kept, recording.session, jaxprof.__version__)
+    wrong: int = jaxprof.load("run.jaxprof")  # type: ignore[assignment]
+    print(wrong, jaxprof.proflie)  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

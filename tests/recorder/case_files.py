@@ -190,10 +190,15 @@ def run_case(case: Case, folder: Path, python: str = sys.executable, factor: flo
     took = time.monotonic() - began
     if not out.exists():
         return Outcome((), NONE, done.returncode or 1, done.stderr, took)
-    said = jaxprof.load(out).to_dict()
+    return outcome_of(out, done.returncode, done.stderr, took)
+
+
+def outcome_of(session: Path, exit_code: int = 0, stderr: str = "", seconds: float = 0.0) -> Outcome:
+    """What a session file says of the program in it."""
+    said = jaxprof.load(session).to_dict()
     found = tuple(_found(one) for one in said["findings"])
     verdict = (said["program"].get("verdict") or {}).get("kind") or NONE
-    return Outcome(found, verdict, done.returncode, done.stderr, took, said)
+    return Outcome(found, verdict, exit_code, stderr, seconds, said)
 
 
 def _found(data: dict[str, Any]) -> Found:

@@ -16,7 +16,7 @@ from jaxprof.rollup.grid import JobSteps
 from jaxprof.rollup.job import read_job_figures, read_job_files
 from jaxprof.rollup.reading import _listed, compact_all
 from jaxprof.session import Session
-from jaxprof.session.log.job_folder import read_job
+from jaxprof.session.log.job_folder import RecordedJob, read_job
 from job_folders import loop, process, wavering
 from rollup.test_job import roll_all
 
@@ -44,18 +44,26 @@ def numbered(folder: Path, *of: Sequence[e.Event]) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def rolled(tmp_path_factory: pytest.TempPathFactory) -> tuple[RecordedJob[Session], JobSteps]:
+    """A job as its sessions have it, and as its roll-ups do."""
+    folder = tmp_path_factory.mktemp("rolled")
+    numbered(folder, passes(2000), passes(2000, seed=1), passes(1000, 1000, seed=2), passes(3000, together=6))
+    return read_job(folder, Session), steps_in(roll_all(folder))
+
+
 @pytest.mark.parametrize("values_of", VALUES)
 @pytest.mark.parametrize(
     ("columns", "first", "last"),
     [(100, None, None), (7, None, None), (1, None, None), (13, 100, 1234), (50, 990, 999), (40, 2900, None)],
 )
 def test_it_is_the_same_from_roll_ups_and_from_sessions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values_of: str, columns: int, first: int | None, last: int | None
-) -> None:
+    rolled: tuple[RecordedJob[Session], JobSteps], monkeypatch: pytest.MonkeyPatch, values_of: str, columns: int,
+    first: int | None, last: int | None,
+) -> None:  # fmt: skip
     monkeypatch.setattr("jaxprof.rollup.grid._WIDE", float("inf"))  # from single steps
-    numbered(tmp_path, passes(2000), passes(2000, seed=1), passes(1000, 1000, seed=2), passes(3000, together=6))
-    expected = step_grid(read_job(tmp_path, Session), columns, first, last, values_of)
-    found = steps_in(roll_all(tmp_path)).grid(columns, first, last, values_of)
+    expected = step_grid(rolled[0], columns, first, last, values_of)
+    found = rolled[1].grid(columns, first, last, values_of)
     assert found.processes == expected.processes
     assert (found.first_steps == expected.first_steps).all()
     assert found.seconds == pytest.approx(expected.seconds, rel=1e-3, abs=1e-6, nan_ok=True)

@@ -37,7 +37,7 @@ from jaxprof.workloads.decorator import workload
 def profiled(function: Any, *arguments: Any, op_by_op: bool = False, **options: Any) -> list[Event]:
     events: list[Event] = []
     call = place_call(function, arguments, {}, **options)
-    limits = RunSpec(workload=call.name, variant="", how="", device="", budget_seconds=0.2)
+    limits = RunSpec(workload=call.name, variant="", how="", device="", budget_seconds=0.05)
     measure_variants(call, limits, events.append, op_by_op=op_by_op)
     return events
 
