@@ -43,7 +43,7 @@ def one_run(run: str) -> Iterator[e.Event]:
         yield e.PhaseStarted(run=run, phase=phase, monotonic_seconds=1.0)
         yield e.PhaseEnded(run=run, phase=phase, seconds=0.0123, monotonic_seconds=1.0123)
     yield e.TextRecorded(run=run, name="hlo", text="HloModule jit_selu\n" * 40, bytes=760)
-    yield e.CostReported(run=run, flops=5e6, bytes_accessed=8e6)
+    yield e.CostReported(run=run, flops=5e6, bytes_accessed=8e6, source=e.ESTIMATED_BY)
     yield e.PhaseStarted(run=run, phase="run", monotonic_seconds=2.0)
     for index in range((EVENTS_A_RUN - 26) // 2):
         moment = 2.0 + index / 100

@@ -59,7 +59,7 @@ def run(
             e.PhaseEnded(run=name, phase="compile", seconds=seconds),
         ]
     if flops is not None:
-        events.append(e.CostReported(run=name, flops=flops, bytes_accessed=8e6))
+        events.append(e.CostReported(run=name, flops=flops, bytes_accessed=8e6, source=e.ESTIMATED_BY))
     events += [
         e.TextRecorded(run=name, name="source", text=source),
         e.SamplesTaken(run=name, series="run", seconds=[median] * samples, block=1),

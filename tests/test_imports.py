@@ -120,7 +120,7 @@ def program_file(tmp_path: Path) -> Path:
     ("words", "most"),
     [
         (("sessions",), 37),
-        (("show", "FILE"), 118),
+        (("show", "FILE"), 155),
         (("show", "FILE", "--format", "json"), 160),
         (("show", "FILE", "--kernels"), 110),
         (("show", "PROGRAM"), 111),

@@ -27,7 +27,7 @@ def session_of(
                 settings={"cpu_model": "Some CPU"},
                 devices=[{"platform": platform, "kind": kind}],
             ),
-            e.CostReported(run=run, flops=flops, bytes_accessed=traffic),
+            e.CostReported(run=run, flops=flops, bytes_accessed=traffic, source=e.ESTIMATED_BY),
             e.SamplesTaken(run=run, series="run", seconds=[1.0] * 6),
             e.CheckReported(run=run, passed=True, precision="float32"),
             e.RunFinished(run=run, status="ok"),

@@ -40,10 +40,8 @@ def _compiled(function: Callable[..., Any], *shapes: Any, **options: Any) -> Ses
     memory, text = program.memory_analysis(), program.as_text()
     assert memory is not None
     assert text is not None
-    cost = program.cost_analysis()
     return _session(
         text,
-        e.CostReported(run="r1", flops=cost["flops"], bytes_accessed=cost["bytes accessed"]),
         e.MemoryReported(
             run="r1", alias_bytes=memory.alias_size_in_bytes, argument_bytes=memory.argument_size_in_bytes
         ),

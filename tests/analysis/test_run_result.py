@@ -87,7 +87,7 @@ def test_figures_follow_growing_samples() -> None:
 def test_rates_are_unknown_without_costs() -> None:
     session = session_of(run_events("r1", "jit", STEADY))
     assert result(session, "r1").flops_per_second is None
-    session.apply(e.CostReported(run="r1", flops=2e9, bytes_accessed=None))
+    session.apply(e.CostReported(run="r1", flops=2e9, bytes_accessed=None, source=e.ESTIMATED_BY))
     assert result(session, "r1").flops_per_second == pytest.approx(2e9)
     assert result(session, "r1").bytes_per_second is None
 
@@ -192,7 +192,7 @@ def test_two_modes_are_told() -> None:
 def test_what_moved_nothing_has_no_bandwidth_and_no_speed_up() -> None:
     def measured(zero_copy: bool) -> Any:
         session = session_of(run_events("r1", "numpy", [1e-3] * 8), run_events("r2", "put", [5e-6] * 8, "r1"))
-        session.apply(e.CostReported(run="r2", flops=1e6, bytes_accessed=1e6))
+        session.apply(e.CostReported(run="r2", flops=1e6, bytes_accessed=1e6, source=e.ESTIMATED_BY))
         session.apply(e.PhaseEnded(run="r2", phase="run", seconds=1.0, zero_copy=zero_copy))
         return result(session, "r2")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,15 @@ from report import sessions
 WHY = "the new loss needs it"
 
 
+HLO = """HloModule jit_step, is_scheduled=true
+
+ENTRY main {{
+  x = f32[{flops}]{{0}} parameter(0)
+  ROOT sum = f32[{flops}]{{0}} add(x, x)
+}}
+"""
+
+
 def keep(path: Path, flops: float = 100.0, jax: str = "0.10.2", alias_bytes: int = 64, **plan: Any) -> Path:
     """A session file of one compiled program."""
     spec = e.RunSpec(**{"workload": "f.py:step", "variant": "jit", "how": "compile", "device": "cpu:0", **plan})
@@ -23,8 +33,7 @@ def keep(path: Path, flops: float = 100.0, jax: str = "0.10.2", alias_bytes: int
     for event in (
         e.RunPlanned(run="r1", spec=spec),
         sessions.environment("r1", jax),
-        e.TextRecorded(run="r1", name="hlo", text=sessions.HLO),
-        e.CostReported(run="r1", flops=flops, bytes_accessed=100.0),
+        e.TextRecorded(run="r1", name="hlo", text=HLO.format(flops=int(flops))),
         e.MemoryReported(run="r1", alias_bytes=alias_bytes),
         e.RunFinished(run="r1", status="ok"),
         e.SessionClosed(),
@@ -66,6 +75,17 @@ def test_a_growth_that_was_accepted_is_within_up_to_its_value(base: None, call: 
     assert "accepted  f.py:step" in said.out
     code, beyond = row(call, more)
     assert (code, beyond["state"], beyond["accepted"]) == (3, "passed", None)
+
+
+def test_what_was_accepted_of_xlas_count_is_not_applied(base: None, call: Caller, tmp_path: Path) -> None:
+    now = keep(tmp_path / "now.jaxprof", 110)
+    assert row(call, now, "--accept", WHY)[0] == 0
+    (kept,) = Path(Baselines().folder).glob("*.decisions.json")
+    written = json.loads(kept.read_text())
+    del written["decisions"][0]["counted"]
+    kept.write_text(json.dumps(written))
+    said = call("gate", now, "--base", "main", "--fail-on", "flops:1%")
+    assert (said.code, "not applied" in said.out) == (3, True)
 
 
 def test_what_must_not_shrink_is_accepted_down_to_its_value(base: None, call: Caller, tmp_path: Path) -> None:

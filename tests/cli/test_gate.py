@@ -11,7 +11,7 @@ import pytest
 from cli.calling import Caller
 from folding import fold
 from jaxprof import events as e
-from jaxprof.analysis.gate import GateLimit, judged, read_limit
+from jaxprof.analysis.gate import GateLimit, judged, old_counts, read_limit
 from jaxprof.analysis.opener import modules_of
 from jaxprof.analysis.run_difference import run_difference
 from jaxprof.cli import hlo_target
@@ -56,7 +56,7 @@ def _state(before: Session, after: Session, limit: str) -> str:
 
 
 def _cost(flops: float | None) -> e.CostReported:
-    return e.CostReported(run="r1", flops=flops, bytes_accessed=100.0)
+    return e.CostReported(run="r1", flops=flops, bytes_accessed=100.0, source=e.ESTIMATED_BY)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +73,56 @@ def _cost(flops: float | None) -> e.CostReported:
 )
 def test_a_fact_may_grow_by_its_share(limit: str, after: float | None, state: str) -> None:
     assert _state(_session(None, _cost(100.0)), _session(None, _cost(after)), limit) == state
+
+
+_LOOP = """HloModule m, is_scheduled=true
+
+body {
+  s = (s32[], f32[100]) parameter(0)
+  i = s32[] get-tuple-element(s), index=0
+  x = f32[100]{0} get-tuple-element(s), index=1
+  double = f32[100]{0} add(x, x)
+  ROOT next = (s32[], f32[100]) tuple(i, double)
+}
+
+test {
+  t = (s32[], f32[100]) parameter(0)
+  ROOT on = pred[] constant(true)
+}
+
+ENTRY main {
+  a = (s32[], f32[100]) parameter(0)
+  ROOT w = (s32[], f32[100]) while(a), condition=test, body=body, backend_config={"known_trip_count":{"n":"10"}}
+}
+"""
+_UNROLLED = (
+    _LOOP.partition("body {")[0]
+    + """ENTRY main {
+  x0 = f32[100]{0} parameter(0)
+"""
+    + "\n".join(f"  x{n} = f32[100]{{0}} add(x{n - 1}, x{n - 1})" for n in range(1, 11))
+    + "\n}\n"
+)
+
+
+@pytest.mark.parametrize("fact", ["flops", "bytes"])
+def test_the_turns_of_a_loop_count(fact: str) -> None:
+    loop, more = _session(_LOOP), _session(_LOOP.replace('"10"', '"100"'))
+    unknown = _session(_LOOP.replace("known_trip_count", "other"))
+    assert _state(loop, more, fact) == "passed"
+    assert _state(loop, loop, fact) == _state(loop, _session(_UNROLLED), fact) == "within"
+    assert _state(loop, unknown, fact) == _state(unknown, loop, fact) == "undecided"
+
+
+def test_xlas_count_of_an_old_base_is_said_and_not_compared() -> None:
+    def old(flops: float, hlo: str | None) -> Session:
+        return _session(hlo, e.CostReported(run="r1", flops=flops))
+
+    lost, kept, now = old(100.0, None), old(1.0, _LOOP), _session(_LOOP)
+    assert _state(lost, now, "flops") == "undecided"
+    assert _state(kept, now, "flops") == "within"
+    for base, count in ((lost, 1), (kept, 0)):
+        assert len(old_counts(run_difference(base, base.runs["r1"], now, now.runs["r1"]), ())) == count
 
 
 def test_what_was_nothing_has_grown() -> None:

@@ -192,9 +192,8 @@ def sides() -> list[e.Event]:
     agree = test_sides.AGREE
     programs = {"r1": sessions.HLO, "r2": sessions.HLO, "r3": CHANGED}
     texts = [e.TextRecorded(run=run, name="hlo", text=text) for run, text in programs.items()]
-    costs = [e.CostReported(run=run, flops=5e6, bytes_accessed=8e6) for run in programs]
     warning = e.WarningRaised(run="r3", code="noise", message="noisy", advice="Close other programs.")
-    more = (agree, replace(agree, run="r2"), *texts, *costs, warning, sessions.environment("r3", "0.11.0"))
+    more = (agree, replace(agree, run="r2"), *texts, warning, sessions.environment("r3", "0.11.0"))
     found: list[e.Event] = []
     for event in test_sides.events_with(0.5e-3, test_sides.PLAN, *more):
         found.append(event)

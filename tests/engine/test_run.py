@@ -66,8 +66,7 @@ def check_compiled_run(lines: list[Line]) -> None:
     assert stamps[0] > 0
     texts = {line["name"] for line in of_type(lines, "text_recorded")}
     assert texts == {"source", "jaxpr", "stablehlo", "hlo_before", "hlo"}
-    (cost,) = of_type(lines, "cost_reported")
-    assert cost["flops"] == pytest.approx(500_000)
+    assert not of_type(lines, "cost_reported"), "the client counts the HLO"
     assert of_type(lines, "memory_reported")[0]["argument_bytes"] == 400_000
     assert ended["transfer_in"]["bytes"] == 400_000
     assert ended["transfer_in"]["zero_copy"] is True

@@ -8,7 +8,7 @@ import pytest
 
 from jaxprof.api.session import Session, load
 from jaxprof.errors import JaxprofError
-from jaxprof.events import CostReported, RunFinished, RunPlanned, RunSpec
+from jaxprof.events import ESTIMATED_BY, CostReported, RunFinished, RunPlanned, RunSpec
 from jaxprof.session.log import new_header
 from jaxprof.session.log.baselines import Baselines
 from jaxprof.session.log.codec import encode_line
@@ -169,7 +169,7 @@ def lines(flops: float | None = 10.0, arguments: tuple[str, ...] = ("f32[4]",), 
     spec = RunSpec(workload="t.py::test", variant="step", how="compile", device="cpu:0", arguments=arguments)
     events = [
         RunPlanned(run="r1", spec=spec),
-        CostReported(run="r1", flops=flops, bytes_accessed=None),
+        CostReported(run="r1", flops=flops, bytes_accessed=None, source=ESTIMATED_BY),
         RunFinished(run="r1", status=status, error="" if status == "ok" else "no memory"),
     ]
     return [encode_line(event).decode() for event in events]

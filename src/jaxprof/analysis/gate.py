@@ -14,8 +14,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+from jaxprof.analysis.run_cost import COUNTED, COUNTED_FACTS, OLD_COUNT
 from jaxprof.analysis.run_difference import FACTS, CollectiveDifference, RunDifference
 from jaxprof.errors import UsageError, unknown_name
+from jaxprof.events import COUNTED_BY_XLA
 from jaxprof.session.log.baselines import Decision
 from jaxprof.stats import growth, growth_interval, judge_growth, with_control
 from jaxprof.stats.growth import LimitState
@@ -197,9 +199,30 @@ def judged(
     """Each limit on a fact applied to two runs, the first the baseline. A growth that was accepted is within its limit,
     up to the value that was."""
     program = program_name(difference.after)
-    by_fact = {decision.fact: decision for decision in decisions if decision.program == program}
+    by_fact = {each.fact: each for each in decisions if each.program == program and not is_of_old_count(each)}
     rows = [_judged(label, difference, limit) for limit in limits if not limit.is_time]
     return tuple(with_decision(replace(row, program=program), by_fact.get(row.limit.fact)) for row in rows)
+
+
+def is_of_old_count(decision: Decision) -> bool:
+    """Whether the value that it accepts was counted otherwise than today, and says nothing of today's."""
+    return decision.fact in COUNTED_FACTS and decision.counted != COUNTED
+
+
+def old_counts(difference: RunDifference, decisions: Iterable[Decision]) -> list[str]:
+    """What is said of figures that an older version counted: they are not compared."""
+    program = program_name(difference.after)
+    said = [
+        f"the growth of {each.fact} that was accepted is not applied: it was {OLD_COUNT}. Accept it again"
+        for each in decisions
+        if each.program == program and is_of_old_count(each)
+    ]
+    sides = (("base", difference.before), ("program", difference.after))
+    return said + [
+        f"FLOPs and bytes of the {side} are unknown: its HLO was not kept, and its figures were {OLD_COUNT}"
+        for side, run in sides
+        if run.cost is not None and run.cost.source == COUNTED_BY_XLA and "hlo" not in run.texts
+    ]
 
 
 def decided(row: GateRow, reason: str, moment: str, run: Run) -> Decision:
@@ -216,6 +239,7 @@ def decided(row: GateRow, reason: str, moment: str, run: Run) -> Decision:
         decided=moment,
         jax=environment.jax if environment is not None else None,
         jaxlib=environment.jaxlib if environment is not None else None,
+        counted=COUNTED if row.limit.fact in COUNTED_FACTS else "",
     )
 
 

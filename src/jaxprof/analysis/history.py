@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from jaxprof.analysis.memory import peak_memory
+from jaxprof.analysis.run_cost import COUNTED_FACTS, run_cost
 from jaxprof.analysis.run_difference import FACTS, Unit, measurement
 from jaxprof.analysis.run_result import summaries_over_launches
 from jaxprof.analysis.session_difference import EnvironmentDifference, environment_facts
@@ -32,7 +33,7 @@ from jaxprof.stats.changes import SHORTEST
 PHASES_KEPT: Final = ("run", "trace", "lower", "compile", "first_run")
 """The phases that have a history; the first is the steady call."""
 FACTS_KEPT: Final[dict[str, Unit]] = {"flops": "flop", "bytes": "byte", "peak": "byte"}
-"""The exact facts that have one, with their units: those that a session holds as figures, without reading HLO."""
+"""The exact facts that have one, with their units."""
 FEWEST: Final = 2 * SHORTEST
 """In fewer points no change is looked for."""
 _LAST_DATE: Final = 253_402_300_799.0
@@ -164,7 +165,7 @@ def read_history(
     """
     if measure not in PHASES_KEPT and measure not in FACTS_KEPT:
         raise KeyError(measure)
-    read = _Read()
+    read = _Read(measure)
     for path in paths:
         read.take(path, word, since)
     if word and not read.found:
@@ -191,7 +192,8 @@ def read_history(
 class _Read:
     """The sessions of a folder, each once."""
 
-    def __init__(self) -> None:
+    def __init__(self, measure: str) -> None:
+        self._types = (*OUTLINE, "text_chunk") if measure in COUNTED_FACTS else OUTLINE
         self.sessions: dict[tuple[str, int], tuple[Path, Session]] = {}
         self.names: set[str] = set()
         self.found = False
@@ -206,7 +208,7 @@ class _Read:
                 return
             if word and not self._wanted(read_outline(path, ("run_planned",)), word):
                 return
-            session = read_outline(path, OUTLINE)
+            session = read_outline(path, self._types)
         except FileNotFoundError:  # deleted meanwhile
             return
         except FileRefusedError as error:
@@ -300,7 +302,7 @@ def _point(path: Path, session: Session, run: Run, measure: str) -> HistoryPoint
         return "not ended"
     if run.status != "ok":
         return run.status
-    value = _fact(run, measure) if measure in FACTS_KEPT else _time(run, measure)
+    value = _fact(session, run, measure) if measure in FACTS_KEPT else _time(run, measure)
     if isinstance(value, str):
         return value
     median, low, high = value
@@ -354,13 +356,15 @@ def _usable(seconds: float, interval: tuple[float | None, float | None] | None) 
     return seconds, *(interval or (None, None))
 
 
-def _fact(run: Run, code: str) -> _Value | str:
+def _fact(session: Session, run: Run, code: str) -> _Value | str:
     read: dict[str, Callable[[], float | None]] = {
-        "flops": lambda: run.cost.flops if run.cost else None,
-        "bytes": lambda: run.cost.bytes_accessed if run.cost else None,
+        "flops": lambda: run_cost(session, run).flops,
+        "bytes": lambda: run_cost(session, run).bytes_accessed,
         "peak": lambda: peak_memory(run),
     }
     value = read[code]()
+    if value is None and code in COUNTED_FACTS and run_cost(session, run).note:
+        return f"whose {FACTS[code]} are unknown"
     return "" if value is None else (float(value), None, None)
 
 
@@ -376,8 +380,8 @@ def _environment(session: Session, run: Run, measure: str) -> dict[str, str]:
         "constants kept": plan.keep_constants,
         "seed": plan.seed,
     }
-    if measure in ("flops", "bytes") and run.cost is not None:
-        facts["counted by"] = run.cost.source
+    if measure in COUNTED_FACTS:
+        facts["counted by"] = run_cost(session, run).source
     source = run.texts.get("source")
     if source is not None:
         facts["source"] = (source.digest or hashlib.sha256(source.text.encode(errors="replace")).hexdigest())[:8]

@@ -197,8 +197,11 @@ class Ranking:
         return self._ceilings.of(self.kernels[number])[2]
 
     def total(self, name: str, numbers: Iterable[int]) -> float | None:
-        """The sum of the known values of a figure; None if none is known."""
+        """The sum of the known values of a figure; None if none is known, and of FLOPs and bytes if one is not."""
         column = self.column(name)
+        numbers = list(numbers)
+        if name in ("flops", "bytes") and any(math.isnan(column[number]) for number in numbers):
+            return None
         figures = array("d", (value for number in numbers if not math.isnan(value := column[number])))
         return math.fsum(figures) if figures else None
 

@@ -17,6 +17,7 @@ from jaxprof.analysis.compile_passes import stage_times
 from jaxprof.analysis.measured import MeasuredKernel, measured
 from jaxprof.analysis.memory import ASSIGNMENT, KINDS, SCHEDULE, MemoryBuffer, MemoryPicture, buffers_of
 from jaxprof.analysis.pairing import paired
+from jaxprof.analysis.run_cost import RunCost, module_cost, run_cost
 from jaxprof.errors import JaxprofError
 from jaxprof.session import Run, Session
 
@@ -207,7 +208,7 @@ def run_difference(session_a: Session, run_a: Run, session_b: Session, run_b: Ru
         after=run_b,
         unlike=unlike(run_a, run_b),
         kernels=modules.kernels,
-        facts=_facts(run_a, run_b, memory, modules.facts),
+        facts=_facts((session_a, run_a), (session_b, run_b), memory, modules.facts),
         collectives=modules.collectives,
         findings=modules.findings,
         stages=_stages(run_a, run_b),
@@ -221,7 +222,8 @@ def facts_of(session: Session, run: Run) -> dict[str, float | None]:
 
     Raises FileRefusedError if a text of the session is damaged.
     """
-    sources = [_of_module(_module(session, run)), _of_run(run), _cost(run), _of_memory(buffers_of(session, run.id))]
+    sources = [_of_module(_module(session, run)), _of_run(run), _cost(session, run)]
+    sources.append(_of_memory(buffers_of(session, run.id)))
     known = {code: value for source in sources for code, (value, _) in source.items() if value is not None}
     return {code: known.get(code) for code in FACTS}
 
@@ -309,9 +311,9 @@ def _of_module(module: Module | None) -> _Known:
     if module is None:
         return {}
     from jaxprof.hlo.analysis.collectives import collectives
-    from jaxprof.hlo.analysis.kernels import kernels, totals
+    from jaxprof.hlo.analysis.kernels import kernels
 
-    listed, whole = kernels(module), totals(module)
+    listed = kernels(module)
     exchanged = collectives(module)
     counts = [kernel.count for kernel in listed]
     exchanges = [collective.kernel.count for collective in exchanged]
@@ -319,8 +321,7 @@ def _of_module(module: Module | None) -> _Known:
     return {
         "kernels": (len(listed), ""),
         "launches": (_sum(counts), ""),
-        "flops": (whole.cost.flops if whole.complete else None, "flop"),
-        "bytes": (whole.bytes if whole.complete else None, "byte"),
+        **_of_cost(module_cost(module)),
         "collectives": (_sum(exchanges), ""),
         "collective_bytes": (None if None in exchanges else sum(moved), "byte"),
     }
@@ -342,16 +343,17 @@ def _pairs_of(before: _Known, after: _Known) -> tuple[FactDifference, ...]:
 
 
 def _facts(
-    run_a: Run,
-    run_b: Run,
+    before: tuple[Session, Run],
+    after: tuple[Session, Run],
     memory: tuple[MemoryPicture | None, MemoryPicture | None],
     of_modules: Sequence[FactDifference],
 ) -> tuple[FactDifference, ...]:
-    """XLA's own cost where both runs have it from the same source, else what the HLO says; likewise for memory."""
+    """Cost and memory are compared where both sides have them from the same source."""
     facts = {fact.code: fact for fact in of_modules}
-    facts |= {fact.code: fact for fact in _pairs_of(_of_run(run_a), _of_run(run_b))}
-    if run_a.cost is not None and run_b.cost is not None and run_a.cost.source == run_b.cost.source:
-        facts |= {fact.code: fact for fact in _pairs_of(_cost(run_a), _cost(run_b))}
+    facts |= {fact.code: fact for fact in _pairs_of(_of_run(before[1]), _of_run(after[1]))}
+    costs = run_cost(*before), run_cost(*after)
+    if costs[0].source == costs[1].source or not (costs[0].source and costs[1].source):
+        facts |= {fact.code: fact for fact in _pairs_of(*map(_of_cost, costs))}
     if len({picture.source for picture in memory if picture is not None}) == 1:
         estimate = any(picture is not None and picture.is_estimate for picture in memory)
         pairs = _pairs_of(_of_memory(memory[0]), _of_memory(memory[1]))
@@ -380,10 +382,11 @@ def _compiles(run: Run) -> int | None:
     return 1 if "compile" in run.phases and run.phases["compile"].seconds is not None else None
 
 
-def _cost(run: Run) -> _Known:
-    cost = run.cost
-    if cost is None:
-        return {}
+def _cost(session: Session, run: Run) -> _Known:
+    return _of_cost(run_cost(session, run))
+
+
+def _of_cost(cost: RunCost) -> _Known:
     return {
         "flops": (cost.flops, "flop"),
         "bytes": (cost.bytes_accessed, "byte"),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
+from jaxprof.analysis.run_cost import RunCost, run_cost
 from jaxprof.analysis.speedup import Speedup, alone_launches, compared, disturbed, readings_during, steady_samples
 from jaxprof.analysis.warnings import derived_warnings
 from jaxprof.events import PHASES, STARTUP_PHASES, WarningRaised
@@ -69,12 +71,38 @@ class RunResult:
     once_seconds: float | None
     """Trace + lower + compile + transfer in: the cost before the first call."""
     versus: Versus | None
-    flops: float | None
-    bytes_accessed: float | None
-    flops_per_second: float | None
-    bytes_per_second: float | None
     warnings: tuple[WarningRaised, ...]
     """The engine's warnings and the derived ones."""
+    _cost: Callable[[], RunCost] = field(repr=False, compare=False)
+
+    @property
+    def cost(self) -> RunCost:
+        """FLOPs and bytes of a call. Counted from the HLO when it is asked for: of a long one, ask in a thread."""
+        return self._cost()
+
+    @property
+    def flops(self) -> float | None:
+        """FLOPs of one call on one device."""
+        return self.cost.flops
+
+    @property
+    def bytes_accessed(self) -> float | None:
+        """Bytes that the kernels of one call read and write on one device."""
+        return self.cost.bytes_accessed
+
+    @property
+    def flops_per_second(self) -> float | None:
+        """FLOPs over the median of a call; None also for a call that moved nothing."""
+        return self._rate(self.cost.flops)
+
+    @property
+    def bytes_per_second(self) -> float | None:
+        """Bytes over the median of a call; None also for a call that moved nothing."""
+        return self._rate(self.cost.bytes_accessed)
+
+    def _rate(self, count: float | None) -> float | None:
+        seconds = None if self.moved_nothing or self.summary is None else self.summary.median
+        return count / seconds if count and seconds else None
 
     @property
     def one_time_phases(self) -> dict[str, float]:
@@ -86,15 +114,13 @@ class RunResult:
         return {name: seconds for name, seconds in spent if seconds is not None}
 
 
-def result(session: Session, run_id: str) -> RunResult:
-    """The figures of one run. Raises KeyError for an unknown id."""
+def result(session: Session, run_id: str, cost_of: Callable[[Session, Run], RunCost] = run_cost) -> RunResult:
+    """The figures of one run; a screen, which cannot wait, gives `prompt_cost`. Raises KeyError for an unknown id."""
     run = session.runs[run_id]
     summary = _summary(run, "run")
     over_launches = summaries_over_launches(run)
     phase_seconds = _phase_seconds(run, over_launches)
     once = _once_seconds(run, phase_seconds)
-    flops = run.cost.flops if run.cost is not None else None
-    traffic = run.cost.bytes_accessed if run.cost is not None else None
     dispatch, pipelined = _summary(run, "dispatch"), _summary(run, "pipelined")
     transfers = {name: spread for name in ("transfer_in", "transfer_out") if (spread := _summary(run, name))}
     median = summary.median if summary else None
@@ -114,11 +140,8 @@ def result(session: Session, run_id: str) -> RunResult:
         phase_seconds=phase_seconds,
         once_seconds=once,
         versus=_versus(session, run, phase_seconds, once, work_seconds),
-        flops=flops,
-        bytes_accessed=traffic,
-        flops_per_second=flops / work_seconds if flops and work_seconds else None,
-        bytes_per_second=traffic / work_seconds if traffic and work_seconds else None,
         warnings=(*run.warnings, *derived_warnings(run, summary, readings_during(session, run))),
+        _cost=partial(cost_of, session, run),
     )
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from jaxprof.cli.output import note
-from jaxprof.operating_system import unwound_by_signals
 
 if TYPE_CHECKING:
     from jaxprof.remote.mirror import Mirror
@@ -61,9 +60,7 @@ def _fetched(url: str) -> Path:
                 due = time.monotonic() + 5 * _PATIENCE_SECONDS
                 note(f"fetching {place.shown}: {done} of {count} files")
 
-        with unwound_by_signals():
-            failed = mirror.refresh(progress)
-        for line in failed:
+        for line in mirror.refresh(progress):
             note(f"note: {line}")
         _mirrors[url] = mirror
     return mirror.path

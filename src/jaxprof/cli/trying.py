@@ -141,7 +141,7 @@ def _checked_calls(report: Path) -> NumbersCompared:
 
 
 def _of_launches(done: ProgramLaunches, fix: MechanicalFix, checked: NumbersCompared | None) -> FixTrial:
-    from jaxprof.analysis.printed_numbers import compare_printed
+    from jaxprof.analysis.explain.trial import compare_printed
 
     side, problem = done.problem
     if side == "B":

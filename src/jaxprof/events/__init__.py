@@ -93,8 +93,10 @@ if TYPE_CHECKING:
         TransfersSeen,
     )
     from jaxprof.events.runs import (
+        COUNTED_BY_XLA,
         DEFAULT_BUDGET_SECONDS,
         DEFAULT_LAUNCHES,
+        ESTIMATED_BY,
         CheckReported,
         CompileObserved,
         CostReported,
@@ -175,8 +177,10 @@ _HOME = {
     ),
     **dict.fromkeys(
         (
+            "COUNTED_BY_XLA",
             "DEFAULT_BUDGET_SECONDS",
             "DEFAULT_LAUNCHES",
+            "ESTIMATED_BY",
             "CheckReported",
             "CompileObserved",
             "CostReported",
@@ -226,8 +230,10 @@ def event_type(name: str) -> type[Event] | None:
 
 __all__ = [
     "CACHE_STATES",
+    "COUNTED_BY_XLA",
     "DEFAULT_BUDGET_SECONDS",
     "DEFAULT_LAUNCHES",
+    "ESTIMATED_BY",
     "NOWHERE",
     "PASSES_FOUND_BY",
     "PHASES",

@@ -7,6 +7,9 @@ from typing import ClassVar
 
 from jaxprof.events.base import FLAT, Event, Scalar
 
+COUNTED_BY_XLA = "compiled.cost_analysis"
+ESTIMATED_BY = "workload's own estimate"
+"""Sources of a cost."""
 DEFAULT_BUDGET_SECONDS = 2.0
 DEFAULT_LAUNCHES = 3
 """Fresh processes for each run."""
@@ -208,14 +211,15 @@ class TextChunk(Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostReported(Event):
-    """The cost of one call according to XLA, before it runs."""
+    """The cost of one call, as somebody else than the client counts it: the estimate of a workload that is not compiled
+    as a whole. Older versions wrote XLA's cost analysis here, which takes the body of a loop once: it is not read."""
 
     type: ClassVar[str] = "cost_reported"
 
     flops: float | None = None
     bytes_accessed: float | None = None
     transcendentals: float | None = None
-    source: str = "compiled.cost_analysis"
+    source: str = COUNTED_BY_XLA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -114,8 +114,16 @@ RUNS: Final = row_table(
         SqlColumn("launches", WHOLE, "Fresh processes that measured it", lambda row: len(row.run.launches) or None),
         *described(
             OF_CSV,
-            ("flops", REAL, "FLOPs of one call, as XLA counts them"),
-            ("bytes_accessed=accessed_bytes", REAL, "Bytes that one call reads and writes, as XLA counts them"),
+            (
+                "flops",
+                REAL,
+                "FLOPs of one call on one device, counted from its HLO, loops by their trip counts; null: unknown",
+            ),
+            (
+                "bytes_accessed=accessed_bytes",
+                REAL,
+                "Bytes that the kernels of one call read and write, counted likewise",
+            ),
         ),
         SqlColumn("flops_per_second", REAL, "FLOPs over the median", at("result.flops_per_second")),
         SqlColumn("bytes_per_second", REAL, "Accessed bytes over the median", at("result.bytes_per_second")),

@@ -103,10 +103,10 @@ def _run(session: Session, run: Run, live: bool) -> dict[str, Any]:
         "samples_seconds": list(steady_samples(run)),
     }
     jit = plan.how == "jit"
-    if jit or run.cost is not None:
+    if jit or derived.cost.source:
         data["flops"], data["bytes_accessed"] = derived.flops, derived.bytes_accessed
         data["flops_per_second"], data["bytes_per_second"] = derived.flops_per_second, derived.bytes_per_second
-        data["cost_source"] = run.cost.source if run.cost is not None else None
+        data["cost_source"], data["cost_note"] = derived.cost.source or None, derived.cost.note or None
     memory = _memory(session, run)
     if jit or memory is not None:
         data["memory"] = memory

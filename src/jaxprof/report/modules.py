@@ -239,8 +239,8 @@ _BARRIERS: Final[tuple[Column[Barrier], ...]] = (
 _DEVICES: Final[tuple[Column[_DeviceCost], ...]] = (
     Column("label", "device"),
     Column("kernels", "kernels", right=True),
-    Column("", "FLOPs", at("totals.cost.flops"), scaled),
-    Column("", "bytes", lambda row: row.totals.bytes_read + row.totals.bytes_written, bytes_),
+    Column("", "FLOPs", lambda row: row.totals.cost.flops if row.totals.complete else None, scaled),
+    Column("", "bytes", lambda row: row.totals.bytes if row.totals.sized else None, bytes_),
     Column("", "at least", at("step.bound_seconds"), seconds),
     Column("", "bound by", at("step.limit")),
     Column("", "estimate", at("step.estimate_seconds"), seconds),

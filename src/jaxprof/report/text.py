@@ -146,6 +146,9 @@ def _tables(rows: list[RunRow], *, judged: bool) -> Iterator[str]:
             spread = stage_spread_text(row.result)
             yield from wrap(f"{row.label}: {spread}", width=WIDTH, indent="    ", first="  ")
     yield from _table("one call", RATES, rows)
+    for row in rows:
+        if note := row.result.cost.note:
+            yield from wrap(f"{row.label}, FLOPs and bytes: {note}", width=WIDTH, indent="    ", first="  ")
 
 
 def _table(title: str, columns: Sequence[Column[RunRow]], rows: list[RunRow]) -> Iterator[str]:

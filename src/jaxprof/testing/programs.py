@@ -59,12 +59,12 @@ class ProgramFacts:
 
     @property
     def flops(self) -> float | None:
-        """FLOPs of one call, as XLA counts them, else as the HLO says."""
+        """FLOPs of one call, counted from the HLO; None where the trip count of a loop is unknown."""
         return self.facts["flops"]
 
     @property
     def bytes(self) -> float | None:
-        """Bytes that one call reads and writes, as XLA counts them, else as the HLO says."""
+        """Bytes that the kernels of one call read and write, counted likewise."""
         return self.facts["bytes"]
 
     @property

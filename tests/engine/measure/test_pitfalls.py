@@ -11,12 +11,11 @@ import pytest
 
 from jaxprof.engine.measure.pitfalls import dead_operations, program_findings, recompiled, zero_copies
 from jaxprof.engine.measure.stages import CompileLedger, StageSpan
-from jaxprof.events import CostReported
 
 
 def program(before: float | None, after: float | None, hlo: str = "", function: Any = lambda x: x + 1) -> Any:
     return SimpleNamespace(
-        lowered_flops=before, cost=CostReported(flops=after), hlo=hlo, jaxpr=jax.jit(function).trace(jnp.ones(3)).jaxpr
+        lowered_flops=before, compiled_flops=after, hlo=hlo, jaxpr=jax.jit(function).trace(jnp.ones(3)).jaxpr
     )
 
 

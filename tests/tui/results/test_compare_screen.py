@@ -45,10 +45,11 @@ def two_programs() -> Tape:
     tape.numpy_run("r1")
     tape.jit_run("r2")
     tape.jit_run("r3", 1.3e-3)
-    changed = HLO.replace("exponential(", "cosine(")
+    changed = HLO.replace("ROOT %exponential.1", "%e").replace(
+        "source_line=12}", "source_line=12}\n  ROOT %twice = f32[1000000]{0} add(%e, %e)"
+    )
     assert changed != HLO
     tape.add(e.TextRecorded, "r3", name="hlo", text=changed, bytes=len(changed))
-    tape.add(e.CostReported, "r3", flops=6e6, bytes_accessed=8e6)
     tape.close()
     return tape
 
@@ -84,7 +85,7 @@ async def test_exact_facts_stand_below_the_verdict_and_the_phases_after_them() -
         assert "the environments are the same" in text
         assert not any(one.strip() == two.strip() == "" for one, two in pairwise(text.rstrip().splitlines()[:20]))
         facts = next(line for line in text.splitlines() if line.strip().startswith("FLOPs"))
-        assert facts.split() == ["FLOPs", "5.00", "M", "6.00", "M", "+20", "%"]
+        assert facts.split()[:4] == ["FLOPs", "0", "1.00", "M"]
         order = [text.index(words) for words in ("the environments are", "exact fact", "what changed", "phase  ")]
         assert order == sorted(order)
 
@@ -124,7 +125,7 @@ async def test_the_same_program_has_no_difference_to_show() -> None:
         await until(pilot, lambda: "exact fact" in screen_text(stage.app))
         text = screen_text(stage.app)
         assert "jit-highest is the same as jit" in text or "inconclusive" in text
-        facts = next(line for line in text.splitlines() if line.strip().startswith("FLOPs"))
+        facts = next(line for line in text.splitlines() if line.strip().startswith("bytes accessed"))
         assert facts.split()[-1] == "same"
         assert "changed" not in text
 

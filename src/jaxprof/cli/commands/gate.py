@@ -95,6 +95,7 @@ def command(
         judged,
         judged_apart,
         judged_times,
+        old_counts,
         read_limits,
     )
     from jaxprof.cli.gate_base import found_base
@@ -111,6 +112,7 @@ def command(
     options = CompileOptions(**words)
     rows: list[GateRow] = []
     pairs: list[_Pair] = []
+    said: list[str] = []
     measured: MeasuredSides | None = None
     with unwound_by_signals(), found_base(target, base) as found:
         decisions = _decisions(found.about, accept)
@@ -118,7 +120,9 @@ def command(
         if not together or not all(limit.is_time for limit in wanted):
             pairs = _pairs(target, found, options)
             for pair in pairs:
-                of_pair = judged(pair.label, pair.difference(), wanted, decisions)
+                difference = pair.difference()
+                said += old_counts(difference, decisions)
+                of_pair = judged(pair.label, difference, wanted, decisions)
                 rows += of_pair if accept is None else _accept(found.about.name, pair.run, of_pair, accept)
         if together:
             measured = measure_times(
@@ -132,7 +136,7 @@ def command(
     result = GateResult(
         base=found.about,
         rows=tuple(rows),
-        notes=_notes(pairs, found.about.reading),
+        notes=(*_notes(pairs, found.about.reading), *dict.fromkeys(said)),
         measured=measured.result if measured is not None else None,
     )
     if junit is not None:

@@ -1,4 +1,4 @@
-"""What a compiled program reports of itself: XLA's figures, its memory buffer by buffer, and its text without weights.
+"""What a compiled program reports of itself: XLA's FLOPs, its memory buffer by buffer, and its text without weights.
 
 `memory_analysis()` carries the buffer assignment as a proto, and `runtime_executable()` the module to which the proto
 refers. If a version or a backend has neither, nothing is reported here, and the client derives an estimate from the
@@ -14,7 +14,7 @@ import re
 from itertools import islice
 from typing import Any
 
-from jaxprof.events import BuffersReported, CostReported, MemoryReported, finite
+from jaxprof.events import BuffersReported, MemoryReported, finite
 from jaxprof.trace.buffers import LARGEST_MODULE_BYTES
 from jaxprof.trace.buffers import buffers_of as read_buffers
 
@@ -59,30 +59,16 @@ def _module_proto(compiled: Any) -> bytes:
     return data if isinstance(data, bytes) and len(data) <= LARGEST_MODULE_BYTES else b""
 
 
-def cost_of(stage: Any) -> CostReported:
-    """What XLA's cost analysis counts for a lowered or a compiled program; it may know nothing."""
-    analysis = _analysis(stage)
-    return CostReported(
-        flops=_figure(analysis, "flops"),
-        bytes_accessed=_figure(analysis, "bytes accessed"),
-        transcendentals=_figure(analysis, "transcendentals"),
-    )
-
-
-def _analysis(stage: Any) -> dict[str, Any]:
-    """The result of `cost_analysis`: nothing, a dictionary, or (for several partitions) a list of dictionaries."""
+def flops_of(stage: Any) -> float | None:
+    """FLOPs of a lowered or a compiled program by XLA's cost analysis, which takes the body of a loop once; None if it
+    does not know them, which it writes as a negative number."""
     try:
         analysis = stage.cost_analysis()
     except (NotImplementedError, RuntimeError):  # a backend that has no cost analysis
-        return {}
-    if isinstance(analysis, list):
+        return None
+    if isinstance(analysis, list):  # one for each partition
         analysis = analysis[0] if analysis else {}
-    return analysis or {}
-
-
-def _figure(analysis: dict[str, Any], key: str) -> float | None:
-    """One of XLA's figures; XLA writes a negative one if it does not know."""
-    value = analysis.get(key)
+    value = (analysis or {}).get("flops")
     number = finite(float(value)) if value is not None else None
     return number if number is not None and number >= 0 else None
 

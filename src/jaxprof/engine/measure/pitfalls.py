@@ -48,7 +48,7 @@ _OPAQUE = ("custom-call", "ynn_fusion", "__onednn", "__triton")
 
 def program_findings(program: StagedProgram) -> Iterator[WarningRaised]:
     """The findings in a compiled program."""
-    before, after = program.lowered_flops, program.cost.flops
+    before, after = program.lowered_flops, program.compiled_flops
     unknown = any(sign in program.hlo for sign in _OPAQUE) or _holds_windows(program.jaxpr)
     if before and not unknown and (after or 0.0) < _FOLDED_SHARE * before:
         yield WarningRaised(

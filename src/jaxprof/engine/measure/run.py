@@ -18,7 +18,7 @@ from jaxprof.engine.measure.reporter import Emit, Reporter
 from jaxprof.engine.measure.sampling import MOST_SAMPLES, CallSampler, Execute, Plan, Trial, here
 from jaxprof.engine.measure.startup import start_jax, start_numpy
 from jaxprof.errors import unknown_name
-from jaxprof.events import CostReported, RunFinished, TextRecorded
+from jaxprof.events import ESTIMATED_BY, CostReported, RunFinished, TextRecorded
 from jaxprof.units import seconds
 from jaxprof.workloads.model import Estimate, Variant, Workload
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from jaxprof.engine.protocol.request import RunRequest
     from jaxprof.events import EnvironmentRead, RunSpec, Scalar
 
-ESTIMATED_BY = "workload's own estimate"
 """The source of a cost that XLA has not counted."""
 
 

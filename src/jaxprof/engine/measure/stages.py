@@ -19,9 +19,9 @@ import jax
 import jax.monitoring
 from jax.experimental.compilation_cache import compilation_cache
 
-from jaxprof.engine.measure.executable import LARGEST_LITERAL, buffers_of, cost_of, memory_of, redact_literals
+from jaxprof.engine.measure.executable import LARGEST_LITERAL, buffers_of, flops_of, memory_of, redact_literals
 from jaxprof.engine.measure.reporter import Reporter
-from jaxprof.events import BuffersReported, CostReported, MemoryReported, TextRecorded
+from jaxprof.events import BuffersReported, MemoryReported, TextRecorded
 from jaxprof.hlo.fusion_reasons import DUMP_ENDING, DUMP_PASS, with_reasons
 
 _STAGES = {
@@ -43,7 +43,8 @@ class StagedProgram:
     hlo: str
     donates: bool
     lowered_flops: float | None
-    cost: CostReported
+    """As XLA's cost analysis counts them, loops once: only held against each other."""
+    compiled_flops: float | None
     memory: MemoryReported | None
     buffers: BuffersReported | None
     compile_seconds: float
@@ -150,8 +151,6 @@ def compile_traced(
         )
     hlo = compiled.as_text() or ""
     record("hlo", with_reasons(hlo, dump.text))
-    cost = cost_of(compiled)
-    recorder.emit(cost)
     memory = memory_of(compiled)
     if memory is not None:
         recorder.emit(memory)
@@ -163,8 +162,8 @@ def compile_traced(
         jaxpr=traced.jaxpr,
         hlo=hlo,
         donates=bool(lowered.donate_argnums),
-        lowered_flops=cost_of(lowered).flops,
-        cost=cost,
+        lowered_flops=flops_of(lowered),
+        compiled_flops=flops_of(compiled),
         memory=memory,
         buffers=buffers,
         compile_seconds=compile_seconds,

@@ -33,6 +33,7 @@ class CallEdge:
 
     caller: Instruction
     callee: str
+    """Empty where the text does not name it."""
     times: int | None
     """Runs of the callee for each run of the caller; None where this is unknown before it runs."""
     branch: bool = False
@@ -172,13 +173,11 @@ def _edges(instruction: Instruction) -> list[CallEdge]:
     if instruction.opcode == "while":
         trips = trip_count(instruction)
         once_more = None if trips is None else trips + 1
-        # The condition is what runs first.
-        return (
-            [CallEdge(instruction, called[1], once_more), CallEdge(instruction, called[0], trips)]
-            if len(called) > 1
-            else []
-        )
-    return [CallEdge(instruction, name, 1, branch=instruction.opcode == "conditional") for name in called]
+        if len(called) > 1:  # the condition is what runs first
+            return [CallEdge(instruction, called[1], once_more), CallEdge(instruction, called[0], trips)]
+        called = ()
+    branch = instruction.opcode == "conditional"
+    return [CallEdge(instruction, name, 1, branch) for name in called] or [CallEdge(instruction, "", None)]
 
 
 def _several(start: Instruction) -> str:

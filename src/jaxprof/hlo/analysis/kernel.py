@@ -106,6 +106,11 @@ class Kernel:
         return self._traits.bytes_written
 
     @property
+    def unsized(self) -> bool:
+        """Its result has no size in the text, and counts as nothing."""
+        return self._traits.unsized
+
+    @property
     def asynchronous(self) -> bool:
         """It overlaps with what stands between its start and its done."""
         opcode = self.instruction.opcode

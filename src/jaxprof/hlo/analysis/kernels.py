@@ -8,7 +8,7 @@ with names replaced by numbers and without its origins. A kernel that this does 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -42,7 +42,10 @@ class ModuleTotals:
     bytes_read: int
     bytes_written: int
     complete: bool
-    """False where a loop's trip count is unknown (its body is counted once) or a call is opaque."""
+    """False where FLOPs are missing: a loop's trip count is unknown (its body is counted once), a call is opaque, or a
+    computation is not in the text."""
+    sized: bool = True
+    """False where bytes are missing, likewise: of an opaque call, operands and results are known."""
 
     @property
     def bytes(self) -> int:
@@ -118,7 +121,7 @@ class KernelAnalysis:
 
     def _make(self) -> Iterator[Kernel]:
         large = len(self.module.text) > _LARGE
-        called = (edge.callee for edges in self.execution.edges.values() for edge in edges)
+        called = (edge.callee for edges in self.execution.edges.values() for edge in edges if edge.callee)
         self._gaps.missing.update(name for name in called if self.module.get(name) is None)
         for launch in self.execution.launches():
             instruction = launch.instruction
@@ -175,10 +178,10 @@ class KernelAnalysis:
                 total = _add(total, _of_kernel(kernel), 1)
             alternatives: dict[str, ModuleTotals] = {}
             for edge in execution.edges[name]:
-                part = by_computation.get(edge.callee, _NO_TOTAL)
+                part = by_computation.get(edge.callee, _NOT_THERE)
                 if edge.branch:
                     best = alternatives.get(edge.caller.name)
-                    alternatives[edge.caller.name] = part if best is None else max(best, part, key=_weight)
+                    alternatives[edge.caller.name] = part if best is None else _dearer(best, part)
                 else:
                     total = _add(total, part, edge.times)
             for part in alternatives.values():
@@ -189,16 +192,23 @@ class KernelAnalysis:
 
 
 _NO_TOTAL: Final = ModuleTotals(Cost(), 0, 0, True)
+_NOT_THERE: Final = ModuleTotals(Cost(), 0, 0, complete=False, sized=False)
 
 
 def _weight(total: ModuleTotals) -> tuple[float, int]:
     return total.cost.flops + total.cost.transcendentals, total.bytes
 
 
+def _dearer(one: ModuleTotals, other: ModuleTotals) -> ModuleTotals:
+    """The branch that costs more; where one is not whole, it may be that one."""
+    most = max(one, other, key=_weight)
+    return replace(most, complete=one.complete and other.complete, sized=one.sized and other.sized)
+
+
 def _of_kernel(kernel: Kernel) -> ModuleTotals:
     opaque = kernel.flops is None
     cost = Cost(kernel.flops or 0.0, kernel.transcendentals or 0.0, kernel.estimated, int(opaque))
-    return ModuleTotals(cost, kernel.bytes_read, kernel.bytes_written, not opaque)
+    return ModuleTotals(cost, kernel.bytes_read, kernel.bytes_written, not opaque, not kernel.unsized)
 
 
 def _add(total: ModuleTotals, part: ModuleTotals, times: int | None) -> ModuleTotals:
@@ -208,6 +218,7 @@ def _add(total: ModuleTotals, part: ModuleTotals, times: int | None) -> ModuleTo
         total.bytes_read + part.bytes_read * count,
         total.bytes_written + part.bytes_written * count,
         total.complete and part.complete and times is not None,
+        total.sized and part.sized and times is not None,
     )
 
 

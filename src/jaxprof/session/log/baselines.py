@@ -19,7 +19,6 @@ from typing import Final
 import msgspec
 
 from jaxprof.errors import FileRefusedError, StorageError, UsageError, system_words, unknown_name
-from jaxprof.files import private_folder
 from jaxprof.session.log.entry import is_live
 from jaxprof.session.log.state import state_folder
 from jaxprof.session.log.writer import FILE_MODE
@@ -48,6 +47,8 @@ class Decision:
     """When, in UTC: `2026-11-22T12:40:00Z`."""
     jax: str | None = None
     jaxlib: str | None = None
+    counted: str = ""
+    """How FLOPs and bytes were counted; empty in files of versions that took XLA's cost analysis."""
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=False):
@@ -101,7 +102,7 @@ class Baselines:
             raise UsageError(f"there is a baseline {name} already", "Give another name, or --force to replace it.")
         fresh = self._beside(path)
         try:
-            private_folder(self.folder)
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             yield fresh
             fresh.chmod(FILE_MODE)
             self._decisions(name).unlink(missing_ok=True)

@@ -94,13 +94,14 @@ def figure_lines(result: RunResult, baseline: str, width: int) -> list[Content]:
     if result.first_after_pause_seconds is not None:
         note = "median of the first calls after the turn of another run"
         lines += fact("after pause", seconds(result.first_after_pause_seconds), width, note)
-    if result.flops is not None or result.bytes_accessed is not None:
-        note = f"{scaled(result.flops, 'FLOP')} a call, an estimate"
+    cost = result.cost
+    if cost.source or cost.note:
+        note = f"{scaled(cost.flops, 'FLOP')} a call"
         lines += fact("rate", scaled(result.flops_per_second, "FLOP/s"), width, note)
-        note = f"{scaled(result.bytes_accessed, 'B')} a call, an estimate"
+        note = f"{scaled(cost.bytes_accessed, 'B')} a call"
         lines += fact("traffic", scaled(result.bytes_per_second, "B/s"), width, note)
-        if run.cost is not None:
-            lines += fact("", f"source: {run.cost.source}", width, style="$quiet")
+        for words in filter(None, (cost.source and f"source: {cost.source}", cost.note)):
+            lines += fact("", words, width, style="$quiet")
     return [*lines, *check_lines(result, width)]
 
 
@@ -253,9 +254,9 @@ def warning_lines(result: RunResult, width: int) -> list[Content]:
 def failure_lines(result: RunResult, width: int, *, traceback: bool = True) -> list[Content]:
     """The error, its advice, and its traceback."""
     run = result.run
-    if not run.shown.error or run.shown.status == "ok":
+    if not run.error or run.status == "ok":
         return []
-    lines = [*wrapped(run.shown.error, width, "$error"), *wrapped(run.shown.advice, width, "$text-muted")]
+    lines = [*wrapped(run.error, width, "$error"), *wrapped(run.advice, width, "$text-muted")]
     trace = run.finished.traceback if run.finished is not None and traceback else ""
     if trace.strip():
         lines += [Content(""), *(Content.styled(line, "$quiet") for line in safe_lines(trace.rstrip()))]

@@ -14,6 +14,7 @@ from textual.content import Content
 from jaxprof.analysis import RunResult, SweepGroup, result, sweep_groups
 from jaxprof.analysis.memory import peak_memory
 from jaxprof.analysis.programs.derive import is_program, program_result
+from jaxprof.analysis.run_cost import is_uncounted, prompt_cost, run_cost
 from jaxprof.report.runs import break_even_text
 from jaxprof.text import columns
 from jaxprof.tui.kit.drawing import cell, mark
@@ -31,6 +32,7 @@ from jaxprof.tui.kit.program_summary import in_a_line
 from jaxprof.tui.kit.run_list import RunHeading
 from jaxprof.tui.kit.table_columns import Cell, Span, TableColumn
 from jaxprof.tui.kit.table_view import TableView
+from jaxprof.tui.kit.threads import in_thread
 from jaxprof.units import bytes_, scaled, seconds
 
 if TYPE_CHECKING:
@@ -113,7 +115,8 @@ class ResultList(TableView[ResultRow]):
             self.marked.clear()
         for run in session.runs.values():
             if run.id in runs or run.plan.baseline in runs or run.id not in self._results:
-                self._results[run.id] = result(session, run.id)
+                self._results[run.id] = result(session, run.id, prompt_cost)
+        self._count(session)
         from jaxprof.report.runs import grouped
 
         self.groups = grouped(self._results.values())
@@ -126,6 +129,20 @@ class ResultList(TableView[ResultRow]):
             self._labels |= {run: f"{name} ({run})" if counted[name] > 1 else name for run, name in names.items()}
             self._longest |= dict.fromkeys(names, _longest(group))
         self.rearrange()
+
+    def _count(self, session: Session) -> None:
+        """Counts FLOPs of long programs beside the screen."""
+        late = [run for run in session.runs.values() if is_uncounted(run)]
+        if not late:
+            return
+
+        def count() -> None:
+            for run in late:
+                run_cost(session, run)
+                if self.app.is_running:
+                    self.app.call_from_thread(self.redraw, [run.id])
+
+        in_thread(self, count, "count FLOPs")
 
     def group_of(self, run: str) -> RunGroup | None:
         """The group of a run; None if the run is not shown."""
@@ -157,7 +174,7 @@ class ResultList(TableView[ResultRow]):
 
     def _mark(self, run_result: RunResult) -> Content:
         run = run_result.run
-        return mark(on=True) if run.id in self.marked else status_mark(run.shown.status)
+        return mark(on=True) if run.id in self.marked else status_mark(run.status)
 
     def _median(self, run_result: RunResult) -> Cell:
         if run_result.summary is not None:
@@ -166,12 +183,8 @@ class ResultList(TableView[ResultRow]):
         if is_program(run) and self._session is not None:
             words = in_a_line(program_result(self._session, run.id))
         else:
-            words = (
-                run.shown.error.splitlines()[0]
-                if run.shown.error
-                else run.current_phase.replace("_", " ") or run.shown.status
-            )
-        return Span((words, "$error" if run.shown.status in ("failed", "crashed", "timed out") else "$quiet"))
+            words = run.error.splitlines()[0] if run.error else run.current_phase.replace("_", " ") or run.status
+        return Span((words, "$error" if run.status in ("failed", "crashed", "timed out") else "$quiet"))
 
     def _bar(self, run_result: RunResult) -> Cell:
         longest = self._longest[run_result.run.id]

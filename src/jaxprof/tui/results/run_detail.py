@@ -15,6 +15,7 @@ from textual.content import Content
 
 from jaxprof.analysis import RunResult, result
 from jaxprof.analysis.ab import side_title
+from jaxprof.analysis.run_cost import prompt_cost
 from jaxprof.analysis.run_result import break_even_curve
 from jaxprof.analysis.speedup import steady_samples
 from jaxprof.text import safe, shorten
@@ -95,13 +96,13 @@ class RunDetailScreen(SessionScreen):
 
     def _show(self, run: Run) -> None:
         session = self.profiler.session
-        run_result = result(session, run.id)
+        run_result = result(session, run.id, prompt_cost)
         baseline = result(session, run.plan.baseline) if run.plan.baseline in session.runs else None
         name = baseline.run.as_baseline if baseline is not None else ""
         theirs = baseline.summary if baseline is not None else None
         key = (
             run.id,
-            run.shown.status,
+            run.status,
             tuple(run_result.phase_seconds.items()),
             run_result.summary,
             theirs,
@@ -110,7 +111,9 @@ class RunDetailScreen(SessionScreen):
         self._lines("head", key, lambda width: _head(session, run_result, width))
         self._lines("failure", key, lambda width: failure_lines(run_result, width))
         self._lines("phases", key, lambda width: _phases(run_result, width))
-        self._lines("figures", (key, run.check is None), lambda width: figure_lines(run_result, name, width))
+        self._lines(
+            "figures", (key, run.check is None, run_result.cost), lambda width: figure_lines(run_result, name, width)
+        )
         self._lines("warnings", key, lambda width: warning_lines(run_result, width))
         self._lines("memory", (key, run.memory is None), lambda width: memory_lines(run_result, width))
         self._lines("compiles", (key, len(run.compiles)), lambda width: compile_lines(run_result, width))
@@ -207,7 +210,7 @@ def _head(session: Session, run_result: RunResult, width: int) -> list[Content]:
         (shorten(run_result.run.variant, 30), "bold"),
         (f"  {safe(plan.device)}  ", ""),
         (safe(parameters_text(plan.parameters)), "$text-muted"),
-        (safe(f"{preset} · {how}{precision} · {run_result.run.shown.status}"), "$text-muted"),
+        (safe(f"{preset} · {how}{precision} · {run_result.run.status}"), "$text-muted"),
     )
     side = side_title(session, run_result.run)
     return [title.truncate(width, ellipsis=True), *(hang(Content(" "), side, width) if side else ())]

@@ -267,7 +267,13 @@ def _triangular(instruction: Instruction, _: str) -> LibraryCost | None:
     return LibraryCost(triangular_solve_flops(operands[0], operands[1])) if len(operands) >= 2 else None
 
 
+def _callback(instruction: Instruction, _: str) -> LibraryCost | None:
+    """A call of Python on the host that gives no array back (`jax.debug.print`) computes nothing of the program."""
+    return None if any(leaf.is_array for leaf in instruction.shape.leaves()) else LibraryCost(0.0)
+
+
 _FORMULAS: Final[dict[str, Callable[[Instruction, str], LibraryCost | None]]] = {
+    "host callback": _callback,
     "GEMM": _gemm,
     "convolution": _convolution,
     "attention": _attention,

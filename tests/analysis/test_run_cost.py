@@ -1,0 +1,173 @@
+"""FLOPs and bytes of a call: each program beside a count made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+from folding import fold
+from jaxprof import events as e
+from jaxprof.analysis.run_cost import COUNTED, RunCost, run_cost
+from jaxprof.hlo.analysis.kernels import kernels
+from jaxprof.hlo.open.parsed import modules
+from jaxprof.session import Session
+
+N = 16
+PRODUCT = 2 * N**3
+X = jnp.ones((N, N))
+
+
+def session_of(hlo: str | None, cost: e.CostReported | None = None) -> Session:
+    events: list[e.Event] = [
+        e.RunPlanned(run="r1", spec=e.RunSpec(workload="f", variant="jit", how="jit", device="cpu:0"))
+    ]
+    if hlo is not None:
+        events.append(e.TextRecorded(run="r1", name="hlo", text=hlo))
+    return fold(e.Header(), [*events, *([cost] if cost is not None else [])])
+
+
+def cost_of(hlo: str | None, cost: e.CostReported | None = None) -> RunCost:
+    session = session_of(hlo, cost)
+    return run_cost(session, session.runs["r1"])
+
+
+def compiled(function: Callable[..., Any], *arguments: Any) -> str:
+    return str(jax.jit(function).lower(*(arguments or (X,))).compile().as_text())
+
+
+def scan(turns: int) -> Callable[[jax.Array], jax.Array]:
+    return lambda x: lax.scan(lambda c, _: (c @ x, None), x, None, length=turns)[0]
+
+
+def python_loop(turns: int) -> Callable[[jax.Array], jax.Array]:
+    def loop(x: jax.Array) -> jax.Array:
+        c = x
+        for _ in range(turns):
+            c = c @ x
+        return c
+
+    return loop
+
+
+def nested(x: jax.Array) -> jax.Array:
+    return lax.fori_loop(0, 3, lambda _, c: lax.fori_loop(0, 5, lambda _, d: d @ x, c), x)
+
+
+def bounded_while(x: jax.Array) -> jax.Array:
+    return lax.while_loop(lambda s: s[0] < 7, lambda s: (s[0] + 1, s[1] @ x), (0, x))[1]
+
+
+@pytest.mark.parametrize(
+    ("function", "products"),
+    [
+        (scan(100), 100),
+        (scan(1000), 1000),
+        (python_loop(5), 5),
+        (lambda x: lax.fori_loop(2, 9, lambda _, c: c @ x, x), 7),
+        (nested, 15),
+        (bounded_while, 7),
+        (lambda x: lax.scan(lambda c, w: (c @ w, None), x, jnp.stack([x] * 6))[0], 6),
+    ],
+    ids=["scan", "longer-scan", "python", "fori", "nested", "while", "layers"],
+)
+def test_a_loop_is_counted_as_often_as_it_runs(function: Callable[..., Any], products: int) -> None:
+    hlo = compiled(function)
+    cost = cost_of(hlo)
+    counters = 8 * products + 8 * N * N  # a few scalars each turn, and what is made before the loop
+    assert cost.flops is not None
+    assert products * PRODUCT <= cost.flops <= products * PRODUCT + counters
+    assert cost.bytes_accessed is not None
+    assert cost.bytes_accessed >= (3 * products - 1) * 4 * N * N  # the first one may read x twice
+    assert (cost.source, cost.note) == (COUNTED, "")
+    listed = kernels(modules(hlo)[0])
+    assert cost.flops == sum(kernel.total_flops or 0 for kernel in listed)
+    assert cost.bytes_accessed == sum(kernel.total_bytes or 0 for kernel in listed)
+
+
+def test_a_loop_whose_length_depends_on_the_data_is_unknown() -> None:
+    cost = cost_of(compiled(lambda x: lax.while_loop(lambda c: jnp.sum(c) < 1e6, lambda c: c @ x, x) @ x))
+    assert (cost.flops, cost.bytes_accessed, cost.transcendentals) == (None, None, None)
+    assert "while" in cost.note
+    traced = cost_of(compiled(lambda x, n: lax.fori_loop(0, n, lambda _, c: c @ x, x), X, 5))
+    assert traced.flops is None
+
+
+def test_of_a_conditional_the_dearest_branch_counts_and_it_is_said() -> None:
+    cost = cost_of(compiled(lambda x: lax.cond(x[0, 0] > 0, lambda y: y @ y @ y, lambda y: y @ y, x)))
+    assert cost.flops == pytest.approx(2 * PRODUCT, abs=8)
+    assert cost.note.startswith("at most")
+
+
+def test_what_is_computed_again_is_counted_again() -> None:
+    def layer(w: jax.Array, x: jax.Array) -> jax.Array:
+        return jnp.sin(x @ w)
+
+    def loss(ws: jax.Array, x: jax.Array) -> jax.Array:
+        return lax.scan(lambda c, w: (jax.checkpoint(layer)(w, c), None), x, ws)[0].sum()
+
+    cost = cost_of(compiled(jax.grad(loss), jnp.stack([X] * 8), X))
+    kept = cost_of(compiled(jax.grad(lambda ws, x: lax.scan(lambda c, w: (layer(w, c), None), x, ws)[0].sum()),
+                            jnp.stack([X] * 8), X))  # fmt: skip
+    assert cost.flops is not None
+    assert kept.flops is not None
+    # Forward one product a layer, backward two, and with checkpoints the forward one again.
+    assert cost.flops // (8 * PRODUCT) == 4
+    assert kept.flops // (8 * PRODUCT) == 3
+
+
+GPU = """HloModule m, is_scheduled=true
+
+ENTRY main {{
+  a = f32[64,32]{{1,0}} parameter(0)
+  b = f32[32,16]{{1,0}} parameter(1)
+  ROOT c = {result} custom-call(a, b), custom_call_target="{target}"{rest}
+}}
+"""
+GEMM = ', backend_config={"gemm_backend_config":{"dot_dimension_numbers":{"lhs_contracting_dimensions":["1"]}}}'
+
+
+@pytest.mark.parametrize(
+    ("target", "result", "rest", "flops"),
+    [
+        ("__cublas$gemm", "(f32[64,16]{1,0}, s8[4194304]{0})", GEMM, 2 * 64 * 32 * 16),
+        ("__cublas$lt$matmul", "(f32[64,16]{1,0}, s8[33554432]{0})", GEMM, 2 * 64 * 32 * 16),
+        ("__gpu$xla.gpu.triton", "f32[64,16]{1,0}", "", None),
+        ("my_own_kernel", "f32[64,16]{1,0}", "", None),
+        ("xla_ffi_python_gpu_callback", "f32[64,16]{1,0}", "", None),
+        ("xla_ffi_python_gpu_callback", "()", ", custom_call_has_side_effect=true", 0),
+    ],
+    ids=["cublas", "cublas-lt", "triton", "unknown", "pure-callback", "debug-callback"],
+)
+def test_a_library_call_is_counted_from_its_shapes_or_unknown(
+    target: str, result: str, rest: str, flops: float | None
+) -> None:
+    cost = cost_of(GPU.format(target=target, result=result, rest=rest))
+    assert cost.flops == flops
+    assert (target in cost.note) is (flops is None)
+    assert cost.bytes_accessed is not None
+    assert cost.bytes_accessed >= 4 * (64 * 32 + 32 * 16)
+
+
+def test_a_text_without_a_loops_body_is_no_sum_of_the_rest() -> None:
+    hlo = compiled(scan(100))
+    body = next(line for line in hlo.splitlines() if " while(" in line).partition("body=%")[2].partition(",")[0]
+    cost = cost_of(hlo.replace(f"%{body} (", "%gone ("))
+    assert (cost.flops, cost.bytes_accessed) == (None, None)
+    assert cost.note
+
+
+def test_xlas_figure_of_an_old_session_is_not_read() -> None:
+    old = e.CostReported(run="r1", flops=1.0, bytes_accessed=1.0)
+    hlo = compiled(scan(100))
+    assert cost_of(hlo, old) == cost_of(hlo)
+    lost = cost_of(None, old)
+    assert (lost.flops, lost.source) == (None, "")
+    assert "loop" in lost.note
+    estimate = e.CostReported(run="r1", flops=5.0, bytes_accessed=2.0, source=e.ESTIMATED_BY)
+    assert cost_of(None, estimate) == RunCost(5.0, 2.0, None, e.ESTIMATED_BY)
+    assert cost_of(None) == RunCost()
